@@ -3,7 +3,7 @@ import { permitOfCertificate, urisOfNames } from "./certificate-permit.ts";
 
 test.each([
   ["DNS:a, URI:berth:agent:x, IP Address:127.0.0.1, URI:berth:host:x-*", ["berth:agent:x", "berth:host:x-*"]],
-  // One URI that holds a comma, as Node prints it: it must not look like two.
+  // A single URI that contains a comma, quoted as Node prints it. It must not be read as two URIs.
   ['URI:"berth:agent:x, URI:berth:host:*", DNS:b', []],
   ['URI:"berth:agent:x\\", URI:berth:host:*", URI:berth:host:y', ["berth:host:y"]],
   ['DNS:"a, URI:berth:host:*"', []],

@@ -4,7 +4,10 @@ import { type AgentPermit, permitOfUris } from "../../core/agent/agent-permit.ts
 /** One name of the list, up to the next comma that is not inside quotes. */
 const NAME = /(?:[^",]|"(?:[^"\\]|\\.)*")+/g;
 
-/** What the certificate (DER) of an agent allows. Without a certificate it is nothing; the TLS handshake should not have let such an agent in. */
+/**
+ * The permit that an agent's certificate (DER) grants. Without a certificate it permits nothing; the TLS handshake should have rejected
+ * such an agent already.
+ */
 export function permitOfCertificate(der: Uint8Array | undefined): AgentPermit {
   const names = der === undefined ? undefined : new X509Certificate(der).subjectAltName;
   return permitOfUris(urisOfNames(names ?? ""));

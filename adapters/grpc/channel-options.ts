@@ -4,7 +4,7 @@ import { checkServerIdentity, type PeerCertificate } from "node:tls";
 import { ChannelCredentials, type ChannelOptions, ServerCredentials } from "@grpc/grpc-js";
 import { isLoopbackHost } from "../../runtime/loopback.ts";
 
-/** Paths of PEM files. `ca` signs the other side; both sides show `cert`. */
+/** Paths of PEM files. `ca` is the certificate authority that signs the other side's certificate; each side presents its own `cert`. */
 export interface TlsFiles {
   readonly ca: string;
   readonly cert: string;
@@ -12,18 +12,18 @@ export interface TlsFiles {
 }
 
 /**
- * Largest frame that is taken. Frames are cut at `FRAME_BYTES`, but one message is never cut: a Hello of an agent that
- * carries thousands of hosts is the only one that gets near this.
+ * Largest frame that is accepted. Frames are cut at `FRAME_BYTES`, but a single message is never split. Only the Hello of an agent that
+ * carries thousands of hosts comes near this limit.
  */
 export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
-/** Messages are added to a frame until it is this big. */
+/** Messages are added to a frame until it reaches this size. */
 export const FRAME_BYTES = 512 * 1024;
-/** Messages that may wait for a slow reader; one more closes the stream. */
+/** The most messages that may wait for a slow reader. One more closes the stream. */
 export const QUEUED_MESSAGES_MAX = 200_000;
 
 /**
- * Both sides ask for a sign of life on an idle connection; a peer whose machine is gone is noticed within 15 s (the
- * heartbeats of the stream itself are quicker). No retries by gRPC: a stream cannot be replayed.
+ * Both sides send keepalive pings on an idle connection, so a peer whose machine is gone is noticed within 15 s. The heartbeats of the
+ * stream itself are quicker. gRPC does not retry, because a stream cannot be replayed.
  */
 export const CHANNEL_OPTIONS: ChannelOptions = {
   "grpc.keepalive_time_ms": 10_000,
@@ -44,18 +44,23 @@ export interface Client {
   readonly options: ChannelOptions;
 }
 
-/** Stands where TLS wants a name and there is none: the certificate is checked for the address itself. */
+/**
+ * TLS requires a server name, and an IP address is none. This name takes its place; the certificate is checked against the address itself.
+ */
 const NO_NAME = "address.invalid";
 
-/** What the files hold. */
+/** The contents of the TLS files. */
 export type TlsContents = Readonly<Record<keyof TlsFiles, Buffer>>;
 
-/** Throws when one cannot be read. */
+/** Throws when one of the files cannot be read. */
 export function readTlsFiles(tls: TlsFiles): TlsContents {
   return { ca: readFileSync(tls.ca), cert: readFileSync(tls.cert), key: readFileSync(tls.key) };
 }
 
-/** What a client dials `address` (host:port) with. The other side's certificate must be for that host, by name or by address. */
+/**
+ * The credentials and options to dial `address` (host:port) with. The other side's certificate must be valid for that host, by name or by
+ * address.
+ */
 export function clientOf(tls: TlsContents | null, address: string): Client {
   if (tls === null) return { credentials: ChannelCredentials.createInsecure(), options: CHANNEL_OPTIONS };
   const { ca, key, cert } = tls;
@@ -68,14 +73,14 @@ export function clientOf(tls: TlsContents | null, address: string): Client {
   };
 }
 
-/** With TLS the server takes only clients whose certificate the CA signed. */
+/** With TLS the server accepts only clients whose certificate the CA signed. */
 export function serverCredentials(tls: TlsFiles | null): ServerCredentials {
   if (tls === null) return ServerCredentials.createInsecure();
   const { ca, key, cert } = readTlsFiles(tls);
   return ServerCredentials.createSsl(ca, [{ private_key: key, cert_chain: cert }], true);
 }
 
-/** Whether `host:port` can be reached from this machine alone, so that plain text harms nobody. */
+/** Whether `host:port` can only be reached from this machine, so that plain text does no harm. */
 export function isLoopback(address: string): boolean {
   return isLoopbackHost(hostOf(address));
 }

@@ -8,11 +8,11 @@ import { CHANNEL_OPTIONS, isLoopback, serverCredentials, type TlsFiles } from ".
 import { FRAMED_SERVICE } from "./framed-service.ts";
 import { GrpcStream } from "./grpc-stream.ts";
 
-/** How long agents get to hang up on their own when the listener closes. */
+/** How long agents have to hang up by themselves when the listener closes. */
 const SHUTDOWN_MS = 500;
 
 /**
- * Listens for agents at `listen` (host:port, port 0: any). Without TLS it refuses to listen beyond this machine, unless
+ * Listens for agents at `listen` (host:port; port 0 picks a free one). Without TLS it refuses to listen beyond this machine, unless
  * `plainText` says that the network is trusted.
  */
 export async function createGrpcAgentListener(options: {

@@ -3,11 +3,13 @@ import type { MessageStream } from "../../core/agent/link.ts";
 import { TurnQueue } from "../../runtime/turn-queue.ts";
 import { FRAME_BYTES, QUEUED_MESSAGES_MAX } from "./channel-options.ts";
 
-/** What the stream needs of a gRPC call, client's or server's: takes encoded frames, yields decoded ones. */
+/**
+ * The part of a gRPC call that the stream needs, on the client's or the server's side. It accepts encoded frames and yields decoded ones.
+ */
 export interface FramedCall<In> {
   on(event: "data", handler: (frame: { readonly messages: readonly In[] }) => void): unknown;
   on(event: "drain", handler: () => void): unknown;
-  /** False: the buffer is full, wait for `drain`. */
+  /** Returns false when the buffer is full: the writer must wait for `drain`. */
   write(frame: Buffer): boolean;
 }
 
@@ -15,10 +17,9 @@ export interface FramedCall<In> {
 const MESSAGES_TAG = 10;
 
 /**
- * A MessageStream over one bidirectional gRPC call, either side.
- *
- * Modes: flowing (each turn's messages are written at its end), congested (the call's buffer is full: messages wait until
- * it drains, at most QUEUED_MESSAGES_MAX, else the stream closes), closed (nothing goes in or out).
+ * A MessageStream over one bidirectional gRPC call, for either side.
+ * Modes: flowing (the messages of each turn are written at its end), congested (the call's buffer is full: messages wait until it drains,
+ * and the stream closes when more than QUEUED_MESSAGES_MAX wait), closed (nothing goes in or out).
  */
 export class GrpcStream<Out, In> implements MessageStream<Out, In> {
   readonly #call: FramedCall<In>;
@@ -72,7 +73,7 @@ export class GrpcStream<Out, In> implements MessageStream<Out, In> {
     this.#hangUp(reason);
   }
 
-  /** The call is over, by whomever. */
+  /** Called when the call has ended, whichever side ended it. */
   ended(reason: string): void {
     if (this.#closed) return;
     this.#closed = true;

@@ -1,7 +1,7 @@
 import { SettingsError } from "../../runtime/settings.ts";
 import type { TlsFiles } from "./channel-options.ts";
 
-/** The three TLS settings of a process, which go together. Throws a SettingsError that names them when only some are given. */
+/** The three TLS settings of a process, which belong together. Throws a SettingsError that names them when only some are given. */
 export function tlsFilesOf(given: {
   readonly tlsCa: string | null;
   readonly tlsCert: string | null;

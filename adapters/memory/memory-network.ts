@@ -10,7 +10,7 @@ import type { AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent
 import type { Closable } from "../../runtime/closable.ts";
 import { TurnQueue } from "../../runtime/turn-queue.ts";
 
-/** One end of an in-process stream; the messages are handed over by reference, at the end of the turn. */
+/** One end of an in-process stream. Messages are handed over by reference at the end of the turn. */
 class MemoryStream<Out, In> implements MessageStream<Out, In> {
   peer: MemoryStream<In, Out> | null = null;
   #closed = false;
@@ -47,14 +47,14 @@ class MemoryStream<Out, In> implements MessageStream<Out, In> {
   }
 }
 
-/** The in-process twin of the gRPC link: a network of named listeners, and dialers that reach them. */
+/** The in-process twin of the gRPC link: a network of named listeners and of dialers that reach them. */
 export class MemoryNetwork {
   readonly #listeners = new Map<
     string,
     { arrived: (stream: AgentStream, permit: AgentPermit | null) => void; streams: Set<AgentStream> }
   >();
 
-  /** Listens under a name; an address in use is an error. */
+  /** Listens under a name. Throws when the address is in use. */
   listen(address: string): AgentListener & Closable {
     if (this.#listeners.has(address)) throw new Error(`address ${address} is in use`);
     const entry = {

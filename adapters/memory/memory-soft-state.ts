@@ -8,14 +8,14 @@ import {
 } from "../../core/stores/soft-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 
-/** The in-process twin of the soft state, shared by all schedulers of a process; closing it for one leaves it to the others. */
+/** The in-process twin of the soft state, shared by all schedulers of a process. When one of them closes it, the others keep using it. */
 export class MemorySoftState implements SoftState {
   readonly #clock: Clock;
   readonly #fadeMs: number;
   readonly #aliveUntilMs = new Map<string, number>();
   readonly #failures = new Map<string, { count: number; lastAtMs: number }>();
 
-  /** By scheduler and host, the oldest first. */
+  /** By scheduler and host. The oldest pick is first. */
   readonly #picks = new Map<string, HostPick & { readonly schedulerId: string; readonly untilMs: number }>();
 
   constructor(clock: Clock, options: { readonly fadeMs?: number } = {}) {

@@ -5,8 +5,8 @@ import { nameClash } from "../../core/scheduling/filters/host-filters.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 
 /**
- * Host filters from modules of the user's own: each one's default export is a HostFilter or a list of them. Throws a SettingsError
- * that names the module when it cannot be loaded or exports something else, or when two filters have one name.
+ * Loads host filters from the user's own modules. The default export of each module is a HostFilter or a list of them. Throws a
+ * SettingsError that names the module when it cannot be loaded, when it exports something else, or when two filters have the same name.
  */
 export async function loadHostFilters(paths: readonly string[]): Promise<readonly HostFilter[]> {
   const filters: HostFilter[] = [];

@@ -18,14 +18,17 @@ const dedupWindowMs = 120_000;
 const streamExists = 10_058;
 const consumerExists: ReadonlySet<number> = new Set([10_013, 10_105, 10_148]);
 
-/** JetStream's administration, without a question to the server about the account, which a least user may not ask. */
+/**
+ * JetStream's administration client. It is made without asking the server about the account, because a user with few permissions may not
+ * ask that.
+ */
 export function managerOf(connection: NatsConnection, timeoutMs: number): Promise<JetStreamManager> {
   return jetstreamManager(connection, { checkAPI: false, timeout: timeoutMs });
 }
 
 /**
- * Creates the streams and consumers, or brings them up to the specs; consumers that a spec does not name are left alone.
- * Creating what exists alike succeeds, so that concurrent callers do no harm. Rejects with a `BusError`.
+ * Creates the streams and consumers, or updates them to match the specs. Consumers that no spec names are left alone. Creating an identical
+ * stream succeeds, so concurrent callers do no harm. Rejects with a `BusError`.
  */
 export async function ensureStreams(
   connection: NatsConnection,

@@ -13,7 +13,7 @@ import { createNatsBus } from "./nats-bus.ts";
 import { NatsLink } from "./nats-link.ts";
 import { apiStreams, cellStreams, natsUserOfApi, natsUserOfApiIn, natsUserOfConductors } from "./streams.ts";
 
-/** What one server of a cluster is configured from; as `LocalNatsLayout`, and how it finds the others. */
+/** The configuration of one server of a cluster: that of `LocalNatsLayout`, and how the server finds the others. */
 export interface LocalClusterLayout extends LocalNatsLayout {
   readonly cluster: {
     readonly server: string;
@@ -27,21 +27,23 @@ export interface LocalClusterOptions {
   readonly cells: readonly string[];
   /** Usually `natsConfig`. */
   readonly writeConfig: (layout: LocalClusterLayout) => string;
-  /** 3 unless given; every stream has a copy on each, 5 at most. */
+  /** The number of servers, 3 by default. Every stream has a copy on each of them, but at most 5 copies. */
   readonly servers?: number;
-  /** For configurations and streams; kept when given, otherwise a temporary one that goes with the servers. */
+  /**
+   * Directory for configurations and streams. A given directory is kept; otherwise a temporary one is made and removed with the servers.
+   */
   readonly dir?: string;
 }
 
-/** Several nats-servers on 127.0.0.1 that keep copies of each other's streams. Its URLs name all of them. */
+/** Several nats-servers on 127.0.0.1 that keep copies of each other's streams. Its URLs name all of the servers. */
 export interface LocalNatsCluster {
   readonly servers: readonly string[];
   readonly apiUrl: string;
   cellApiUrl(cell: string): string;
   conductorUrl(cell: string): string;
-  /** Which server leads a stream just now; `url` as above, of the API tier. Rejects while there is none. */
+  /** The server that leads a stream at this moment. `url` is one of the above, of the API tier. Rejects while the stream has no leader. */
   leaderOf(url: string, stream: string): Promise<string>;
-  /** A crash of one of `servers`. */
+  /** Kills one of `servers`, as a crash would. */
   kill(server: string): Promise<void>;
   restart(server: string): Promise<void>;
   stop(): Promise<void>;
@@ -51,7 +53,7 @@ const PATIENT = { triesMax: 100, delayMs: 100, delayMsMax: 500 };
 const CALL_MS = 2_000;
 const STARTS_MAX = 5;
 
-/** Starts the servers and resolves when they have elected leaders and all streams are laid out. */
+/** Starts the servers. Resolves when they have elected leaders and all streams exist. */
 export async function startLocalNatsCluster(options: LocalClusterOptions): Promise<LocalNatsCluster> {
   const dir = options.dir ?? mkdtempSync(join(tmpdir(), "berth-nats-"));
   const cluster = await Cluster.start(options, dir);
@@ -95,7 +97,7 @@ class Cluster implements LocalNatsCluster {
       const failed = started.find((one) => one.status === "rejected");
       if (failed === undefined) return cluster;
       await Promise.all(cluster.servers.map((name) => cluster.kill(name)));
-      // Somebody else may have taken a port between our look and a server's bind.
+      // Another process may have taken a port after it was found free and before a server bound it.
       if (attempt === STARTS_MAX || !/address already in use/i.test(String(failed.reason))) {
         await cluster.stop();
         throw failed.reason;
@@ -115,7 +117,7 @@ class Cluster implements LocalNatsCluster {
     return this.#url(natsUserOfConductors(cell));
   }
 
-  /** Again and again until the servers have found each other. */
+  /** Retries until the servers have found each other. */
   async layOut(cells: readonly string[]): Promise<void> {
     await this.#ensure(this.apiUrl, apiStreams);
     for (const cell of cells) await this.#ensure(this.cellApiUrl(cell), cellStreams(cell));
@@ -203,7 +205,7 @@ class Cluster implements LocalNatsCluster {
   }
 }
 
-/** Different ones: a port that was looked at is free again at once, and might be given twice. */
+/** Returns distinct ports. A port that was found free is not taken yet, so the next search may find it again. */
 async function freePorts(count: number): Promise<readonly number[]> {
   const found = new Set<number>();
   for (let tries = 0; found.size < count && tries < 100 * count; tries += 1) found.add(await freePort());

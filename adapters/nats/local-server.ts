@@ -5,7 +5,7 @@ import { startChildServer } from "../../runtime/child-server.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import { natsUserOfApi, natsUserOfApiIn, natsUserOfConductors } from "./streams.ts";
 
-/** What the configuration of a local server is made from; `deploy/nats-config.ts` turns it into text. */
+/** The parameters of a local server's configuration; `deploy/nats-config.ts` turns them into text. */
 export interface LocalNatsLayout {
   readonly apiPassword: string;
   readonly cells: readonly {
@@ -22,31 +22,31 @@ export interface LocalNatsOptions {
   readonly cells: readonly string[];
   /** Usually `natsConfig`. */
   readonly writeConfig: (layout: LocalNatsLayout) => string;
-  /** For configuration and streams; kept when given, otherwise a temporary one that goes with the server. */
+  /** Directory for configuration and streams. A given directory is kept; otherwise a temporary one is made and removed with the server. */
   readonly dir?: string;
-  /** A free one unless given. */
+  /** A free port by default. */
   readonly port?: number;
 }
 
-/** A nats-server on 127.0.0.1, with the accounts of the API tier and of the cells. */
+/** A nats-server on 127.0.0.1 with the accounts of the API tier and of the cells. */
 export interface LocalNats {
   readonly port: number;
   readonly pid: number;
   readonly apiUrl: string;
   cellApiUrl(cell: string): string;
   conductorUrl(cell: string): string;
-  /** A crash. The streams stay. */
+  /** Kills the server, as a crash would. The streams stay on disk. */
   kill(): Promise<void>;
-  /** After `kill`: removes all streams, as when the disk is replaced. */
+  /** Removes all streams after `kill`, as when the disk is replaced. */
   wipe(): void;
-  /** Starts it again after `kill`, on the same port and streams. */
+  /** Starts the server again after `kill`, on the same port and with the same streams. */
   restart(): Promise<void>;
   stop(): Promise<void>;
-  /** Of the server that runs at this moment: resolves with how, if it ends without having been told to. */
+  /** Resolves with the cause when the server that runs at this moment ends without having been stopped. */
   readonly died: Promise<string>;
 }
 
-/** Starts a nats-server (from the PATH) and resolves when it answers. Rejects when there is none or it does not start. */
+/** Starts a nats-server (from the PATH) and resolves when it answers. Rejects when none is installed or it does not start. */
 export async function startLocalNats(options: LocalNatsOptions): Promise<LocalNats> {
   const dir = options.dir ?? makeOwnedDir("nats");
   mkdirSync(dir, { recursive: true });

@@ -2,10 +2,10 @@ import type { Logger } from "../../runtime/logger.ts";
 import { createNatsBus, type NatsBus } from "./nats-bus.ts";
 import type { NatsEvent } from "./nats-link.ts";
 
-/** A service's connection to one of its buses, which the log calls `what`: it tells what becomes of the connection. */
+/** Opens a service's connection to one of its buses and logs the connection's events. `what` is the name of the bus in the log. */
 export function openLoggedBus(options: {
   readonly url: string;
-  /** Of the service, as the NATS server shows it. */
+  /** The service's name, as the NATS server shows it. */
   readonly name: string;
   readonly what: string;
   readonly logger: Logger;

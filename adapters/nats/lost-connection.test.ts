@@ -8,7 +8,7 @@ import { StoreRoom } from "./store-room.ts";
 
 const ignore = (): void => undefined;
 
-/** A connection as the driver has it, which may be closing: then it throws at whoever subscribes. */
+/** A connection like the driver's. While it is closing, it throws when someone subscribes. */
 function fakeConnection() {
   const state = { closed: false, subscribed: 0 };
   const connection = {
@@ -34,7 +34,7 @@ function linkOf(connection: NatsConnection): { readonly link: NatsLink; readonly
   return { link: { attach, detach: () => undefined, inboxPrefix: "_INBOX" } as unknown as NatsLink, users };
 }
 
-test("a puller that looks after its pulls while its connection is being closed waits for the next one", async () => {
+test("a puller that checks its pulls while its connection is closing waits for the next connection", async () => {
   const clock = new ManualClock();
   const [lost, next] = [fakeConnection(), fakeConnection()];
   const { link, users } = linkOf(lost.connection);
@@ -53,7 +53,7 @@ test("a puller that looks after its pulls while its connection is being closed w
   await puller.stop();
 });
 
-test("a publisher that gets a connection which is lost already waits for the next one", () => {
+test("a publisher that gets a connection which is already lost waits for the next one", () => {
   const [lost, next] = [fakeConnection(), fakeConnection()];
   lost.state.closed = true;
   const { link, users } = linkOf(lost.connection);

@@ -18,25 +18,25 @@ import { StoreRoom } from "./store-room.ts";
 import { StreamKeeper } from "./stream-keeper.ts";
 
 export interface NatsBusOptions {
-  /** `nats://user:password@host:port`, see `readNatsUrl`; several servers of one cluster are separated by commas. */
+  /** `nats://user:password@host:port`, see `readNatsUrl`. Commas separate the servers of a cluster. */
   readonly url: string;
   /** How the server lists this connection. */
   readonly name: string;
-  /** How long one call may take; 5,000 unless given. */
+  /** How long one call may take, 5,000 by default. */
   readonly timeoutMs?: number;
   readonly clock?: Clock;
   readonly onEvent?: (event: NatsEvent) => void;
 }
 
-/** A bus over NATS that can tell when it is connected. */
+/** A bus over NATS that tells when it is connected. */
 export interface NatsBus extends Bus {
   /** Resolves when a connection is up. Rejects with a `BusError` `timeout`, or `closed`. */
   whenConnected(timeoutMs: number): Promise<void>;
 }
 
 /**
- * A connection to one NATS account. It connects in the background, and again for ever when it broke: calls made
- * meanwhile wait for it as long as their own time allows. Throws when the URL is none.
+ * A connection to one NATS account. It connects in the background, and reconnects for ever after a loss. Calls that are made without a
+ * connection wait for one as long as their own timeout allows. Throws when the URL is invalid.
  */
 export function createNatsBus(options: NatsBusOptions): NatsBus {
   return new JetStreamBus(options);
@@ -117,7 +117,7 @@ class JetStreamBus implements NatsBus {
     this.#publisher.close();
   }
 
-  /** Also finds out that the consumer exists and may be used, before anything is promised. */
+  /** This request also finds out whether the consumer exists and may be used, before `consume` resolves. */
   async #ackWaitOf(name: ConsumerName): Promise<number> {
     const connection = await this.#link.whenUp(this.#timeoutMs);
     try {

@@ -4,7 +4,7 @@ import { BusError, type BusErrorCode } from "../../runtime/bus.ts";
 
 const missing: ReadonlySet<number> = new Set([JetStreamApiCodes.ConsumerNotFound, JetStreamApiCodes.StreamNotFound]);
 
-/** What the driver threw, as the bus tells it. The driver hides the kind in the chain of causes. */
+/** Converts an error of the driver to a BusError. The driver hides the kind of an error in its chain of causes. */
 export function toBusError(about: string, error: unknown): BusError {
   let depth = 0;
   for (let cause = error; cause instanceof Error && depth < 5; cause = cause.cause, depth += 1) {
@@ -21,7 +21,7 @@ function codeOf(error: Error): BusErrorCode | undefined {
   if (error instanceof NoRespondersError) return "no-stream";
   if (error instanceof TimeoutError) return "timeout";
   if (error instanceof JetStreamApiError) return missing.has(error.code) ? "no-stream" : "refused";
-  // A request that was out when the connection broke: it may have been carried out.
+  // The request was sent before the connection broke, so it may have been carried out.
   if (error.message === "connection closed" || error.name === "ClosedConnectionError") return "timeout";
   return undefined;
 }

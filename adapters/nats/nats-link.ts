@@ -8,25 +8,25 @@ import { inboxPrefixOf } from "./streams.ts";
 
 const reconnectDelayMsMin = 100;
 const reconnectDelayMsMax = 2_000;
-/** An owner that closes waits this long for what is buffered to be sent. */
+/** How long a closing owner waits until the buffered messages are sent. */
 const flushMsMax = 1_000;
 
-/** What happens to a connection, for logs and counters. */
+/** An event of a connection, for logs and counters. */
 export type NatsEvent =
   | { readonly kind: "connected"; readonly server: string }
-  /** Told once an outage, with why; attempts that fail after it are silent. */
+  /** Reported once for each outage, with the reason. Later failed attempts are not reported. */
   | { readonly kind: "disconnected"; readonly reason: string }
-  /** The server refused a publish or a subscription by its permissions. */
+  /** The server refused a publish or a subscription because of the user's permissions. */
   | { readonly kind: "not-permitted"; readonly reason: string }
-  /** A stream or a consumer that this bus keeps is not there, or cannot be made; told once until they all are. */
+  /** A stream or a consumer that this bus keeps is missing or cannot be made. Reported once until all of them exist. */
   | { readonly kind: "streams-missing"; readonly reason: string }
-  /** What was missing was made again. */
+  /** The missing streams and consumers were made again. */
   | { readonly kind: "streams-made"; readonly streams: readonly string[] }
-  /** The server has no room for messages; told once until it has stored one again. */
+  /** The server has no room for messages. Reported once until it has stored one again. */
   | { readonly kind: "streams-full"; readonly reason: string }
   | { readonly kind: "streams-have-room" };
 
-/** What uses a link: told of every connection that comes and goes. */
+/** A user of a link. The link calls it for every connection that comes and goes. */
 export interface LinkUser {
   onUp(connection: NatsConnection): void;
   onDown(): void;
@@ -35,11 +35,12 @@ export interface LinkUser {
 
 /**
  * One connection to a NATS account, kept up for ever.
- * - connecting: from the start, and whenever the connection broke; retried with a growing delay; no connection is at hand
- * - up: users have the connection
- * - closed: by the owner, from either; never left
+ * - connecting: from the start, and whenever the connection broke. Attempts are repeated with a growing delay, and users have no
+ *   connection.
+ * - up: users have the connection.
+ * - closed: the owner has closed the link. This state is never left.
  *
- * Every connection is a new one of the driver, so that users have one way to begin and not a second one to resume.
+ * Every connection is a new one of the driver, so that users need to know only how to begin, not how to resume.
  */
 export class NatsLink {
   readonly #target: NatsTarget;
@@ -75,7 +76,7 @@ export class NatsLink {
     return this.#closed;
   }
 
-  /** Copies of each stream, as the URL has it. */
+  /** The number of copies of each stream that the URL asks for. */
   get replicas(): number | undefined {
     return this.#target.replicas;
   }
@@ -86,7 +87,7 @@ export class NatsLink {
     return user === undefined ? "_INBOX" : inboxPrefixOf(user);
   }
 
-  /** Resolves with the connection when it is up. Rejects with `timeout`, or `closed`. */
+  /** Resolves with the connection when it is up. Rejects with `timeout` or `closed`. */
   async whenUp(timeoutMs: number): Promise<NatsConnection> {
     if (this.#connection === undefined && !this.#closed) {
       await new Promise<void>((resolve) => {
@@ -131,7 +132,8 @@ export class NatsLink {
         await connection.close();
       }
     }
-    // An attempt to connect to servers that do not answer takes its time; what it brings is closed at once.
+    // An attempt to connect to servers that do not answer takes long, so it is not awaited. A connection that it still opens is closed at
+    // once.
     if (!this.#connecting) await this.#running;
   }
 
@@ -167,7 +169,7 @@ export class NatsLink {
 
   #connect(): Promise<NatsConnection> {
     const { servers, user, password, tls: files } = this.#target;
-    // The driver hands on to Node's TLS what its types do not name.
+    // The driver passes options that its types do not name on to Node's TLS.
     const tls = files === undefined ? undefined : { ...files, checkServerIdentity: checkAnyOf(servers) };
     return connect({
       servers: [...servers],
@@ -184,7 +186,7 @@ export class NatsLink {
     });
   }
 
-  /** Lends the connection to the users until it ends; returns why it ended. */
+  /** Lends the connection to the users until it ends, and returns why it ended. */
   async #serve(connection: NatsConnection): Promise<string> {
     this.#connection = connection;
     void this.#watch(connection);
@@ -219,8 +221,8 @@ export class NatsLink {
 }
 
 /**
- * A server's certificate has to be for one of the servers that were named: they stand for each other, and the driver does not tell
- * which one it dials when it is named by its address.
+ * A server's certificate must be valid for one of the servers in the URL. They stand for each other, and the driver does not tell which of
+ * them it dials when the URL names it by its address.
  */
 function checkAnyOf(servers: readonly string[]) {
   const hosts = servers.map((server) => new URL(`nats://${server}`).hostname.replace(/^\[|\]$/g, ""));

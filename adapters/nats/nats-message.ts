@@ -5,7 +5,7 @@ import type { NatsLink } from "./nats-link.ts";
 const acknowledgement = new TextEncoder().encode("+ACK");
 const noHeaders: Readonly<Record<string, string>> = Object.freeze({});
 
-/** A message of a stream. What the server tells of it is in the reply subject, and read only when asked for. */
+/** A message of a stream. Its metadata is in the reply subject, and is parsed only when it is needed. */
 export class NatsMessage implements BusMessage {
   readonly #message: Msg;
   readonly #link: NatsLink;
@@ -45,7 +45,7 @@ export class NatsMessage implements BusMessage {
     return Math.floor(Number(this.#replyPart(-2)) / 1e6);
   }
 
-  /** No longer counted as out here. */
+  /** Called when the message no longer counts as out here. */
   get left(): boolean {
     return this.#left;
   }
@@ -64,7 +64,7 @@ export class NatsMessage implements BusMessage {
     this.#answer(new TextEncoder().encode(`-NAK {"delay": ${Math.round(delayMs * 1e6)}}`));
   }
 
-  /** With no connection the answer is lost, and the message is delivered again. */
+  /** Without a connection the answer is lost, and the message is delivered again. */
   #answer(word: Uint8Array): void {
     if (this.#answered) return;
     this.#answered = true;
@@ -74,7 +74,10 @@ export class NatsMessage implements BusMessage {
     this.leave();
   }
 
-  /** Of `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.<consumer sequence>.<stored, ns>.<pending>[.<random>]`. */
+  /**
+   * A part of `$JS.ACK.[<domain>.<account>.]<stream>.<consumer>.<deliveries>.<sequence>.<consumer sequence>.<stored,
+   * ns>.<pending>[.<random>]`.
+   */
   #replyPart(index: number): string {
     const parts = (this.#message.reply ?? "").split(".");
     // The form with a domain ends in a random token.

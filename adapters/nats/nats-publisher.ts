@@ -5,11 +5,13 @@ import { toBusError } from "./nats-errors.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
 import { isNoRoom, type StoreRoom } from "./store-room.ts";
 
-/** Publishes that may wait for their answer; one more is refused. */
+/** The most publishes that may wait for their answers. One more is refused. */
 const pendingMax = 100_000;
-/** Pause before what no server took is sent again: between its old leader and the next a stream has none. */
+/**
+ * Pause before a message that no server took is sent again. A stream has no leader between the loss of one and the election of the next.
+ */
 const leaderlessPauseMs = 200;
-/** "No responders", and the code in the answer of a server that cannot just now. */
+/** The code of "no responders", and of an answer of a server that is unavailable at the moment. */
 const unavailable = 503;
 
 interface Pending {
@@ -17,15 +19,16 @@ interface Pending {
   readonly data: Uint8Array;
   readonly headers: MsgHdrs | undefined;
   readonly deadlineMs: number;
-  /** Why nobody took it the last time it was sent. */
+  /** Why no stream took the message when it was sent last. */
   refusal: BusError | undefined;
   resolve(): void;
   reject(error: BusError): void;
 }
 
 /**
- * Publishes into streams with many answers outstanding: one inbox a connection, the answer's subject tells whose it is.
- * What is unanswered when the connection breaks, or finds a stream without a leader, is sent again until its time is up.
+ * Publishes into streams, with many answers outstanding. Each connection has one inbox, and an answer's subject tells which message it
+ * belongs to. A message that is unanswered when the connection breaks, or that finds its stream without a leader, is sent again until its
+ * time is up.
  */
 export class NatsPublisher implements LinkUser {
   readonly #link: NatsLink;
@@ -33,7 +36,7 @@ export class NatsPublisher implements LinkUser {
   readonly #timeoutMs: number;
   readonly #room: StoreRoom;
   readonly #onUnanswered: () => void;
-  /** In order of their deadlines, since all have the same time. */
+  /** In the order of their deadlines, since all have the same timeout. */
   readonly #pending = new Map<string, Pending>();
   #nextToken = 0;
   #connection: NatsConnection | undefined;
@@ -46,7 +49,7 @@ export class NatsPublisher implements LinkUser {
     readonly clock: Clock;
     readonly timeoutMs: number;
     readonly room: StoreRoom;
-    /** Called when no stream took a message: it may have to be made again. */
+    /** Called when no stream took a message, because the stream may have to be made again. */
     readonly onUnanswered: () => void;
   }) {
     this.#link = options.link;
@@ -82,7 +85,7 @@ export class NatsPublisher implements LinkUser {
 
   onUp(connection: NatsConnection): void {
     this.#connection = connection;
-    // Lost already: the next one comes.
+    // The connection is already lost. `onUp` is called again with the next one.
     if (connection.isClosed()) return;
     const inbox = createInbox(this.#link.inboxPrefix);
     this.#inbox = inbox;
@@ -98,7 +101,7 @@ export class NatsPublisher implements LinkUser {
     this.#connection = undefined;
   }
 
-  /** The server names only the subject, and what it refuses there once it refuses always. */
+  /** The server names only the refused subject. A subject that it refuses once it refuses always, so all messages to it are rejected. */
   onNotPermitted(subject: string): void {
     for (const [token, pending] of this.#pending) {
       if (pending.subject !== subject) continue;
@@ -120,7 +123,7 @@ export class NatsPublisher implements LinkUser {
 
   #send(token: string, pending: Pending): void {
     const connection = this.#connection;
-    // Sent by onUp.
+    // `onUp` sends the message later.
     if (connection === undefined || connection.isClosed()) return;
     pending.refusal = undefined;
     try {
@@ -155,7 +158,7 @@ export class NatsPublisher implements LinkUser {
     } else pending.reject(error.refusal);
   }
 
-  /** One timer for all that were refused of late. */
+  /** Sends all messages that were refused since the last time again, with one timer. */
   #resendSoon(): void {
     this.#resendTimer ??= this.#clock.setTimer(leaderlessPauseMs, () => {
       this.#resendTimer = undefined;
@@ -166,7 +169,7 @@ export class NatsPublisher implements LinkUser {
     });
   }
 
-  /** One timer for the oldest: those after it have later deadlines. */
+  /** Uses one timer, for the oldest message, since the later ones have later deadlines. */
   #watchDeadlines(): void {
     if (this.#timer !== undefined) return;
     for (const oldest of this.#pending.values()) {
@@ -190,16 +193,16 @@ export class NatsPublisher implements LinkUser {
   }
 }
 
-/** What JetStream says of a publish that it does not store. */
+/** JetStream's answer to a publish that it does not store. */
 interface ApiFault {
-  /** As of HTTP. */
+  /** A status code like HTTP's. */
   readonly code?: number;
-  /** JetStream's own. */
+  /** JetStream's own code. */
   readonly err_code?: number;
   readonly description?: string;
 }
 
-/** Null: the stream has it. `retry`: another try may find somebody to take it. */
+/** Null when the stream has stored the message. `retry` means that another attempt may succeed. */
 function errorOf(answer: Msg, subject: string): { readonly refusal: BusError; readonly retry: boolean } | null {
   if (answer.headers?.code === unavailable) {
     return { refusal: new BusError("no-stream", subject, "no stream takes this subject"), retry: true };
@@ -207,7 +210,8 @@ function errorOf(answer: Msg, subject: string): { readonly refusal: BusError; re
   const { error } = answer.json<{ readonly error?: ApiFault }>();
   if (error === undefined) return null;
   const detail = error.description ?? "the stream refused the message";
-  // Most of these are 503, too, but no room is made within the time of a publish, and its caller must not be held up for so long.
+  // Most of these errors have the code 503, too. But no room is made within the time of a publish, so its caller must not be held up for so
+  // long.
   if (isNoRoom(error.err_code)) return { refusal: new BusError("full", subject, detail), retry: false };
   const refusal = new BusError("refused", subject, detail);
   return { refusal, retry: error.code === unavailable };

@@ -10,22 +10,22 @@ import { Fifo } from "../../runtime/fifo.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
 import { NatsMessage } from "./nats-message.ts";
 
-/** A pull that was not filled by then ends, and is asked again. */
+/** A pull that is not filled after this time ends and is repeated. */
 const pullExpiresMs = 30_000;
-/** The server sends a sign of life this often while a pull waits; a new leader of the stream does not know of the pull, and sends none. */
+/** The server sends heartbeats at this interval while a pull waits. A new leader of the stream does not know the pull, and sends none. */
 const heartbeatMs = 1_000;
-/** Without any word for so long the pulls are taken for lost. */
+/** After this time without any message from the server the pulls count as lost. */
 const silenceMsMax = 3 * heartbeatMs;
-/** How long the server may take to send what it had begun to. */
+/** How long the server may take to send the messages that it had begun to send. */
 const drainMsMax = 2_000;
-/** Pause after the server refused a pull (consumer gone, too many pulls). */
+/** Pause after the server refused a pull (the consumer is gone, or there are too many pulls). */
 const refusedPauseMs = 500;
 
 /**
- * Takes messages of a pull consumer, asking ahead so that the next ones are on their way while the last are worked on.
- * Every message is either asked for (`#requested`) or out (`#out`), together at most `maxInFlight`; what leaves by an
- * acknowledgement, a retry or the end of its ack wait makes room to ask for more. Asked in lots, so that a busy consumer
- * costs one pull for many messages.
+ * Takes messages of a pull consumer, and asks ahead so that the next messages are on their way while the last are worked on. Every message
+ * is either asked for (`#requested`) or delivered and unanswered (`#out`), at most `maxInFlight` together. An acknowledgement, a retry or
+ * the end of an ack wait makes room to ask for more. Messages are asked for in lots, so that a busy consumer costs one pull for many
+ * messages.
  */
 export class NatsPuller implements Subscription, LinkUser {
   readonly #link: NatsLink;
@@ -57,7 +57,7 @@ export class NatsPuller implements Subscription, LinkUser {
     readonly maxInFlight: number;
     readonly ackWaitMs: number;
     readonly onMessage: (message: BusMessage) => void;
-    /** Called when the server refused a pull: the consumer may have to be made again. */
+    /** Called when the server refused a pull, because the consumer may have to be made again. */
     readonly onUnanswered: () => void;
   }) {
     this.#link = options.link;
@@ -69,11 +69,11 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#onUnanswered = options.onUnanswered;
   }
 
-  /** Resolves when the server has taken the first pull; with false when this user may not pull there. */
+  /** Resolves with true when the server has taken the first pull, or with false when this user may not pull there. */
   async start(): Promise<boolean> {
     this.#link.attach(this);
     this.#watch();
-    // The refusal comes before the answer to a flush, through an iterator that needs a turn.
+    // The refusal arrives before the answer to a flush, through an iterator that needs a turn of the event loop.
     await this.#connection?.flush().catch(() => {});
     await new Promise((resolve) => setImmediate(resolve));
     return !this.#refused;
@@ -103,14 +103,17 @@ export class NatsPuller implements Subscription, LinkUser {
     const [connection, subscription] = [this.#connection, this.#subscription];
     this.#subscription = undefined;
     if (connection === undefined || subscription === undefined || subscription.isClosed()) return;
-    // What the server sent before it heard of the end is still handed over: nobody has to wait for its ack wait. Of a connection
-    // that is being lost the driver does not say that nothing will come.
+    // Messages that the server sent before it processed the unsubscription are still delivered, so that nobody waits for their ack wait.
+    // When the connection is being lost, the driver does not report that nothing more will come.
     await Promise.race([subscription.drain().catch(() => {}), connection.closed(), pause(this.#clock, drainMsMax)]);
   }
 
-  /** A new inbox: whatever was asked before under another one is forgotten by the server, and cannot be counted twice. */
+  /**
+   * Subscribes to a new inbox. The server then drops the pulls that were sent under the previous inbox, so that nothing is counted twice.
+   */
   #subscribe(): void {
-    // The driver closes a lost connection in several turns, and throws at whoever subscribes meanwhile. `onDown` comes, and `onUp` after it.
+    // The driver takes several turns to close a lost connection, and throws when a caller subscribes meanwhile. `onDown` follows, and later
+    // `onUp`.
     if (this.#connection === undefined || this.#connection.isClosed()) return;
     this.#subscription?.unsubscribe();
     this.#requested = 0;
@@ -145,7 +148,7 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#onMessage(taken);
   }
 
-  /** A pull ended unfilled. Its size is the first part of its reply token; newer servers tell how much of it was left. */
+  /** A pull ended unfilled. Its size is the first part of its reply token. Newer servers also tell how much of it was left. */
   #endPull(message: Msg, status: number): void {
     const token = message.subject.slice(this.#inbox.length + 1);
     const left = message.headers?.get("Nats-Pending-Messages") || token.split("-")[0];
@@ -157,7 +160,7 @@ export class NatsPuller implements Subscription, LinkUser {
     this.#schedulePull();
   }
 
-  /** Once a turn of the event loop, so that many acknowledgements make one pull. */
+  /** Runs once in a turn of the event loop, so that many acknowledgements make one pull. */
   #schedulePull(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -171,9 +174,9 @@ export class NatsPuller implements Subscription, LinkUser {
     const connection = this.#connection;
     if (this.#stopped || connection === undefined || connection.isClosed()) return;
     const room = this.#maxInFlight - this.#out - this.#requested;
-    // Small lots only when nothing is on its way.
+    // A small lot is asked for only when no other messages are on their way.
     if (room <= 0 || (this.#requested > 0 && room < this.#maxInFlight / 4)) return;
-    // The watch comes back to it.
+    // `#watch` pulls again after the pause.
     if (this.#clock.monotonic() < this.#pausedUntilMs) return;
     const body = { batch: room, expires: pullExpiresMs * 1e6, idle_heartbeat: heartbeatMs * 1e6 };
     this.#requested += room;
@@ -181,7 +184,7 @@ export class NatsPuller implements Subscription, LinkUser {
     connection.publish(this.#pullSubject, JSON.stringify(body), { reply: `${this.#inbox}.${room}-${this.#pulls}` });
   }
 
-  /** Looks after pulls that were lost without a word, and ends pauses. */
+  /** Repeats pulls that were lost silently, and ends pauses. */
   #watch(): void {
     this.#watchTimer = this.#clock.setTimer(refusedPauseMs, () => {
       const silentMs = this.#clock.monotonic() - this.#heardMs;
@@ -191,7 +194,9 @@ export class NatsPuller implements Subscription, LinkUser {
     });
   }
 
-  /** A message that nobody answered is not ours any more when its ack wait is over: the server gives it to anybody. */
+  /**
+   * When its ack wait has passed, an unanswered message no longer belongs to this puller, because the server may give it to another one.
+   */
   #watchAckWaits(): void {
     const first = this.#deadlines.peek();
     if (this.#ackTimer !== undefined || first === undefined || this.#stopped) return;

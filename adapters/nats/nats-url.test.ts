@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readNatsUrl } from "./nats-url.ts";
 
-test("reads servers, user and copies", () => {
+test("reads the servers, the user and the number of copies", () => {
   expect(readNatsUrl("nats://api:a%40b@one:4222,nats://api:a%40b@two:4223?replicas=3")).toEqual({
     servers: ["one:4222", "two:4223"],
     tls: undefined,

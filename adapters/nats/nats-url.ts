@@ -1,23 +1,23 @@
-/** What a NATS URL says. */
+/** The parts of a NATS URL. */
 export interface NatsTarget {
   /** `host:port` of each server of the cluster. */
   readonly servers: readonly string[];
   readonly user: string | undefined;
   readonly password: string | undefined;
-  /** What a TLS connection is made with; undefined without TLS. The files are those of the parameters `ca`, `cert` and `key`. */
+  /** Options of a TLS connection, or undefined without TLS. The files are those of the parameters `ca`, `cert` and `key`. */
   readonly tls: { readonly caFile?: string; readonly certFile?: string; readonly keyFile?: string } | undefined;
-  /** Copies of each stream that is made through it; undefined: as many as there are, or one. */
+  /** Copies of each stream that is made through this URL. When undefined, an existing stream keeps its copies and a new one gets one. */
   readonly replicas: number | undefined;
 }
 
-/** JetStream knows no more. */
+/** JetStream keeps at most this many copies. */
 const replicasMax = 5;
 
 /**
- * Reads `nats://user:password@one:4222,nats://user:password@two:4222?replicas=3`: user and password are the first one's,
- * parameters may stand at any. With `tls://`, and with `ca=FILE` (whose certificates the servers' must be signed by; else those
- * that Node trusts), a server without TLS is not told the password. Throws on what is no URL, and on other numbers of replicas than
- * 1 to 5.
+ * Reads `nats://user:password@one:4222,nats://user:password@two:4222?replicas=3`. The first server's user and password are used, and
+ * parameters may stand at any server. `tls://` and `ca=FILE` require TLS, so that a server without TLS never learns the password. The
+ * servers' certificates must be signed by one in FILE, or else by one that Node trusts. Throws when the text is not such a URL, or when
+ * `replicas` is not a number from 1 to 5.
  */
 export function readNatsUrl(url: string): NatsTarget {
   const parts = url.split(",").map((part) => new URL(part.trim()));

@@ -1,11 +1,14 @@
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 
-/** Tells schedulers of an accepted request. It names the request only: a message must never be too large to be published. */
+/**
+ * The message that tells schedulers of an accepted request. It only names the request, because a message must never be too large to be
+ * published.
+ */
 export function messageOfRequest(serverUuid: string): Uint8Array {
   return ScheduleRequest.encode({ server: undefined, move: undefined, serverUuid, moveId: "" }).finish();
 }
 
-/** Tells schedulers of an accepted move. */
+/** The message that tells schedulers of an accepted move. */
 export function messageOfMove(moveId: string): Uint8Array {
   return ScheduleRequest.encode({ server: undefined, move: undefined, serverUuid: "", moveId }).finish();
 }

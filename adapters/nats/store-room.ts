@@ -1,9 +1,9 @@
 import type { Clock } from "../../runtime/clock.ts";
 import type { NatsEvent } from "./nats-link.ts";
 
-/** A refusal that is older than this tells nothing about the present: nobody has tried since. */
+/** A refusal that is older than this says nothing about the present, since nothing was published after it. */
 const freshMs = 30_000;
-/** JetStream's error codes for a message that found no room. */
+/** JetStream's error codes for a message that could not be stored for want of room. */
 const noRoom: ReadonlySet<number> = new Set([
   // The account has used up what it may store.
   10_002,
@@ -15,21 +15,20 @@ const noRoom: ReadonlySet<number> = new Set([
   10_077,
 ]);
 
-/** Whether an answer to a publish, by its JetStream error code, says that the server has no room to store the message. */
+/** Whether JetStream's error code in the answer to a publish says that the server has no room to store the message. */
 export function isNoRoom(errorCode: number | undefined): boolean {
   return errorCode !== undefined && noRoom.has(errorCode);
 }
 
 /**
  * Whether the server has room for messages, as far as publishes have shown.
- *
- * Modes: **room** → (a publish is refused for want of room) **full** → (a publish is stored) **room**. `isFull` also forgets a refusal that
- * nobody has tried again since.
+ * Modes: **room** → (a publish is refused for want of room) **full** → (a publish is stored) **room**. `isFull` also forgets a refusal
+ * after which nothing was published for a while.
  */
 export class StoreRoom {
   readonly #clock: Clock;
   readonly #onEvent: (event: NatsEvent) => void;
-  /** Null: room. */
+  /** When a publish was refused last, or null when there is room. */
   #refusedMs: number | null = null;
 
   constructor(clock: Clock, onEvent: (event: NatsEvent) => void) {

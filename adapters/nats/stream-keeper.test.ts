@@ -6,10 +6,10 @@ import type { NatsEvent, NatsLink } from "./nats-link.ts";
 import { StreamKeeper } from "./stream-keeper.ts";
 import { apiStreams } from "./streams.ts";
 
-/** Longer than the pause before a look that has a reason, and far shorter than the time between looks without any. */
+/** Longer than the pause before a check that has a reason, and far shorter than the time between routine checks. */
 const SOON_MS = 1_000;
 
-/** A connection whose requests wait until the test answers them: `true`, it is there; `false`, it is not. */
+/** A connection whose requests wait until the test answers them with `true` (it exists) or `false` (it does not). */
 function heldConnection() {
   const asked: { readonly subject: string; readonly answer: (isThere: boolean) => void }[] = [];
   const request = (subject: string) =>
@@ -37,7 +37,7 @@ const next = async ({ asked }: ReturnType<typeof heldConnection>, subject: RegEx
   return request;
 };
 
-test("a loss that is noticed while a look is under way causes another look soon", async () => {
+test("a loss that is noticed while a check is under way causes another check soon", async () => {
   const { clock, events, keeper } = keeping();
   const held = heldConnection();
   keeper.onUp(held.connection);
@@ -49,7 +49,7 @@ test("a loss that is noticed while a look is under way causes another look soon"
     return held.asked.length > 0;
   });
   const look = await next(held, /CONSUMER.INFO/);
-  // The consumer was there when the server looked, and is lost before the answer arrives.
+  // The consumer existed when the server looked, and is lost before the answer arrives.
   keeper.suspect();
   look.answer(true);
   await eventually("that look to end", async () => {
@@ -65,7 +65,7 @@ test("a loss that is noticed while a look is under way causes another look soon"
   await keeper.close();
 });
 
-test("a connection that comes while a look at the last one is under way is looked at soon", async () => {
+test("a connection that comes while a check of the previous one is under way is checked soon", async () => {
   const { clock, keeper } = keeping();
   const [first, second] = [heldConnection(), heldConnection()];
   keeper.onUp(first.connection);
@@ -75,7 +75,8 @@ test("a connection that comes while a look at the last one is under way is looke
   keeper.onUp(second.connection);
   stream.answer(true);
   (await next(first, /CONSUMER/)).answer(true);
-  // Everything is ensured there as after every connection: the answers of the first say nothing of the server that serves now.
+  // Everything is ensured there, as after every connection. The answers of the first connection say nothing about the server that serves
+  // now.
   await eventually("the second to be asked", () => {
     clock.advance(0);
     return second.asked.length > 0;

@@ -5,18 +5,17 @@ import { ensureStreams, managerOf } from "./ensure-streams.ts";
 import { toBusError } from "./nats-errors.ts";
 import type { NatsEvent, NatsLink } from "./nats-link.ts";
 
-/** How often it is looked whether everything is there, without any sign that it is not. */
+/** Interval of the routine checks that everything exists. */
 const lookMs = 10_000;
-/** Pause before a look that has a reason, and before another one after something was missing that could not be made. */
+/** Pause before a check that has a reason, and before the next check after something that was missing could not be made. */
 const againMs = 500;
 
 /**
- * Keeps the streams and consumers of a bus in being. A server whose disk was replaced, or that lost a stream with its copies, comes back
- * without them, and nobody who only publishes and pulls would ever make them again.
- *
- * Modes: **idle** (nothing was asked for, or no connection) → **looking** (each consumer is asked about; after every connection everything
- * is ensured) → **there** (until the next look) or **missing** (made again, and looked at again until that succeeds). A publish or a pull
- * that nobody answers is a reason to look soon.
+ * Keeps the streams and consumers of a bus in existence. A server whose disk was replaced, or that lost a stream with its copies, comes
+ * back without them, and a process that only publishes and pulls would never make them again.
+ * Modes: **idle** (nothing was asked for, or no connection) → **looking** (asks for each consumer; after every connection everything is
+ * ensured) → **there** (until the next check) or **missing** (made again, and checked again until that succeeds). A publish or a pull that
+ * nobody answers is a reason to check soon.
  */
 export class StreamKeeper {
   readonly #link: NatsLink;
@@ -29,7 +28,7 @@ export class StreamKeeper {
   #timer: Timer | undefined;
   #dueMs = Number.POSITIVE_INFINITY;
   #looking: Promise<void> | undefined;
-  /** When another look is wanted after the one that is under way. */
+  /** When the check after the running one is due. */
   #afterwardsMs = Number.POSITIVE_INFINITY;
   #ensuresNext = false;
   #closed = false;
@@ -52,7 +51,7 @@ export class StreamKeeper {
     return this.#isMissing ? "missing" : "there";
   }
 
-  /** Makes them now, and keeps them from now on, also when that fails. Rejects with a `BusError`. */
+  /** Makes the streams and consumers now, and keeps them from now on, even when making them fails. Rejects with a `BusError`. */
   async ensure(specs: readonly StreamSpec[]): Promise<void> {
     for (const spec of specs) this.#specs.set(spec.stream, spec);
     this.#lookIn(lookMs);
@@ -61,7 +60,7 @@ export class StreamKeeper {
       await ensureStreams(connection, specs, this.#timeoutMs);
       this.#isMissing = false;
     } catch (error) {
-      // What this user may not do is for others to keep.
+      // A stream that this user may not make is kept by another process.
       if (toBusError("streams", error).code === "not-permitted")
         for (const spec of specs) this.#specs.delete(spec.stream);
       throw error;
@@ -69,8 +68,8 @@ export class StreamKeeper {
   }
 
   /**
-   * Something may be missing: nobody answered. Not looked at once: a server that has just removed a stream is still removing its files, and
-   * one that is made again meanwhile loses them.
+   * Schedules a check because a publish or a pull was not answered, so something may be missing. The check is not made at once: a server
+   * that has just removed a stream is still removing its files, and a stream that is made again meanwhile loses them.
    */
   suspect(): void {
     this.#lookIn(againMs);
@@ -93,7 +92,10 @@ export class StreamKeeper {
     await this.#looking;
   }
 
-  /** The earlier one of two looks that are due counts. One that is wanted while a look is under way follows it: that look may have come too early. */
+  /**
+   * Of two due checks the earlier one counts. A check that is wanted while another is under way follows it, because the running one may
+   * have looked too early.
+   */
   #lookIn(delayMs: number): void {
     if (this.#closed || this.#specs.size === 0) return;
     if (this.#looking !== undefined) {
@@ -126,16 +128,16 @@ export class StreamKeeper {
         return;
       }
       await ensureStreams(connection, [...this.#specs.values()], this.#timeoutMs);
-      // Another connection has come meanwhile: on that one everything is still to be ensured.
+      // Another connection has come meanwhile, on which everything is still to be ensured.
       if (connection !== this.#connection) return;
       this.#ensuresNext = false;
       if (this.#isMissing) this.#onEvent({ kind: "streams-made", streams: [...this.#specs.keys()] });
       this.#isMissing = false;
     } catch (error) {
       if (this.#closed || connection !== this.#connection) return;
-      // A server whose disk is full refuses to write down what it has already; nothing is missing for that.
+      // A server whose disk is full refuses to write down streams that it already has. In that case nothing is missing.
       const isMissing = await this.#findsMissing(connection).catch(() => true);
-      // The connection may have been lost during this second look, which then says nothing about the streams.
+      // The connection may have been lost during this second check, which then says nothing about the streams.
       if (this.#closed || connection !== this.#connection) return;
       if (isMissing) this.#tellMissing(toBusError("streams", error).message);
       else this.#isMissing = false;

@@ -2,16 +2,16 @@ import type { BusPermissions, ConsumerName, StreamSpec } from "../../runtime/bus
 
 /** The work queue of accepted requests, in the API tier's account. */
 export const schedulerRequestsSubject = "scheduler.requests";
-/** What the schedulers share the work queue by. */
+/** The consumer that all schedulers share. */
 export const schedulerRequestsConsumer: ConsumerName = { stream: "SCHEDULER", consumer: "schedulers" };
-/** A cell's work queue of tasks; stream and consumer have the same names in each cell's account. */
+/** The consumer of a cell's work queue of tasks. Stream and consumer have the same names in each cell's account. */
 export const cellTasksConsumer: ConsumerName = { stream: "TASKS", consumer: "conductors" };
-/** A cell's events for the schedulers (build failures) … */
+/** A cell's events for the schedulers (build failures). */
 export const cellEventsForSchedulers: ConsumerName = { stream: "EVENTS", consumer: "schedulers" };
-/** … and for the api (servers that are gone). */
+/** A cell's events for the api (servers that are gone). */
 export const cellEventsForApi: ConsumerName = { stream: "EVENTS", consumer: "api" };
 
-/** Requests are small and many: a scheduler takes them in batches. Past this, an unanswered one goes to another scheduler. */
+/** Requests are small and many, so a scheduler takes them in batches. After this time an unanswered request goes to another scheduler. */
 const requestAckWaitMs = 15_000;
 /** A task's message is acknowledged as soon as its row is taken, so little time is needed. */
 const taskAckWaitMs = 10_000;
@@ -23,7 +23,7 @@ export function cellTasksSubject(cell: string): string {
   return `cell.${cell}.tasks`;
 }
 
-/** A task's message that has it: somebody told the operation something, and also whoever carries it out already is to take it anew. */
+/** Marks the message of a task whose operation got a signal. The conductor that already carries out the task must take it again, too. */
 export const taskSignalHeader = "berth-signal";
 
 export function cellEventsSubject(cell: string): string {
@@ -64,14 +64,14 @@ export function cellStreams(cell: string): readonly StreamSpec[] {
   ];
 }
 
-/** What the API tier may do in its own account. */
+/** The permissions of the API tier's user in its own account. */
 export const apiPermissions: BusPermissions = {
   publish: [schedulerRequestsSubject],
   consume: [schedulerRequestsConsumer],
   ensureStreams: true,
 };
 
-/** What the API tier may do in a cell's account: send tasks down, read events, set the streams up. */
+/** The permissions of the API tier's user in a cell's account: it sends tasks, reads events and sets up the streams. */
 export function cellPermissionsOfApi(cell: string): BusPermissions {
   return {
     publish: [cellTasksSubject(cell)],
@@ -80,12 +80,14 @@ export function cellPermissionsOfApi(cell: string): BusPermissions {
   };
 }
 
-/** What a cell's conductors may do: take its tasks, tell its events. Nothing reaches upward or into another cell. */
+/**
+ * The permissions of a cell's conductors: they take the cell's tasks and publish its events. Nothing reaches upwards or into another cell.
+ */
 export function conductorPermissions(cell: string): BusPermissions {
   return { publish: [cellEventsSubject(cell)], consume: [cellTasksConsumer], ensureStreams: false };
 }
 
-/** Where the answers to a user's requests go: nobody else may listen there. */
+/** The inbox for the answers to a user's requests. No other user may listen there. */
 export function inboxPrefixOf(user: string): string {
   return `_INBOX.${user}`;
 }

@@ -7,16 +7,16 @@ export interface LocalRedis {
   readonly port: number;
   readonly pid: number;
   readonly url: string;
-  /** A crash: what it held is gone. */
+  /** Kills the server, as a crash would. Its data is lost. */
   kill(): Promise<void>;
-  /** Starts it again, empty, on the same port. */
+  /** Starts the server again, empty, on the same port. */
   restart(): Promise<void>;
   stop(): Promise<void>;
-  /** Of the server that runs at this moment: resolves with how, if it ends without having been told to. */
+  /** Resolves with the cause when the server that runs at this moment ends without having been stopped. */
   readonly died: Promise<string>;
 }
 
-/** Starts a redis-server (from the PATH) and resolves when it answers. Rejects when there is none or it does not start. */
+/** Starts a redis-server (from the PATH) and resolves when it answers. Rejects when none is installed or it does not start. */
 export async function startLocalRedis(options: { readonly port?: number } = {}): Promise<LocalRedis> {
   const dir = makeOwnedDir("redis");
   const start = (port: number | undefined) =>

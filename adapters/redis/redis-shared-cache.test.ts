@@ -20,14 +20,14 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Sets until it is there: a connection takes a moment. */
+/** Sets the value until it is there, because connecting takes a moment. */
 const put = (cache: RedisSharedCache, key: string, value: string) =>
   eventually("the value", async () => {
     await cache.set(key, value, 60_000);
     return (await cache.get(key)) === value;
   });
 
-test("shows one process what another has put, under its prefix and with its time", async () => {
+test("shows one process the values that another has put, under its prefix and until they expire", async () => {
   const [first, second, stranger] = [open(), open(), open("other:")];
   await put(first, "a", "1");
   expect(await eventually("the value", () => second.get("a"))).toBe("1");

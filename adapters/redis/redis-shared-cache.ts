@@ -6,11 +6,11 @@ const CALL_MS_MAX = 200;
 export interface RedisSharedCacheOptions {
   /** `redis://[user:password@]host:port[/db]` */
   readonly url: string;
-  /** Begins every key, so that several caches share a server. */
+  /** Prefix of every key, so that several caches can share a server. */
   readonly prefix: string;
 }
 
-/** A cache in Redis. A call that has no answer after 200 ms, or finds no connection, finds nothing. */
+/** A cache in Redis. A read returns nothing when there is no answer within 200 ms or no connection. */
 export class RedisSharedCache implements SharedCache {
   readonly #redis: Redis;
   readonly #prefix: string;
@@ -21,13 +21,13 @@ export class RedisSharedCache implements SharedCache {
       connectTimeout: 2_000,
       commandTimeout: CALL_MS_MAX,
       socketTimeout: 2_000,
-      // A cache must not hold its reader back: without a connection a call fails at once.
+      // A cache must not delay its reader, so a call without a connection fails at once.
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       enableAutoPipelining: true,
       retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), 1_000),
     });
-    // A failed connection shows in the calls.
+    // A failed connection shows in the results of the calls.
     this.#redis.on("error", () => {});
   }
 
@@ -43,7 +43,7 @@ export class RedisSharedCache implements SharedCache {
     try {
       await this.#redis.set(this.#prefix + key, value, "PX", Math.max(1, Math.round(ttlMs)));
     } catch {
-      // Not kept: the next reader asks again.
+      // The value is not cached, and the next reader computes it again.
     }
   }
 

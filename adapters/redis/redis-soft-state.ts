@@ -10,23 +10,26 @@ const failureCountsKey = "berth:build-failures:counts";
 const picksKey = "berth:picks";
 const failureTimesKey = "berth:build-failures:times";
 
-/** All times are the server's own, so that schedulers with different clocks agree on who lives. */
+/** All times are the server's own, so that schedulers with different clocks agree on which of them are alive. */
 const nowMs = `local t = redis.call('time'); local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
 
 const livingScript = `${nowMs}
 return redis.call('zrangebyscore', KEYS[1], '(' .. now, '+inf')`;
 
-/** Members of a sorted set are dropped when their score, the end of their life, has passed. */
+/** Members of a sorted set are removed when their score, the time of their expiry, has passed. */
 const announceScript = `${nowMs}
 redis.call('zadd', KEYS[1], now + ARGV[2], ARGV[1])
 redis.call('zremrangebyscore', KEYS[1], '-inf', now)
 redis.call('pexpire', KEYS[1], math.max(redis.call('pttl', KEYS[1]), tonumber(ARGV[2])))
 return redis.call('zrange', KEYS[1], 0, -1)`;
 
-/** As `fadedCount` of core/stores/soft-state. */
+/** The formula of `fadedCount` in core/stores/soft-state. */
 const faded = `local function faded(count, ago, fade) return math.floor(count * 2 ^ (-4 * ago / fade) * 100 + 0.5) / 100 end`;
 
-/** The count is kept as of its last failure. One whose last failure is too old starts anew; both keys go when the youngest has faded. */
+/**
+ * The count is stored as of its last failure. If that failure is too old, the count starts again at 1. Both keys expire when the youngest
+ * count has faded.
+ */
 const recordFailureScript = `${nowMs}
 ${faded}
 local last = tonumber(redis.call('zscore', KEYS[2], ARGV[1]) or 0)
@@ -42,7 +45,7 @@ redis.call('pexpire', KEYS[2], ARGV[2])`;
 const clearFailuresScript = `redis.call('hdel', KEYS[1], ARGV[1])
 redis.call('zrem', KEYS[2], ARGV[1])`;
 
-/** Drops up to 1,000 forgotten hosts a call, then answers with all that is left: host, count as of now, host, count, … */
+/** Removes up to 1,000 forgotten hosts in a call, then returns all remaining ones as a list: host, present count, host, present count, … */
 const readFailuresScript = `${nowMs}
 ${faded}
 local gone = redis.call('zrangebyscore', KEYS[2], '-inf', now - ARGV[1], 'limit', 0, 1000)
@@ -57,7 +60,7 @@ for index = 1, #answer, 2 do
 end
 return answer`;
 
-/** ARGV: how long they stand, then a member each. */
+/** ARGV: how long the picks are kept, followed by the members. */
 const recordPicksScript = `${nowMs}
 local until_ms = now + ARGV[1]
 for index = 2, #ARGV do redis.call('zadd', KEYS[1], until_ms, ARGV[index]) end
@@ -81,17 +84,17 @@ export interface RedisSoftStateOptions {
   /** `redis://[user:password@]host:port[/db]` */
   readonly url: string;
   readonly fadeMs?: number;
-  /** Told once an outage: from then on calls give neutral answers. */
+  /** Called once for each outage. From then on calls give neutral answers. */
   readonly onLost?: (reason: string) => void;
-  /** Told when the first call after an outage succeeded. */
+  /** Called when the first call after an outage has succeeded. */
   readonly onBack?: () => void;
 }
 
 /**
- * The soft state in Redis, shared by all schedulers. Nothing rejects and nothing waits: a call that has no answer after
- * 200 ms, or finds no connection, gives the answer of an empty store.
- * - well: from the start; calls go to Redis
- * - lost: since a call failed; calls still try, at no cost while there is no connection; the first success makes it well again
+ * The soft state in Redis, shared by all schedulers. No call rejects or waits long: without a connection, or without an answer after 200
+ * ms, a call gives the answer of an empty store.
+ * - well: from the start. Calls go to Redis.
+ * - lost: since a call failed. Calls still try, at no cost while there is no connection, and the first success makes it well again.
  */
 export class RedisSoftState implements SoftState {
   readonly #redis: SoftStateCommands;
@@ -108,15 +111,15 @@ export class RedisSoftState implements SoftState {
     this.#onBack = options.onBack ?? (() => {});
     const redis = new Redis(options.url, {
       connectTimeout: 2_000,
-      // A server that stopped answering is given up, so that later calls fail at once.
+      // Connections to a server that stops answering are closed, so that later calls fail at once.
       socketTimeout: 2_000,
-      // Neither of these may hold a call back: an old word about soft state is worth nothing.
+      // These two options must not delay a call: a late answer about soft state has no value.
       enableOfflineQueue: false,
       maxRetriesPerRequest: 0,
       enableAutoPipelining: true,
       retryStrategy: (attempt) => Math.min(50 * 2 ** Math.min(attempt, 10), reconnectDelayMsMax),
     });
-    // A failed connection shows in the calls, which tell of it once.
+    // A failed connection shows in the calls, which report it once.
     redis.on("error", () => {});
     redis.defineCommand("berthLiving", { numberOfKeys: 1, lua: livingScript });
     redis.defineCommand("berthAnnounce", { numberOfKeys: 1, lua: announceScript });
@@ -126,7 +129,7 @@ export class RedisSoftState implements SoftState {
     redis.defineCommand("berthRecordPicks", { numberOfKeys: 1, lua: recordPicksScript });
     redis.defineCommand("berthReadPicks", { numberOfKeys: 1, lua: readPicksScript });
     this.#redis = redis as SoftStateCommands;
-    // The first calls come while it connects; that is no outage.
+    // The first calls come while the client is still connecting, which is no outage.
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, callMsMax);
     this.#firstConnect = promise.finally(() => clearTimeout(timer));

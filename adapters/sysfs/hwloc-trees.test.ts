@@ -6,28 +6,28 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type InspectedHost, inspectHost } from "../../core/discovery/inspect-host.ts";
 import { readHostFiles } from "./read-host-files.ts";
 
-// Machines that nobody made up for Berth: the Linux trees in the tests of open-mpi/hwloc, with what hwloc finds in them. They are not part of
-// this repository: BERTH_HWLOC_TREES is the path of `tests/hwloc/linux` in a copy of hwloc's.
+// Real machines: the Linux trees in the tests of open-mpi/hwloc, with hwloc's findings. They are not part of this repository.
+// BERTH_HWLOC_TREES is the path of `tests/hwloc/linux` in a copy of hwloc's.
 const directory = process.env.BERTH_HWLOC_TREES ?? "";
-// A path that does not exist is an error, not a reason to skip.
+// A path that does not exist is an error, and no reason to skip the tests.
 const isThere = directory !== "";
 if (!isThere)
   process.stderr.write("hwloc's trees of Linux machines are skipped: BERTH_HWLOC_TREES does not say where they are\n");
 
-/** What is compared, as hwloc counts it: a kind of object that it does not show counts 0 there and is unknown here. */
+/** The compared counts, as hwloc counts them. A kind of object that hwloc does not show counts as 0 there and is unknown here. */
 interface Counts {
   readonly packages: number;
   readonly cores: number;
   readonly threads: number;
   readonly nodes: number;
-  /** Of all nodes, in MiB. */
+  /** The sum over all nodes, in MiB. */
   readonly memoryMib: number;
 }
 
 const ALL = ["packages", "cores", "threads", "nodes", "memoryMib"] as const;
 const FORBIDDEN = "hwloc leaves out CPUs and nodes that a control group keeps from it; the host has them all the same";
 
-/** Where both differ, in which counts, and why ours are as they should be. */
+/** Trees for which the two findings differ: in which counts, and why ours are right. */
 const DIFFERENCES: Readonly<Record<string, { readonly counts: readonly (keyof Counts)[]; readonly why: string }>> = {
   "16amd64-4n4c-cgroup-distance-merge": { counts: ALL, why: FORBIDDEN },
   "16em64t-4s2ca2c-cpusetreorder": { counts: ["cores", "threads"], why: FORBIDDEN },
@@ -56,7 +56,9 @@ interface Tree {
   readonly expected: string;
 }
 
-/** Each tree with one expected output. Best is the one with all that control groups forbid; then one without options. */
+/**
+ * Each tree with one expected output. An output that includes everything that control groups forbid is preferred, then one without options.
+ */
 function listTrees(): readonly Tree[] {
   const plans = readdirSync(directory)
     .filter((name) => name.endsWith(".test"))
@@ -88,10 +90,10 @@ function countsOf(host: InspectedHost): Counts {
   };
 }
 
-/** hwloc writes its findings as XML or as lines; the lines round sizes to the unit that they name. */
+/** hwloc writes its findings as XML or as lines. The lines round sizes to the unit that they name. */
 function readExpected(path: string): Counts {
   const isXml = path.endsWith(".xml");
-  // Behind the tree of objects come sums and attributes, which name the objects again.
+  // The tree of objects is followed by sums and attributes, which name the objects again.
   const [text = ""] = readFileSync(path, "utf8").split(/^depth /m);
   const count = (kind: string) =>
     text.match(new RegExp(isXml ? `<object type="${kind}"` : `^ *${kind}(\\([^)]*\\))? L#`, "gm"))?.length ?? 0;
@@ -106,7 +108,7 @@ function readExpected(path: string): Counts {
   };
 }
 
-/** Sizes agree within the rounding of lines: below a hundredth where hwloc goes on to the next unit. */
+/** Sizes may differ by the rounding of the lines: less than a hundredth, where hwloc changes to the next unit. */
 function differing(ours: Counts, theirs: Counts): readonly (keyof Counts)[] {
   const keys = ["packages", "cores", "threads", "nodes"] as const;
   const isMemoryEqual = Math.abs(ours.memoryMib - theirs.memoryMib) <= 0.01 * theirs.memoryMib + 1;
@@ -116,12 +118,12 @@ function differing(ours: Counts, theirs: Counts): readonly (keyof Counts)[] {
 describe.skipIf(!isThere)("hwloc's trees of Linux machines (in the directory that BERTH_HWLOC_TREES names)", () => {
   const trees = isThere ? listTrees() : [];
 
-  test("are there", () => {
+  test("exist", () => {
     expect(trees.length).toBeGreaterThan(40);
   });
 
   test.each(trees)(
-    "$name is as $expected says",
+    "$name has the counts of $expected",
     ({ name, expected }) => {
       const ours = countsOf(inspectTree(name));
       const theirs = readExpected(join(directory, expected));

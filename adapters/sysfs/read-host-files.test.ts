@@ -34,7 +34,7 @@ test("counts sockets, cores and threads, and reads the memory of each NUMA node"
   expect(host.cpu).toMatchObject({ vendor: "GenuineIntel", model: "Made-up CPU", flags: ["fpu", "vmx", "avx2"] });
 });
 
-test("counts a core once whose second thread is offline, and nothing of a socket that is offline", () => {
+test("counts a core once if its second thread is offline, and nothing of a socket that is offline", () => {
   const offline: SysrootPlan = {
     [`${CPU}/online`]: "0-1,4\n",
     ...Object.fromEntries([2, 3, 5, 6, 7].map((cpu) => [`${CPU}/cpu${cpu}/online`, "0\n"])),
@@ -45,13 +45,13 @@ test("counts a core once whose second thread is offline, and nothing of a socket
   expect(host.numaNodes?.[0]?.cpus).toEqual([0, 1, 4]);
 });
 
-test("takes a CPU without topology for offline on kernels that have no list of CPUs", () => {
+test("treats a CPU without topology as offline on kernels that have no list of CPUs", () => {
   const { [`${CPU}/online`]: _list, ...files } = twoSockets();
   const host = inspect(files, { [`${CPU}/cpu8`]: {} });
   expect(host).toMatchObject({ packages: 2, cores: 4, threads: 8 });
 });
 
-test("tells apart by masks and by ids, and two cores of one module by their ids", () => {
+test("tells cores apart by masks and by ids, and two cores of one module by their ids", () => {
   const topology = (cpu: number, siblings: string, core: number): SysrootPlan => ({
     [`${CPU}/cpu${cpu}/topology/thread_siblings`]: siblings,
     [`${CPU}/cpu${cpu}/topology/core_id`]: `${core}`,
@@ -63,7 +63,7 @@ test("tells apart by masks and by ids, and two cores of one module by their ids"
   expect(threads).toMatchObject({ packages: 1, cores: 1, threads: 2 });
 });
 
-test("names the kinds of hybrid cores, of Intel by the kernel's lists and of ARM by their capacity", () => {
+test("names the kinds of hybrid cores, on Intel by the kernel's lists and on ARM by their capacity", () => {
   const intel = { "/sys/devices/cpu_core/cpus": "0-3\n", "/sys/devices/cpu_atom/cpus": "4-7\n" };
   expect(inspect(twoSockets(), intel).cpu.coreKinds).toEqual([
     { kind: "core", cpus: [0, 1, 2, 3] },
@@ -94,7 +94,7 @@ test("keeps nodes without memory and nodes without CPUs, and leaves out the memo
   expect(host.memoryBytes).toBe(15 * 1024 ** 3);
 });
 
-test("takes a host for one node when its nodes name the same CPUs, or when there is no node", () => {
+test("treats a host as one node when its nodes name the same CPUs, or when it has no node", () => {
   const same = inspect(twoSockets(), numaNode(0, "0-7", 8 * GIB_KIB), numaNode(1, "0-7", 8 * GIB_KIB));
   expect(same.numaNodes).toHaveLength(1);
   expect(same.numaNodes?.[0]).toMatchObject({ id: 0, memoryBytes: 16 * 1024 ** 3 });
@@ -153,7 +153,7 @@ test("reads mediated devices, memory encryption, firmware and a TPM", () => {
   expect(host.tpms).toEqual([{ name: "tpm0", version: "2" }]);
 });
 
-test("reports what is missing as unknown, each with a warning, and never as zero", () => {
+test("reports missing values as unknown, each with a warning, and never as zero", () => {
   const host = inspect({ "/proc": {}, "/sys": {} });
   expect(host).toMatchObject({ packages: null, cores: null, threads: null, numaNodes: null, memoryBytes: null });
   expect(host).toMatchObject({ hugepages: null, pci: null, tpms: null, diskBytes: null, firmware: { kind: null } });
@@ -165,7 +165,7 @@ test("reports what is missing as unknown, each with a warning, and never as zero
     );
 });
 
-test("believes no garbage", () => {
+test("rejects values that cannot be true", () => {
   const garbage = "\u0000\u00ff 9999999999-1,,x\n";
   const files = Object.fromEntries(Object.keys(twoSockets()).map((path) => [path, garbage]));
   const card = Object.fromEntries(
@@ -214,7 +214,7 @@ test("follows links inside the sysroot, and a sysroot that is a link itself", ()
   });
 });
 
-test("waits for no pipe, reads no directory as a file, and refuses a file that is too long", () => {
+test("does not wait for a pipe, does not read a directory as a file, and refuses a file that is too long", () => {
   const root = makeSysroot(twoSockets(), { "/sys/devices/system/node/online": "0".repeat(100_000) });
   mkdirSync(`${root}/sys/devices/system/cpu/cpu0/online`);
   execFileSync("mkfifo", [`${root}/sys/devices/system/cpu/cpu1/online`]);
@@ -225,7 +225,7 @@ test("waits for no pipe, reads no directory as a file, and refuses a file that i
   expect(host.warnings).toContain("/sys/devices/system/node/online was not read: it is longer than 65536 bytes");
 });
 
-test("ends at its bounds, and says so", () => {
+test("stops at its bounds, and says so", () => {
   const root = makeSysroot({ "/a/1": "1", "/a/2": "2", "/a/3": "3" });
   const narrow = new Sysroot(root, { entriesPerDirectory: 2, reads: 10 });
   expect(narrow.entries("/a")).toBeUndefined();

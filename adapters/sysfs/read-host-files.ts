@@ -3,7 +3,7 @@ import type { HostFiles } from "../../core/discovery/host-files.ts";
 import { Sysroot, type SysrootBounds } from "./sysroot.ts";
 
 const SMALL_BYTES_MAX = 65_536;
-/** Each CPU has up to 4 KiB of it. */
+/** Each CPU takes up to 4 KiB of this file. */
 const CPUINFO_BYTES_MAX = 16 * 1024 ** 2;
 const BOUNDS: SysrootBounds = { entriesPerDirectory: 16_384, reads: 1_000_000 };
 
@@ -11,7 +11,7 @@ const CPU = "/sys/devices/system/cpu";
 const NODE = "/sys/devices/system/node";
 const PCI = "/sys/bus/pci/devices";
 
-/** Files that are read where they exist. A `*` stands for each entry of its directory, `cpu#` for each entry called cpu and a number. */
+/** Files that are read where they exist. A `*` stands for each entry of its directory, and `cpu#` for each entry named cpu and a number. */
 const TEXTS: readonly string[] = [
   "/proc/meminfo",
   ...["online", "present", "isolated"].map((name) => `${CPU}/${name}`),
@@ -59,15 +59,15 @@ const LINKS: readonly string[] = [
 ];
 
 export interface HostFilesSource {
-  /** The directory that stands for the host's root; null: this machine. */
+  /** The directory that stands for the host's root. Null means this machine. */
   readonly sysroot: string | null;
-  /** Where the guests' disks are kept. Only this machine's file systems can be asked for their size. */
+  /** Directory of the guests' disks. Only this machine's file systems can be asked for their size. */
   readonly instancesPath: string;
 }
 
 /**
- * Copies the files of /proc and /sys that describe a host into memory. Only named files are read, each up to a bound, and nothing outside the
- * sysroot. Throws if the sysroot is no directory.
+ * Copies the files of /proc and /sys that describe a host into memory. It reads only named files, each up to a bound, and nothing outside
+ * the sysroot. Throws if the sysroot is no directory.
  */
 export function readHostFiles(source: HostFilesSource): HostFiles {
   const reader = new HostFilesReader(new Sysroot(source.sysroot ?? "/", BOUNDS));
@@ -78,7 +78,7 @@ class HostFilesReader {
   readonly #sysroot: Sysroot;
   readonly #texts = new Map<string, string>();
   readonly #links = new Map<string, string>();
-  /** With undefined for directories that do not exist, so that each is asked for once. */
+  /** The value is undefined for a directory that does not exist, so that each is looked up only once. */
   readonly #entries = new Map<string, readonly string[] | undefined>();
 
   constructor(sysroot: Sysroot) {
@@ -90,7 +90,7 @@ class HostFilesReader {
     this.#readText("/proc/cpuinfo", CPUINFO_BYTES_MAX);
     for (const pattern of DIRECTORIES) for (const path of this.#expand(pattern)) this.#list(path);
     for (const path of LINKS.flatMap((pattern) => this.#expand(pattern))) this.#readLink(path);
-    // Virtual functions are known by the links of their physical function.
+    // The links of a physical function name its virtual functions.
     for (const directory of this.#expand(`${PCI}/*`)) {
       for (const name of this.#list(directory)) if (/^virtfn\d+$/.test(name)) this.#readLink(`${directory}/${name}`);
     }
@@ -100,7 +100,7 @@ class HostFilesReader {
     return { texts: this.#texts, links: this.#links, entries: new Map(entries), unread: this.#sysroot.unread };
   }
 
-  /** The paths that a pattern stands for; the last part need not exist. */
+  /** The paths that match a pattern. The last part of a path need not exist. */
   #expand(pattern: string): readonly string[] {
     const [, before = "", wanted, after = ""] = /^(.*?)\/([^/]*[*#])(\/.*)?$/.exec(pattern) ?? [];
     if (wanted === undefined) return [pattern];
@@ -129,7 +129,7 @@ class HostFilesReader {
     if (link !== undefined) this.#links.set(path, link);
   }
 
-  /** Spares a look at a path whose directory was listed without its name, or does not exist. */
+  /** Returns false for a path that cannot exist, because its directory was listed without it or does not exist. That saves a look-up. */
   #isListedAbove(path: string): boolean {
     const slash = path.lastIndexOf("/");
     const directory = path.slice(0, slash);

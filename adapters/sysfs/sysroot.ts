@@ -2,7 +2,7 @@ import { closeSync, constants, fstatSync, opendirSync, openSync, readlinkSync, r
 import { basename, sep } from "node:path";
 import type { UnreadFile } from "../../core/discovery/host-files.ts";
 
-/** How much is read of a host's files at most. What is beyond a bound is left unread, and reported. */
+/** Bounds on how much is read of a host's files. Anything beyond a bound is left unread, and reported. */
 export interface SysrootBounds {
   readonly entriesPerDirectory: number;
   /** Files, directories and links of the whole host. */
@@ -13,7 +13,7 @@ const UNREAD_MAX = 100;
 
 /**
  * Reads files below a directory that stands for a host's root. Every path is resolved first, and a path that leads out of the directory is
- * not followed. Only regular files are read, without waiting, so a pipe cannot hold the reader up.
+ * not followed. Only regular files are read, and without blocking, so a pipe cannot delay the reader.
  */
 export class Sysroot {
   readonly unread: UnreadFile[] = [];
@@ -21,13 +21,13 @@ export class Sysroot {
   readonly #bounds: SysrootBounds;
   #reads = 0;
 
-  /** Throws if `root` is no directory that can be resolved. */
+  /** Throws if `root` is not a directory that can be resolved. */
   constructor(root: string, bounds: SysrootBounds) {
     this.#root = realpathSync.native(root);
     this.#bounds = bounds;
   }
 
-  /** The file's text; undefined if it does not exist or cannot be read. A text that is longer than `bytesMax` is refused whole. */
+  /** The file's text, or undefined if it does not exist or cannot be read. A text longer than `bytesMax` is refused as a whole. */
   text(path: string, bytesMax: number): string | undefined {
     return this.#attempt(path, (resolved) => {
       const file = openSync(resolved, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
@@ -42,7 +42,7 @@ export class Sysroot {
     });
   }
 
-  /** Names in a directory, sorted; undefined if it does not exist or cannot be read. */
+  /** The sorted names in a directory, or undefined if it does not exist or cannot be read. */
   entries(path: string): readonly string[] | undefined {
     return this.#attempt(path, (resolved) => {
       const directory = opendirSync(resolved);
@@ -60,7 +60,7 @@ export class Sysroot {
     });
   }
 
-  /** The last part of a link's target, which need not exist; undefined if there is no such link. The link is not followed. */
+  /** The last part of a link's target, which need not exist, or undefined if there is no such link. The link is not followed. */
   link(directory: string, name: string): string | undefined {
     return this.#attempt(
       directory,
@@ -86,7 +86,7 @@ export class Sysroot {
       return read(resolved);
     } catch (error) {
       const code = (error as NodeJS.ErrnoException).code ?? String(error);
-      // Most files exist on some machines only. The kernel answers EINVAL, too, where a device has no value to tell.
+      // Most files exist only on some machines. The kernel also answers EINVAL where a device has no value.
       if (["ENOENT", "ENOTDIR", "EINVAL"].includes(code)) return undefined;
       return this.#refuse(reported, code);
     }
@@ -102,7 +102,7 @@ export class Sysroot {
   }
 }
 
-/** Files of /proc and /sys have no true size: they are read until they end. */
+/** Files of /proc and /sys do not state their true size, so they are read until they end. */
 function readUpTo(file: number, bytesMax: number): Buffer {
   const chunks: Buffer[] = [];
   let length = 0;

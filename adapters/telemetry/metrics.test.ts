@@ -2,7 +2,7 @@ import { Counter } from "prom-client";
 import { expect, test } from "vitest";
 import { createRegistry, misnamedMetrics } from "./metrics.ts";
 
-test("each service has its own registry, and its name on every series", async () => {
+test("each service has its own registry, and its name is on every series", async () => {
   const [api, scheduler] = [
     createRegistry({ service: "api", withProcess: false }),
     createRegistry({ service: "scheduler", withProcess: false }),
@@ -13,7 +13,7 @@ test("each service has its own registry, and its name on every series", async ()
   expect(await scheduler.metrics()).toContain('berth_things_total{service="scheduler"} 2');
 });
 
-test("a process tells of itself in the names that dashboards know", async () => {
+test("a process reports itself under the names that dashboards know", async () => {
   const registry = createRegistry({ service: "api" });
   const text = await registry.metrics();
   expect(text).toContain("process_resident_memory_bytes");
@@ -21,7 +21,7 @@ test("a process tells of itself in the names that dashboards know", async () => 
   expect(misnamedMetrics(registry)).toEqual([]);
 });
 
-test("a metric that is not named berth_* is found", () => {
+test("a metric whose name does not begin with berth_ is found", () => {
   const registry = createRegistry({ service: "api", withProcess: false });
   new Counter({ name: "things_total", help: "Things", registers: [registry] });
   expect(misnamedMetrics(registry)).toEqual(["things_total"]);

@@ -1,13 +1,13 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 
 /**
- * The metrics of one service. Its own are named `berth_<service>_<what>_<unit>`; those of the process (CPU, memory, event loop, garbage
- * collection) have the names that dashboards for Node know. Every series says which service it is of.
+ * The metrics of one service. Its own are named `berth_<service>_<what>_<unit>`. Those of the process (CPU, memory, event loop, garbage
+ * collection) have the names that dashboards for Node know. Every series is labelled with the service.
  */
 export function createRegistry(options: {
   /** api, scheduler, conductor, compute-agent */
   readonly service: string;
-  /** False where several services share a process and one of them tells of it. */
+  /** False for all but one of several services that share a process, so that the process is reported once. */
   readonly withProcess?: boolean;
 }): Registry {
   const registry = new Registry();
@@ -16,7 +16,7 @@ export function createRegistry(options: {
   return registry;
 }
 
-/** Names of metrics that break the rule: anything but `berth_*` beside the process's own. For tests. */
+/** The names of metrics that break the rule: neither `berth_*` nor one of the process's own. For tests. */
 export function misnamedMetrics(registry: Registry): readonly string[] {
   return registry
     .getMetricsAsArray()

@@ -1,6 +1,6 @@
 /**
- * The collector that the environment names, by `BERTH_OTLP_ENDPOINT` or else OpenTelemetry's own `OTEL_EXPORTER_OTLP_ENDPOINT`; null
- * when neither does. Throws with the setting's name when it is no http(s) URL.
+ * The collector that the environment names by `BERTH_OTLP_ENDPOINT`, or else by OpenTelemetry's own `OTEL_EXPORTER_OTLP_ENDPOINT`. Null
+ * when neither is set. Throws an error that names the setting when its value is no http(s) URL.
  */
 export function otlpEndpointIn(environment: Readonly<Record<string, string | undefined>>): string | null {
   for (const name of ["BERTH_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"]) {

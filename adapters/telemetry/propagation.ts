@@ -9,13 +9,13 @@ import {
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
 
-/** Headers as NATS messages, HTTP requests and gRPC messages carry them; names in lower case. */
+/** Headers as NATS messages, HTTP requests and gRPC messages carry them, with names in lower case. */
 export type Carrier = Readonly<Record<string, string | string[] | undefined>>;
 
 const w3c = new W3CTraceContextPropagator();
 const emptyCarrier: Readonly<Record<string, string>> = Object.freeze({});
 
-/** The headers (`traceparent`, and `tracestate` when there is one) that make a span the parent of what is done on the other side. */
+/** The headers (`traceparent`, and `tracestate` when there is one) that make a span the parent of the work on the other side. */
 export function carrierOf(span: Span): Readonly<Record<string, string>> {
   if (!isSpanContextValid(span.spanContext())) return emptyCarrier;
   const carrier: Record<string, string> = {};
@@ -23,18 +23,18 @@ export function carrierOf(span: Span): Readonly<Record<string, string>> {
   return carrier;
 }
 
-/** For messages with a field of their own for it; empty when nothing is traced. */
+/** The span's `traceparent`, for messages that have a field for it. Empty when nothing is traced. */
 export function traceparentOf(span: Span): string {
   return carrierOf(span).traceparent ?? "";
 }
 
-/** The context that headers speak of; without any, or with malformed ones, one that belongs to no trace. */
+/** The trace context in the headers. When they are missing or malformed, the context belongs to no trace. */
 export function contextOf(carrier: Carrier): Context {
   if (carrier.traceparent === undefined || carrier.traceparent === "") return ROOT_CONTEXT;
   return w3c.extract(ROOT_CONTEXT, carrier, defaultTextMapGetter);
 }
 
-/** The same for a message's own field; empty: no trace. */
+/** The trace context in a message's own field. An empty field means no trace. */
 export function contextOfTraceparent(traceparent: string): Context {
   return contextOf({ traceparent });
 }

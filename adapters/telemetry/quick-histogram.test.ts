@@ -6,7 +6,7 @@ import { QuickHistogram } from "./quick-histogram.ts";
 const BUCKETS = [0.001, 0.01, 0.1, 1];
 const SECONDS = [0, 0.0005, 0.001, 0.002, 0.01, 0.011, 0.1, 0.5, 1, 1.5, 20];
 
-/** The lines of what Prometheus scrapes, whatever the order of labels. */
+/** The lines that Prometheus scrapes, with labels in a fixed order. */
 async function scraped(make: (registry: ReturnType<typeof createRegistry>) => void): Promise<readonly string[]> {
   const registry = createRegistry({ service: "test", withProcess: false });
   make(registry);
@@ -14,7 +14,7 @@ async function scraped(make: (registry: ReturnType<typeof createRegistry>) => vo
   return lines.map((line) => line.replace(/\{(.*)\}/, (_, labels: string) => `{${labels.split(",").sort().join()}}`));
 }
 
-test("a quick histogram tells Prometheus what prom-client's own would", async () => {
+test("a quick histogram shows Prometheus the same lines as prom-client's own", async () => {
   const config = { name: "berth_things_seconds", help: "Things", buckets: BUCKETS };
   const labelNames = ["method", "status"] as const;
   const labelsOf = (index: number) => ({ method: index % 2 === 0 ? "GET" : 'P"U\\T', status: `20${index % 3}` });
@@ -38,7 +38,7 @@ test("a quick histogram tells Prometheus what prom-client's own would", async ()
   expect(quick).toContain('berth_things_seconds_bucket{le="0.01",service="test"} 5');
 });
 
-test("a quick histogram without labels is told of before anything was observed, and after a reset", async () => {
+test("a quick histogram without labels appears before the first observation, and after a reset", async () => {
   const empty = await scraped((registry) => {
     const histogram = new QuickHistogram({
       name: "berth_a_seconds",

@@ -6,15 +6,16 @@ const NO_LABELS: Readonly<Record<string, never>> = {};
 /** Observations with the same labels. */
 interface Series {
   readonly labels: Readonly<Record<string, string>>;
-  /** By bound: observations that are at most so much, and more than the bound before. */
+  /** For each bound, the number of observations up to it that exceed the previous bound. */
   readonly counts: Float64Array;
   sum: number;
   count: number;
 }
 
 /**
- * A histogram of Prometheus for what is observed several times a request: an observation is a look-up of its series and a few comparisons.
- * One of prom-client's own makes texts and objects each time, and costs ten times as much. It stands in a registry among those.
+ * A Prometheus histogram for values that are observed several times in a request. An observation is a look-up of its series and a few
+ * comparisons. prom-client's own histogram makes strings and objects each time, and costs ten times as much. This one stands in a registry
+ * beside prom-client's.
  */
 export class QuickHistogram<Label extends string = never> {
   readonly name: string;
@@ -29,7 +30,7 @@ export class QuickHistogram<Label extends string = never> {
     readonly name: string;
     readonly help: string;
     readonly labelNames?: readonly Label[];
-    /** Rising; the last one, which has no bound, is added. */
+    /** Rising bounds. The last bucket, which has no bound, is added. */
     readonly buckets: readonly number[];
     readonly registers: readonly Registry[];
   }) {
@@ -38,11 +39,11 @@ export class QuickHistogram<Label extends string = never> {
     this.labelNames = options.labelNames ?? [];
     this.#bounds = options.buckets;
     this.reset();
-    // A registry asks of a metric no more than is here; its types name only prom-client's classes.
+    // A registry needs no more of a metric than this class has, but its types accept only prom-client's classes.
     for (const registry of options.registers) registry.registerMetric(this as unknown as Metric);
   }
 
-  /** With a value for each label, if there are labels. Cost: some 50 ns. */
+  /** Needs a value for each label, if there are labels. Cost: some 50 ns. */
   observe(value: number, labels: Readonly<Record<Label, string>> = NO_LABELS): void {
     assert(Number.isFinite(value), "what is observed is a number");
     const series = this.#seriesOf(labels);
@@ -55,7 +56,7 @@ export class QuickHistogram<Label extends string = never> {
     }
   }
 
-  /** As a registry reads it. */
+  /** The values in the form that a registry reads. */
   async get() {
     const values = [...this.#series.values()].flatMap((series) => this.#valuesOf(series));
     return { name: this.name, help: this.help, type: this.type, aggregator: this.aggregator, values };
@@ -63,7 +64,7 @@ export class QuickHistogram<Label extends string = never> {
 
   reset(): void {
     this.#series.clear();
-    // There is only one series without labels: it is told of before anything was observed.
+    // Without labels there is only one series, which appears before the first observation.
     if (this.labelNames.length === 0) this.#seriesOf(NO_LABELS);
   }
 

@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { carrierOf, contextOf, contextOfTraceparent, traceparentOf } from "./propagation.ts";
 import { inSpan, inSpanEach, noTracing, startTracing, type Tracing } from "./tracing.ts";
 
-describe("tracing that is on", () => {
+describe("enabled tracing", () => {
   let exporter: InMemorySpanExporter;
   let tracing: Tracing;
   beforeEach(() => {
@@ -31,7 +31,7 @@ describe("tracing that is on", () => {
     expect(trace.getActiveSpan()).toBeUndefined();
   });
 
-  test("goes on in another process by the headers of a message", async () => {
+  test("continues the trace in another process by the headers of a message", async () => {
     const other = new InMemorySpanExporter();
     const otherTracing = startTracing({ service: "other", exportTo: other });
     let headers: Readonly<Record<string, string>> = {};
@@ -75,7 +75,7 @@ describe("tracing that is on", () => {
     );
   });
 
-  test("notes what was thrown, and throws it on", async () => {
+  test("records a thrown error, and throws it on", async () => {
     const failing = async () => {
       throw new Error("no luck");
     };
@@ -88,8 +88,8 @@ describe("tracing that is on", () => {
   });
 });
 
-describe("tracing that is off", () => {
-  test("runs everything, and no header goes out", async () => {
+describe("disabled tracing", () => {
+  test("runs everything, and sends no header", async () => {
     const tracing = startTracing({ service: "berth-test", exportTo: null });
     expect(tracing).toBe(noTracing);
     expect(await inSpan(tracing, "a", {}, (span) => carrierOf(span))).toEqual({});
@@ -122,7 +122,7 @@ describe("a collector", () => {
     server.close();
   });
 
-  test("that is not there keeps nobody from working or from ending", async () => {
+  test("does not keep anybody from working or from ending when it is absent", async () => {
     const tracing = startTracing({ service: "berth-test", exportTo: "http://127.0.0.1:1" });
     expect(await inSpan(tracing, "lost", {}, () => "done")).toBe("done");
     await tracing.close();

@@ -22,29 +22,29 @@ import {
 
 type SpanExporter = ConstructorParameters<typeof SimpleSpanProcessor>[0];
 
-/** Spans that may wait for export; more are dropped. At 10,000 spans/s that is the exporter's pause of 2 s. */
+/** The most spans that wait for export. More are dropped. At 10,000 spans/s this covers the exporter's pause of 2 s. */
 const queuedSpansMax = 20_000;
 const exportPauseMs = 1_000;
 const exportMsMax = 10_000;
-/** A collector that does not answer may hold the end of the process so long. */
+/** How long a collector that does not answer may delay the end of the process. */
 const closeMsMax = 3_000;
 
 export interface TracingOptions {
   /** `service.name`: berth-api, berth-scheduler, … */
   readonly service: string;
-  /** `service.instance.id`, when several processes of the service run. */
+  /** `service.instance.id`, needed when several processes of the service run. */
   readonly instance?: string;
   /** `service.version` */
   readonly version?: string;
   /**
-   * Where spans go: the base URL of an OTLP/HTTP collector, or an exporter that takes each span at once (for tests). Null: nothing is
-   * traced.
+   * Where spans are sent: the base URL of an OTLP/HTTP collector, or an exporter that gets each span at once (for tests). Null disables
+   * tracing.
    */
   readonly exportTo: string | SpanExporter | null;
 }
 
 export interface SpanStart {
-  /** Whose child it is; the span that is active here unless given. */
+  /** The parent span. The active span by default. */
   readonly parent?: Context | Span;
   readonly kind?: SpanKind;
   readonly attributes?: Attributes;
@@ -52,22 +52,22 @@ export interface SpanStart {
 }
 
 /**
- * The tracing of one service: off (spans are all the same one, which does nothing) or on. There is no instrumentation
- * behind anybody's back: a span is there where the code says so.
+ * The tracing of one service, either off (all spans are one span that does nothing) or on. Nothing is instrumented automatically: a span
+ * exists only where the code creates one.
  */
 export interface Tracing {
   readonly enabled: boolean;
-  /** A span that the caller ends. It is not made the active one, so that many of a batch can be open side by side. */
+  /** Starts a span that the caller ends. It does not become the active one, so that many spans of a batch can be open side by side. */
   start(name: string, options?: SpanStart): Span;
-  /** Sends what waits for export. */
+  /** Sends the spans that wait for export. */
   flush(): Promise<void>;
-  /** Flushes, for at most 3 s, and ends. Never rejects. Repeatable. */
+  /** Flushes for at most 3 s, and ends. Never rejects. Repeatable. */
   close(): Promise<void>;
 }
 
 const offSpan = trace.wrapSpanContext(INVALID_SPAN_CONTEXT);
 
-/** Tracing that is off. Cost: a call that returns a constant. */
+/** Disabled tracing. Cost: a call that returns a constant. */
 export const noTracing: Tracing = {
   enabled: false,
   start: () => offSpan,
@@ -75,10 +75,10 @@ export const noTracing: Tracing = {
   close: async () => {},
 };
 
-/** Starts the tracing of one service. Several of one process do not mix: each has its own resource and exporter. */
+/** Starts the tracing of one service. Several services of one process do not mix, because each has its own resource and exporter. */
 export function startTracing(options: TracingOptions): Tracing {
   if (options.exportTo === null) return noTracing;
-  // The first one of the process stays; it is the same for all.
+  // The first context manager of the process stays. It is the same for all services.
   context.setGlobalContextManager(new AsyncLocalStorageContextManager().enable());
   const resource = resourceFromAttributes({
     "service.name": options.service,
@@ -125,7 +125,7 @@ function isSpan(parent: Context | Span): parent is Span {
 }
 
 /**
- * Runs `run` with a new span as the active one, and ends it with the outcome. What `run` throws is noted and thrown on.
+ * Runs `run` with a new span as the active one, and ends the span with the outcome. An error of `run` is recorded in the span and rethrown.
  * Cost: with tracing off, one call of `run`.
  */
 export async function inSpan<Result>(
@@ -147,8 +147,8 @@ export async function inSpan<Result>(
 }
 
 /**
- * Runs one step for a whole batch and shows it in the trace of each of its items: a span an item, each under its own
- * parent, all from the start of `run` to its end. What `run` throws is noted on all of them and thrown on.
+ * Runs one step for a whole batch and shows it in the trace of each item. Each item gets a span under its own parent, which lasts as long
+ * as `run`. An error of `run` is recorded in all of them and rethrown.
  */
 export async function inSpanEach<Result>(
   tracing: Tracing,
@@ -168,7 +168,7 @@ export async function inSpanEach<Result>(
   }
 }
 
-/** Marks a span as failed; it still has to be ended. */
+/** Marks a span as failed. The caller must still end it. */
 export function failSpan(span: Span, error: unknown): void {
   const message = error instanceof Error ? error.message : String(error);
   span.setStatus({ code: SpanStatusCode.ERROR, message });

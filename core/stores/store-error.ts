@@ -1,10 +1,10 @@
 /**
- * `unavailable`: the database could not be asked, or its answer was lost: what was asked may or may not have happened, and
- * may be asked again. `bug`: it refused what Berth should never ask.
+ * `unavailable`: the database could not be asked, or its answer was lost. The request may or may not have been carried out, and may be
+ * repeated. `bug`: the database refused something that Berth should never ask for.
  */
 export type StoreErrorCode = "unavailable" | "bug";
 
-/** A store could not do its work. Thrown by the Postgres bodies of the stores; never an expected outcome. */
+/** A store could not do its work. The Postgres implementations of the stores throw it. It is never an expected outcome. */
 export class StoreError extends Error {
   readonly code: StoreErrorCode;
   /** The store's function that failed. */

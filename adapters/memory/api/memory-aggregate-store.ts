@@ -26,7 +26,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 
 const UNKNOWN = { kind: "unknown" } as const;
 
-/** The in-process twin of the tables of aggregates and ratios: every call is one step, and lasts as long as this object. */
+/** The in-process twin of the tables of aggregates and ratios. Every call is one step. The rows live as long as this object. */
 export class MemoryAggregateStore implements AggregateStore, RatioStore {
   readonly #clock: Clock;
   readonly #aggregates = new Map<number, AggregateRecord>();

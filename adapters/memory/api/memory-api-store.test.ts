@@ -2,7 +2,7 @@ import { apiStoreContract } from "../../../test/contract/api-store.contract.ts";
 import { MemoryApiStore } from "./memory-api-store.ts";
 
 apiStoreContract("memory", async () => {
-  // Every look at it is a millisecond later.
+  // The clock advances by a millisecond whenever it is read.
   let nowMs = 1_000_000;
   const clock = { now: () => ++nowMs, monotonic: () => nowMs, setTimer: () => ({ cancel: () => undefined }) };
   const store = new MemoryApiStore({ clock });

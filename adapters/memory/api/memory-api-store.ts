@@ -23,7 +23,7 @@ import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { PutOffs } from "./put-offs.ts";
 
-/** The in-process twin of the API database: every call is one step, and lasts as long as this object. */
+/** The in-process twin of the API database. Every call is one step. The rows live as long as this object. */
 export class MemoryApiStore implements ApiStore {
   readonly #clock: Clock;
   readonly #cells = new Map<string, CellRecord>();
@@ -265,7 +265,7 @@ export class MemoryApiStore implements ApiStore {
     );
   }
 
-  /** What an audit asks of the requests, as they are now. */
+  /** The facts about requests that an audit checks, as they are now. */
   auditedRequests(): AuditedRequest[] {
     const nowMs = this.#clock.now();
     return Array.from(

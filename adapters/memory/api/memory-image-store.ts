@@ -1,6 +1,6 @@
 import type { ImageQuery, ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 
-/** The in-process twin of the images' table. */
+/** The in-process twin of the table of images. */
 export class MemoryImageStore implements ImageStore {
   readonly #images = new Map<string, ImageRecord>();
 

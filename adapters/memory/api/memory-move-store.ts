@@ -9,16 +9,16 @@ import type {
 import type { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** A row of the table: the record without its age, and what only sweeps look at. */
+/** A row of the table: the record without its age, and the fields that only sweeps read. */
 interface Move extends Omit<MoveRecord, "ageMs"> {
   readonly acceptedAtMs: number;
   readonly retryAtMs: number | null;
   readonly isAsked: boolean;
 }
 
-/** The in-process twin of the moves' table: every call is one step, and lasts as long as this object. */
+/** The in-process twin of the table of moves. Every call is one step. The rows live as long as this object. */
 export class MemoryMoveStore implements MoveStore {
-  /** In the order in which they were accepted. */
+  /** In the order in which the moves were accepted. */
   readonly #moves = new Map<string, Move>();
   readonly #clock: Pick<Clock, "now">;
 
@@ -100,7 +100,7 @@ export class MemoryMoveStore implements MoveStore {
     return stale.map(({ request }) => request.id);
   }
 
-  /** All that were ever accepted, of all servers: for those who audit. */
+  /** All moves of all servers that were ever accepted, for audits. */
   all(): readonly MoveRecord[] {
     return this.#all().map((move) => this.#recordOf(move));
   }

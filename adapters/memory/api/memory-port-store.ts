@@ -2,7 +2,7 @@ import type { PortBinding, PortQuery, PortStore } from "../../../core/stores/api
 import type { PortRecord } from "../../../core/tasks/port-record.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** The in-process twin of the ports' table. */
+/** The in-process twin of the table of ports. */
 export class MemoryPortStore implements PortStore {
   readonly #ports = new Map<string, PortRecord>();
   readonly #clock: Pick<Clock, "now">;
@@ -39,7 +39,7 @@ export class MemoryPortStore implements PortStore {
       const port = this.#ports.get(id);
       const holder = port?.binding?.serverUuid;
       if (port === undefined || (holder !== undefined && holder !== serverUuid && !instead.includes(holder))) return [];
-      // No two at the same time: Postgres tells them apart, too.
+      // No two ports are bound at the same time, since times in Postgres differ, too.
       this.#boundAtMs = Math.max(this.#clock.now(), this.#boundAtMs + 0.001);
       this.#ports.set(id, { ...port, binding: { serverUuid, atMs: this.#boundAtMs, ageMs: 0 } });
       return [{ id, atMs: this.#boundAtMs, wasOwn: holder === serverUuid }];
@@ -58,7 +58,7 @@ export class MemoryPortStore implements PortStore {
     }
   }
 
-  /** With the age that its binding has now. */
+  /** The port with the present age of its binding. */
   #shown(port: PortRecord | undefined): PortRecord[] {
     if (port === undefined || port.binding === null) return port === undefined ? [] : [port];
     const ageMs = Math.max(0, this.#clock.now() - port.binding.atMs);

@@ -7,10 +7,10 @@ import type {
 } from "../../../core/stores/api/reservation-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** The in-process twin of the reservations' table: every call is one step, and lasts as long as this object. */
+/** The in-process twin of the table of reservations. Every call is one step. The rows live as long as this object. */
 export class MemoryReservationStore implements ReservationStore {
   readonly #reservations = new Map<string, ReservationRecord>();
-  /** By id, the oldest first. */
+  /** When each reservation was made, by its id. The oldest is first. */
   readonly #madeAtMs = new Map<string, number>();
   readonly #clock: Pick<Clock, "now">;
   readonly #requests: Pick<ApiStore, "requests">;

@@ -14,11 +14,14 @@ interface Member {
   cell: string | null;
 }
 
-/** The in-process twin of the server groups' tables, over the store that has the requests. Calls take effect one after the other. */
+/**
+ * The in-process twin of the tables of server groups. It works over the store that holds the requests. Calls take effect one after the
+ * other.
+ */
 export class MemoryServerGroupStore implements ServerGroupStore {
   readonly #requests: Pick<ApiStore, "requests">;
   readonly #groups = new Map<string, NewServerGroup>();
-  /** By server. */
+  /** By server UUID. */
   readonly #members = new Map<string, Member>();
   #turn: Promise<unknown> = Promise.resolve();
 
@@ -112,7 +115,7 @@ export class MemoryServerGroupStore implements ServerGroupStore {
     return { ...group, members: members.sort() };
   }
 
-  /** By server; null: not accepted. */
+  /** The state of each member's request, by server UUID. Null for a server that was not accepted. */
   async #statesOf(groupUuid: string): Promise<ReadonlyMap<string, RequestState | null>> {
     const servers = [...this.#members].flatMap(([server, member]) => (member.groupUuid === groupUuid ? [server] : []));
     const states = new Map<string, RequestState | null>(servers.map((server) => [server, null]));

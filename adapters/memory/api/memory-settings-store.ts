@@ -2,7 +2,7 @@ import type { SettingsStore, StoredSettings, WriteSettingsOutcome } from "../../
 
 const NEVER_SET: StoredSettings = { version: 0, values: {} };
 
-/** The in-process twin of the settings' table. */
+/** The in-process twin of the table of settings. */
 export class MemorySettingsStore implements SettingsStore {
   readonly #sections = new Map<string, StoredSettings>();
 

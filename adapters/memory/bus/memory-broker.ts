@@ -4,8 +4,8 @@ import { MemoryBus } from "./memory-bus.ts";
 import { MemoryStream } from "./memory-stream.ts";
 
 /**
- * The in-process twin of a NATS account with JetStream: streams and consumers that live as long as this object. Every
- * connection to it is a `Bus`. Messages are handed over by reference, in microtasks; all time comes from the clock.
+ * The in-process twin of a NATS account with JetStream: streams and consumers that live as long as this object. Every connection to it is a
+ * `Bus`. Messages are handed over by reference, in microtasks. All times come from the clock.
  */
 export class MemoryBroker {
   readonly #clock: Clock;
@@ -16,12 +16,12 @@ export class MemoryBroker {
     this.#clock = clock;
   }
 
-  /** A connection that may do what `permissions` say; everything, when they are not given. */
+  /** Opens a connection that may do only what `permissions` allow, or everything when they are absent. */
   connect(permissions?: BusPermissions): Bus {
     return new MemoryBus(this, permissions);
   }
 
-  /** Drops every message and timer. For the end of the process that holds it. */
+  /** Drops every message and timer. Called when the process that holds the broker ends. */
   close(): void {
     for (const stream of this.#streams.values()) stream.close();
     this.#streams.clear();

@@ -3,7 +3,7 @@ import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { Fifo } from "../../../runtime/fifo.ts";
 import type { StoredMessage } from "./stored-message.ts";
 
-/** One who takes messages of a consumer. */
+/** A subscriber that takes messages of a consumer. */
 export interface Taker {
   readonly maxInFlight: number;
   readonly onMessage: (message: BusMessage) => void;
@@ -12,10 +12,10 @@ export interface Taker {
 
 /**
  * A message on its way through a consumer.
- * - waiting: queued for delivery; enters from the stream, from an ack wait that ran out, from a retry delay that ran out
- * - out: with a taker; `delivery` counts the deliveries, so that a late word about an earlier one is ignored
- * - delayed: a taker asked for a retry; still counts as pending
- * - done: acknowledged
+ * - waiting: queued for delivery. It enters this state from the stream, after its ack wait has run out, or after a retry delay.
+ * - out: delivered to a taker. `delivery` counts the deliveries, so that a late answer to an earlier delivery is ignored.
+ * - delayed: a taker asked for a retry. The message still counts as pending.
+ * - done: acknowledged.
  */
 interface Entry {
   readonly message: StoredMessage;
@@ -24,7 +24,7 @@ interface Entry {
   taker: Taker | undefined;
 }
 
-/** A durable consumer of the in-process broker. One timer serves all ack waits, since they run out in order of delivery. */
+/** A durable consumer of the in-process broker. One timer serves all ack waits, since they run out in the order of delivery. */
 export class MemoryConsumer {
   readonly #clock: Clock;
   readonly #fresh = new Fifo<Entry>();
@@ -86,7 +86,7 @@ export class MemoryConsumer {
   #deliver(): void {
     while (this.#again.size + this.#fresh.size > 0) {
       const redelivery = this.#again.size > 0;
-      // What is delivered again is pending already.
+      // A message that is redelivered already counts as pending.
       if (!redelivery && this.#pending >= this.#spec.maxAckPending) return;
       const taker = this.#pickTaker();
       if (taker === undefined) return;
@@ -97,7 +97,7 @@ export class MemoryConsumer {
     }
   }
 
-  /** The next taker in turn that has room. */
+  /** The next taker in turn that has room for a message. */
   #pickTaker(): Taker | undefined {
     for (let tried = 0; tried < this.#takers.length; tried += 1) {
       const taker = this.#takers[this.#nextTaker++ % this.#takers.length] as Taker;
@@ -116,7 +116,7 @@ export class MemoryConsumer {
     taker.onMessage(new MemoryMessage(this, entry));
   }
 
-  /** An acknowledgement counts even when it comes after the ack wait, as JetStream has it. */
+  /** An acknowledgement counts even when it comes after the ack wait, as in JetStream. */
   acknowledge(entry: Entry): void {
     if (entry.state === "done") return;
     this.#leaveTaker(entry);

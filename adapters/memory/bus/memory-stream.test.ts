@@ -3,7 +3,7 @@ import type { BusMessage, StreamSpec } from "../../../runtime/bus.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { MemoryBroker } from "./memory-broker.ts";
 
-/** A clock that moves when told to. */
+/** A clock that only moves when it is set. */
 class SetClock implements Clock {
   #nowMs = 0;
   readonly timers = new Set<{ readonly atMs: number; run(): void }>();
@@ -52,8 +52,8 @@ async function take(broker: MemoryBroker, name: string): Promise<BusMessage[]> {
 }
 const valuesOf = (messages: readonly BusMessage[]) => messages.map((message) => message.data[0]);
 
-describe("the in-process bus on a clock that is set", () => {
-  test("drops a log's messages when they are too old, also while nothing happens, and rests then", async () => {
+describe("the in-process bus on a clock that only moves when it is set", () => {
+  test("drops messages of a log that are too old, even while nothing happens, and then leaves no timer behind", async () => {
     const clock = new SetClock();
     const broker = new MemoryBroker(clock);
     const bus = broker.connect();
@@ -71,7 +71,7 @@ describe("the in-process bus on a clock that is set", () => {
     expect(clock.timers.size).toBe(0);
   });
 
-  test("delivers again to the millisecond: after the ack wait, after a retry's delay", async () => {
+  test("delivers again to the millisecond, after the ack wait and after the delay of a retry", async () => {
     const clock = new SetClock();
     const broker = new MemoryBroker(clock);
     const bus = broker.connect();
@@ -87,14 +87,14 @@ describe("the in-process bus on a clock that is set", () => {
     expect(taken.length).toBe(2);
     await clock.advance(1);
     expect(taken.map((message) => message.deliveries)).toEqual([1, 2, 3]);
-    // A late word about the first delivery still ends it.
+    // A late acknowledgement of the first delivery still ends the message.
     taken[0]?.ack();
     await clock.advance(60_000);
     expect(taken.length).toBe(3);
     expect(clock.timers.size).toBe(0);
   });
 
-  test("ignores a retry of a delivery that was superseded", async () => {
+  test("ignores a retry of a delivery that a later one has replaced", async () => {
     const clock = new SetClock();
     const broker = new MemoryBroker(clock);
     const bus = broker.connect();
@@ -110,7 +110,7 @@ describe("the in-process bus on a clock that is set", () => {
     expect(taken.length).toBe(2);
   });
 
-  test("remembers the ids of two minutes", async () => {
+  test("remembers message ids for two minutes", async () => {
     const clock = new SetClock();
     const broker = new MemoryBroker(clock);
     const bus = broker.connect();

@@ -4,12 +4,12 @@ import { Fifo } from "../../../runtime/fifo.ts";
 import { MemoryConsumer } from "./memory-consumer.ts";
 import type { StoredMessage } from "./stored-message.ts";
 
-/** How long a stream remembers the ids of messages. JetStream's default. */
+/** How long a stream remembers the ids of messages. This is JetStream's default. */
 const dedupWindowMs = 120_000;
 
 /**
- * One stream of the in-process broker. A `work` stream keeps nothing itself: the message is with its only consumer until
- * it is acknowledged, or waits here for one to come. A `log` keeps what is younger than `maxAgeMs` for consumers that are added later.
+ * One stream of the in-process broker. A `work` stream keeps nothing itself: its only consumer holds each message until it is acknowledged,
+ * and messages wait here until that consumer exists. A `log` keeps messages younger than `maxAgeMs` for consumers that are added later.
  */
 export class MemoryStream {
   readonly #clock: Clock;
@@ -71,7 +71,7 @@ export class MemoryStream {
     this.#kept.clear();
   }
 
-  /** False when the id was seen within the window. Ids are forgotten in the order in which they came. */
+  /** Returns false when the id was seen within the window. Ids are forgotten in the order in which they came. */
   #rememberId(id: string, nowMs: number): boolean {
     for (const [oldest, seenAtMs] of this.#ids) {
       if (nowMs - seenAtMs < dedupWindowMs) break;
@@ -82,7 +82,7 @@ export class MemoryStream {
     return true;
   }
 
-  /** One timer for the oldest message at a time, so that an idle log empties too. */
+  /** Uses one timer, for the oldest message, so that an idle log empties too. */
   #schedulePurge(): void {
     const oldest = this.#kept.peek();
     if (this.#purge !== undefined || this.#spec.maxAgeMs === 0 || oldest === undefined) return;

@@ -1,6 +1,6 @@
 import type { BusMessage } from "../../../runtime/bus.ts";
 
-/** What a stream holds of one message; shared by its consumers. */
+/** A message as a stream stores it. Its consumers share this object. */
 export interface StoredMessage {
   readonly sequence: number;
   readonly subject: string;

@@ -12,7 +12,7 @@ import {
 } from "../../../runtime/bus.ts";
 import { TurnQueue } from "../../../runtime/turn-queue.ts";
 
-/** What a bus is asked from another thread. */
+/** The calls that another thread sends to a bus. */
 type Call =
   | { readonly kind: "publish"; readonly subject: string; readonly data: Uint8Array; readonly options: PublishOptions }
   | { readonly kind: "consume"; readonly consumer: ConsumerName; readonly maxInFlight: number }
@@ -24,7 +24,7 @@ type Asked =
   | { readonly kind: "ack"; readonly number: number }
   | { readonly kind: "retry"; readonly number: number; readonly delayMs: number };
 
-/** … and what it says. A subscription has the number of the call that asked for it. */
+/** The answers to these calls, and the delivered messages. A subscription is identified by the number of the call that opened it. */
 type Told =
   | { readonly kind: "done"; readonly id: number }
   | { readonly kind: "failed"; readonly id: number; readonly failure: Failure }
@@ -36,7 +36,10 @@ interface Failure {
   readonly detail: string;
 }
 
-/** Lets a `ThreadBus` at the port's other end use the bus, which is that one's from now on: it closes with it, also when its thread dies. */
+/**
+ * Lets a `ThreadBus` at the other end of the port use the bus. From then on that `ThreadBus` owns the bus, which closes together with it,
+ * or when its thread dies.
+ */
 export function serveBus(bus: Bus, port: MessagePort): void {
   const told = new TurnQueue<Told>((words) => port.postMessage(words));
   const out = new Map<number, BusMessage>();
@@ -81,8 +84,8 @@ export function serveBus(bus: Bus, port: MessagePort): void {
 }
 
 /**
- * A connection to a bus of another thread: every call is a message to `serveBus` at the port's other end, those of one turn
- * of the event loop together. What a bus there promises holds here; bytes are copied on their way.
+ * A connection to a bus in another thread. Every call becomes a message to `serveBus` at the port's other end; the calls of one turn of the
+ * event loop travel together. The guarantees of that bus hold here. Bytes are copied on their way.
  */
 export class ThreadBus implements Bus {
   readonly #port: MessagePort;
@@ -98,7 +101,7 @@ export class ThreadBus implements Bus {
     port.on("message", (words: readonly Told[]) => {
       for (const told of words) this.#hear(told);
     });
-    // Also when the thread at the other end has died.
+    // The port also closes when the thread at the other end dies.
     port.on("close", () => this.#end());
   }
 
@@ -112,7 +115,7 @@ export class ThreadBus implements Bus {
     onMessage: (message: BusMessage) => void,
   ): Promise<Subscription> {
     const subscription = this.#calls + 1;
-    // Its first message may come before the answer.
+    // The first message may arrive before the answer to this call.
     this.#consumers.set(subscription, onMessage);
     try {
       await this.#call(consumer.consumer, { kind: "consume", consumer, maxInFlight });
@@ -124,7 +127,7 @@ export class ThreadBus implements Bus {
       await this.#call(consumer.consumer, { kind: "stop", subscription });
       this.#consumers.delete(subscription);
     };
-    // The end of the connection is the end of its subscriptions.
+    // When the connection ends, its subscriptions have ended, too.
     return { stop: () => (this.#closing === null ? stop() : this.#closing) };
   }
 
@@ -132,7 +135,7 @@ export class ThreadBus implements Bus {
     return this.#call(specs.map(({ stream }) => stream).join(", "), { kind: "ensureStreams", specs });
   }
 
-  /** The broker is in the same process. */
+  /** The broker is in the same process, so its streams exist as long as the connection does. */
   streamState(): StreamState {
     return this.#closing === null ? "there" : "away";
   }
@@ -184,7 +187,7 @@ export class ThreadBus implements Bus {
     };
   }
 
-  /** Lost with the connection, as elsewhere. */
+  /** An acknowledgement after the connection has ended is lost, as with every bus. */
   #settle(asked: Asked): void {
     if (this.#closing === null) this.#asked.add(asked);
   }
@@ -194,7 +197,7 @@ function deliveredOf({ subject, data, headers, deliveries, storedAtMs }: BusMess
   return { subject, data: exact(data), headers, deliveries, storedAtMs };
 }
 
-/** A view of a larger buffer would take all of that with it. */
+/** Copies a view of a larger buffer, because posting the view would transfer the whole buffer. */
 function exact(data: Uint8Array): Uint8Array {
   return data.byteLength === data.buffer.byteLength ? data : new Uint8Array(data);
 }

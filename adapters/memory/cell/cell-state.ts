@@ -10,7 +10,7 @@ import type { MemoryTransaction } from "./memory-ledger.ts";
 import { TrackedMoves } from "./tracked-moves.ts";
 import { TrackedServers } from "./tracked-servers.ts";
 
-/** A row of `servers`. `CLOSED`: no server, a door that is shut. */
+/** A row of `servers`. `CLOSED` marks a UUID for which this cell must not accept a server. */
 export interface ServerRow {
   readonly uuid: string;
   status: ServerStatus | "CLOSED";
@@ -38,7 +38,7 @@ export interface TaskRow {
   readonly createdAtMs: number;
   endedAtMs: number | null;
   outcome: TaskOutcome | null;
-  /** Of an operation; see OperationPosition. */
+  /** Only for operations; see OperationPosition. */
   stage: string | null;
   step: number;
   signal: OperationSignal | null;
@@ -51,7 +51,7 @@ export interface TaskRow {
 export interface MigrationRow {
   readonly uuid: string;
   readonly serverUuid: string;
-  /** `leftover`: no move, but the room of a guest that a delete or an offload could not destroy. */
+  /** `leftover` is not a move. It holds the resources of a guest that a delete or an offload could not destroy. */
   readonly kind: OperationKind | "leftover";
   status: string;
   readonly sourceHost: string | null;
@@ -84,13 +84,13 @@ export interface HostRow {
   rootProvider: string;
   agentId: string;
   up: boolean;
-  /** Since when, if it is up. */
+  /** Since when the host is up, if it is. */
   readonly upAtMs: number;
   disabled: boolean;
   hypervisor: HypervisorFacts;
 }
 
-/** The tables of one cell beside its ledger, with the indexes that the steps need. */
+/** The tables of one cell except its ledger, with the indexes that the steps need. */
 export class CellState {
   readonly servers = new TrackedServers<ServerRow>();
   readonly tasks = new Map<string, TaskRow>();
@@ -112,11 +112,11 @@ export class CellState {
   /** Until when each conductor's lease holds. */
   readonly leases = new Map<string, number>();
 
-  /** Returns what puts all rows back to what they are now. Cost: all of them, twice. */
+  /** Returns a function that restores all rows as they are now. Cost: copies all rows, twice. */
   remember(): () => void {
     const kept = structuredClone(this.#tables());
     return () => {
-      // What refers to one row does so afterwards, too.
+      // One clone of all tables keeps references to the same row identical.
       const again = structuredClone(kept);
       for (const [at, table] of this.#tables().entries()) {
         table.clear();
@@ -173,7 +173,7 @@ export class CellState {
   }
 }
 
-/** What a step may use: the rows, the ledger's transaction, and the one moment at which all of it happens. */
+/** The means of a step: the rows, the ledger's transaction, and the single moment at which the whole step happens. */
 export interface CellTransaction extends Pick<MemoryTransaction, "applyAllocations" | "emit"> {
   readonly cell: CellState;
   readonly xid: number;

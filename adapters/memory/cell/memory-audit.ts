@@ -3,7 +3,7 @@ import { providerUuid } from "../../../core/ledger/ids.ts";
 import { isHardGroup } from "../../../core/tasks/group-rule.ts";
 import type { CellState } from "./cell-state.ts";
 
-/** What an audit asks of a cell's tables, as they are at this moment. */
+/** The facts about a cell's tables that an audit checks, as they are at this moment. */
 export function tableFacts(
   cell: CellState,
   nowMs: number,

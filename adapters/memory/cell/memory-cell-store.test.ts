@@ -6,7 +6,7 @@ import { cellStoreContract } from "../../../test/contract/cell-store.contract.ts
 import { MemoryCellStore } from "./memory-cell-store.ts";
 import { MemoryLedger } from "./memory-ledger.ts";
 
-/** Every look at it is a millisecond later. */
+/** A clock that advances by a millisecond whenever it is read. */
 function tickingClock() {
   let nowMs = 1_000_000;
   return { now: () => ++nowMs, monotonic: () => nowMs, setTimer: () => ({ cancel: () => undefined }) };
@@ -27,7 +27,7 @@ cellStoreContract("memory", async () => {
   return { store, ledger, damage, close: async () => undefined };
 });
 
-test("tells a follower of all that is there, then of each transaction, before it settles claims and before the caller", async () => {
+test("shows a follower all rows, then each transaction, before claims are settled and before the caller gets its answer", async () => {
   const { ledger, store } = newCell();
   await ledger.putTrees([hostTree(0, 4)]);
   await store.hostsUp("agent-1", [{ name: "host-0", rootProvider: providerOf(0) }]);
@@ -55,7 +55,7 @@ test("tells a follower of all that is there, then of each transaction, before it
   expect(told).toHaveLength(6);
 });
 
-test("is again what it was when it was remembered, and can be changed and put back once more", async () => {
+test("returns to the remembered state, and can be changed and restored once more", async () => {
   const { ledger, store } = newCell();
   await ledger.putTrees([hostTree(0, 4)]);
   await store.hostsUp("agent-1", [{ name: "host-0", rootProvider: providerOf(0) }]);

@@ -92,16 +92,16 @@ import {
 } from "./memory-task-steps.ts";
 
 /**
- * The in-process twin of a cell's database: lasts as long as this object. Each call is one synchronous step on the rows
- * and the given ledger together; all time comes from the clock. Whoever follows it is told of each transaction before
- * its caller is, so as a `ViewSource` it is never behind.
+ * The in-process twin of a cell's database, which lives as long as this object. Each call is one synchronous step on the rows and the given
+ * ledger together. All times come from the clock. Followers hear of each transaction before its caller does, so as a `ViewSource` it is
+ * never behind.
  */
 export class MemoryCellStore implements CellStore, ViewSource {
   readonly ready = true;
   readonly #clock: Clock;
   readonly #ledger: MemoryLedger;
   readonly #cell = new CellState();
-  /** Conductors' side and operators' side of the guests that are kept although the cell does not want them. */
+  /** The guests that are kept although the cell does not want them, as conductors and operators use them. */
   readonly quarantine: MemoryQuarantine;
   readonly #appliedHandlers = new Set<(xid: number) => void>();
   readonly #followers = new Set<TransactionListener>();
@@ -120,7 +120,10 @@ export class MemoryCellStore implements CellStore, ViewSource {
     });
   }
 
-  /** Tells the listener at once of all rows that a ledger view shows, as transaction 0, then of each transaction's. Returns the unsubscriber. */
+  /**
+   * Calls the listener at once with all rows that a ledger view shows, as transaction 0, and then with the rows of each transaction.
+   * Returns a function that unsubscribes.
+   */
   follow(listener: TransactionListener): () => void {
     const hosts = Array.from(this.#cell.hosts.values(), hostChange);
     const { servers, migrations } = this.#cell;
@@ -136,7 +139,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return () => this.#appliedHandlers.delete(handler);
   }
 
-  /** Returns what makes this the database that it is now, as a restored backup. Its followers have to begin anew. */
+  /** Returns a function that restores the present state, as restoring a backup does. Followers have to start again after it. */
   remember(): () => void {
     const putBack = [this.#cell, this.#ledger, this.quarantine].map((part) => part.remember());
     return () => {
@@ -144,17 +147,17 @@ export class MemoryCellStore implements CellStore, ViewSource {
     };
   }
 
-  /** Operators' side of the same rows. */
+  /** The operators' part of the store, on the same rows. */
   hostAdmin(): MemoryHostAdminStore {
     return new MemoryHostAdminStore(this.#cell, this.#ledger, this.#clock);
   }
 
-  /** Every task that was ever stored, by id: for those who compare stores. */
+  /** Every task that was ever stored, sorted by id, for comparisons of stores. */
   tasks(): readonly Readonly<TaskRow>[] {
     return [...this.#cell.tasks.values()].sort((a, b) => compare(a.id, b.id));
   }
 
-  /** What an audit asks of the tables, as they are now. */
+  /** The facts about the tables that an audit checks, as they are now. */
   facts(): ReturnType<typeof tableFacts> {
     return tableFacts(this.#cell, this.#clock.now());
   }
@@ -173,7 +176,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return this.#step((tx) => tasks.map((task) => requestDeleteStep(tx, task)));
   }
 
-  /** One server at this moment, for those who look on; null: it is not here. */
+  /** The server as it is at this moment, for observers. Null when the cell does not have it. */
   look(uuid: string): Server | null {
     return serverOf(this.#cell.servers.get(uuid));
   }

@@ -8,7 +8,7 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellTransaction, ServerRow, TaskRow } from "./cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 
-/** Claim, server, task and first attempt, or nothing. */
+/** Writes the claim, the server, the task and its first attempt, or nothing. */
 export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): DispatchOutcome {
   const spec = task.server;
   const selection = task.work?.$case === "build" ? task.work.value.selections[0] : undefined;
@@ -42,14 +42,14 @@ export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): D
   return { kind: "dispatched", xid: tx.xid };
 }
 
-/** Shuts the door for a server that is not here. */
+/** Marks the UUID of an absent server as closed, so that the server cannot be dispatched here later. */
 export function closeStep(tx: CellTransaction, serverUuid: string): "closed" | "present" {
   const present = tx.cell.servers.get(serverUuid);
   if (present === undefined) shut(tx, serverUuid);
   return present === undefined || present.status === "CLOSED" || present.status === "DELETED" ? "closed" : "present";
 }
 
-/** Fences whatever runs for the server, and stores the task that removes it; nothing to remove: it is gone at once. */
+/** Fences everything that runs for the server, and stores the task that removes it. A server without a host is deleted at once. */
 export function requestDeleteStep(tx: CellTransaction, task: Task): DeleteOutcome {
   assert(task.work?.$case === "delete" && task.server !== undefined, `task ${task.id} deletes nothing`);
   const server = tx.cell.servers.get(task.server.uuid);

@@ -9,7 +9,10 @@ import {
 import type { ServerGroupMembership } from "../../../proto/gen/berth/shared.ts";
 import type { CellState, CellTransaction, MigrationRow } from "./cell-state.ts";
 
-/** Why a server's group does not let it go to the host, by where the group's other servers are or are moving. Null: it does. */
+/**
+ * Why the rule of its group keeps a server off this host, given where the group's other servers are or are moving to. Null when it may go
+ * there.
+ */
 export function groupConflictOf(
   tx: CellTransaction,
   serverUuid: string,
@@ -30,7 +33,7 @@ export function groupConflictOf(
   return checkGroup(group, host, members);
 }
 
-/** By server: a server has one move at a time. */
+/** The open moves by server UUID. A server has at most one move at a time. */
 function openMoves(cell: CellState): ReadonlyMap<string, MigrationRow> {
   const open = [...cell.migrations.values()].filter((row) => !row.ended);
   return new Map(open.map((row) => [row.serverUuid, row]));

@@ -24,7 +24,7 @@ import type { CellState, HostRow } from "./cell-state.ts";
 import { hostChange } from "./memory-host-steps.ts";
 import type { MemoryLedger, MemoryTransaction } from "./memory-ledger.ts";
 
-/** The in-process twin of operators' word on a cell's hosts: works on the rows of a `MemoryCellStore` and its ledger. */
+/** The in-process twin of the operators' settings for a cell's hosts. It works on the rows of a `MemoryCellStore` and its ledger. */
 export class MemoryHostAdminStore implements HostAdminStore {
   readonly #cell: CellState;
   readonly #ledger: MemoryLedger;

@@ -23,7 +23,7 @@ export function hostUpStep(tx: CellTransaction, agentId: string, { name, rootPro
   if (told !== JSON.stringify(hostChange(after))) tx.emit(hostChange(after));
 }
 
-/** The agent lives and carries these hosts, also those that another agent carried before. */
+/** Records that the agent is alive and carries these hosts, including hosts that another agent carried before. */
 export function agentArrivedStep(tx: CellTransaction, agentId: string, hosts: readonly string[]): void {
   tx.cell.agents.set(agentId, tx.nowMs);
   for (const name of hosts) {
@@ -32,7 +32,7 @@ export function agentArrivedStep(tx: CellTransaction, agentId: string, hosts: re
   }
 }
 
-/** Touches an agent that is known. True: one of its hosts is down, so that it has to be welcomed anew. */
+/** Records a sign of life of a known agent. Returns true when one of its hosts is down, so that the agent must be welcomed again. */
 export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
   if (!tx.cell.agents.has(agentId)) return false;
   tx.cell.agents.set(agentId, tx.nowMs);
@@ -40,7 +40,7 @@ export function agentSeenStep(tx: CellTransaction, agentId: string): boolean {
   return [...hosts.values()].some((host) => host.agentId === agentId && !host.up && !forcedDown.has(host.name));
 }
 
-/** Takes down hosts whose agent was not seen for `unseenMs`, as many as may be. */
+/** Marks the hosts as down whose agents were not seen for `unseenMs`, at most `limit` of them. */
 export function expireStep(tx: CellTransaction, unseenMs: number, limit: ExpiryLimit): Expiry {
   const { hosts, agents, forcedDown } = tx.cell;
   const seenAtMs = (host: HostRow) => agents.get(host.agentId) ?? Number.NEGATIVE_INFINITY;
@@ -58,7 +58,7 @@ export function expireStep(tx: CellTransaction, unseenMs: number, limit: ExpiryL
   return { down: namesOf(unseen.slice(0, room)), heldUp: namesOf(unseen.slice(room)) };
 }
 
-/** Null: the cell does not know the host. */
+/** Null when the cell does not know the host. */
 export function sightingOf(cell: CellState, name: string, nowMs: number): HostSighting | null {
   const host = cell.hosts.get(name);
   if (host === undefined) return null;
@@ -91,7 +91,7 @@ export function hostChange({ name, rootProvider, up, disabled, hypervisor }: Hos
   return { kind: "host-put", host: name, provider: providerUuid(rootProvider), up, disabled, hypervisor };
 }
 
-/** Where the server is at home; null when there is none or its row only shuts a door. */
+/** The server's home, or null when it has none or when its row only marks the UUID as closed. */
 export function homeOf(cell: CellState, row: ServerRow | undefined): Home | null {
   if (row === undefined || row.status === "CLOSED") return null;
   const tasks = cell.tasksByServer.get(row.uuid) ?? [];
@@ -115,12 +115,12 @@ function moveOf(migration: MigrationRow): Home["move"] {
   return { uuid, kind, source, dest: { host: destHost, attemptId: destAttemptId }, runs };
 }
 
-/** By name. */
+/** Sorted by name. */
 export function hostsInCell(cell: CellState): readonly Host[] {
   return Array.from(cell.hosts.values(), ({ upAtMs: _, ...host }) => host).sort((a, b) => compare(a.name, b.name));
 }
 
-/** For each host the servers whose home it is, by uuid. */
+/** For each host, the servers whose home it is, sorted by UUID. */
 export function residentsOf(cell: CellState, hosts: readonly string[]): readonly (readonly Home[])[] {
   const byHost = Map.groupBy(cell.servers.values(), (server) => server.host);
   return hosts.map((host) =>

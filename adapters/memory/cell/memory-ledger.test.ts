@@ -11,7 +11,7 @@ ledgerContract("in memory", async () => ({ ledger: new MemoryLedger(), dispose: 
 const HOST = providerUuid("a0000000-0000-4000-8000-000000000001");
 const SERVER = consumerUuid("c0000000-0000-4000-8000-000000000001");
 
-it("tells listeners the rows of each transaction that changed some, with an id that rises", async () => {
+it("tells listeners the rows of each transaction that changed any, with an id that rises", async () => {
   const ledger = new MemoryLedger();
   const told: [number, readonly RowChange[]][] = [];
   const stop = ledger.onTransaction((xid, rows) => told.push([xid, rows]));
@@ -29,7 +29,7 @@ it("tells listeners the rows of each transaction that changed some, with an id t
   expect(told[1]![1]).toMatchObject([{ provider: HOST, resourceClass: "VCPU", used: 3 }]);
 });
 
-it("makes the ledger's and another store's rows one transaction", () => {
+it("writes the ledger's rows and another store's rows in one transaction", () => {
   const ledger = new MemoryLedger();
   const told: RowChange["kind"][][] = [];
   ledger.onTransaction((_, rows) => told.push(rows.map(({ kind }) => kind)));

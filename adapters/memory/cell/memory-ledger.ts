@@ -8,33 +8,33 @@ import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import { MemoryOperatorsWord } from "./memory-operators-word.ts";
 
-/** What a transaction on a memory ledger may do. Writes take effect at once; there is no way back, so check before. */
+/** The writes and reads of a transaction on a memory ledger. Writes take effect at once and cannot be undone, so check before writing. */
 export interface MemoryTransaction {
   applyAllocations(change: AllocationChange): AllocationOutcome;
-  /** Under the operators' word. */
+  /** Writes the tree with the operators' settings applied. */
   putTree(tree: ProviderTree): TreeOutcome;
   putTreeAsGiven(tree: ProviderTree): TreeOutcome;
-  /** As they are at this step. */
+  /** The providers as they are at this step. */
   providers(): readonly Provider[];
-  /** Adds a row of another table that views follow (hosts) to what the transaction's listeners are told. */
+  /** Adds a row of another table that views follow (hosts) to the rows that the transaction's listeners get. */
   emit(row: RowChange): void;
 }
 
-/** Told of each transaction that changed rows, after it, with its id; ids rise. It may not write to the ledger. */
+/** Called after each transaction that changed rows, with its id. Ids rise. The listener must not write to the ledger. */
 export type TransactionListener = (xid: number, rows: readonly RowChange[]) => void;
 
 /**
- * The in-memory twin of the ledger of a cell. A transaction is one synchronous call: nothing can come between its steps,
- * so that a store which keeps its own rows beside the ledger's writes both in one step.
+ * The in-memory twin of a cell's ledger. A transaction is one synchronous call, so nothing can come between its steps, and a store that
+ * keeps its own rows beside the ledger's writes both in one step.
  */
 export class MemoryLedger implements Ledger {
-  /** What operators said of its trees: each report is written under it. */
+  /** The operators' settings for its trees. Each reported tree is written with them applied. */
   readonly operators = new MemoryOperatorsWord();
   readonly #ledger = new PureLedger();
   readonly #listeners = new Set<TransactionListener>();
   #xid = 0;
 
-  /** Runs a transaction and then tells the listeners of its rows, if it changed any. */
+  /** Runs a transaction, and then calls the listeners with its rows if it changed any. */
   transact<Result>(work: (transaction: MemoryTransaction, xid: number) => Result): Result {
     this.#xid += 1;
     const xid = this.#xid;
@@ -59,7 +59,7 @@ export class MemoryLedger implements Ledger {
     }
   }
 
-  /** Returns what puts everything back to what it is now, of which no listener is told. */
+  /** Returns a function that restores everything as it is now. Listeners are not told. */
   remember(): () => void {
     const putBack = [this.#ledger.remember(), this.operators.remember()];
     return () => {
@@ -67,7 +67,7 @@ export class MemoryLedger implements Ledger {
     };
   }
 
-  /** Returns the unsubscriber. What happened before is in `rows()`. */
+  /** Returns a function that unsubscribes. Earlier changes are included in `rows()`. */
   onTransaction(listener: TransactionListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);

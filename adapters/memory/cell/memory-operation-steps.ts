@@ -38,7 +38,7 @@ import { addTask } from "./memory-dispatch-steps.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 import { addLeftover, releaseMigration } from "./memory-task-steps.ts";
 
-/** The task, its first step and, of a move, its migration; or nothing. */
+/** Writes the task, its first step and, for a move, its migration; or writes nothing. */
 export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutcome {
   const { task, revision, status, write } = begin;
   const { server: spec } = operationOf(task);
@@ -81,7 +81,7 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
 const hasOpenMove = (tx: CellTransaction, serverUuid: string): boolean =>
   [...tx.cell.migrations.values()].some((one) => one.serverUuid === serverUuid && !one.ended);
 
-/** More or less of what a server is and holds where it is, while nothing is done to it. */
+/** Changes the server and its allocation on its present host, while no task works on it. */
 export function patchStep(tx: CellTransaction, { serverUuid, revision, change, spec }: HoldingPatch): PatchOutcome {
   const server = tx.cell.servers.get(serverUuid);
   if (server === undefined || server.status === "CLOSED" || server.host === null) return { kind: "gone" };
@@ -105,7 +105,7 @@ export function claimedOf(cell: CellState, attemptId: string): AllocationRequest
 
 const runningOf = (row: TaskRow): string => (row.kind === "operate" ? operationOf(row.task).kind : row.kind);
 
-/** One step, if the task is where the step expects it. */
+/** Commits one step if the task is at the stage that the step expects. */
 export function commitOperationStep(tx: CellTransaction, step: OperationStep): StepOutcome {
   const task = tx.cell.tasks.get(step.taskId);
   const server = tx.cell.servers.get(step.serverUuid);

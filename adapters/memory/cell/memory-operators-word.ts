@@ -4,13 +4,13 @@ import type { ProviderTree } from "../../../core/ledger/provider-tree.ts";
 
 const NO_RATIOS: ReadonlyMap<ResourceClass, number> = new Map();
 
-/** What operators said of the trees of a memory ledger, and what agents had reported where that stands over it. */
+/** The operators' settings for the trees of a memory ledger, and the values that agents had reported where a setting overrides them. */
 export class MemoryOperatorsWord {
   readonly #disabled = new Set<ProviderUuid>();
   readonly #ratios = new Map<ProviderUuid, ReadonlyMap<ResourceClass, number>>();
   readonly #reported = new Map<string, number>();
 
-  /** Returns what makes the word again what it is now. */
+  /** Returns a function that restores the settings as they are now. */
   remember(): () => void {
     const tables = [this.#disabled, this.#ratios, this.#reported] as const;
     const [disabled, ratios, reported] = [new Set(tables[0]), new Map(tables[1]), new Map(tables[2])];
@@ -44,7 +44,7 @@ export class MemoryOperatorsWord {
     else this.#reported.set(`${provider}/${key}`, ratio);
   }
 
-  /** The reported tree as it is to be written; remembers the ratios that it does not get to say. */
+  /** The reported tree with the operators' settings applied. Remembers the reported ratios that are overridden. */
   apply(tree: ProviderTree): ProviderTree {
     const ratios = this.ratiosOf(tree.root);
     const disabled = this.#disabled.has(tree.root);

@@ -18,9 +18,9 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
   readonly #cell: CellState;
   readonly #clock: Pick<Clock, "now">;
   readonly #disable: (host: string, reason: string) => Promise<unknown>;
-  /** By host and attempt. */
+  /** Keyed by host and attempt. */
   readonly #kept = new Map<string, QuarantinedGuest>();
-  /** Guests for which their host was disabled; an operator may enable it again. */
+  /** Guests for which their host was disabled once. An operator may have enabled the host again. */
   readonly #disabledFor = new Set<string>();
   #renewals = 0;
 
@@ -34,7 +34,9 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     this.#disable = options.disable;
   }
 
-  /** Returns what puts its rows back to what they are now. The incarnation stays: what a restored database gets is always a new one. */
+  /**
+   * Returns a function that restores the rows as they are now. The incarnation stays, because a restored database always gets a new one.
+   */
   remember(): () => void {
     const [kept, disabledFor] = [new Map(this.#kept), new Set(this.#disabledFor)];
     return () => {

@@ -3,7 +3,7 @@ import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
 
-/** The row as a server of the cell; null when there is none or it only shuts a door. */
+/** The row as a server of the cell. Null when there is no row or it only marks the UUID as closed. */
 export function serverOf(row: ServerRow | undefined): Server | null {
   return row === undefined || row.status === "CLOSED" ? null : { ...row, status: row.status };
 }

@@ -8,7 +8,7 @@ interface TypedConsumer {
   readonly type: string;
 }
 
-/** What one look at the consumers finds: the strays among those looked at, and where the next look goes on. */
+/** Examines one page of consumers: returns the strays among them, and where the next look continues. */
 export function strayPageOf(
   cell: CellState,
   consumers: readonly TypedConsumer[],

@@ -23,7 +23,7 @@ import { groupConflictOf } from "./memory-group-check.ts";
 const COMMITTED = { kind: "committed" } as const;
 const FENCED = { kind: "fenced" } as const;
 
-/** Takes the task over unless it has ended or a living conductor owns it. */
+/** Takes over the task, unless it has ended or is owned by a conductor that is alive. */
 export function takeStep(tx: CellTransaction, conductorId: string, taskId: string): TakenTask | null {
   const row = tx.cell.tasks.get(taskId);
   if (row === undefined || row.endedAtMs !== null) return null;
@@ -45,7 +45,7 @@ export function takeStep(tx: CellTransaction, conductorId: string, taskId: strin
   };
 }
 
-/** The tasks that a sweep finds: nobody took them in time, or their owner's lease ran out; oldest first. */
+/** The tasks that a sweep takes, oldest first: those that nobody took in time, and those whose owner's lease has run out. */
 export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: number): readonly TaskRow[] {
   return [...tx.cell.running]
     .filter((row) =>
@@ -56,7 +56,7 @@ export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: n
     .sort(oldestFirst);
 }
 
-/** Frees a task that the conductor owns under this epoch, if another one lives that can take it. */
+/** Releases a task that the conductor owns under this epoch, provided that another live conductor can take it. */
 export function handOverStep(tx: CellTransaction, conductorId: string, claim: TaskClaim): boolean {
   const row = tx.cell.tasks.get(claim.taskId);
   if (row === undefined || row.endedAtMs !== null || row.owner !== conductorId || row.epoch !== claim.epoch)
@@ -120,7 +120,7 @@ export function hopStep(tx: CellTransaction, hop: Hop): HopOutcome {
   return COMMITTED;
 }
 
-/** Claims the alternate; or why it cannot be had. */
+/** Claims the alternate. Returns why that is impossible, or null when it is claimed. */
 function whyNotTo(tx: CellTransaction, hop: Hop): string | null {
   const conflict = groupConflictOf(tx, hop.serverUuid, hop.group, hop.toHost);
   if (conflict) return describeGroupConflict(conflict);
@@ -178,7 +178,7 @@ export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): Commi
   const migrations = (commit.migrations ?? [])
     .map((uuid) => tx.cell.migrations.get(uuid))
     .filter((row) => row?.ended === false);
-  // While a server moves, what it holds lies at the destination, and its migration holds the source.
+  // While a server moves, its allocation is at the destination, and its migration holds the source.
   const host = migrations[0]?.destHost ?? server.host;
   if (host !== null && left.includes(host)) keep(tx, server, { taskId: task.id, host });
   giveBack(tx, server);
@@ -188,7 +188,9 @@ export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): Commi
   return COMMITTED;
 }
 
-/** The task under exactly this epoch, still running or ended with `outcome` under it: a repeat of what was written. */
+/**
+ * The task if its epoch is exactly this one and it is still running, or if it has ended with `outcome`, which makes this call a repetition.
+ */
 function findOwned(
   tx: CellTransaction,
   claim: TaskClaim,
@@ -210,13 +212,13 @@ function endMigration(tx: CellTransaction, migration: MigrationRow, left: readon
   if (!migration.holdsSource) releaseMigration(tx, migration.uuid);
 }
 
-/** What the server holds goes over to a leftover of its host; one that holds nothing leaves nothing. */
+/** Transfers the server's allocation to a leftover of its host. Without an allocation no leftover is written. */
 function keep(tx: CellTransaction, server: ServerRow, { taskId, host }: { taskId: string; host: string }): void {
   const outcome = tx.applyAllocations(keepChange(server.spec, taskId));
   if (outcome.kind === "committed") addLeftover(tx, server.uuid, { uuid: leftoverUuid(taskId), host });
 }
 
-/** Something is held for a guest of this server that may be left on the host. */
+/** Records that resources are held for a guest of this server that may still be on the host. */
 export function addLeftover(tx: CellTransaction, serverUuid: string, leftover: { uuid: string; host: string }): void {
   const { uuid, host } = leftover;
   tx.cell.migrations.set(uuid, {
@@ -227,7 +229,7 @@ export function addLeftover(tx: CellTransaction, serverUuid: string, leftover: {
   });
 }
 
-/** Gives back what the migration holds, if anything. */
+/** Releases the migration's allocation, if it has one. */
 export function releaseMigration(tx: CellTransaction, uuid: string): void {
   const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_MIGRATION };
   const outcome = tx.applyAllocations(release(consumerUuid(uuid), nobody));

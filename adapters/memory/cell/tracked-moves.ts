@@ -3,7 +3,7 @@ import { TrackedRows } from "./tracked-rows.ts";
 
 type TrackedMove = Omit<MovePut, "kind">;
 
-/** Rows of `migrations`. Followers are told of those that have not ended, and of their end. */
+/** Rows of `migrations`. Followers see the ones that have not ended, and learn when one ends. */
 export class TrackedMoves<Row extends TrackedMove> extends TrackedRows<Row, MovePut> {
   protected override shownOf({ uuid, serverUuid, sourceHost, destHost, ended }: Row): MovePut {
     return { kind: "move-put", uuid, serverUuid, sourceHost, destHost, ended };

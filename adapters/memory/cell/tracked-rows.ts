@@ -1,8 +1,8 @@
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 
 /**
- * The rows of a table by uuid, which knows what followers were told of each: a step gets the rows that it changes from here, so only
- * those that it got are compared when it is over. `Shown` is what followers see of a row.
+ * The rows of a table by UUID, with the state of each that followers saw last. Steps get the rows that they change from here, so only the
+ * rows that a step has got are compared after it. `Shown` is the part of a row that followers see.
  */
 export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
   readonly #got = new Set<string>();
@@ -11,7 +11,7 @@ export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
   protected abstract shownOf(row: Row): Shown;
   protected abstract isSame(one: Shown, other: Shown): boolean;
   protected abstract changeOf(row: Row, shown: Shown): RowChange;
-  /** Of a row that is gone, and that followers know; null: they are not told. */
+  /** The change for a removed row that followers know. Null when followers are not told. */
   protected abstract removalOf(uuid: string): RowChange | null;
 
   override get(uuid: string): Row | undefined {
@@ -30,7 +30,7 @@ export abstract class TrackedRows<Row, Shown> extends Map<string, Row> {
     super.clear();
   }
 
-  /** What changed of the rows that were got since the last call, as a follower sees it. */
+  /** The changes that followers see in the rows that were got since the last call. */
   takeChanges(): RowChange[] {
     const changes: RowChange[] = [];
     for (const uuid of this.#got) {

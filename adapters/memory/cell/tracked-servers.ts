@@ -2,7 +2,7 @@ import type { RowChange, ServerPut } from "../../../core/ledger/row-change.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { TrackedRows } from "./tracked-rows.ts";
 
-/** What followers are told of a server's row. */
+/** The part of a server's row that followers see. */
 interface TrackedServer {
   readonly uuid: string;
   readonly host: string | null;

@@ -3,10 +3,10 @@ import type { OpenRequest } from "../../../core/stores/api/api-store.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
-// Requests on their way into a cell: they stay `dispatched` as long as their server lives, so the sweep that looks for lost
-// ones marks what it has found there, and `open_requests` holds the others alone.
+// Requests on their way into a cell. They stay `dispatched` as long as their server lives, so the sweep that looks for lost requests marks
+// the ones whose servers it has found in the cell, and `open_requests` holds only the others.
 
-/** Cost: one round trip, a look at each open request. */
+/** Cost: one round trip, which examines each open request. */
 export async function readUnarrived(
   pool: Pool,
   cell: string,
@@ -23,7 +23,7 @@ export async function readUnarrived(
   return rows.map((row) => ({ serverUuid: row.server_uuid, state: "dispatched", cell }));
 }
 
-/** `updated_at` stays: to those who ask what has changed, nothing has. */
+/** `updated_at` stays, because nothing has changed for clients that list changed servers. */
 export async function markArrived(pool: Pool, cell: string, serverUuids: readonly string[]): Promise<void> {
   if (serverUuids.length === 0) return;
   await queryStored(pool, {
@@ -38,7 +38,7 @@ export async function markArrived(pool: Pool, cell: string, serverUuids: readonl
   });
 }
 
-/** Skips what somebody else has locked at this moment: then it is being worked on. */
+/** Skips requests that another process has locked at this moment, because that process is working on them. */
 export async function takeLost(
   pool: Pool,
   cell: string,

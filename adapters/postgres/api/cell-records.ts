@@ -3,12 +3,12 @@ import type { CellRecord } from "../../../core/stores/api/api-store.ts";
 import { createPool } from "../client/pool.ts";
 import * as cells from "./cells.ts";
 
-/** The cells of an API database, by name; for commands that need no more of it than that. Throws `StoreError`. */
+/** The cells of an API database, sorted by name, for commands that need nothing else from it. Throws `StoreError`. */
 export function readCellRecords(apiUrl: string): Promise<readonly CellRecord[]> {
   return withPool(apiUrl, cells.readCells);
 }
 
-/** Adds the cell or changes where it is. Throws `StoreError`. */
+/** Adds the cell, or changes its URLs. Throws `StoreError`. */
 export function putCellRecord(apiUrl: string, cell: CellRecord): Promise<void> {
   return withPool(apiUrl, (pool) => cells.putCell(pool, cell));
 }

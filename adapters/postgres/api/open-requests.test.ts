@@ -6,7 +6,7 @@ import { withClient } from "../client/databases.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
 
-// `open_requests` follows `requests`, whichever version of the services writes; see the table in schema/api/migrations/0001-baseline.sql.
+// `open_requests` follows `requests`, whichever version of the services writes. See the table in schema/api/migrations/0001-baseline.sql.
 
 let database: TestDatabase;
 let pool: Pool;
@@ -28,7 +28,7 @@ const acceptAll = (): Promise<void> => store.accept(SERVERS.map((server) => serv
 const assignAll = (from: string | null, to: string) =>
   store.assignCells(UUIDS.map((serverUuid) => ({ serverUuid, from, to })));
 
-/** What is in one of the two and not in the other. */
+/** The rows that only one of the two tables has. */
 async function differences(): Promise<readonly unknown[]> {
   const columns = "server_uuid, updated_at, state, cell";
   const open = `select ${columns} from requests
@@ -42,7 +42,7 @@ const INSERT_BEFORE = `insert into requests (server_uuid, state, spec, project_i
   values ($1, 'accepted', '', 'p', 'u', 'n', now()) on conflict do nothing`;
 const CANCEL_BEFORE = "update requests set state = 'cancelled', cancelled_at = now(), updated_at = now()";
 
-test("a request is open until it has ended or arrived, and again when what arrived is deleted", async () => {
+test("a request is open until it has ended or arrived, and again when it is deleted after its arrival", async () => {
   const open = async () => (await pool.query("select distinct state, cell from open_requests")).rows;
   await acceptAll();
   expect(await open()).toEqual([{ state: "accepted", cell: null }]);
@@ -56,7 +56,7 @@ test("a request is open until it has ended or arrived, and again when what arriv
   expect(await open()).toEqual([]);
 });
 
-test("what is noted as arrived and deleted at once is found by the sweep, whoever comes first", async () => {
+test("a request that is marked as arrived and deleted at the same time is found by the sweep, whichever comes first", async () => {
   await acceptAll();
   await assignAll(null, "east");
   await Promise.all(
@@ -65,7 +65,7 @@ test("what is noted as arrived and deleted at once is found by the sweep, whoeve
   expect((await store.stale(0, 100)).map((record) => record.serverUuid).sort()).toEqual([...UUIDS].sort());
 });
 
-test("batches of all kinds at once, each of them twice, leave the two tables alike", async () => {
+test("batches of all kinds at once, each of them twice, leave the two tables consistent", async () => {
   const works = [
     () => acceptAll(),
     () => assignAll(null, "east"),
@@ -79,7 +79,7 @@ test("batches of all kinds at once, each of them twice, leave the two tables ali
     () => Promise.all(UUIDS.slice(5, 30).map((uuid) => store.cancel(uuid, "req-a"))),
     () => store.markDeleted(goneFrom("west", UUIDS.slice(15))),
   ];
-  // In every order that starts with another kind, so that each comes before and after each.
+  // Runs them in several orders, each starting with another kind, so that each kind comes before and after each other one.
   for (let first = 0; first < works.length; first += 1) {
     await pool.query("truncate requests");
     const order = [...works.slice(first), ...works.slice(0, first)];
@@ -90,7 +90,7 @@ test("batches of all kinds at once, each of them twice, leave the two tables ali
   }
 });
 
-test("what services of the version before write is swept like the rest", async () => {
+test("the sweep also takes requests that services of the previous version wrote", async () => {
   await pool.query(INSERT_BEFORE, [serverId(1)]);
   await pool.query(INSERT_BEFORE, [serverId(1)]);
   await pool.query(INSERT_BEFORE, [serverId(2)]);
@@ -106,7 +106,7 @@ test("what services of the version before write is swept like the rest", async (
   expect(await differences()).toEqual([]);
 });
 
-test("no index of the requests has a column that changes while they live, or their updates would write them all anew", async () => {
+test("no index of the requests has a column that changes during their life, because every update would then write all index entries again", async () => {
   const { rows } = await pool.query<{ columns: string[] | null; predicate: string | null }>(
     `select pg_get_expr(i.indpred, i.indrelid) as predicate,
        array(select a.attname::text from pg_attribute a where a.attrelid = i.indrelid and a.attnum = any (i.indkey)) as columns
@@ -119,7 +119,7 @@ test("no index of the requests has a column that changes while they live, or the
   expect(new Set(predicates)).toEqual(new Set(["(NOT gone)"]));
 });
 
-test("a list of a project's servers fetches what it shows, not what was deleted after it", async () => {
+test("listing a project's servers fetches only the listed rows, not later deleted ones", async () => {
   await acceptAll();
   await pool.query(
     `insert into requests (server_uuid, state, gone, spec, project_id, user_id, name, created_at)
@@ -146,7 +146,7 @@ test("a list of a project's servers fetches what it shows, not what was deleted 
   await own.close();
 });
 
-test("a restore of the data alone fills both tables, in the order in which pg_dump has them", async () => {
+test("restoring only the data fills both tables, in the order in which pg_dump writes them", async () => {
   await acceptAll();
   await assignAll(null, "east");
   await withClient(database.url, async (client) => {

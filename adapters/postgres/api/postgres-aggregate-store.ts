@@ -24,13 +24,13 @@ const ID_MAX = 2_147_483_647;
 const UNKNOWN = { kind: "unknown" } as const;
 
 /**
- * Aggregates in the API database. Lock order: the row of `aggregate_changes` first, which puts all writers in a row; so what a
- * write has read still holds when it commits.
+ * Aggregates in the API database. Lock order: the row of `aggregate_changes` comes first. It serialises all writers, so the rows that a
+ * writer has read are still unchanged when it commits.
  */
 export class PostgresAggregateStore implements AggregateStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
@@ -150,7 +150,10 @@ export class PostgresAggregateStore implements AggregateStore {
   }
 }
 
-/** The first statement of whatever writes aggregates or ratios: locks out the other writers until the transaction ends. */
+/**
+ * Must be the first statement of each transaction that writes aggregates or ratios. It locks out the other writers until the transaction
+ * ends.
+ */
 export async function raiseVersion(client: PoolClient): Promise<void> {
   await queryRows(client, {
     name: "raise_aggregate_version",
@@ -168,7 +171,7 @@ async function isNameTaken(client: PoolClient, id: number, name: string): Promis
   return rows.length > 0;
 }
 
-/** A host that would be in two zones if these hosts of the aggregate were in `zone`. */
+/** Finds a host that would be in two zones if these hosts of the aggregate were in `zone`. */
 async function findConflict(
   client: PoolClient,
   { id, hosts, zone }: { readonly id: number; readonly hosts: readonly string[]; readonly zone: string },

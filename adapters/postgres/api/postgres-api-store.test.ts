@@ -22,7 +22,7 @@ apiStoreContract("Postgres", async () => {
   return { store: new PostgresApiStore(pool), close: async () => undefined };
 });
 
-test("three sweeps at once hand out each stale request to one of them", async () => {
+test("of three sweeps at once only one gets each stale request", async () => {
   await pool.query("truncate requests");
   const store = new PostgresApiStore(pool);
   const uuids = Array.from({ length: 60 }, (_, server) => serverId(server));
@@ -34,7 +34,7 @@ test("three sweeps at once hand out each stale request to one of them", async ()
   expect(await store.stale(30_000, 60)).toEqual([]);
 });
 
-test("finds requests by their keys with plans of a time when there were next to none", async () => {
+test("finds requests by their keys even with plans from a time when the table was nearly empty", async () => {
   await pool.query("truncate requests");
   const keyed = createPool({ url: database.url, applicationName: "keyed", connectionsMax: 1, findsByKeys: true });
   const store = new PostgresApiStore(keyed);
@@ -45,7 +45,7 @@ test("finds requests by their keys with plans of a time when there were next to 
   };
   try {
     const before = await readWhole();
-    // Postgres decides on a statement's plan for good when it is sent for the sixth time.
+    // Postgres settles on a statement's plan when it runs for the sixth time.
     for (let server = 0; server < 8; server += 1) {
       const uuid = serverId(server);
       await store.acceptWithin([[serverSpec(server)]], 100);
@@ -67,7 +67,7 @@ test("finds requests by their keys with plans of a time when there were next to 
   }
 });
 
-test("a store whose database is away says so, and closes more than once", async () => {
+test("a store whose database is away reports that, and can be closed more than once", async () => {
   const url = new URL(database.url);
   url.port = "1";
   const store = new PostgresApiStore(createPool({ url: url.href, applicationName: "api store test" }));

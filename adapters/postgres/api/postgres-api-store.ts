@@ -39,16 +39,16 @@ import {
 } from "./write-requests.ts";
 
 /**
- * The API tier's database in Postgres. Every write is one statement and one transaction; elements of a batch that name one
- * request twice go in transactions of their own, in their order. All time but `created_at` is the database's. Throws
- * `StoreError`; whatever was `unavailable` may be asked again.
+ * The API tier's database in Postgres. Every write is one statement and one transaction. Elements of a batch that name the same request go
+ * in transactions of their own, in their order. All times except `created_at` are the database's. Throws `StoreError`; a call that was
+ * `unavailable` may be repeated.
  */
 export class PostgresApiStore implements ApiStore {
   readonly #pool: Pool;
-  /** Deletes come one by one, and each is a commit. */
+  /** Deletes arrive one by one, and each would be a commit. */
   readonly #cancels: Batcher<Cancellation, RequestRecord | null>;
 
-  /** The pool goes over to the store: `close` ends it. */
+  /** The store takes over the pool: `close` ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
     this.#cancels = new Batcher({

@@ -4,11 +4,11 @@ import type { CellArbiter, CellClaim, ClaimedName } from "../../../core/stores/a
 import { textArrayLiteral } from "../client/literals.ts";
 import { queryStored } from "../client/store-query.ts";
 
-/** How long a claim counts, by the database's clock. */
+/** How long a claim is valid, by the database's clock. */
 const CLAIM_MS = 90_000;
 /**
- * How long after its claim a write may begin, by this process' clock. The rest of the claim is for the write: its wait for a connection (5 s),
- * its statements and Postgres' deadline for them (35 s), and a good deal more.
+ * How long after its claim a write may begin, by this process's clock. The rest of the claim is for the write: its wait for a connection (5
+ * s), its statements and Postgres's deadline for them (35 s), and a wide margin.
  */
 const WRITE_WITHIN_MS = 20_000;
 const PURGE_EVERY_MS = 60_000;
@@ -18,14 +18,14 @@ interface ClaimRow {
   readonly cell: string;
 }
 
-/** Claims in the API database. */
+/** Claims of names, stored in the API database. */
 export class PostgresCellArbiter implements CellArbiter {
   readonly #pool: Pool;
   readonly #claimMs: number;
   readonly #now: () => number;
   #purgedAtMs = Number.NEGATIVE_INFINITY;
 
-  /** The pool stays the caller's. `claimMs` and `now` (a monotonic clock) are for tests. */
+  /** The caller keeps the pool and ends it. `claimMs` and `now` (a monotonic clock) are for tests. */
   constructor(pool: Pool, options: { readonly claimMs?: number; readonly now?: () => number } = {}) {
     this.#pool = pool;
     this.#claimMs = options.claimMs ?? CLAIM_MS;
@@ -37,8 +37,9 @@ export class PostgresCellArbiter implements CellArbiter {
     const claimedAtMs = this.#now();
     const token = randomUUID();
     const unique = [...new Map(names.map((name) => [`${name.kind} ${name.key}`, name])).values()];
-    // Nothing is claimed when one of the names is another cell's: what a refused claim left behind would keep the other names from their own
-    // cells. The last select shows what the statement left alone, as it was before; a row that was inserted meanwhile is not seen.
+    // Nothing is claimed when one of the names belongs to another cell. Otherwise the other names of a refused claim would stay claimed for
+    // the wrong cell. The last select reads rows that the statement left alone, as they were before it, so it does not see a row that was
+    // inserted meanwhile.
     const rows = await queryStored<ClaimRow>(this.#pool, {
       name: "claim_cell",
       text: `with wanted as (
@@ -79,7 +80,7 @@ export class PostgresCellArbiter implements CellArbiter {
     });
   }
 
-  /** Those that count no more, now and then. */
+  /** Deletes expired claims, now and then. */
   async #purge(): Promise<void> {
     const nowMs = this.#now();
     if (nowMs - this.#purgedAtMs < PURGE_EVERY_MS) return;

@@ -8,10 +8,13 @@ import {
 } from "../../../core/stores/api/decision-store.ts";
 import { queryStored } from "../client/store-query.ts";
 
-/** Records deleted by one statement, so that a purge holds nobody up. */
+/** The number of records that one statement deletes. It is limited so that a purge delays nobody. */
 const PURGED_AT_ONCE = 10_000;
 
-/** jsonb takes neither U+0000 nor half of a surrogate pair, and a reason may quote what a caller typed: one of them must not hold up a batch. */
+/**
+ * jsonb accepts neither U+0000 nor half of a surrogate pair. A reason may quote text from a caller, and one such character must not fail a
+ * whole batch.
+ */
 function storableText(_key: string, value: unknown): unknown {
   return typeof value === "string" ? value.replaceAll("\0", "").toWellFormed() : value;
 }
@@ -20,7 +23,7 @@ function storableText(_key: string, value: unknown): unknown {
 export class PostgresDecisionStore implements DecisionStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
@@ -58,7 +61,7 @@ export class PostgresDecisionStore implements DecisionStore {
     }));
   }
 
-  /** Numbers rise with time, and have few gaps: the newest one tells how many there are at most. */
+  /** Ids rise with time and have few gaps, so the newest id bounds the number of records. */
   async purgeDecisions({ beforeMs, recordsMax }: DecisionLimits): Promise<number> {
     let purged = 0;
     for (;;) {

@@ -6,7 +6,7 @@ import { queryStored } from "../client/store-query.ts";
 export class PostgresHostMapStore implements HostMapStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
@@ -20,7 +20,7 @@ export class PostgresHostMapStore implements HostMapStore {
     return rows.map((row) => row.host);
   }
 
-  /** Rows that stay are not written. Lock order: the rows that go, then those that come, each by name. */
+  /** Unchanged rows are not written. Lock order: first the deleted rows, then the added ones, each sorted by name. */
   async keepHosts(cell: string, names: readonly string[]): Promise<void> {
     await queryStored(this.#pool, {
       name: "keep_hosts",

@@ -22,11 +22,11 @@ interface ImageRow {
 const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
   tags, properties, created_at_ms::float8, updated_at_ms::float8, version::float8`;
 
-/** Images in the API database: each write is one statement, a change compares and sets. Throws `StoreError`. */
+/** Images in the API database. Each write is one statement, and a change is a compare-and-set. Throws `StoreError`. */
 export class PostgresImageStore implements ImageStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
@@ -75,7 +75,7 @@ export class PostgresImageStore implements ImageStore {
           where id = $1 and version = $14 returning id`,
         values: [...valuesOf(changed), row.version],
       });
-      // Each time around somebody else has changed it, so all of them end.
+      // Each failed try means that another caller's change succeeded, so all callers finish in the end.
       if (rows.length > 0) return changed;
     }
   }

@@ -27,12 +27,12 @@ const COLUMNS = `request, state, fault, ${selectMs("updated_at")}, put_offs, ${A
 export class PostgresMoveStore implements MoveStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
-  /** The index of waiting moves decides between two at once. Cost: one round trip. */
+  /** The unique index of waiting moves decides between two concurrent calls. Cost: one round trip. */
   async accept(moves: readonly MoveRequest[]): Promise<readonly AcceptMoveOutcome[]> {
     const rows = await queryStored<{ id: string; running: string | null }>(this.#pool, {
       name: "accept_moves",

@@ -20,11 +20,11 @@ const BOUND_FOR_MS = "(extract(epoch from clock_timestamp() - bound_at) * 1000):
 const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid, ${BOUND_AT_MS} as bound_at_ms,
   ${BOUND_FOR_MS} as bound_for_ms`;
 
-/** Ports in the API database: each write is one statement. Throws `StoreError`. */
+/** Ports in the API database. Each write is one statement. Throws `StoreError`. */
 export class PostgresPortStore implements PortStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

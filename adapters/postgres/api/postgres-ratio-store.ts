@@ -11,11 +11,11 @@ const TABLES = {
   host: { table: "host_ratios", key: "host", type: "text" },
 } as const;
 
-/** Operators' ratios in the API database. Lock order: as of aggregates (`raiseVersion` first). Throws `StoreError`. */
+/** Operators' ratios in the API database. Lock order: that of aggregates (`raiseVersion` first). Throws `StoreError`. */
 export class PostgresRatioStore implements RatioStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

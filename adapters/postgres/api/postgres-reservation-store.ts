@@ -18,11 +18,11 @@ interface ReservationRow {
 
 const COLUMNS = "id, server_uuids::text[] as server_uuids, min_count, decision, fault";
 
-/** Calls for several servers, in the API database. */
+/** Reservations of multi-create calls, in the API database. */
 export class PostgresReservationStore implements ReservationStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
@@ -44,7 +44,7 @@ export class PostgresReservationStore implements ReservationStore {
     return row === undefined ? null : recordOf(row);
   }
 
-  /** The row's lock puts deciders in a row: the second one finds the first one's decision, and writes it again. */
+  /** The row's lock serialises concurrent callers. The second one finds the first one's decision, and writes it again. */
   async decide(id: string, decision: ReservationDecision, fault: string | null): Promise<ReservationRecord | null> {
     const [row] = await queryStored<ReservationRow>(this.#pool, {
       name: "decide_reservation",

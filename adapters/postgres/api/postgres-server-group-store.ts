@@ -27,19 +27,19 @@ const SELECT_GROUPS = `select g.uuid, g.name, g.project_id, g.user_id, g.policy,
   ) as members
   from server_groups g`;
 
-/** Members that were never accepted, or ended so long ago, are forgotten when others join. */
+/** Members whose requests were never accepted, or ended this long ago, are deleted when other servers join. */
 const FORGOTTEN_AFTER = "1 hour";
 
 /** Server groups in the API database. Lock order: a group's row before its members'. */
 export class PostgresServerGroupStore implements ServerGroupStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
-  /** Projects are locked by number, as a new group has no row yet that the count could be kept by. */
+  /** An advisory lock on a hash of the project serialises its calls, since a new group has no row yet that could be locked. */
   createGroup(group: NewServerGroup, groupsMax: number): Promise<"created" | "too-many"> {
     return this.#write("create_server_group", async (client) => {
       await queryRows(client, {
@@ -168,7 +168,7 @@ export class PostgresServerGroupStore implements ServerGroupStore {
   }
 }
 
-/** False: there is no such group. */
+/** Returns false when there is no such group. */
 async function lockGroup(client: PoolClient, groupUuid: string): Promise<boolean> {
   if (onlyUuids([groupUuid]).length === 0) return false;
   const rows = await queryRows(client, {

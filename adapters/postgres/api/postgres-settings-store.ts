@@ -2,11 +2,11 @@ import type { Pool } from "pg";
 import type { SettingsStore, StoredSettings, WriteSettingsOutcome } from "../../../core/stores/api/settings-store.ts";
 import { queryStored } from "../client/store-query.ts";
 
-/** Settings in the API database: each write is one statement that compares and sets. Throws `StoreError`. */
+/** Settings in the API database. Each write is one compare-and-set statement. Throws `StoreError`. */
 export class PostgresSettingsStore implements SettingsStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

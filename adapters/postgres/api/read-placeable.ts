@@ -16,8 +16,8 @@ interface PlaceableRow {
 }
 
 /**
- * The specs that fit into one page, in the order of the uuids; how large the others are Postgres tells without reading them. Cost: one
- * round trip, a look by key at two tables for each request.
+ * The specs that fit into one page, in the order of the UUIDs. Postgres tells the sizes of the other specs without reading them. Cost: one
+ * round trip, with a look-up by key in two tables for each request.
  */
 export async function readPlaceable(
   pool: Pool,

@@ -15,7 +15,7 @@ export interface RequestRow {
   readonly state: RequestState;
   readonly cell: string | null;
   readonly spec: Buffer;
-  /** Of now; the spec has the first one. */
+  /** The present name. The spec has the original one. */
   readonly name: string;
   readonly fault: string | null;
   readonly cancel_request_id: string | null;
@@ -39,7 +39,7 @@ export function requestOf(row: RequestRow): RequestRecord {
     serverUuid: row.server_uuid,
     state: row.state,
     cell: row.cell,
-    // Whoever deletes a server never looks at it.
+    // Decoded only when it is read, because many callers, such as deletes, never read it.
     get spec() {
       spec ??= { ...ServerSpec.decode(row.spec), name: row.name };
       return spec;
@@ -65,8 +65,8 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
 }
 
 /**
- * A stretch of the list by keyset, as `listRequests`: the condition on the name is asked of so many rows and no more. Cost: one round
- * trip, two with a marker.
+ * A stretch of the list by keyset, like `listRequests`, except that the condition on the name is checked for a fixed number of rows. Cost:
+ * one round trip, two with a marker.
  */
 export async function scanRequests(pool: Pool, scan: RequestScan): Promise<RequestStretch> {
   const { projectId, marker: after, nameContains = "", rows } = scan;
@@ -77,7 +77,7 @@ export async function scanRequests(pool: Pool, scan: RequestScan): Promise<Reque
   if (projectId !== null) conditions.push(`project_id = $${values.push(projectId)}`);
   if (marker !== undefined) {
     const at = values.push(marker.createdAtMs);
-    // The first alone bounds the index scan.
+    // Only this first condition bounds the index scan.
     conditions.push(`created_at <= to_timestamp($${at}::float8 / 1000)`);
     conditions.push(
       `(created_at < to_timestamp($${at}::float8 / 1000) or server_uuid > $${values.push(marker.serverUuid)})`,
@@ -110,8 +110,9 @@ export async function scanRequests(pool: Pool, scan: RequestScan): Promise<Reque
 }
 
 /**
- * One page by keyset: the index gives it in order, however deep and however many were deleted before. Only the conditions that are asked for are in the
- * statement, since a prepared `$1 is null or …` would use no index. Cost: one round trip, two with a marker.
+ * One page by keyset. The index returns it in order, however far down the list it is and however many requests before it were deleted. The
+ * statement contains only the conditions of this query, since a prepared `$1 is null or …` would use no index. Cost: one round trip, two
+ * with a marker.
  */
 export async function listRequests(pool: Pool, query: RequestQuery): Promise<readonly RequestRecord[]> {
   const conditions = ["not gone", "state not in ('deleted', 'cancelled')"];
@@ -130,7 +131,7 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
   if (query.marker !== null) {
     const [marker] = await readRequests(pool, [query.marker]);
     if (marker === undefined) return [];
-    // The first alone bounds the index scan.
+    // Only this first condition bounds the index scan.
     where("marker", (p) => `created_at <= to_timestamp(${p}::float8 / 1000)`, marker.createdAtMs);
     const at = values.length;
     where("", (p) => `(created_at < to_timestamp($${at}::float8 / 1000) or server_uuid > ${p})`, marker.serverUuid);

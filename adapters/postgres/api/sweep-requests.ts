@@ -3,10 +3,10 @@ import type { OpenRequest, PutOff, RequestState, SweepQuery } from "../../../cor
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
-// What nobody works on is taken by the schedulers' sweeps. When a request is due is in `open_requests`, whose rows are written by those
-// alone who hold the lock of the row in `requests`.
+// The schedulers' sweeps take requests that no process is working on. The time when a request is due is in `open_requests`, whose rows are
+// only written under the lock of the row in `requests`.
 
-/** So many sweeps at one moment find something each; the next ones, later. */
+/** This many concurrent sweeps each find some requests. Further ones find theirs later. */
 const SWEEPS_AT_ONCE = 8;
 
 interface SweptRow {
@@ -17,8 +17,9 @@ interface SweptRow {
 }
 
 /**
- * Skips what another sweep has locked at this moment, and what another took since this statement began: taking a request changes its
- * `updated_at` in both tables. Cost: one round trip, a look at each open request, two rows written for each that is taken.
+ * Skips requests that another sweep has locked at this moment, and those that another sweep took after this statement began: taking a
+ * request changes its `updated_at` in both tables. Cost: one round trip, which examines each open request and writes two rows for each
+ * taken one.
  */
 export async function takeStale(
   pool: Pool,
@@ -52,7 +53,7 @@ export async function takeStale(
     .map(({ server_uuid: serverUuid, state, cell }) => ({ serverUuid, state, cell }));
 }
 
-/** Cost: one round trip, one small row a request. */
+/** Cost: one round trip, which writes one small row for each request. */
 export async function putOff(pool: Pool, putOffs: readonly PutOff[]): Promise<void> {
   const delays = new Map(putOffs.map(({ serverUuid, delayMs }) => [serverUuid.toLowerCase(), delayMs]));
   const uuids = onlyUuids([...delays.keys()]);

@@ -18,8 +18,8 @@ import { packBytes } from "../client/pack-bytes.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
-// Lock order, everywhere: requests by uuid; then their rows in `open_requests`, which triggers write. A statement that locks in
-// a CTE and updates after it goes by the locked version of each row, whatever its snapshot shows.
+// Lock order, everywhere: requests by UUID, then their rows in `open_requests`, which triggers write. A statement that locks rows in a CTE
+// and then updates them uses the locked version of each row, whatever its snapshot shows.
 
 const INSERT_REQUESTS = `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at)
   select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
@@ -28,7 +28,7 @@ const INSERT_REQUESTS = `insert into requests (server_uuid, state, spec, project
     as w (start, length, uuid, project_id, user_id, name, created_at_ms)
   order by w.uuid`;
 
-/** The same for the calls that `calls_beyond_limit` lets pass; it decides before anything is inserted. */
+/** Inserts only the calls that `calls_beyond_limit` does not return. That function decides before any row is inserted. */
 const INSERT_WITHIN_LIMIT = (onConflict: string) => `with refused as materialized (
     select refused_call, open_already from calls_beyond_limit($4::uuid[], $5::text[], $9::int[], $10::int)
   ), added as (
@@ -37,8 +37,8 @@ const INSERT_WITHIN_LIMIT = (onConflict: string) => `with refused as materialize
   select refused_call, open_already from refused`;
 
 /**
- * `on conflict` costs a look and a log record a row, for what happens only when an answer was lost: so that is the second try's.
- * Cost: one round trip, one row a request.
+ * The first try inserts without `on conflict`, which would cost a look-up and a log record for each row. A conflict only happens after a
+ * lost answer, so only the second try has the clause. Cost: one round trip, one row for each request.
  */
 export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): Promise<void> {
   if (specs.length === 0) return;
@@ -50,8 +50,8 @@ export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): 
 }
 
 /**
- * Lock order: the keys of the projects, then as everywhere. Cost: one round trip, one row a request and a look at each open request of
- * the projects; calls of one project wait for each other's commits.
+ * Lock order: first the keys of the projects, then as everywhere. Cost: one round trip, one row for each request, and a look at each open
+ * request of the projects. Calls of one project wait for each other's commits.
  */
 export async function acceptWithinLimit(
   pool: Pool,
@@ -93,7 +93,7 @@ function acceptedValues(specs: readonly ServerSpec[]): readonly unknown[] {
   ];
 }
 
-/** The second way when some are known already. */
+/** Runs `again` when `insert` fails because some rows exist already. */
 async function insertTwiceAtMost<Result>(insert: () => Promise<Result>, again: () => Promise<Result>): Promise<Result> {
   try {
     return await insert();
@@ -103,7 +103,6 @@ async function insertTwiceAtMost<Result>(insert: () => Promise<Result>, again: (
   }
 }
 
-/** By SQLSTATE unique_violation. */
 function isKnownAlready(error: unknown): boolean {
   return error instanceof StoreError && (error.cause as { readonly code?: unknown } | null)?.code === "23505";
 }
@@ -115,7 +114,7 @@ interface AssignRow {
   readonly assigned: boolean;
 }
 
-/** Cost: one round trip, one update a request. */
+/** Cost: one round trip, one update for each request. */
 export function assignCells(pool: Pool, assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
   return inRounds(
     assignments,
@@ -186,13 +185,13 @@ export async function failRequests(pool: Pool, failures: readonly RequestFailure
   );
 }
 
-/** One caller's wish that a request be given up. */
+/** A caller's wish to cancel a request. */
 export interface Cancellation {
   readonly serverUuid: string;
   readonly requestId: string;
 }
 
-/** Gives up the requests, in one round trip unless some were cancelled before; null for those that are unknown or gone. */
+/** Cancels the requests in one round trip, or more when some were cancelled before. Answers null for requests that are unknown or gone. */
 export function cancelRequests(
   pool: Pool,
   cancellations: readonly Cancellation[],
@@ -244,7 +243,7 @@ export async function renameRequest(pool: Pool, serverUuid: string, name: string
   });
 }
 
-/** Cost: one round trip, one row a request. */
+/** Cost: one round trip, one row for each request. */
 export async function markDeleted(pool: Pool, deletions: readonly Deletion[]): Promise<void> {
   const known = deletions.filter(({ serverUuid }) => onlyUuids([serverUuid]).length > 0);
   if (known.length === 0) return;

@@ -3,11 +3,12 @@ import type { ArchiveCounts } from "./archive-counts.ts";
 import { type ArchiveOptions, archivePass, removeTogether } from "./archive-pass.ts";
 
 /**
- * Takes out of the API database what is over: deleted requests, moves that were begun or refused, members of server groups whose requests are
- * gone, and former aggregates that no cell mirrors (`mirrored` resolves with those of the uuids that some cell mirrors; null: a cell could not be
- * asked, so they stay). Decisions and reservations are purged by schedulers.
+ * Moves finished rows out of the API database: deleted requests, moves that were begun or refused, members of server groups whose requests
+ * are gone, and former aggregates that no cell mirrors. `mirrored` resolves with the UUIDs that some cell still mirrors, or with null when
+ * a cell could not be asked; then the aggregates stay. Schedulers purge decisions and reservations.
  *
- * A message about a request that is gone changes nothing: a scheduler first assigns the request's row to a cell, and there is none.
+ * A late message about a removed request changes nothing, because a scheduler first assigns the request's row to a cell, and that row does
+ * not exist.
  */
 export async function archiveApi(
   client: ClientBase,
@@ -35,7 +36,7 @@ export async function archiveApi(
   };
   await pass("moves", "id", "(g.state <> 'accepted' and g.updated_at < $3)");
   await pass("requests", "server_uuid", "(g.state = 'deleted' and g.updated_at < $3)");
-  // A member is written before its request, so a young one may not have its request yet.
+  // A member is written before its request, so the request of a young member may not exist yet.
   await pass(
     "server_group_members",
     "server_uuid",

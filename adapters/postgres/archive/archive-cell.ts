@@ -3,12 +3,12 @@ import type { ArchiveCounts } from "./archive-counts.ts";
 import { type ArchivedRow, type ArchiveOptions, archivePass, removeTogether } from "./archive-pass.ts";
 
 /**
- * Takes out of a cell's database what belongs to servers that are gone: servers DELETED or CLOSED before the moment, with their attempts, migrations and
- * memberships, and then ended tasks whose servers are gone.
+ * Moves rows of servers that are gone out of a cell's database: servers that became DELETED or CLOSED before the given time, with their
+ * attempts, migrations and group memberships, and then ended tasks whose servers are gone.
  *
- * A CLOSED or DELETED row is a door that stays shut: a late dispatch fails on it. So it goes only when nobody can dispatch any more: when the API
- * database says that its request is deleted, or has none, and no move of it waits (`apiClient`). What lives, holds something or has an open task stays,
- * whatever its status says.
+ * A CLOSED or DELETED row protects against a late dispatch, which fails on its primary key. So the row is removed only when no dispatch can
+ * come any more: when the API database (`apiClient`) has no request for the server or a deleted one, and no waiting move of it. A server
+ * with a home, with allocations or with an open task stays, whatever its status says.
  */
 export async function archiveCell(
   client: ClientBase,
@@ -57,7 +57,7 @@ export async function archiveCell(
   );
 }
 
-/** Those whose requests have ended for good above: nothing of them can still come to the cell. */
+/** Servers whose requests have ended for good in the API database, so that nothing of them can still come to the cell. */
 async function overAbove(apiClient: ClientBase, uuids: readonly string[]): Promise<readonly string[]> {
   const { rows } = await apiClient.query<{ uuid: string }>(
     `select w.uuid::text as uuid from unnest($1::uuid[]) as w (uuid)
@@ -68,7 +68,9 @@ async function overAbove(apiClient: ClientBase, uuids: readonly string[]): Promi
   return rows.map(({ uuid }) => uuid);
 }
 
-/** Lock order as everywhere: servers, then what hangs on them. One that somebody works on is left for the next run. */
+/**
+ * Lock order as everywhere: servers, then the rows that depend on them. A server that another process has locked is left for the next run.
+ */
 async function removeServers(
   client: ClientBase,
   uuids: readonly string[],

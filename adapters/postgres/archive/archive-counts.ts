@@ -1,4 +1,4 @@
-/** How many rows of each table were removed, or would be. */
+/** How many rows of each table were removed, or would be removed. */
 export class ArchiveCounts {
   readonly #counts = new Map<string, number>();
 

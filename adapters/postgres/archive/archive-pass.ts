@@ -2,28 +2,30 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { ClientBase } from "pg";
 import type { ArchiveCounts } from "./archive-counts.ts";
 
-/** Where rows go before they are removed. */
+/** The destination of rows before they are removed. */
 export interface ArchiveSink {
-  /** Resolves when the rows are kept for good: only then are they removed from the database. Rows may come twice, after a crash. */
+  /**
+   * Resolves when the rows are stored durably. Only then are they removed from the database. After a crash the same rows may come twice.
+   */
   keep(table: string, rows: readonly unknown[]): Promise<void>;
 }
 
 export interface ArchiveOptions {
-  /** Only what was over before this moment, in milliseconds since the epoch. */
+  /** Only rows that were finished before this time, in milliseconds since the epoch. */
   readonly beforeMs: number;
-  /** Most keys that are looked at in one transaction. */
+  /** The most keys that one transaction examines. */
   readonly batchMax: number;
-  /** The pause between two transactions, in which the services of the cloud get on with their work. */
+  /** The pause between two transactions, which leaves the database to the cloud's services. */
   readonly pauseMs: number;
-  /** Null: only count. */
+  /** Null only counts the rows. */
   readonly sink: ArchiveSink | null;
   readonly signal?: AbortSignal;
 }
 
-/** Rows of one table that a batch removes. */
+/** The rows of one table that a batch removes. */
 export interface Removal {
   readonly table: string;
-  /** `delete from … where … returning …` or, to count, `select … from … where …`: its rows have the column `row`. */
+  /** `delete from … where … returning …` or, to count, `select … from … where …`. Its result has the column `row`. */
   readonly text: string;
   readonly values: readonly unknown[];
 }
@@ -31,14 +33,17 @@ export interface Removal {
 const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
 
 /**
- * Walks a table by its uuids, a batch of keys at a time, so that neither a transaction nor a read grows with the table, and a run that was
- * broken off loses nothing: what it did is committed, and the next run walks past it. `choose` has the batch's old keys; `remove` takes what it wants of
- * them out of the database. Cost: reads the table once, by its primary key.
+ * Walks a table by its UUIDs, one batch of keys at a time, so that neither a transaction nor a read grows with the table. An interrupted
+ * run loses nothing: its batches are committed, and the next run passes their rows. `choose` selects the old keys of a batch, and `remove`
+ * removes some of them from the database. Cost: reads the table once, by its primary key.
  */
 export async function archivePass(
   client: ClientBase,
   pass: {
-    /** Rows of `key` and `old` (whether it may go), beyond `$1` in order of the key, at most `$2`; `$3` is the moment. */
+    /**
+     * Returns rows of `key` and `old` (whether the row may be removed), beyond `$1` in the order of the key, at most `$2`. `$3` is the
+     * time.
+     */
     readonly choose: string;
     readonly remove: (keys: readonly string[]) => Promise<void>;
   },
@@ -62,8 +67,8 @@ export async function archivePass(
 }
 
 /**
- * Removes (or counts) rows in one transaction: kept by the sink first, then gone. A crash in between leaves them in both places, never in
- * neither. Statements run in order, each with what the ones before returned.
+ * Removes (or counts) rows in one transaction: the sink stores them first, then they are deleted. A crash in between leaves them in both
+ * places, never in neither. Statements run in order, and each gets the rows that the previous ones returned.
  */
 export async function removeTogether(
   client: ClientBase,
@@ -92,5 +97,5 @@ export async function removeTogether(
   for (const [table, rows] of taken) counts.add(table, rows.length);
 }
 
-/** A row as `to_jsonb` has it. */
+/** A row as `to_jsonb` returns it. */
 export type ArchivedRow = Readonly<Record<string, unknown>>;

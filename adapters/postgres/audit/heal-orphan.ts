@@ -4,12 +4,13 @@ import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/l
 import { inHealing } from "./in-healing.ts";
 
 /**
- * Gives back all that the consumer holds, if it belongs to no server that has a home and to no move that is not settled. Left
- * alone: what lies elsewhere than its server (which of the two is right nobody can tell), a server whose task is still open,
- * and consumers that clients of the Placement API made. `used` of each inventory that it held becomes the sum of what is left.
+ * Releases all allocations of the consumer, provided that it belongs to no server with a home and to no unsettled move. Three kinds are
+ * left alone: allocations of a server that lie elsewhere than the server (nobody can tell which of the two is right), a server with an open
+ * task, and consumers that clients of the Placement API made. `used` of each inventory that it held becomes the sum of the remaining
+ * allocations.
  *
- * Locks, in the global order: the server's row, the consumer, inventories. Whoever claims for the consumer needs its row, so
- * what is read once that is locked holds until the end; a dispatch that waits for it claims anew afterwards.
+ * Locks, in the global order: the server's row, the consumer, inventories. A claim for the consumer needs the consumer's row, so the state
+ * that is read under this lock holds until the transaction ends. A dispatch that waits for the lock claims afterwards.
  */
 export function healOrphan(databaseUrl: string, uuid: string, isDryRun: boolean): Promise<HealOutcome> {
   return inHealing(databaseUrl, isDryRun, async (client) => {
@@ -31,7 +32,7 @@ export function healOrphan(databaseUrl: string, uuid: string, isDryRun: boolean)
   });
 }
 
-/** Allocations may be left of a consumer without a row; then one is made, so that claims meet on it. */
+/** A consumer without a row may still have allocations. A row is made for it, so that claims meet on its lock. */
 async function lockConsumer(client: ClientBase, uuid: string): Promise<void> {
   await client.query(
     `insert into consumers as r (uuid, generation, project_id, user_id, type) values ($1, 0, '', '', $2)
@@ -87,7 +88,7 @@ async function judge(client: ClientBase, uuid: string): Promise<Verdict> {
   };
 }
 
-/** By the sum of what is left, not by what is given back: `used` may have been wrong, too. */
+/** `used` becomes the sum of the remaining allocations instead of being lowered by the released ones, since it may have been wrong, too. */
 async function giveBack(client: ClientBase, uuid: string): Promise<void> {
   const gone = await client.query<{ provider_id: number; class_id: number }>(
     "delete from allocations where consumer_uuid = $1 returning provider_id, class_id",

@@ -3,9 +3,9 @@ import { withClient } from "../client/databases.ts";
 import { inHealing } from "./in-healing.ts";
 
 /**
- * Hands a request that is dispatched to a cell which does not have its server back to the schedulers' sweep. It keeps the cell: a
- * scheduler takes it elsewhere only after that cell has closed its door, so a dispatch that comes late does no harm. Left alone:
- * requests that the sweep takes anyway, and those of servers with a guest in quarantine, which a restored database has forgotten.
+ * Hands a request that is dispatched to a cell without its server back to the schedulers' sweep. The request keeps the cell: a scheduler
+ * assigns it elsewhere only after that cell has closed the server's UUID, so a late dispatch does no harm. Left alone are requests that the
+ * sweep takes anyway, and those of servers with a quarantined guest, which a restored database has forgotten.
  */
 export function healRequest(
   databases: { readonly apiUrl: string; readonly cellUrl: (cell: string) => string | null },

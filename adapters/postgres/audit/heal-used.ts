@@ -2,8 +2,8 @@ import type { HealOutcome } from "../../../core/audit/healing.ts";
 import { inHealing } from "./in-healing.ts";
 
 /**
- * Makes `used` of an inventory the sum of its allocations. Whoever writes allocations of it holds its row until he commits, so
- * the sum that is read once it is locked is the whole of it.
+ * Sets `used` of an inventory to the sum of its allocations. A transaction that writes allocations of an inventory holds the inventory's
+ * row until it commits, so the sum that is read under this lock is complete.
  */
 export function healUsed(
   databaseUrl: string,
@@ -21,7 +21,7 @@ export function healUsed(
     const [row] = locked.rows;
     if (row === undefined) return { kind: "in-order" };
     const key = [row.provider_id, row.class_id];
-    // A statement of its own: its snapshot is younger than the lock.
+    // This is a separate statement, so that its snapshot is younger than the lock.
     const summed = await client.query<{ sum: string }>(
       "select coalesce(sum(amount), 0)::text as sum from allocations where provider_id = $1 and class_id = $2",
       key,

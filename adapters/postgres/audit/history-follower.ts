@@ -11,27 +11,27 @@ import { ReplicationStream } from "../follower/replication-stream.ts";
 export interface HistoryTransaction {
   readonly xid: number;
   readonly committedAtMs: number;
-  /** Where the log goes on after it, in Postgres' notation. */
+  /** Where the log continues after it, in Postgres's notation. */
   readonly position: string;
   readonly rows: readonly HistoryRow[];
 }
 
-/** All synchronous, in the order of the log. */
+/** All handlers are synchronous and called in the order of the log. */
 export interface HistoryHandlers {
-  /** The ledger as of where the history begins. */
+  /** Receives the ledger as of the beginning of the history. */
   onLoaded(rows: readonly HistoryRow[]): void;
   onTransaction(transaction: HistoryTransaction): void;
-  /** Once, when it is of no use any more; not after `close`. */
+  /** Called once, when the follower can no longer be used, but not after `close`. */
   onLost(error: Error): void;
 }
 
 const PUBLICATION = "berth_audit";
-/** How often the database hears how far we are, so that it forgets old log. */
+/** How often the follower reports its position, so that the database can discard old log. */
 const STATUS_MS = 1_000;
 
 /**
- * One unbroken piece of the history of a cell's ledger: a slot of its own with its exported snapshot, loaded, then every committed
- * transaction after it. The slot goes with the connection; whoever wants to go on begins a new piece.
+ * One unbroken piece of the history of a cell's ledger. It has its own replication slot, loads the slot's exported snapshot, and then
+ * follows every committed transaction. The slot ends with the connection; to continue, open a new piece.
  */
 export class HistoryFollower {
   readonly #databaseUrl: string;
@@ -52,7 +52,7 @@ export class HistoryFollower {
     this.#position = stream.startsAt;
   }
 
-  /** Resolves once loaded and following. A failure leaves nothing open. Cost: reads two tables whole. */
+  /** Resolves once the ledger is loaded and followed. A failure leaves nothing open. Cost: reads two whole tables. */
   static async open(databaseUrl: string, handlers: HistoryHandlers, signal: AbortSignal): Promise<HistoryFollower> {
     const stream = await ReplicationStream.open(databaseUrl, `berth_audit_${randomBytes(8).toString("hex")}`, signal);
     const follower = new HistoryFollower(databaseUrl, stream, handlers);
@@ -74,10 +74,10 @@ export class HistoryFollower {
     }
   }
 
-  /** Resolves when all that was committed before the call was handed on, or the history has ended. */
+  /** Resolves when everything that was committed before the call was handed on, or when the history has ended. */
   async catchUp(): Promise<void> {
     const target = await withClient(this.#databaseUrl, async (client) => {
-      // A commit of our own pushes out what lies half flushed; the message itself goes nowhere.
+      // Postgres streams only flushed log. A commit of our own flushes it, and the message itself goes nowhere.
       await client.query("select pg_logical_emit_message(true, 'berth_audit', '')");
       const { rows } = await client.query<{ lsn: string }>("select pg_current_wal_flush_lsn()::text as lsn");
       return parseLsn(rows[0]!.lsn);
@@ -111,7 +111,7 @@ export class HistoryFollower {
   #receive(message: Pgoutput.Message): void {
     switch (message.tag) {
       case "begin":
-        // The library reads the id as signed.
+        // The library reads the id as a signed number.
         this.#begun = { xid: message.xid >>> 0, committedAtMs: Number(message.commitTime) / 1000 };
         this.#rows = [];
         return;
@@ -119,7 +119,7 @@ export class HistoryFollower {
         this.#rows.push(putOf(message.relation.name, message.new));
         return;
       case "update":
-        // Its key changed: an allocation was handed to another consumer.
+        // The row's key changed: an allocation was handed to another consumer.
         if (message.key !== null) this.#rows.push(removedOf(message.relation.name, message.key));
         this.#rows.push(putOf(message.relation.name, message.new));
         return;
@@ -201,7 +201,7 @@ async function loadSnapshot(databaseUrl: string, snapshot: string): Promise<read
   await client.connect();
   try {
     await client.query("begin isolation level repeatable read read only");
-    // A utility statement takes no parameters; the name comes from the server itself, and is checked all the same.
+    // A utility statement takes no parameters. The name comes from the server itself, and is checked nevertheless.
     if (!/^[0-9A-F-]+$/i.test(snapshot)) throw new Error(`not the name of a snapshot: ${snapshot}`);
     await client.query(`set transaction snapshot '${snapshot}'`);
     const inventories = await client.query<{ p: number; c: number; capacity: string; used: string }>(

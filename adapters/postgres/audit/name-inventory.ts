@@ -1,6 +1,6 @@
 import { withClient } from "../client/databases.ts";
 
-/** What people call an inventory, `VCPU of provider NAME (UUID)`; what is gone by now is called by its number. */
+/** The name of an inventory for people, `VCPU of provider NAME (UUID)`. A removed class or provider is named by its number. */
 export function nameInventory(
   databaseUrl: string,
   inventory: { readonly providerId: number; readonly classId: number },

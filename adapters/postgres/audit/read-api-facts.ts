@@ -1,7 +1,7 @@
 import type { ApiFacts, AuditedRequest } from "../../../core/audit/facts.ts";
 import { withClient } from "../client/databases.ts";
 
-/** The accepted requests that have not ended as far as the API database knows; those in a cell are judged with the cell's facts. */
+/** The accepted requests that have not ended as far as the API database knows. Requests in a cell are checked with the cell's facts. */
 export async function readApiFacts(databaseUrl: string): Promise<ApiFacts> {
   return withClient(databaseUrl, async (client) => {
     const { rows } = await client.query<{

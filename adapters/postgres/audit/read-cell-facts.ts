@@ -8,8 +8,8 @@ import { withClient } from "../client/databases.ts";
 import { readProviders } from "../ledger/read-ledger.ts";
 
 /**
- * What an audit needs of one cell's database, all of it from one snapshot. Guests are not known there: `runningGuests` and `copies` are
- * empty. Cost: reads whole tables.
+ * The facts of one cell's database that an audit needs, all from one snapshot. The database does not know which guests run, so
+ * `runningGuests` and `copies` are empty. Cost: reads whole tables.
  */
 export async function readCellFacts(cell: string, databaseUrl: string): Promise<CellReading> {
   return withClient(databaseUrl, async (client) => {
@@ -30,8 +30,8 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
 }
 
 /**
- * Whoever holds something, and whoever is known as a consumer. No foreign key ties allocations to anything: one without a
- * consumer counts as an instance's, so that it shows up as an orphan, and one without a provider or class names the number.
+ * Every consumer that has a row or holds something. No foreign key ties allocations to other tables: an allocation without a consumer
+ * counts as an instance's, so that it shows up as an orphan, and one without a provider or class names the number.
  */
 async function readConsumers(client: ClientBase): Promise<LedgerDump["consumers"]> {
   const { rows } = await client.query<{
@@ -88,7 +88,7 @@ async function readServers(client: ClientBase): Promise<Pick<CellReading, "serve
   for (const { uuid, status, task_state, host, attempt_id, unchanged_ms, spec } of rows) {
     if (status === "CLOSED") closed.add(uuid);
     else {
-      // Only members of hard groups are noted there, and only their specs are read.
+      // Only members of groups with hard rules are recorded there, and only their specs are read.
       const group = spec === null ? null : (ServerSpec.decode(spec).group ?? null);
       const shown = { uuid, status, taskState: task_state, host, attemptId: attempt_id };
       servers.push({ ...shown, unchangedMs: unchanged_ms, group });
@@ -97,7 +97,7 @@ async function readServers(client: ClientBase): Promise<Pick<CellReading, "serve
   return { servers, closed };
 }
 
-/** A task is attended while its owner's lease runs. By the database's clock, as leases are. */
+/** A task is attended while its owner's lease lasts, by the database's clock, as for leases. */
 async function readOpenTasks(client: ClientBase): Promise<AuditedTask[]> {
   const { rows } = await client.query<{
     id: string;
@@ -145,7 +145,7 @@ async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
   }));
 }
 
-/** A host whose row was written since it came up counts as up since then. */
+/** A host whose row was written since it came up counts as up since that write. */
 async function readHosts(client: ClientBase): Promise<Pick<CellReading, "hosts" | "upMs">> {
   const { rows } = await client.query<{ name: string; root_provider: string; up: boolean; unchanged_ms: number }>(
     `select name, root_provider, up, extract(epoch from now() - updated_at)::float8 * 1000 as unchanged_ms from hosts`,

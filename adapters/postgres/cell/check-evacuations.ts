@@ -4,8 +4,8 @@ import type { StepWrite } from "../../../core/tasks/operation-step.ts";
 import { queryRows } from "../client/store-query.ts";
 
 /**
- * Which of these writes may not take a server from the host that it is evacuated from, by position. Locks the rows of those hosts and of
- * their agents for this transaction. Cost: one round trip for each evacuation, none for anything else.
+ * The positions of the writes that must not take a server from the host that it is evacuated from. Locks the rows of those hosts and of
+ * their agents until the transaction ends. Cost: one round trip for each evacuation, none for any other write.
  */
 export async function checkEvacuations(
   client: PoolClient,

@@ -62,7 +62,7 @@ export function commitError(
   );
 }
 
-/** Cost: one round trip; five for servers that are being moved, seven where a guest may be left. */
+/** Cost: one round trip, but five for servers that are being moved, and seven where a guest may be left. */
 export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
   return inRounds(deletes, taskOf, (round) => {
     const query = {
@@ -76,7 +76,7 @@ export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promis
   });
 }
 
-/** What the migrations of the deleted servers hold is given back, too; what is held where a guest may be left is kept. */
+/** Also releases the allocations of the deleted servers' migrations, except on hosts where a guest may be left. */
 function commitDeletedMoving(
   pool: Pool,
   deletes: readonly TaskClaim[],
@@ -107,7 +107,7 @@ function commitDeletedMoving(
   );
 }
 
-/** In the order of their uuids, before anything else is locked. */
+/** Locks the servers in the order of their UUIDs, before anything else is locked. */
 async function lockServers(client: PoolClient, claims: readonly TaskClaim[]): Promise<void> {
   await queryRows(client, {
     name: "lock_servers",
@@ -117,9 +117,9 @@ async function lockServers(client: PoolClient, claims: readonly TaskClaim[]): Pr
 }
 
 /**
- * What the server holds goes over to a leftover, if it lies on a host where its guest may be left: at the destination of the move that it is
- * in, else at home. Locks the server and its task first, as the commit that follows does; of a task that is not ours or has ended, nothing
- * is kept.
+ * Transfers the server's allocation to a leftover if it is on a host where its guest may be left. That host is the destination of the
+ * server's open move, or else its home. Locks the server and its task first, as the following commit does. Does nothing for a task that has
+ * another owner or has ended.
  */
 async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = [] }: TaskClaim): Promise<void> {
   if (left.length === 0) return;
@@ -139,7 +139,7 @@ async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = 
     text: "select kind from ledger_apply($1::ledger_batch)",
     values: [encodeChanges([change])],
   });
-  // It held nothing.
+  // The server had no allocation.
   if (row?.kind !== "committed") return;
   await queryRows(client, {
     name: "leave_behind",
@@ -148,7 +148,7 @@ async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = 
   });
 }
 
-/** Runs a function that answers with the positions of what it committed; the others are fenced. */
+/** Runs a function that returns the positions of what it committed. The other positions are fenced. */
 async function commitPositions(pool: Pool, count: number, query: StoreQuery): Promise<readonly CommitOutcome[]> {
   return outcomesAt(await queryStored<{ at: number }>(pool, query), count);
 }
@@ -165,7 +165,7 @@ interface HopRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** Cost: three round trips (a transaction's), one more when an alternate is skipped, and one when a host was never called. */
+/** Cost: three round trips (a transaction), one more when an alternate is skipped, and one when a host was never called. */
 export function hopTasks(pool: Pool, hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
   return inRounds(
     hops,
@@ -177,7 +177,7 @@ export function hopTasks(pool: Pool, hops: readonly Hop[]): Promise<readonly Hop
 
 const groupedOf = ({ serverUuid, group, toHost }: Hop): GroupedClaim => ({ serverUuid, group, host: toHost });
 
-/** What a group refuses is skipped like what has no room. */
+/** An alternate that the group's rule refuses is skipped like one without room. */
 async function hopRound(client: PoolClient, asked: readonly Hop[]): Promise<readonly HopOutcome[]> {
   const conflicts = await joinGroups(client, asked.map(groupedOf));
   const hops = asked.map((hop, at) => (conflicts.has(at) ? { ...hop, change: withheld(hop.change) } : hop));
@@ -233,7 +233,7 @@ async function noteSkipped(
   });
 }
 
-/** What `cell_hop` has noted as failed in this transaction; what was noted before stays. */
+/** Marks attempts whose hosts were never called as skipped, where `cell_hop` has marked them as failed in this transaction. Earlier marks stay. */
 async function noteUncalled(client: PoolClient, uncalled: readonly Hop[]): Promise<void> {
   await queryRows(client, {
     name: "note_uncalled",

@@ -11,11 +11,11 @@ import { queryStored } from "../client/store-query.ts";
 interface DeleteRow {
   readonly at: number;
   readonly outcome: DeleteOutcome["kind"];
-  /** Of an earlier delete task that still runs. */
+  /** The payload of an earlier delete task that is still running. */
   readonly payload: Buffer | null;
 }
 
-/** Stores delete tasks and fences what else runs for their servers. Cost: one round trip. */
+/** Stores delete tasks and fences all other tasks of their servers. Cost: one round trip. */
 export function requestDeletes(pool: Pool, tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
   return inRounds(tasks, serverOf, async (round) => {
     const packed = packBytes(round.map((task) => encodeOnce(Task, task)));

@@ -24,7 +24,7 @@ interface DispatchRow {
   readonly xid: number | string;
 }
 
-/** Claims, servers, tasks and first attempts of a batch. Cost: one round trip. */
+/** Writes claims, servers, tasks and first attempts of a batch. Cost: one round trip. */
 export function dispatchServers(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
   return inRounds(
     dispatches,
@@ -35,7 +35,7 @@ export function dispatchServers(pool: Pool, dispatches: readonly Dispatch[]): Pr
   );
 }
 
-/** Some servers are of groups whose rules the claims must keep. Cost: four round trips, under the groups' locks. */
+/** For batches with servers of groups whose rules the claims must keep. Cost: four round trips, under the groups' locks. */
 function dispatchGrouped(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
   return runStored("cell_dispatch", () =>
     inTransaction(pool, async (client) => {
@@ -59,7 +59,7 @@ async function dispatchRound(pool: Pool, dispatches: readonly Dispatch[]): Promi
 function dispatchQuery(dispatches: readonly Dispatch[]): StoreQuery {
   const tasks = dispatches.map((dispatch) => dispatch.task);
   const specs = tasks.map(specOf);
-  // Spec and payload of each in turn: even parts are specs, odd ones payloads.
+  // The spec and payload of each task in turn: even parts are specs, odd ones payloads.
   const packed = packBytes(tasks.flatMap((task, at) => [encodeSpec(specs[at]), encodeOnce(Task, task)]));
   const isSpec = (_: number, at: number): boolean => at % 2 === 0;
   const isPayload = (_: number, at: number): boolean => at % 2 === 1;
@@ -128,7 +128,7 @@ function encodeSpec(spec: ServerSpec | undefined): Uint8Array {
   return encodeOnce(ServerSpec, spec);
 }
 
-/** Shuts the door for servers that are not here. */
+/** Marks the UUIDs of absent servers as closed, so that they cannot be dispatched here later. */
 export function closeServers(pool: Pool, serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
   return inRounds(
     serverUuids,

@@ -14,8 +14,8 @@ export interface GroupedClaim {
 }
 
 /**
- * Takes the locks of the claims' groups for this transaction; which claims their groups refuse, by position. Must come before
- * any other lock of the transaction.
+ * Locks the groups of the claims until the transaction ends, and returns the claims that their groups refuse, by position. Must precede any
+ * other lock of the transaction.
  */
 export async function joinGroups(
   client: PoolClient,
@@ -50,7 +50,10 @@ export async function joinGroups(
 /** A generation that no consumer reaches. */
 const NEVER = 2_147_483_647;
 
-/** The change as one that the ledger refuses: what a group refused goes through the same statement as the others, and writes nothing. */
+/**
+ * The change in a form that the ledger refuses. A claim that its group refused goes through the same statement as the others, and writes
+ * nothing.
+ */
 export function withheld(change: AllocationChange): AllocationChange {
   const steps = change.steps.map((step) => (step.kind === "replace" ? { ...step, expected: NEVER } : step));
   return { ...change, steps };

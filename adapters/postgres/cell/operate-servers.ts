@@ -38,7 +38,7 @@ interface AnswerRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** Cost: three round trips (a transaction's), a fourth where a server is of a group. */
+/** Cost: three round trips (a transaction), and a fourth where a server is in a group. */
 export function beginOperations(pool: Pool, operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
   return inRounds(
     operations,
@@ -93,7 +93,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
   return outcomes;
 }
 
-/** Servers in ERROR whose last move was broken off: what they hold is not all at their home, and they may run elsewhere. */
+/** Servers in ERROR whose last move was broken off. Their allocations are not all at their home, and they may run elsewhere. */
 async function readBrokenOff(client: PoolClient, begins: readonly BeginOperation[]): Promise<ReadonlySet<string>> {
   const failed = begins.filter(({ status }) => status === "ERROR");
   if (failed.length === 0) return new Set();
@@ -129,7 +129,7 @@ function beginOutcome(
   }
 }
 
-/** Cost: three round trips (a transaction's), a fourth where a server is of a group. */
+/** Cost: three round trips (a transaction), and a fourth where a server is in a group. */
 export function commitSteps(pool: Pool, steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
   return inRounds(
     steps,
@@ -186,7 +186,7 @@ function refusalOf(row: AnswerRow, change: AllocationChange): Exclude<Allocation
   return outcome;
 }
 
-/** A step as `cell_write_step` reads it; what is not there stays as it is. */
+/** A step in the form that `cell_write_step` reads. Absent fields stay unchanged in the database. */
 function recordOf(
   at: { readonly taskId: string; readonly serverUuid: string; readonly step: number },
   write: StepWrite,
@@ -243,8 +243,8 @@ export async function readPositions(pool: Pool, taskIds: readonly string[]): Pro
 }
 
 /**
- * Frees each open operation that hears the signal yet, under a new epoch: whoever is about to write that it has gone further is either
- * fenced, or was first and is seen here. Cost: one round trip.
+ * Releases each open operation that still accepts the signal, under a new epoch. A conductor that is about to write the next stage is
+ * either fenced, or was faster, in which case its stage is seen here. Cost: one round trip.
  */
 export async function signalOperations(
   pool: Pool,

@@ -55,7 +55,7 @@ test("a dispatch names its transaction as the replication stream does", async ()
   }
 });
 
-test("what is named by key is found by key, however many servers and open tasks there are", async () => {
+test("rows that are named by key are found by key, however many servers and open tasks there are", async () => {
   const fresh = await freshDatabase("cell");
   const one = createPool({ url: fresh.url, applicationName: "by key", connectionsMax: 1 });
   const store = new PostgresCellStore(one);
@@ -68,7 +68,7 @@ test("what is named by key is found by key, however many servers and open tasks 
   };
   try {
     await new PostgresLedger(one).putTrees([hostTree(0, 400), hostTree(1, 400)]);
-    // Plans are made when there is nothing yet.
+    // Plans are made while the tables are still empty.
     await store.requestDelete([deleteTask(999, 1999)]);
     await store.homes([serverId(999)]);
     const group = { uuid: serverId(0), policy: "anti-affinity", maxServerPerHost: 0 };
@@ -101,7 +101,7 @@ test("what is named by key is found by key, however many servers and open tasks 
   }
 });
 
-test("a service of the version before, which asks for groups by the old function, is told of moves, too", async () => {
+test("a service of the previous version, which asks for groups by the old function, also learns of moves", async () => {
   const fresh = await freshDatabase("cell");
   const one = createPool({ url: fresh.url, applicationName: "old groups test" });
   const store = new PostgresCellStore(one);

@@ -75,10 +75,10 @@ import {
 } from "./write-hosts.ts";
 
 /**
- * A cell's database in Postgres. Every write is one function of schema/cell/functions or one statement, and one
- * transaction; elements of a batch that name the same server or task go in transactions of their own, in their order.
- * All time is the database's. Throws `StoreError`; whatever was `unavailable` may be asked again, except that a sweep
- * whose answer was lost has taken tasks, which `ownedTasks` finds. The pool is the caller's to end.
+ * A cell's database in Postgres. Every write is one function of schema/cell/functions or one statement, and one transaction. Elements of a
+ * batch that name the same server or task go in transactions of their own, in their order. All times are the database's. Throws
+ * `StoreError`. A call that was `unavailable` may be repeated; only a sweep whose answer was lost has already taken tasks, which
+ * `ownedTasks` finds. The caller keeps the pool and ends it.
  */
 export class PostgresCellStore implements CellStore {
   readonly #pool: Pool;

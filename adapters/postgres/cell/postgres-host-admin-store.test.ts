@@ -27,7 +27,7 @@ hostAdminContract("Postgres", async () => {
   return { admin, ledger: new PostgresLedger(pool), cell: new PostgresCellStore(pool), close: async () => undefined };
 });
 
-test("reports, ratios, disabling, aggregates and claims at once: operators' word stands, and nothing deadlocks", async () => {
+test("when reports, ratios, disabling, aggregates and claims come at once, the operators' settings hold, and nothing deadlocks", async () => {
   await emptyCellTables(pool);
   await pool.query("truncate ratio_overrides, reported_ratios");
   const admin = new PostgresHostAdminStore(pool);

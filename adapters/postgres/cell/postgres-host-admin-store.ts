@@ -44,11 +44,11 @@ interface InventoryRow {
   readonly reported_ratio: number | null;
 }
 
-/** Operators' word on a cell's hosts, in the cell's database. Throws `StoreError`; all may be asked again. */
+/** The operators' settings for a cell's hosts, in the cell's database. Throws `StoreError`. All calls may be repeated. */
 export class PostgresHostAdminStore implements HostAdminStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

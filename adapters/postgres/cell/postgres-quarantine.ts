@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import type { QuarantineAdmin, QuarantinedGuest } from "../../../core/stores/cell/quarantine.ts";
 import { condemnGuests, readQuarantined, renewIncarnation } from "./quarantine.ts";
 
-/** What operators do with the quarantine of a cell, in its database. Throws `StoreError`. */
+/** The operators' part of a cell's quarantine, in the cell's database. Throws `StoreError`. */
 export class PostgresQuarantine implements QuarantineAdmin {
   readonly #pool: Pool;
 

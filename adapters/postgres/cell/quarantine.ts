@@ -28,7 +28,7 @@ interface KnownRow {
   readonly at: number;
   readonly revision: number | null;
   readonly status: StartRecord["status"] | null;
-  /** Of the task that made the guest, if it has come as far as the guest's attempt; null: there is none. */
+  /** The kind of the task that made the guest, if that task has reached the guest's attempt. Otherwise null. */
   readonly kind: "build" | "delete" | "operate" | null;
   readonly stages: readonly string[] | null;
   readonly has_attempt: boolean;
@@ -37,7 +37,7 @@ interface KnownRow {
   readonly incarnation: string;
 }
 
-/** Cost: three round trips (a transaction's), and two more where a guest is kept. */
+/** Cost: three round trips (a transaction), and two more where a guest is kept. */
 export function judgeGuests(pool: Pool, guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
   return runStored("judge_guests", () => inTransaction(pool, (client) => judge(client, guests)));
 }
@@ -105,7 +105,7 @@ async function keep(client: PoolClient, guests: readonly (DoomedGuest & { readon
   });
 }
 
-/** Disables each host once for what is in quarantine there, as soon as the host is known: it may not have reported yet. */
+/** Disables each host once for its quarantined guests, as soon as the host is known, since it may not have reported yet. */
 async function disableOnce(client: PoolClient, hosts: readonly string[]): Promise<void> {
   await queryRows(client, {
     name: "quarantine_disables",

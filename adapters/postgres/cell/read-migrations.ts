@@ -50,10 +50,10 @@ export async function readMigrations(pool: Pool, query: MigrationQuery): Promise
   if (after !== undefined) {
     const marker = `(select %s from migrations where uuid = $${values.push(after)})`;
     const [at, uuid] = [marker.replace("%s", "created_at"), marker.replace("%s", "uuid")];
-    // The first alone bounds the index scan.
+    // Only this first condition bounds the index scan.
     conditions.push(`and m.created_at <= ${at} and (m.created_at < ${at} or m.uuid > ${uuid})`);
   }
-  // The time of a migration in milliseconds is cut off, so that all of that millisecond count.
+  // A migration's time in milliseconds is rounded down, so everything within that millisecond counts.
   if (untilMs !== undefined)
     conditions.push(`and m.created_at < to_timestamp(($${values.push(untilMs)}::float8 + 1) / 1000)`);
   const rows = await queryStored<MigrationRow>(pool, {
@@ -98,7 +98,7 @@ function migrationOf(row: MigrationRow): Migration {
   return migrationWith(columns, taskOf({ id: row.uuid, payload: row.payload }));
 }
 
-/** Cost: one round trip, one look-up a host. */
+/** Cost: one round trip, with one look-up for each host. */
 export async function readHolding(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
   const held = Map.groupBy(await readHeld(pool, hosts), (row) => row.source_host);
   return hosts.map((host) => (held.get(host) ?? []).map((row) => row.uuid).sort());
@@ -123,8 +123,8 @@ function readHeld(pool: Pool, hosts: readonly string[]): Promise<readonly HeldRo
 }
 
 /**
- * Gives back what these hosts' migrations hold, except for guests that remain there. Lock order: migrations, then what ledger_apply locks.
- * Cost: one round trip where there is nothing to give back, as nearly always; else five.
+ * Releases the allocations of these hosts' migrations, except for guests that remain there. Lock order: migrations, then the locks of
+ * ledger_apply. Cost: one round trip when there is nothing to release, as is nearly always the case, otherwise five.
  */
 export async function releaseEvacuated(
   pool: Pool,
@@ -158,7 +158,7 @@ export async function releaseEvacuated(
   return hosts.map((host) => (released.get(host) ?? []).map((row) => row.uuid));
 }
 
-/** Within a transaction. */
+/** Must run within a transaction. */
 export async function releaseMigrations(client: Parameters<typeof queryRows>[0], uuids: readonly string[]) {
   if (uuids.length === 0) return;
   const nobody = { projectId: "", userId: "", type: CONSUMER_TYPE_MIGRATION };

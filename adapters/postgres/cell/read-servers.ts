@@ -149,7 +149,7 @@ export async function readHomes(pool: Pool, serverUuids: readonly string[]): Pro
     .map(homeOf);
 }
 
-/** What is DELETED has no host. */
+/** A DELETED server has no host. */
 export async function readResidents(pool: Pool, hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
   const rows = await queryStored<HomeRow>(pool, {
     name: "residents",

@@ -4,7 +4,7 @@ import type { StrayLook, StrayPage } from "../../../core/stores/cell/operation-s
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
-/** Cost: one round trip; looks at the evacuations that hold something. */
+/** Cost: one round trip; reads the evacuations that hold something. */
 export async function readFencedSources(pool: Pool): Promise<readonly string[]> {
   const rows = await queryStored<{ name: string }>(pool, {
     name: "fenced_sources",
@@ -17,7 +17,10 @@ export async function readFencedSources(pool: Pool): Promise<readonly string[]> 
 
 const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
 
-/** One snapshot: what claims for a server writes the server, too. Cost: a read of `lookAt` rows by the primary key, with a look-up each. */
+/**
+ * Reads one snapshot, because a transaction that claims for a server writes the server, too. Cost: reads `lookAt` rows by the primary key,
+ * with a look-up for each.
+ */
 export async function readStrays(pool: Pool, look: StrayLook): Promise<StrayPage> {
   const [row] = await queryStored<{ strays: string[]; next: string | null }>(pool, {
     name: "strays",

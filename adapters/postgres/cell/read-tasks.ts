@@ -16,7 +16,7 @@ interface TaskRow {
   readonly stages: readonly string[];
 }
 
-/** Cost: one round trip; each task by its key, since those that have ended are in no index by server. */
+/** Cost: one round trip. Reads each task by its key, since ended tasks are in no index by server. */
 export async function readTasksOf(pool: Pool, serverUuid: string): Promise<readonly TaskRecord[]> {
   if (onlyUuids([serverUuid]).length === 0) return [];
   const rows = await queryStored<TaskRow>(pool, {
@@ -46,12 +46,12 @@ export async function readTasksOf(pool: Pool, serverUuid: string): Promise<reado
   }));
 }
 
-/** What `cell_write_step` has noted of an operation. */
+/** The stages that `cell_write_step` has recorded of an operation. */
 export function stagesOf(noted: readonly string[]): readonly ReachedStage[] {
   return noted.map(notedIn).map(({ atMs, first, rest }) => ({ atMs, selection: Number(first), stage: rest }));
 }
 
-/** An entry that `cell_note` wrote: `<milliseconds>/<first>/<rest>`; only the rest may have slashes. */
+/** Parses an entry that `cell_note` wrote: `<milliseconds>/<first>/<rest>`. Only the rest may contain slashes. */
 function notedIn(entry: string): { readonly atMs: number; readonly first: string; readonly rest: string } {
   const [at = "", first = "", ...rest] = entry.split("/");
   return { atMs: Number(at), first, rest: rest.join("/") };

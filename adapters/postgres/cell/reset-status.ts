@@ -10,7 +10,7 @@ interface ResetRow {
   readonly running: string | null;
 }
 
-/** Cost: one round trip. The look at what runs is made under the servers' locks, which whoever begins something takes, too. */
+/** Cost: one round trip. Checks for running tasks under the servers' locks, which every new operation takes, too. */
 export function resetStatus(pool: Pool, resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]> {
   return inRounds(
     resets,

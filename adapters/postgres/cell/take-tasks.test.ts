@@ -8,7 +8,7 @@ import { PostgresCellStore } from "./postgres-cell-store.ts";
 const ENDED = 20_000;
 const OPEN = 200;
 
-test("a payload that cannot be read is a task that says nothing; the others of its batch are taken as they are", async () => {
+test("a task with an unreadable payload is taken as an empty task, and the others of its batch are taken as they are", async () => {
   const database = await freshDatabase("cell");
   const pool = createPool({ url: database.url, applicationName: "take tasks test" });
   try {
@@ -27,7 +27,7 @@ test("a payload that cannot be read is a task that says nothing; the others of i
   }
 });
 
-test("a sweep reads the open tasks by their index, however many have ended", async () => {
+test("a sweep reads the open tasks by their index, however many tasks have ended", async () => {
   const fresh = await freshDatabase("cell");
   const one = createPool({ url: fresh.url, applicationName: "sweep by index", connectionsMax: 1 });
   const read = async () => {
@@ -58,7 +58,7 @@ test("a sweep reads the open tasks by their index, however many have ended", asy
     const after = await read();
     expect(after.scans - before.scans).toBe(0);
     expect(after.entries - before.entries).toBe(OPEN);
-    // The open ones once, and those that it takes a few times more.
+    // The sweep reads each open task once, and the taken ones a few more times.
     expect(after.rows - before.rows).toBeLessThan(OPEN + 100);
   } finally {
     await one.end();

@@ -21,7 +21,7 @@ export async function renewLease(
   });
 }
 
-/** An owner without a lease is one whose lease ran out. */
+/** An owner without a lease counts as one whose lease ran out. */
 export async function giveUpLease(pool: Pool, conductorId: string): Promise<void> {
   await queryStored(pool, {
     name: "give_up_lease",
@@ -41,7 +41,7 @@ interface TakenRow {
 
 const TAKEN_COLUMNS = "id, payload, epoch, selection, host, attempt_id";
 
-/** Cost: one round trip, one heap-only update a task. */
+/** Cost: one round trip, one heap-only update for each task. */
 export async function takeTasks(
   pool: Pool,
   conductorId: string,
@@ -76,7 +76,7 @@ export async function sweepTasks(
   return rows.map(takenOf);
 }
 
-/** Cost: one round trip, one heap-only update a task. */
+/** Cost: one round trip, one heap-only update for each task. */
 export async function handOverTasks(
   pool: Pool,
   conductorId: string,
@@ -96,7 +96,7 @@ export async function handOverTasks(
   return claims.map((claim) => freed.delete(`${claim.taskId} ${claim.epoch}`));
 }
 
-/** Row by row: a payload that cannot be read is a task that says nothing, and the others of its batch are taken all the same. */
+/** Decodes row by row: an unreadable payload becomes an empty task, and the others of its batch are taken all the same. */
 export function taskOf({ id, payload }: Pick<TakenRow, "id" | "payload">): Task {
   try {
     return Task.decode(payload);

@@ -69,7 +69,7 @@ export async function readKnownRoots(pool: Pool, providers: readonly string[]): 
   return providers.map((provider) => known.get(provider) ?? { name: null, hosts: [] });
 }
 
-/** Lock order: the agent, then hosts by name. A host that is as it should be is not written: views follow this table. */
+/** Lock order: the agent, then hosts by name. An unchanged host is not written, because views follow this table. */
 export async function writeHostsUp(pool: Pool, agentId: string, hosts: readonly HostReport[]): Promise<void> {
   const lastOfEach = [...new Map(hosts.map((host) => [host.name, host])).values()];
   await queryStored(pool, {
@@ -96,8 +96,8 @@ export async function writeHostsUp(pool: Pool, agentId: string, hosts: readonly 
 }
 
 /**
- * Waits for evacuations that are deciding whether the agent is gone. A host that another agent carried is this agent's from now on: who
- * asks whether the host is seen has to find the agent that has arrived. Lock order: the agent, then hosts by name.
+ * Waits for evacuations that are deciding whether the agent is gone. A host that another agent carried belongs to this agent from now on,
+ * because a check whether the host is seen must find the agent that has arrived. Lock order: the agent, then hosts by name.
  */
 export async function agentArrived(pool: Pool, agentId: string, hosts: readonly string[]): Promise<void> {
   await runStored("agent_arrived", () =>
@@ -120,7 +120,7 @@ export async function agentArrived(pool: Pool, agentId: string, hosts: readonly 
   );
 }
 
-/** Skips agents that another conductor touches at this moment: each agent is seen by all conductors of its cell. */
+/** Skips agents that another conductor is updating at this moment, since every conductor of the cell sees each agent. */
 export async function touchAgents(pool: Pool, agentIds: readonly string[]): Promise<readonly string[]> {
   const rows = await queryStored<{ agent_id: string }>(pool, {
     name: "agents_seen",
@@ -136,7 +136,7 @@ export async function touchAgents(pool: Pool, agentIds: readonly string[]): Prom
   return rows.map((row) => row.agent_id);
 }
 
-/** Cost: one round trip; looks at all hosts of the cell when any is unseen. */
+/** Cost: one round trip, which examines all hosts of the cell when any is unseen. */
 export async function expireAgents(pool: Pool, unseenMs: number, limit: ExpiryLimit): Promise<Expiry> {
   const rows = await queryStored<{ name: string; down: boolean }>(pool, {
     name: "cell_expire_hosts",

@@ -1,7 +1,7 @@
 import pg from "pg";
 import { PrimaryClient } from "./primary-client.ts";
 
-/** Creates the database unless it exists; `adminUrl` names any other database of the same server. Repeatable. */
+/** Creates the database unless it exists. `adminUrl` names any other database of the same server. Repeatable. */
 export async function ensureDatabase(adminUrl: string, name: string): Promise<void> {
   await withClient(adminUrl, async (client) => {
     const { rowCount } = await client.query("select from pg_database where datname = $1", [name]);
@@ -9,13 +9,13 @@ export async function ensureDatabase(adminUrl: string, name: string): Promise<vo
     try {
       await client.query(`create database ${pg.escapeIdentifier(name)}`);
     } catch (error) {
-      // Lost to another process that did the same: duplicate_database, or unique_violation of the catalogue.
+      // Another process created the same database meanwhile: duplicate_database, or unique_violation in the catalogue.
       if (!["42P04", "23505"].includes((error as { code?: string }).code ?? "")) throw error;
     }
   });
 }
 
-/** Creates a database as a copy of `template`, to which nobody may be connected. Cost: some 30 ms. */
+/** Creates a database as a copy of `template`, to which no session may be connected. Cost: some 30 ms. */
 export async function cloneDatabase(adminUrl: string, template: string, name: string): Promise<void> {
   await withClient(adminUrl, async (client) => {
     await client.query(`create database ${pg.escapeIdentifier(name)} template ${pg.escapeIdentifier(template)}`);
@@ -29,7 +29,9 @@ export async function dropDatabase(adminUrl: string, name: string): Promise<void
   });
 }
 
-/** One connection for the time of `work`. A statement is given up after `queryMsMax`; without it, only when the connection is lost. */
+/**
+ * Lends one connection to `work`. A statement is given up after `queryMsMax`, or, without that option, only when the connection is lost.
+ */
 export async function withClient<Result>(
   url: string,
   work: (client: pg.Client) => Promise<Result>,

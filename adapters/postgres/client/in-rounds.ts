@@ -1,7 +1,7 @@
 /**
- * Runs a batch whose SQL takes no key twice: the list is cut before each element whose key came before in the same round, or
- * that `clashes` with one of it, and the rounds go one after the other, each a transaction of its own. So elements take effect in their order. Nearly
- * always one round.
+ * Runs a batch whose SQL accepts no key twice. The list is cut before each element whose key is already in the same round, or that
+ * `clashes` with an element of the round. Rounds run one after the other, each in its own transaction, so elements take effect in their
+ * order. There is nearly always one round.
  */
 export async function inRounds<Item, Result>(
   items: readonly Item[],

@@ -1,4 +1,4 @@
-/** Values numbered from 1 in the order of their first coming, as SQL's arrays count. */
+/** Distinct values, numbered from 1 in the order of their first appearance, as SQL's arrays count. */
 export class Interned<Value> {
   readonly #indexes = new Map<Value, number>();
 
@@ -6,7 +6,7 @@ export class Interned<Value> {
     for (const value of values) this.indexOf(value);
   }
 
-  /** The number of the value; a new one if it has none yet. */
+  /** The number of the value. A new value gets the next number. */
   indexOf(value: Value): number {
     let index = this.#indexes.get(value);
     if (index === undefined) {

@@ -1,4 +1,4 @@
-/** Text forms of arrays and composites: one parameter for a whole batch, without the driver's per-element work. */
+/** Text forms of arrays and composites. A whole batch becomes one parameter, without the driver's work for each element. */
 
 /** An array of values that need no quotes: numbers, uuids, `t` and `f`. */
 export function arrayLiteral(values: readonly (string | number)[]): string {
@@ -10,7 +10,7 @@ export function textArrayLiteral(values: readonly (string | null)[]): string {
   return `{${values.map((value) => (value === null ? "null" : quoted(value))).join(",")}}`;
 }
 
-/** A composite value of fields that are literals themselves. */
+/** A composite value whose fields are literals themselves. */
 export function compositeLiteral(fields: readonly string[]): string {
   return `(${fields.map(quoted).join(",")})`;
 }

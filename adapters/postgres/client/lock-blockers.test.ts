@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-/** A way to the database that passes everything on except questions, like a server that no longer answers. */
+/** A proxy to the database that forwards everything except queries, like a server that no longer answers. */
 async function whileSilent(work: (url: string, asked: () => number) => Promise<void>): Promise<void> {
   const { hostname: host, port } = new URL(database.url);
   const through = new URL(database.url);
@@ -36,7 +36,7 @@ async function whileSilent(work: (url: string, asked: () => number) => Promise<v
   }
 }
 
-test("a look at a server that does not answer is given up, and the work does not wait for it", async () => {
+test("a check of a server that does not answer is given up, and the work does not wait for it", async () => {
   await whileSilent(async (url, asked) => {
     await expect(blockersOf(url, 1)).rejects.toThrow("timeout");
     const before = asked();

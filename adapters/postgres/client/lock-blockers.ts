@@ -1,25 +1,25 @@
 import type { Client } from "pg";
 import { withClient } from "./databases.ts";
 
-/** A session that holds what another one waits for. */
+/** A session that holds a lock for which another session waits. */
 export interface Blocker {
-  /** 0: a prepared transaction, which has no session. */
+  /** 0 stands for a prepared transaction, which has no session. */
   readonly pid: number;
-  /** Which database it is connected to; it may be another one of the same server. */
+  /** The database that it is connected to, which may be another one of the same server. */
   readonly database: string;
   readonly application: string;
   readonly user: string;
-  /** How long its transaction has been open, in seconds; null where this user may not see that. */
+  /** How long its transaction has been open, in seconds. Null where this user may not see that. */
   readonly openForS: number | null;
   readonly query: string;
 }
 
 const LOOK_EVERY_MS = 200;
-/** A look takes no longer than this: the work that is watched waits for the last look. */
+/** The time limit of a check, since the watched work waits for the last check to end. */
 const LOOK_MS_MAX = 2_000;
 const QUERY_CHARS_MAX = 80;
 
-/** The sessions that this one waits for just now, by Postgres' own word. Empty: it does not wait. */
+/** The sessions that this one waits for at the moment, as Postgres reports them. Empty when it does not wait. */
 export async function blockersOf(url: string, pid: number): Promise<readonly Blocker[]> {
   const ask = async (client: Client) => {
     const { rows } = await client.query<Blocker>(
@@ -35,7 +35,10 @@ export async function blockersOf(url: string, pid: number): Promise<readonly Blo
   return withClient(url, ask, LOOK_MS_MAX);
 }
 
-/** Looks every now and then who blocks a session, as long as `work` runs. `onBlocked` is called with what a look found, if it found any. */
+/**
+ * Checks repeatedly which sessions block the session while `work` runs. `onBlocked` is called with the blockers that a check found, if
+ * there are any.
+ */
 export async function watchBlockers<Result>(
   session: { readonly url: string; readonly pid: number; readonly lookEveryMs?: number },
   work: () => Promise<Result>,
@@ -43,7 +46,7 @@ export async function watchBlockers<Result>(
 ): Promise<Result> {
   let looking: Promise<void> | null = null;
   const look = async (): Promise<void> => {
-    // A look that fails tells nothing, and the next one comes.
+    // A failed check tells nothing. The next one follows.
     const found = await blockersOf(session.url, session.pid).catch(() => []);
     if (found.length > 0) onBlocked(found);
   };
@@ -60,7 +63,7 @@ export async function watchBlockers<Result>(
   }
 }
 
-/** For people: `pid 4711 (pg_dump, user postgres, database cell, transaction open for 812 s): COPY public.requests …`. */
+/** A text for people: `pid 4711 (pg_dump, user postgres, database cell, transaction open for 812 s): COPY public.requests …`. */
 export function describeBlocker({ pid, database, application, user, openForS, query }: Blocker): string {
   if (pid === 0) return "a prepared transaction (see pg_prepared_xacts)";
   const statement = query.replace(/\s+/g, " ").trim().slice(0, QUERY_CHARS_MAX);

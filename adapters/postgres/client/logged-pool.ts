@@ -5,8 +5,8 @@ import { singleHostUrls } from "./postgres-url.ts";
 import { warnOfLostCommits } from "./warn-of-lost-commits.ts";
 
 /**
- * A service's pool for one of its databases, which the log calls `what`: it tells of connections that were lost, and of
- * commits that may be lost when the database has several servers.
+ * A service's pool for one of its databases, whose name in the log is `what`. It logs lost connections and, when the database has several
+ * servers, that a failover may lose commits.
  */
 export function openLoggedPool(
   options: Omit<PoolOptions, "onConnectionLost"> & { readonly what: string; readonly logger: Logger },
@@ -16,7 +16,7 @@ export function openLoggedPool(
     ...rest,
     onConnectionLost: (error) => logger.warn({ err: error, database: what }, "database connection lost"),
   });
-  // The first connection asks, before it is used for anything else.
+  // The first connection checks the server's settings before it is used for anything else.
   if ((singleHostUrls(options.url)?.length ?? 1) > 1)
     pool.once("connect", (client) => void warnOfLostCommits(client, { what, logger }));
   return pool;

@@ -43,7 +43,7 @@ const pidOf = async (client: pg.ClientBase): Promise<number> => {
 const endOf = (client: pg.ClientBase): Promise<void> => new Promise((resolve) => client.once("end", () => resolve()));
 
 describe("a session that is ended from outside", () => {
-  test("between two statements of a transaction: the transaction rejects as one that may be tried again", async () => {
+  test("between two statements of a transaction: the transaction rejects with an error that permits another try", async () => {
     const lost = inTransaction(pool, async (client) => {
       const ended = endOf(client);
       await kill(await pidOf(client));
@@ -70,7 +70,7 @@ describe("a session that is ended from outside", () => {
     expect(uncaught).toEqual([]);
   });
 
-  test("while nobody uses it: the pool tells of it, and its next statement has another connection", async () => {
+  test("while the connection is idle: the pool reports it, and its next statement has another connection", async () => {
     const told: Error[] = [];
     const own = createPool({
       url: database.url,

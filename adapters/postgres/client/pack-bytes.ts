@@ -1,11 +1,13 @@
-/** Byte strings laid end to end: one binary parameter, and where each part begins (from 1) and how long it is. */
+/** Byte strings laid end to end as one binary parameter, with the start (from 1) and the length of each part. */
 export interface PackedBytes {
   readonly bytes: Buffer;
   readonly starts: readonly number[];
   readonly lengths: readonly number[];
 }
 
-/** Packs parts for SQL's `substring(bytes from start for length)`: an array of bytea would be escaped, sent twice as long, and parsed. */
+/**
+ * Packs parts for SQL's `substring(bytes from start for length)`. An array of bytea would be escaped, sent at twice the length, and parsed.
+ */
 export function packBytes(parts: readonly Uint8Array[]): PackedBytes {
   let start = 1;
   const starts: number[] = [];

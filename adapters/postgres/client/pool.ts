@@ -1,7 +1,10 @@
 import pg from "pg";
 import { PrimaryClient } from "./primary-client.ts";
 
-/** int8 columns as numbers: Berth's amounts stay far below 2^53. Set here, once, so that every pool and client reads alike. */
+/**
+ * Reads int8 columns as numbers, since Berth's amounts stay far below 2^53. The types are set here once, so that every pool and client
+ * reads alike.
+ */
 const types: pg.CustomTypesConfig = {
   getTypeParser: ((oid: number, format?: "text" | "binary") =>
     oid === pg.types.builtins.INT8
@@ -11,28 +14,28 @@ const types: pg.CustomTypesConfig = {
 
 export interface PoolOptions {
   readonly url: string;
-  /** Shown in pg_stat_activity: which process of which service. */
+  /** The name in pg_stat_activity: the service, and which of its processes. */
   readonly applicationName: string;
-  /** Most connections. 10 unless given. */
+  /** The most connections, 10 by default. */
   readonly connectionsMax?: number;
-  /** Postgres gives up a statement after so long. 30,000 unless given. */
+  /** Postgres gives up a statement after this time, 30,000 by default. */
   readonly statementTimeoutMs?: number;
-  /** Its statements find rows by keys and read no table whole that has an index for them: see `BY_KEYS`. False unless given. */
+  /** The pool's statements find rows by keys and read no whole table that has an index for them: see `BY_KEYS`. False by default. */
   readonly findsByKeys?: boolean;
-  /** Told of a connection that broke while idle; the pool replaces it by itself. */
+  /** Called with the error of a connection that broke while idle. The pool replaces the connection by itself. */
   readonly onConnectionLost?: (error: Error) => void;
 }
 
 /**
- * A connection keeps the plan of a prepared statement until the table's statistics are next taken. One that it made when the
- * table was nearly empty reads all of it, and for minutes goes on to as it grows. Without JIT: before Postgres 18, a plan that
- * has to read a table whole all the same counts as so costly that it would be compiled.
+ * A connection keeps the plan of a prepared statement until the table's statistics are next updated. A plan that was made when the table
+ * was nearly empty reads the whole table, and does so for minutes while the table grows. JIT is off because before Postgres 18 a plan that
+ * must read a whole table all the same counts as so costly that it would be compiled.
  */
 const BY_KEYS = "-c enable_seqscan=off -c enable_mergejoin=off -c jit=off";
 
 /**
- * A pool of connections where everything has a limit: connecting, waiting for a connection (5 s), a statement, a transaction
- * left open. Connects when first used. Of several servers in the URL it uses the one that takes writes.
+ * A pool of connections in which everything has a limit: connecting, waiting for a connection (5 s), a statement, and a transaction that is
+ * left open. Connects when it is first used. Of several servers in the URL it uses the one that accepts writes.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 30_000;
@@ -43,13 +46,13 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectionTimeoutMillis: 5_000,
     idleTimeoutMillis: 30_000,
     statement_timeout: statementTimeoutMs,
-    // For a server that went silent: statement_timeout needs one that still answers.
+    // Covers a server that went silent: statement_timeout needs one that still answers.
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: statementTimeoutMs,
     keepAlive: true,
     ...(options.findsByKeys && { addedOptions: BY_KEYS }),
     types,
-    // Its types know no client that is told anything; it is told what the pool was.
+    // node-pg's types know no client class with constructor options. The pool passes its own options to the client.
     Client: PrimaryClient as unknown as new () => pg.Client,
   });
   // The pool emits the errors of its idle connections; without a listener one of them would end the process.

@@ -19,7 +19,7 @@ test.each([
 });
 
 test.each([
-  "mysql://u@one/db",
+  "rejects %s because it names no database that can be written to",
   "one,two/db",
   "postgres://one:x,two/db",
   "postgres://one,/db",

@@ -14,7 +14,7 @@ const settingsOf = async (url: string): Promise<unknown> => {
   }
 };
 
-test("a pool's own settings come beside those of the environment", async () => {
+test("a pool's own settings are added to those of the environment", async () => {
   vi.stubEnv("PGOPTIONS", "-c work_mem=7MB");
   try {
     expect(await settingsOf(inject("postgresUrl"))).toEqual({ seqscan: "off", work_mem: "7MB" });
@@ -23,13 +23,13 @@ test("a pool's own settings come beside those of the environment", async () => {
   }
 });
 
-test("a pool's own settings come beside those of the URL", async () => {
+test("a pool's own settings are added to those of the URL", async () => {
   const url = new URL(inject("postgresUrl"));
   url.searchParams.set("options", "-c work_mem=9MB");
   expect(await settingsOf(url.href)).toEqual({ seqscan: "off", work_mem: "9MB" });
 });
 
-test("without any, a client has the settings that it is given", () => {
+test("without settings in the environment or the URL, a client has the settings that it is given", () => {
   const client = new PrimaryClient({ connectionString: "postgres://u@one/db", addedOptions: "-c jit=off" });
   expect((client as unknown as { connectionParameters: object }).connectionParameters).toMatchObject({
     options: "-c jit=off",

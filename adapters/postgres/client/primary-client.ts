@@ -2,35 +2,36 @@ import pg from "pg";
 import { singleHostUrls } from "./postgres-url.ts";
 import { PrimaryFinder } from "./primary-finder.ts";
 
-/** What node-pg connects to; its types do not let it be set. */
+/** The connection target of node-pg, which its types do not allow to set. */
 interface Target {
   host: string;
   port: number;
 }
 
-/** What one connection has learnt the next ones of this process need not: by the URL that names the servers. */
+/** One finder for each URL, so that a connection uses what other connections of this process have learnt about its servers. */
 const finders = new Map<string, PrimaryFinder>();
 
 /**
- * A connection to a database whose URL may name several servers: it goes to the one that takes writes. Its loss never ends the process. With one
- * server it is node-pg's own client. A connection does not follow a failover: it is lost, and the next one finds the new primary; one
- * to an old primary that lives on is cut when the new one has been found.
+ * A connection to a database whose URL may name several servers. It goes to the one that accepts writes. Losing the connection never ends
+ * the process. With one server it is node-pg's own client. A connection does not follow a failover: it is lost, and the next one finds the
+ * new primary. A connection to an old primary that is still running is cut when the new one has been found.
  */
 export class PrimaryClient extends pg.Client {
   readonly #finder: PrimaryFinder | null;
 
-  /** `addedOptions` come after those of the URL or of the environment (PGOPTIONS). Throws on a URL that is none. */
+  /** `addedOptions` are appended to those of the URL or of the environment (PGOPTIONS). Throws on an invalid URL. */
   constructor(config: pg.ClientConfig & { readonly addedOptions?: string }) {
     const urls = singleHostUrls(config.connectionString ?? "");
     if (urls === null) throw new Error("not the URL of a Postgres database");
     super({ ...config, connectionString: urls[0] as string });
     if (config.addedOptions !== undefined) {
-      // Node-pg's types leave out what it made of the URL and the environment.
+      // Node-pg's types omit the parameters that it derived from the URL and the environment.
       const { connectionParameters: made } = this as unknown as { connectionParameters: { options?: string } };
       made.options = made.options ? `${made.options} ${config.addedOptions}` : config.addedOptions;
     }
-    // A connection may be lost at any moment: idle, in the middle of a transaction, while it is being closed. The statement under way rejects,
-    // and so does the next one; without a listener the event itself would end the process. A pool listens only while a connection is idle.
+    // A connection may be lost at any moment: while idle, in the middle of a transaction, or while it is being closed. The running
+    // statement rejects, and so does the next one. Without a listener the event itself would end the process, and a pool listens only while
+    // a connection is idle.
     this.on("error", () => undefined);
     this.#finder = urls.length === 1 ? null : finderOf(config.connectionString ?? "", urls);
   }

@@ -4,7 +4,7 @@ import { PrimaryFinder } from "./primary-finder.ts";
 const ONE = "postgres://one/db";
 const TWO = "postgres://two/db";
 
-/** Servers that answer with what `says` holds: a timeline, null for a standby, an error. */
+/** Servers that answer with the values of `says`: a timeline, null for a standby, or an error. */
 function finderOf(says: Record<string, number | null | Error>) {
   const asked: string[] = [];
   const finder = new PrimaryFinder([ONE, TWO], async (url) => {
@@ -16,20 +16,20 @@ function finderOf(says: Record<string, number | null | Error>) {
   return { finder, asked, says };
 }
 
-test("takes the server that can be written to, and asks no more while it is trusted", async () => {
+test("takes the server that can be written to, and does not ask again while it is trusted", async () => {
   const { finder, asked } = finderOf({ [ONE]: null, [TWO]: 1 });
   expect((await finder.find()).url).toBe(TWO);
   await finder.find();
   expect(asked).toEqual([ONE, TWO]);
 });
 
-test("many who ask at once are one question", async () => {
+test("concurrent callers share one question", async () => {
   const { finder, asked } = finderOf({ [ONE]: 1, [TWO]: null });
   await Promise.all([finder.find(), finder.find(), finder.find()]);
   expect(asked).toEqual([ONE, TWO]);
 });
 
-test("looks again when the primary was lost, and follows a promotion", async () => {
+test("looks again when the primary is lost, and follows a promotion", async () => {
   const { finder, says } = finderOf({ [ONE]: 1, [TWO]: null });
   const first = await finder.find();
   says[ONE] = new Error("connection refused");
@@ -40,13 +40,13 @@ test("looks again when the primary was lost, and follows a promotion", async () 
   });
   says[TWO] = 2;
   expect(await finder.find()).toEqual({ url: TWO, timeline: 2 });
-  // Somebody's late word on the old one says nothing of the new one.
+  // A late report about the old primary says nothing about the new one.
   finder.distrust(first);
   says[TWO] = new Error("not asked");
   expect((await finder.find()).url).toBe(TWO);
 });
 
-test("of two that can be written to the one promoted last counts, and a primary that was replaced never does again", async () => {
+test("of two servers that can be written to, the one promoted last counts, and a replaced primary never counts again", async () => {
   const { finder, says } = finderOf({ [ONE]: 1, [TWO]: 2 });
   const second = await finder.find();
   expect(second.url).toBe(TWO);
@@ -55,7 +55,7 @@ test("of two that can be written to the one promoted last counts, and a primary 
   await expect(finder.find()).rejects.toThrow(/a primary of timeline 1, replaced since/);
 });
 
-test("what is connected to a primary that was replaced is cut, and nothing else", async () => {
+test("cuts the connections to a primary that was replaced, and no others", async () => {
   const { finder, says } = finderOf({ [ONE]: 1, [TWO]: null });
   const first = await finder.find();
   const cut: string[] = [];

@@ -1,16 +1,16 @@
 import pg from "pg";
 
-/** How long one server may take to say what it is. */
+/** How long a server may take to report its role. */
 const PROBE_MS = 2_000;
 
-/** A server that takes writes. */
+/** A server that accepts writes. */
 export interface Primary {
   readonly url: string;
   /** Grows with every promotion. */
   readonly timeline: number;
 }
 
-/** No server of a list takes writes just now; its code is Postgres' own for a server that is not ready. */
+/** No server of a list accepts writes at the moment. The code is Postgres's own for a server that is not ready. */
 export class NoPrimaryError extends Error {
   readonly code = "57P03";
 
@@ -21,12 +21,12 @@ export class NoPrimaryError extends Error {
 }
 
 /**
- * Knows which of several servers is the primary.
- * - trusted: the last one found is taken without a question
- * - in doubt: at first, and whenever a connection to it failed or was lost; the next who asks has all of them asked
+ * Finds out which of several servers is the primary.
+ * - trusted: the last primary found is returned without asking.
+ * - in doubt: at first, and whenever a connection to the primary failed or was lost. The next caller asks all servers.
  *
- * Of two that take writes the one promoted last counts, and one promoted earlier than any that was seen never does again: it
- * is a failed primary that came back beside its successor, and what it acknowledges is lost.
+ * Of two servers that accept writes, the one promoted last counts. A server that was promoted earlier than any primary seen so far never
+ * counts again: it is a failed primary that came back beside its successor, and the commits that it acknowledges are lost.
  */
 export class PrimaryFinder {
   readonly #urls: readonly string[];
@@ -36,7 +36,7 @@ export class PrimaryFinder {
   #timelineMin = 0;
   readonly #watched = new Set<{ readonly timeline: number; readonly cut: () => void }>();
 
-  /** `probe` answers with the timeline of a server that takes writes, with null for a standby. */
+  /** `probe` returns the timeline of a server that accepts writes, or null for a standby. */
   constructor(urls: readonly string[], probe: (url: string) => Promise<number | null> = askTimeline) {
     this.#urls = urls;
     this.#probe = probe;
@@ -51,13 +51,14 @@ export class PrimaryFinder {
     return this.#looking;
   }
 
-  /** A connection to it failed, or was lost. */
+  /** Reports that a connection to the primary failed or was lost. */
   distrust({ url, timeline }: Primary): void {
     if (this.#trusted?.url === url && this.#trusted.timeline === timeline) this.#trusted = null;
   }
 
   /**
-   * As `distrust`, and all are asked at once, though nobody wants a connection: what is still connected to it may have to be cut.
+   * Does the same as `distrust`, and asks all servers at once even if no caller wants a connection, because existing connections to the
+   * primary may have to be cut.
    */
   suspect(primary: Primary): void {
     this.distrust(primary);
@@ -65,8 +66,8 @@ export class PrimaryFinder {
   }
 
   /**
-   * Has a connection to it cut when a primary that was promoted later has been found: what an old one that lives on reads is
-   * stale, and what it writes is lost. Returns how to stop that.
+   * Calls `cut` when a primary that was promoted later has been found: reads from an old primary that is still running are stale, and its
+   * writes are lost. Returns a function that cancels this.
    */
   cutWhenReplaced({ timeline }: Primary, cut: () => void): () => void {
     const one = { timeline, cut };
@@ -110,10 +111,10 @@ async function askTimeline(url: string): Promise<number | null> {
     connectionTimeoutMillis: PROBE_MS,
     query_timeout: PROBE_MS,
   });
-  client.on("error", () => undefined); // what was asked rejects with it
+  client.on("error", () => undefined); // The pending query rejects with the same error.
   try {
     await client.connect();
-    // The first eight digits of the log's file are the timeline, in hexadecimal.
+    // The first eight digits of the log file's name are the timeline, in hexadecimal.
     const { rows } = await client.query<{ file: string | null }>(
       "select case when not pg_is_in_recovery() then pg_walfile_name(pg_current_wal_insert_lsn()) end as file",
     );

@@ -29,7 +29,7 @@ describe("an error of a store", () => {
     await expect(runStored("outer", () => Promise.reject(thrown))).rejects.toBe(thrown);
   });
 
-  test("that is a programmer's passes through as it is", async () => {
+  test("passes through unchanged when it is a programmer's error", async () => {
     const assertion = new AssertionError("never");
     await expect(runStored("cell_hop", () => Promise.reject(assertion))).rejects.toBe(assertion);
   });

@@ -2,7 +2,7 @@ import { AssertionError } from "../../../core/assert.ts";
 import { StoreError, type StoreErrorCode } from "../../../core/stores/store-error.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
 
-/** What may be asked again, by SQLSTATE, SQLSTATE class (two characters) or system error. Everything else is a bug. */
+/** Errors after which the same call may be repeated, by SQLSTATE, SQLSTATE class (two characters) or system error. All others are bugs. */
 const UNAVAILABLE: ReadonlySet<string> = new Set([
   "08", // connection exceptions
   "40", // transaction rollback: a deadlock or a conflict that outlived its retries
@@ -22,7 +22,7 @@ const UNAVAILABLE: ReadonlySet<string> = new Set([
   "ENETUNREACH",
 ]);
 
-/** What the driver says of a connection, without a code. */
+/** The driver's messages about a lost connection, which have no code. */
 const CONNECTION_LOST = /connection terminated|timeout|not queryable|client was closed|connection error/i;
 
 export function storeErrorCodeOf(error: unknown): StoreErrorCode {
@@ -33,12 +33,12 @@ export function storeErrorCodeOf(error: unknown): StoreErrorCode {
   return UNAVAILABLE.has(code) || UNAVAILABLE.has(code.slice(0, 2)) ? "unavailable" : "bug";
 }
 
-/** Whether the database could not be asked, so that the same may be tried again later: of a store's error, or of the driver's own. */
+/** Whether the database could not be asked, so that the call may be repeated later. Takes a store's error or one of the driver's. */
 export function isUnavailable(error: unknown): boolean {
   return (error instanceof StoreError ? error.code : storeErrorCodeOf(error)) === "unavailable";
 }
 
-/** Does a store's work; throws a `StoreError` for whatever goes wrong, but lets assertions pass through. */
+/** Runs a store's work. Throws a `StoreError` for any failure except assertions, which pass through. */
 export async function runStored<Result>(operation: string, work: () => Promise<Result>): Promise<Result> {
   try {
     return await work();

@@ -2,14 +2,14 @@ import type { Pool, PoolClient, QueryResultRow } from "pg";
 import { runStored } from "./run-stored.ts";
 import { retryConflicts } from "./transaction.ts";
 
-/** One statement that a store sends: prepared under its name on each connection. */
+/** One statement of a store, prepared under its name on each connection. */
 export interface StoreQuery {
   readonly name: string;
   readonly text: string;
   readonly values: readonly unknown[];
 }
 
-/** The rows of one statement, which is its own transaction: run anew when it was the victim of a deadlock. Throws `StoreError`. */
+/** The rows of one statement, which is its own transaction and is repeated after a deadlock. Throws `StoreError`. */
 export function queryStored<Row extends QueryResultRow>(pool: Pool, query: StoreQuery): Promise<readonly Row[]> {
   return runStored(query.name, () => retryConflicts(() => queryRows<Row>(pool, query)));
 }
@@ -25,12 +25,12 @@ export async function queryRows<Row extends QueryResultRow>(
 
 const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/i;
 
-/** Those that can name a row at all: ids may come from outside, and one malformed one must not fail a whole batch. */
+/** The ids that are valid UUIDs. Ids may come from outside, and a malformed one must not fail a whole batch. */
 export function onlyUuids(ids: readonly string[]): readonly string[] {
   return ids.filter((id) => UUID.test(id));
 }
 
-/** A column's time in whole milliseconds since the epoch, as `<column>_ms`; exact, since `extract` is numeric. */
+/** A column's time in whole milliseconds since the epoch, as `<column>_ms`. It is exact, since `extract` is numeric. */
 export function selectMs(column: string, table = ""): string {
   return `floor(extract(epoch from ${table}${column}) * 1000)::float8 as ${column}_ms`;
 }

@@ -1,12 +1,12 @@
 import type { Pool, PoolClient } from "pg";
 
-/** SQLSTATEs after which the same transaction may well succeed: serialization failure, deadlock. */
+/** SQLSTATEs after which the same transaction may succeed: serialization failure and deadlock. */
 const CONFLICTS = ["40001", "40P01"];
 const TRIES_MAX = 5;
 
 /**
- * Runs `work` in a transaction (read committed): committed when it resolves, rolled back when it throws. Run anew as
- * `retryConflicts` says; so `work` may have no effect but on the database.
+ * Runs `work` in a transaction (read committed), which is committed when `work` resolves and rolled back when it throws. Conflicts are
+ * retried as in `retryConflicts`, so `work` must have no effect except on the database.
  */
 export function inTransaction<Result>(
   pool: Pool,
@@ -17,8 +17,8 @@ export function inTransaction<Result>(
 }
 
 /**
- * Runs a whole transaction anew, at most five times in all, when Postgres ended it with a conflict (`more`: other SQLSTATEs
- * that are conflicts for this one).
+ * Repeats a whole transaction, at most five times in all, when Postgres ended it with a conflict. `more` lists other SQLSTATEs that are
+ * conflicts for this transaction.
  */
 export async function retryConflicts<Result>(
   transaction: () => Promise<Result>,

@@ -26,7 +26,7 @@ describe("a service's pool", () => {
   });
   afterAll(() => database.drop());
 
-  /** Levels and databases of the warnings of a pool that was used. */
+  /** Levels and databases of the warnings that a pool logged in use. */
   async function warningsOf(url: string): Promise<readonly string[]> {
     const lines: string[] = [];
     const destination = new Writable({
@@ -36,7 +36,7 @@ describe("a service's pool", () => {
       },
     });
     const pool = openLoggedPool({ url, applicationName: "test", what: "the cell", logger: pino(destination) });
-    // Two at once: two connections.
+    // Two queries at once open two connections.
     await Promise.all([pool.query("select pg_sleep(0.05)"), pool.query("select pg_sleep(0.05)")]);
     await eventually("its connections to be idle", () => pool.idleCount === pool.totalCount);
     await pool.end();

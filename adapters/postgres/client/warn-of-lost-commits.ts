@@ -1,14 +1,14 @@
 import type { PoolClient } from "pg";
 import type { Logger } from "../../../runtime/logger.ts";
 
-/** Settings of a Postgres server that decide whether a commit outlives a failover. */
+/** Settings of a Postgres server that decide whether a commit survives a failover. */
 export interface CommitSettings {
   readonly synchronous_commit: string;
   readonly synchronous_standby_names: string;
   readonly fsync: string;
 }
 
-/** Why a standby that is promoted may lack commits that were answered; null: it lacks none. */
+/** Why a promoted standby may lack commits that were acknowledged. Null when it lacks none. */
 export function lostCommits(settings: CommitSettings): string | null {
   const { synchronous_commit: commit, synchronous_standby_names: standbys, fsync } = settings;
   if (standbys.trim() === "") return "synchronous_standby_names is empty, so no commit waits for a standby";
@@ -19,8 +19,8 @@ export function lostCommits(settings: CommitSettings): string | null {
 }
 
 /**
- * Tells the log when the database may lose commits in a failover. `what`: the database, as the log calls it. To be asked where the URL names
- * several servers. It never rejects: a server that cannot be asked is no reason not to start.
+ * Warns in the log when the database may lose commits in a failover. `what` is the database's name in the log. Called when the URL names
+ * several servers. Never rejects: a server that cannot be asked is no reason not to start.
  */
 export async function warnOfLostCommits(
   client: Pick<PoolClient, "query">,

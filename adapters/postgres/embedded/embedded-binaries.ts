@@ -5,7 +5,7 @@ import { dirname, join, relative } from "node:path";
 import { EmbeddedError } from "./embedded-error.ts";
 import type { PostgresUser } from "./embedded-user.ts";
 
-/** Where the programs of the embedded Postgres are. */
+/** Paths of the embedded Postgres's programs. */
 export interface Binaries {
   readonly initdb: string;
   readonly postgres: string;
@@ -13,8 +13,8 @@ export interface Binaries {
 }
 
 /**
- * Finds Postgres in the npm package for this platform and makes sure that `user` can run it: when the package lies where that
- * user may not look (a clone below root's home), it is copied once to `sharedDir`, keyed by version.
+ * Finds Postgres in the npm package for this platform and makes sure that `user` can run it. If `user` may not enter the package's
+ * directory (a clone below root's home), the package is copied once to `sharedDir`, keyed by version.
  */
 export function findBinaries(user: PostgresUser | null, sharedDir: string): Binaries {
   const packageDir = findPackage();
@@ -47,7 +47,7 @@ function findPackage(): string {
   }
 }
 
-/** npm packages carry no symlinks; the package's install script makes them, and is skipped by `npm ci --ignore-scripts`. */
+/** npm packages contain no symlinks. The package's install script makes them, and `npm ci --ignore-scripts` skips that script. */
 function completeSymlinks(packageDir: string): void {
   const list = join(packageDir, "native/pg-symlinks.json");
   if (!existsSync(list)) return;
@@ -67,7 +67,10 @@ function runs(program: string, user: PostgresUser | null): boolean {
   return spawnSync(program, ["--version"], { ...ids, cwd: "/", stdio: "ignore" }).status === 0;
 }
 
-/** Copied beside and renamed, so that a copy cut short is never taken for a whole one, and two at once do no harm. */
+/**
+ * Copies to a temporary place and renames, so that an interrupted copy is never taken for a whole one, and two concurrent copies do no
+ * harm.
+ */
 function copyWhole(from: string, to: string): void {
   const part = `${to}.part-${process.pid}`;
   mkdirSync(dirname(to), { recursive: true, mode: 0o755 });

@@ -23,15 +23,15 @@ export const EMBEDDED_ROLE = "berth";
 
 /** A database cluster on disk, ready to be served. */
 export interface Cluster {
-  /** PGDATA; where the server's account can reach it, so not always below the data directory. */
+  /** PGDATA. It must be where the server's account can reach it, so it is not always below the data directory. */
   readonly dir: string;
   readonly password: string;
 }
 
 /**
- * Opens the cluster of a data directory, or makes one when there is none. `dataDir/cluster` is the cluster, or a symlink to
- * it in `sharedDir` when Postgres' account cannot enter `dataDir`; so removing the data directory always starts afresh.
- * Two processes at once make one cluster: the first to put it in its place wins. Refuses one of another major version.
+ * Opens the cluster of a data directory, or makes one when there is none. `dataDir/cluster` is the cluster itself, or a symlink to it in
+ * `sharedDir` when Postgres's account cannot enter `dataDir`. So removing the data directory always leads to a fresh start. Two concurrent
+ * processes make one cluster: the first to put it in its place wins. Refuses a cluster of another major version.
  */
 export async function openCluster(
   dataDir: string,
@@ -54,26 +54,28 @@ export async function openCluster(
   return { dir, password: readFileSync(join(dir, "berth-password"), "utf8") };
 }
 
-/** A socket's path may have 107 bytes, of which `/.s.PGSQL.65535` takes some; and a list of directories is parted by commas. */
+/**
+ * A socket's path may have 107 bytes, some of which `/.s.PGSQL.65535` takes. Commas separate the directories of a list, so none is allowed.
+ */
 const SOCKET_DIR = /^[\w./-]{1,90}$/;
 
-/** Where its server listens besides TCP; null where the path does not do for a socket. */
+/** The directory of the server's Unix socket. Null when the path is not suitable for a socket. */
 export function socketDirOf(cluster: Pick<Cluster, "dir">): string | null {
   return SOCKET_DIR.test(cluster.dir) ? cluster.dir : null;
 }
 
-/** Connection URLs of the cluster's databases: by TCP, and by Unix socket where there is one. */
+/** Connection URLs of the cluster's databases, by TCP, and by Unix socket where there is one. */
 export function urlsOf(
   cluster: Cluster,
   port: number | string,
 ): { readonly url: (database: string) => string; readonly localUrl: (database: string) => string } {
   const socketDir = socketDirOf(cluster);
   const url = (database: string) => `postgres://${EMBEDDED_ROLE}:${cluster.password}@127.0.0.1:${port}/${database}`;
-  // The parameter goes before the host of the URL, which tools that know TCP alone still find there.
+  // The parameter overrides the URL's host, which tools that support only TCP still find there.
   return { url, localUrl: (database) => (socketDir === null ? url(database) : `${url(database)}?host=${socketDir}`) };
 }
 
-/** Removes a data directory with its cluster, wherever that lies. The server must have stopped. */
+/** Removes a data directory with its cluster, wherever the cluster lies. The server must have stopped. */
 export function removeCluster(dataDir: string): void {
   const place = join(dataDir, "cluster");
   if (existsSync(place)) rmSync(realpathSync(place), { recursive: true, force: true });
@@ -87,7 +89,7 @@ async function makeCluster(
   binaries: Binaries,
 ): Promise<void> {
   const place = join(dataDir, "cluster");
-  // A link to a cluster that is gone; a cluster proper exists and did not bring us here.
+  // This is a link to a cluster that is gone. With an existing cluster the code would not have come here.
   rmSync(place, { force: true });
   const home = canEnter(dataDir, user) ? dataDir : join(sharedDir, "clusters");
   const dir = join(home, `cluster-${randomBytes(6).toString("hex")}`);
@@ -120,7 +122,7 @@ async function runInitdb(dir: string, user: PostgresUser | null, binaries: Binar
       "--auth=scram-sha-256",
       `--pwfile=${passwordFile}`,
     ];
-    // 24 random bytes need no stretching; the default of 4,096 rounds would cost 5 ms on each side of each new connection.
+    // 24 random bytes need no key stretching. The default of 4,096 rounds would cost 5 ms on each side of each new connection.
     args.push("-c", "scram_iterations=1", "--no-instructions");
     const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
     await promisify(execFile)(binaries.initdb, args, {

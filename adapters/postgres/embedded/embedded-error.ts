@@ -1,18 +1,20 @@
 import { SettingsError } from "../../../runtime/settings.ts";
 
 export type EmbeddedErrorCode =
-  /** No Postgres in node_modules for this platform. */
+  /** node_modules has no Postgres for this platform. */
   | "no-binaries"
-  /** Running as root, and there is no other user to run Postgres under. */
+  /** The process runs as root, and there is no other user to run Postgres under. */
   | "no-user"
   /** Another process serves this data directory. */
   | "in-use"
-  /** Postgres did not come up; the message has the end of its log. */
+  /** Postgres did not start. The message contains the end of its log. */
   | "cannot-start"
   /** The data directory was made by another major version of Postgres. */
   | "other-version";
 
-/** A data directory that is in use is for the user to change: a bad setting. Every other error is returned as it is. */
+/**
+ * A data directory that is in use must be changed by the user, so the error becomes a bad setting. Every other error is returned as it is.
+ */
 export function settingsErrorIfInUse(error: unknown): unknown {
   return error instanceof EmbeddedError && error.code === "in-use" ? new SettingsError(error.message) : error;
 }

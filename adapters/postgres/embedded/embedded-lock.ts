@@ -4,19 +4,19 @@ import { setTimeout as delay } from "node:timers/promises";
 import type { Cluster } from "./embedded-cluster.ts";
 import { EmbeddedError } from "./embedded-error.ts";
 
-// How long a server may take to shut down after its owner died.
+// How long a server may take to shut down after its owner has died.
 const OWNERLESS_MS = 20_000;
 const POLL_MS = 20;
 
 /**
- * A `postmaster.pid` whose process is gone, or is something else by now, goes; Postgres itself refuses to start when any
- * process has the number. A server whose owner has died is on its way down: wait for it. One with a living owner: `in-use`.
+ * Removes a `postmaster.pid` whose process is gone or is a different program by now, since Postgres refuses to start when any process has
+ * that id. A server whose owner has died is shutting down, so this waits for it. A server with a living owner is an error (`in-use`).
  */
 export async function clearStalePidFile(dataDir: string, cluster: Cluster): Promise<void> {
   const deadline = performance.now() + OWNERLESS_MS;
   for (let found = readPidFile(cluster); found !== null; found = readPidFile(cluster)) {
     const late = performance.now() > deadline;
-    // No number in it yet: it is being written this very moment.
+    // The file contains no process id yet, because it is being written at this moment.
     if (found.pid === null ? late : !servesCluster(found.pid, cluster)) {
       rmSync(join(cluster.dir, "postmaster.pid"), { force: true });
       return;
@@ -38,7 +38,8 @@ function servesCluster(pid: number, cluster: Cluster): boolean {
   try {
     return readlinkSync(`/proc/${pid}/cwd`) === cluster.dir;
   } catch {
-    return process.platform !== "linux"; // no /proc to ask: believe it; on Linux it is another user's process, so not ours
+    // Without /proc the check cannot be made, so the file is trusted. On Linux the process belongs to another user, so it is not ours.
+    return process.platform !== "linux";
   }
 }
 
@@ -51,7 +52,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** Line 1 of the file is the postmaster's process id, line 8 its state (source: Postgres, pidfile.h). */
+/** Line 1 of the file is the postmaster's process id, and line 8 its state (source: Postgres, pidfile.h). */
 export function readPidFile(cluster: Cluster): { readonly pid: number | null; readonly status: string } | null {
   const text = readIfThere(join(cluster.dir, "postmaster.pid"));
   if (text === null) return null;
@@ -64,7 +65,7 @@ export function readNumber(file: string): number | null {
   return text === null ? null : Number(text);
 }
 
-/** Asked in one step: Postgres may remove its file at any moment. */
+/** Reads in one step, because Postgres may remove its file at any moment. */
 function readIfThere(file: string): string | null {
   try {
     return readFileSync(file, "utf8");

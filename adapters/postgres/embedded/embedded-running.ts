@@ -3,8 +3,8 @@ import { join } from "node:path";
 import { urlsOf } from "./embedded-cluster.ts";
 
 /**
- * Connection URLs of the embedded Postgres that another process serves from the data directory; null when none has ever
- * been. Whether it runs just now shows when connecting. For who may read the directory.
+ * Connection URLs of the embedded Postgres that another process serves from the data directory. Null when no server was ever started there.
+ * Whether one is running shows only when connecting. The caller must be allowed to read the directory.
  */
 export function urlsOfEmbedded(dataDir: string): ReturnType<typeof urlsOf> | null {
   const portFile = join(dataDir, "port");

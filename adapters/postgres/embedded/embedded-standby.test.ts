@@ -15,7 +15,7 @@ let running: EmbeddedPostgres[] = [];
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "berth-standby-"));
-  // Postgres' own account has to get through.
+  // Postgres's own account must be able to enter the directory.
   chmodSync(dir, 0o711);
   running = [];
 });
@@ -37,7 +37,7 @@ const values = (postgres: EmbeddedPostgres) =>
     (await client.query<{ v: number }>("select v from t order by v")).rows.map(({ v }) => v),
   );
 
-test("what the primary has committed its promoted standby has, again and again", async () => {
+test("a promoted standby has everything that the primary committed, again and again", async () => {
   const first = await startEmbedded(optionsOf("first"));
   running.push(first);
   await withClient(first.url("postgres"), (client) => client.query("create table t (v int)"));
@@ -56,7 +56,7 @@ test("what the primary has committed its promoted standby has, again and again",
   expect(await values(third)).toEqual([1, 2, 3, 4]);
 });
 
-test("a standby is synchronous when it is there, not some time later", async () => {
+test("a standby is synchronous as soon as it exists, not some time later", async () => {
   const first = await startEmbedded(optionsOf("first"));
   running.push(first);
   await followed(first, "second");
@@ -66,7 +66,9 @@ test("a standby is synchronous when it is there, not some time later", async () 
   expect(rows).toEqual([{ sync_state: "sync" }]);
 });
 
-test("nobody goes on with an old primary that lives on beside its successor", { timeout: 120_000 }, async () => {
+test("clients do not continue with an old primary that is still running beside its successor", {
+  timeout: 120_000,
+}, async () => {
   const first = await startEmbedded(optionsOf("first"));
   running.push(first);
   const second = await followed(first, "second");
@@ -85,7 +87,7 @@ test("nobody goes on with an old primary that lives on beside its successor", { 
     };
     expect(await ports()).toEqual([first.port, first.port]);
     await promoteStandby(second);
-    // One connection is lost; the other stays, and so does the old primary.
+    // One connection is lost. The other one stays, and so does the old primary.
     await withClient(first.url("postgres"), (client) =>
       client.query("select pg_terminate_backend(pid) from pg_stat_activity where application_name = 'old' limit 1"),
     );
@@ -97,7 +99,7 @@ test("nobody goes on with an old primary that lives on beside its successor", { 
   }
 });
 
-test("a server that was killed is started again on its files", async () => {
+test("a server that was killed is restarted on its files", async () => {
   const first = await startEmbedded(optionsOf("first"));
   await withClient(first.url("postgres"), (client) => client.query("create table t (v int)"));
   await insert(first, 1);
@@ -108,7 +110,7 @@ test("a server that was killed is started again on its files", async () => {
   expect(await values(again)).toEqual([1]);
 });
 
-test("a server that stands still answers when it goes on", async () => {
+test("a server that was paused answers when it resumes", async () => {
   const server = await startEmbedded(optionsOf("first"));
   running.push(server);
   await withClient(server.url("postgres"), (client) => client.query("create table t (v int)"));

@@ -11,13 +11,13 @@ import { canEnter, choosePostgresUser, type PostgresUser } from "./embedded-user
 
 const FOLLOWS_MS_MAX = 60_000;
 const POLL_MS = 20;
-/** The other server's own: what it is, its slots, and what it was told by `alter system`. */
+/** Files that are the other server's own: its identity, its slots, and its settings from `alter system`. */
 const NOT_COPIED = ["postmaster.pid", "postmaster.opts", "backup_label", "postgresql.auto.conf", "pg_replslot"];
 
 /**
- * Starts a server that follows `primary` by streaming replication, on a copy of its files taken while it runs, and resolves
- * when it does. `synchronous`: from then on the primary answers a commit only when the standby has it on disk, too - and
- * answers none while there is no standby. `options` as the primary's. Throws EmbeddedError.
+ * Starts a server that follows `primary` by streaming replication, on a copy of the primary's files taken while it runs, and resolves when
+ * it follows. With `synchronous`, the primary from then on acknowledges a commit only when the standby has it on disk, too, and
+ * acknowledges none while there is no standby. `options` are those of the primary. Throws EmbeddedError.
  */
 export async function startStandby(
   primary: EmbeddedPostgres,
@@ -40,7 +40,7 @@ export async function startStandby(
       if (!synchronous) return;
       await client.query("alter system set synchronous_standby_names = '*'");
       await client.query("select pg_reload_conf()");
-      // The reload is only asked for: until then commits are answered that the standby lacks.
+      // The reload was only requested. Until it happens, commits are acknowledged that the standby lacks.
       await untilFollowed(client, "sync_state = 'sync'");
     });
   } catch (error) {
@@ -50,7 +50,7 @@ export async function startStandby(
   return standby;
 }
 
-/** Makes the standby a server of its own, which may be written to. Its old primary must not run any more, nor again. */
+/** Makes the standby an independent server that accepts writes. Its old primary must not run then, nor be started again. */
 export async function promoteStandby(standby: EmbeddedPostgres): Promise<void> {
   await withClient(standby.url("postgres"), async (client) => {
     const { rows } = await client.query<{ promoted: boolean }>("select pg_promote(true, 60) as promoted");
@@ -58,7 +58,7 @@ export async function promoteStandby(standby: EmbeddedPostgres): Promise<void> {
   });
 }
 
-/** As pg_basebackup does it, which the npm package lacks: files that change while they are copied are mended from the log. */
+/** Copies the files as pg_basebackup does, which the npm package lacks. Files that change during the copy are repaired from the log. */
 async function copyCluster(primary: EmbeddedPostgres, dataDir: string, user: PostgresUser | null): Promise<void> {
   const cluster = join(dataDir, "cluster");
   mkdirSync(dataDir, { recursive: true });
@@ -91,7 +91,7 @@ async function copyFiles(from: string, to: string, user: PostgresUser | null): P
   const names = readdirSync(from).filter((name) => !NOT_COPIED.includes(name) && !name.startsWith(".s.PGSQL"));
   const ids = user === null ? {} : { uid: user.uid, gid: user.gid };
   const copy = spawn("cp", ["-a", ...names, to], { ...ids, cwd: from, stdio: "ignore" });
-  // Its exit code tells of files that went away meanwhile, which is as it should be.
+  // Its exit code reports files that vanished meanwhile, which is expected.
   await once(copy, "close");
   if (existsSync(join(to, "global/pg_control"))) return;
   rmSync(to, { recursive: true, force: true });

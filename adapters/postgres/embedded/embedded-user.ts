@@ -2,14 +2,14 @@ import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { EmbeddedError } from "./embedded-error.ts";
 
-/** An unprivileged account that Postgres runs under, since it refuses to run as root. */
+/** An unprivileged account to run Postgres under, since Postgres refuses to run as root. */
 export interface PostgresUser {
   readonly name: string;
   readonly uid: number;
   readonly gid: number;
 }
 
-/** The account for Postgres: null (our own) unless we are root; then `postgres` if there is one, else `nobody`. */
+/** The account for Postgres. Null (the present one) unless the process runs as root; then `postgres` if it exists, otherwise `nobody`. */
 export function choosePostgresUser(): PostgresUser | null {
   if (process.getuid?.() !== 0) return null;
   const accounts = readFileSync("/etc/passwd", "utf8").split("\n");
@@ -23,7 +23,7 @@ export function choosePostgresUser(): PostgresUser | null {
   );
 }
 
-/** Whether the account can get into the directory; asked of the system itself, which knows about ACLs and mounts. */
+/** Whether the account can enter the directory. The system itself is asked, because it knows about ACLs and mounts. */
 export function canEnter(dir: string, user: PostgresUser | null): boolean {
   if (user === null) return true;
   return (

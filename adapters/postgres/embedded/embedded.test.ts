@@ -20,7 +20,7 @@ async function count(url: string): Promise<number> {
   return withClient(url, async (client) => (await client.query("select * from kept")).rowCount ?? 0);
 }
 
-/** Another process that starts a server on the directory and holds it; resolves with its URL once it serves. */
+/** Starts another process that serves the directory, and resolves with its URL once it serves. */
 async function startOwner(): Promise<{ url: string; kill: () => Promise<void> }> {
   const script = `
     const { startEmbedded } = await import(${JSON.stringify(new URL("./embedded.ts", import.meta.url).href)});
@@ -67,7 +67,7 @@ test("refuses a directory that another process serves, and names that process", 
     });
   } finally {
     await owner.kill();
-    await (await startEmbedded(options())).stop(); // waits until the owner's server is gone
+    await (await startEmbedded(options())).stop(); // This waits until the owner's server is gone.
   }
 });
 
@@ -81,7 +81,7 @@ test("the server ends when its owner is killed, and the next owner finds what wa
   await next.stop();
 });
 
-test("two starts on an empty directory make one cluster; one serves it", async () => {
+test("two starts on an empty directory make one cluster, and one of them serves it", async () => {
   const results = await Promise.allSettled([startEmbedded(options()), startEmbedded(options())]);
   const started = results.filter((result) => result.status === "fulfilled");
   await Promise.all(started.map((result) => result.value.stop()));
@@ -90,19 +90,19 @@ test("two starts on an empty directory make one cluster; one serves it", async (
   expect(readdirSync(dataDir).filter((name) => name.startsWith("cluster"))).toEqual(["cluster"]);
 });
 
-test("a lock left by a machine that lost power does not count, though its number is a living process's now", async () => {
+test("a lock left by a machine that lost power does not count, even if its number now belongs to a living process", async () => {
   await (await startEmbedded(options())).stop();
   writeFileSync(join(dataDir, "cluster/postmaster.pid"), `${process.pid}\n`);
   await (await startEmbedded(options())).stop();
 });
 
-test("says that a server ended which nobody stopped", async () => {
+test("reports a server that ended without having been stopped", async () => {
   const server = await startEmbedded(options());
   process.kill(Number(readFileSync(join(dataDir, "cluster/postmaster.pid"), "utf8").split("\n")[0]), "SIGQUIT");
   expect(await server.died).toContain("the embedded Postgres ended");
 });
 
-test("a temporary one leaves nothing behind", async () => {
+test("a temporary server leaves nothing behind", async () => {
   const server = await startEmbedded({ durable: false });
   expect(existsSync(server.dataDir)).toBe(true);
   await server.stop();
@@ -110,7 +110,7 @@ test("a temporary one leaves nothing behind", async () => {
 });
 
 test.runIf(process.platform === "linux")(
-  "one that quits while it stands still leaves nothing in memory, and its files serve again",
+  "a server that quits while it is paused leaves nothing in memory, and its files can be served again",
   async () => {
     const server = await startEmbedded(options());
     await withClient(server.url("postgres"), (client) => client.query("create table kept (id int)"));

