@@ -92,7 +92,7 @@ function placeAll(trace: Trace, multipliers: Readonly<Record<string, number>>) {
     if (choice.kind === "chosen") {
       placed += 1;
       const items = choice.selections[0]!.allocation?.items ?? [];
-      view.hold(
+      view.reserve(
         `task-${index}`,
         items.map(({ provider: uuid, resourceClass: name, amount }) => ({
           ...{ provider: providerUuid(uuid), resourceClass: resourceClass(name), amount },

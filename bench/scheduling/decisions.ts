@@ -59,12 +59,12 @@ class DecisionRun {
     const items = (allocation?.items ?? []).map(({ provider, resourceClass: name, amount }) => ({
       ...{ provider: providerUuid(provider), resourceClass: resourceClass(name), amount },
     }));
-    this.cloud.view.hold(server, items);
+    this.cloud.view.reserve(server, items);
     this.#inFlight.push({ server, host: Number(host.slice("host-".length)), flavor });
     if (this.#inFlight.length < IN_FLIGHT) return;
     const landed = this.#inFlight.shift()!;
     this.cloud.move(landed.server, landed.host, landed.flavor, 1);
-    this.cloud.view.letGo(landed.server);
+    this.cloud.view.release(landed.server);
     this.#standing.push(landed);
     if (this.#standing.length <= DECISIONS) return;
     const gone = this.#standing.splice(Math.floor(this.#random() * this.#standing.length), 1)[0]!;

@@ -139,17 +139,17 @@ export class RaceWorld {
     });
     if (choice.kind === "none") return;
     const host = Number(choice.selections[0]!.host.slice("host-".length));
-    racer.view.hold(id, itemsOf(host, flavor));
+    racer.view.reserve(id, itemsOf(host, flavor));
     this.#after(CLAIM_MS, () => {
       this.#claims += 1;
       if (this.#fits(host, flavor)) {
         this.#use({ host, flavor }, 1);
         this.#servers.push({ host, flavor });
-        this.#show(host, () => racer.view.letGo(id));
+        this.#show(host, () => racer.view.release(id));
         return;
       }
       this.#refused += 1;
-      racer.view.letGo(id);
+      racer.view.release(id);
       racer.view.learnShortfalls(this.#shortfalls(host, flavor));
       tried.add(hostName(host));
       if (tries < TRIES_MAX) this.#place(racer, { ...request, tries: tries + 1 });

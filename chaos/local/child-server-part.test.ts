@@ -15,7 +15,7 @@ test("a server that dies on its own is reported, with how it ended, and started 
     started: () => told.push("started"),
   });
   onTestFinished(() => {
-    supervised.letGo();
+    supervised.release();
     return redis.stop();
   });
   process.kill(redis.pid, "SIGKILL");

@@ -169,7 +169,7 @@ export class LocalTarget implements ChaosCloud {
   }
 
   async close(): Promise<void> {
-    for (const part of this.#supervised) part.letGo();
+    for (const part of this.#supervised) part.release();
     await this.#cloud.close();
   }
 

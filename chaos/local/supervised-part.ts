@@ -58,7 +58,7 @@ export class SupervisedPart implements Part {
   }
 
   /** Stops supervising. */
-  letGo(): void {
+  release(): void {
     clearInterval(this.#timer);
     this.#wanted = false;
   }

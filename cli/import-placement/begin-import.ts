@@ -34,7 +34,7 @@ export async function beginImport(
     facts: given.facts,
     step: 0,
     afterId: 0,
-    misfits: [],
+    rejected: [],
     doneAt: null,
   };
   await writeCheckpoint(ledger, fresh);

@@ -1,5 +1,5 @@
 import type { ClientBase } from "pg";
-import type { Misfit } from "./misfits.ts";
+import type { RejectedRow } from "./rejected-rows.ts";
 
 /** Counts and sums by name that describe a database's content. An import is right when source and ledger have the same. */
 export type Facts = Readonly<Record<string, number>>;
@@ -13,7 +13,7 @@ export interface Checkpoint {
   readonly step: number;
   /** The last id that the step has copied. */
   readonly afterId: number;
-  readonly misfits: readonly Misfit[];
+  readonly rejected: readonly RejectedRow[];
   readonly doneAt: Date | null;
 }
 
@@ -35,18 +35,18 @@ export async function ensureCheckpoints(client: ClientBase): Promise<void> {
 /** Reads the import that was made into this ledger, finished or not. */
 export async function readCheckpoint(client: ClientBase): Promise<Checkpoint | null> {
   const { rows } = await client.query<Omit<Checkpoint, "afterId"> & { afterId: string }>(
-    `select source, facts, step, after_id as "afterId", misfits, done_at as "doneAt" from placement_import`,
+    `select source, facts, step, after_id as "afterId", misfits as rejected, done_at as "doneAt" from placement_import`,
   );
   const [row] = rows;
   return row === undefined ? null : { ...row, afterId: Number(row.afterId) };
 }
 
 export async function writeCheckpoint(client: ClientBase, checkpoint: Checkpoint): Promise<void> {
-  const { source, facts, step, afterId, misfits, doneAt } = checkpoint;
+  const { source, facts, step, afterId, rejected, doneAt } = checkpoint;
   await client.query(
     `insert into placement_import (source, facts, step, after_id, misfits, done_at) values ($1, $2, $3, $4, $5, $6)
      on conflict (only_one) do update set source = excluded.source, facts = excluded.facts, step = excluded.step,
        after_id = excluded.after_id, misfits = excluded.misfits, done_at = excluded.done_at`,
-    [source, JSON.stringify(facts), step, afterId, JSON.stringify(misfits), doneAt],
+    [source, JSON.stringify(facts), step, afterId, JSON.stringify(rejected), doneAt],
   );
 }

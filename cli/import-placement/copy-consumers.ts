@@ -59,9 +59,9 @@ async function putAllocations(context: CopyContext, rows: readonly SourceRow[]):
     const classId = context.names.classes.get(Number(row.name_id));
     const consumer = ledgerUuid(String(row.consumer));
     const label = `consumer ${row.consumer}, provider ${row.provider_id}, class id ${row.name_id}`;
-    if (classId === undefined) context.misfits.add("allocations of unknown classes", label);
-    else if (consumer === null) context.misfits.add("allocations of consumers whose uuid is none", label);
-    else if (Number(row.amount) <= 0) context.misfits.add("allocations of nothing", label);
+    if (classId === undefined) context.rejected.add("allocations of unknown classes", label);
+    else if (consumer === null) context.rejected.add("allocations of consumers whose uuid is none", label);
+    else if (Number(row.amount) <= 0) context.rejected.add("allocations of nothing", label);
     else
       return [
         { consumer, providerId: Number(row.provider_id), classId, amount: Number(row.amount), updated: row.updated },
@@ -86,7 +86,7 @@ async function putAllocations(context: CopyContext, rows: readonly SourceRow[]):
   const keys = new Set(taken.map((one) => `${one.consumer} ${one.provider_id} ${one.class_id}`));
   for (const one of fitting) {
     if (!keys.has(`${one.consumer} ${one.providerId} ${one.classId}`))
-      context.misfits.add(
+      context.rejected.add(
         "orphan allocations: nobody has the inventory",
         `consumer ${one.consumer}, provider ${one.providerId}, class id ${one.classId}`,
       );
@@ -98,7 +98,10 @@ async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): P
   const fitting = rows.filter((row) => ledgerUuid(String(row.uuid)) !== null);
   for (const row of rows) {
     if (row.project_id === null || row.user_id === null)
-      context.misfits.add(`consumers whose project or user is not there: now of ${INCOMPLETE_OWNER}`, String(row.uuid));
+      context.rejected.add(
+        `consumers whose project or user is not there: now of ${INCOMPLETE_OWNER}`,
+        String(row.uuid),
+      );
   }
   const types = context.names.consumerTypes;
   const { rowCount } = await context.ledger.query(
@@ -124,7 +127,7 @@ async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): P
 }
 
 /** Reports allocations whose consumers do not exist, since no batch of consumers contains them. */
-export async function reportOrphans({ source, misfits }: Pick<CopyContext, "source" | "misfits">): Promise<void> {
+export async function reportOrphans({ source, rejected }: Pick<CopyContext, "source" | "rejected">): Promise<void> {
   const orphan = "from allocations a left join consumers c on c.uuid = a.consumer_id where c.id is null";
   const [total] = await source.query(`select count(*) as orphans ${orphan}`);
   const count = Number(total?.orphans ?? 0);
@@ -133,6 +136,6 @@ export async function reportOrphans({ source, misfits }: Pick<CopyContext, "sour
   const what = "orphan allocations: nobody is their consumer";
   some.forEach((row, index) => {
     const rest = index === 0 ? count - some.length + 1 : 1;
-    misfits.add(what, `consumer ${row.consumer_id}, provider ${row.resource_provider_id}`, rest);
+    rejected.add(what, `consumer ${row.consumer_id}, provider ${row.resource_provider_id}`, rest);
   });
 }

@@ -39,14 +39,14 @@ const timeOf = ({ source }: CopyContext): string =>
 
 /** Reports the rows that the ledger did not take. */
 function reportUntaken(
-  { misfits }: CopyContext,
+  { rejected }: CopyContext,
   rows: readonly SourceRow[],
   taken: readonly { readonly provider_id: number; readonly part: string | number }[],
   what: string,
 ): void {
   const keys = new Set(taken.map((one) => `${one.provider_id} ${one.part}`));
   for (const row of rows) {
-    if (!keys.has(`${row.provider_id} ${row.part}`)) misfits.add(what, `provider ${row.provider_id}, ${row.label}`);
+    if (!keys.has(`${row.provider_id} ${row.part}`)) rejected.add(what, `provider ${row.provider_id}, ${row.label}`);
   }
 }
 
@@ -60,7 +60,7 @@ function named(
   return rows.flatMap((row) => {
     const part = ids.get(Number(row.name_id));
     if (part !== undefined) return [{ ...row, part, label: `id ${row.name_id}` }];
-    context.misfits.add(what, `provider ${row.provider_id}, id ${row.name_id}`);
+    context.rejected.add(what, `provider ${row.provider_id}, id ${row.name_id}`);
     return [];
   });
 }
@@ -90,7 +90,7 @@ export const copyAggregates = partsOf(
     const fitting = rows.flatMap((row): SourceRow[] => {
       const part = ledgerUuid(String(row.uuid));
       if (part !== null) return [{ ...row, part, label: part }];
-      context.misfits.add("aggregates that have no uuid", `provider ${row.provider_id}, id ${row.aggregate_id}`);
+      context.rejected.add("aggregates that have no uuid", `provider ${row.provider_id}, id ${row.aggregate_id}`);
       return [];
     });
     const { rows: taken } = await context.ledger.query(
@@ -115,7 +115,7 @@ export const copyInventories = partsOf(
     const fitting = known.filter((row) => Number(row.min_unit) > 0 && Number(row.step_size) > 0);
     for (const row of known) {
       if (!fitting.includes(row))
-        context.misfits.add("inventories whose units are not positive", `provider ${row.provider_id}, ${row.label}`);
+        context.rejected.add("inventories whose units are not positive", `provider ${row.provider_id}, ${row.label}`);
     }
     const { rows: taken } = await context.ledger.query(
       `insert into inventories (provider_id, class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio, updated_at)

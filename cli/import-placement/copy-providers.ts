@@ -79,11 +79,11 @@ async function putProviders(context: CopyContext, rows: readonly SourceRow[], ro
 }
 
 function reportOthers(
-  { misfits }: CopyContext,
+  { rejected }: CopyContext,
   rows: readonly SourceRow[],
   fitting: readonly { readonly id?: unknown }[],
   what: string,
 ): void {
   const ids = new Set(fitting.map(({ id }) => Number(id)));
-  for (const row of rows) if (!ids.has(Number(row.id))) misfits.add(what, `${row.uuid} (${row.name})`);
+  for (const row of rows) if (!ids.has(Number(row.id))) rejected.add(what, `${row.uuid} (${row.name})`);
 }

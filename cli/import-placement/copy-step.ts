@@ -1,6 +1,6 @@
 import type { ClientBase } from "pg";
 import type { NameIds } from "./copy-names.ts";
-import type { Misfits } from "./misfits.ts";
+import type { RejectedRows } from "./rejected-rows.ts";
 import type { Source } from "./source.ts";
 
 export interface CopyContext {
@@ -8,7 +8,7 @@ export interface CopyContext {
   /** A client in a transaction that ends with the batch. */
   readonly ledger: ClientBase;
   readonly names: NameIds;
-  readonly misfits: Misfits;
+  readonly rejected: RejectedRows;
 }
 
 export interface CopiedBatch {

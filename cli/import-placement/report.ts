@@ -8,7 +8,7 @@ export function reportLines(result: ImportResult): readonly string[] {
   return [
     ...rows.map(([name, count]) => `${name.replace(": row_count", "")}: ${count}`),
     ...result.overfull.map((line) => `note: more is used than there is: ${line}`),
-    ...result.misfits.map(
+    ...result.rejected.map(
       ({ what, count, examples }) =>
         `does not fit: ${what}: ${count} (${examples.join("; ")}${count > examples.length ? "; …" : ""})`,
     ),
@@ -21,5 +21,5 @@ export function reportLines(result: ImportResult): readonly string[] {
 
 /** Whether the ledger equals the source. */
 export function isRight(result: ImportResult): boolean {
-  return result.kind === "already-done" || (result.differences.length === 0 && result.misfits.length === 0);
+  return result.kind === "already-done" || (result.differences.length === 0 && result.rejected.length === 0);
 }

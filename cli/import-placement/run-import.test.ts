@@ -112,7 +112,7 @@ const EVERYTHING = {
 
 test.each([1, 100])("brings everything over, in batches of %i rows, and finds it right", async (batchRows) => {
   const result = await importOnce({ batchRows });
-  expect(result).toMatchObject({ kind: "imported", differences: [], misfits: [], overfull: [] });
+  expect(result).toMatchObject({ kind: "imported", differences: [], rejected: [], overfull: [] });
   expect(await ledgerRows()).toEqual(EVERYTHING);
   expect(reportLines(result).at(-1)).toBe("everything is there: all counts and sums agree");
 });
@@ -271,10 +271,10 @@ describe("what does not fit", () => {
       "aggregates that have no uuid: 1 (provider 7, id 9)",
       "provider aggregates: row_count: 3 in the source, 2 in the ledger",
     ],
-  ])("is named, and counted as missing: %s", async (_what, damage, misfit, difference) => {
+  ])("is named, and counted as missing: %s", async (_what, damage, rejected, difference) => {
     await damaged(damage, (result) => {
       const lines = reportLines(result);
-      expect(lines).toContainEqual(expect.stringContaining(`does not fit: ${misfit}`));
+      expect(lines).toContainEqual(expect.stringContaining(`does not fit: ${rejected}`));
       expect(lines).toContain(`differs: ${difference}`);
       expect(lines.at(-1)).toBe("the import is not complete");
       expect(isRight(result)).toBe(false);
@@ -283,7 +283,7 @@ describe("what does not fit", () => {
 
   test("of a provider that is left out, its parts are left out, too", async () => {
     await damaged("update resource_providers set uuid = 'host' where id = 1", (result) => {
-      expect(result.misfits.map(({ what, count }) => `${what}: ${count}`)).toEqual([
+      expect(result.rejected.map(({ what, count }) => `${what}: ${count}`)).toEqual([
         "providers whose uuid is none: 1",
         "providers whose root is not there: 3",
         "providers whose parent is not there: 2",
@@ -298,7 +298,7 @@ describe("what does not fit", () => {
   test("but a consumer whose project is gone is kept, without an owner", async () => {
     await damaged("delete from projects where id = 2", (result) => {
       expect(result.differences).toEqual([]);
-      expect(result.misfits).toEqual([
+      expect(result.rejected).toEqual([
         {
           what: "consumers whose project or user is not there: now of 00000000-0000-0000-0000-000000000000",
           count: 1,

@@ -7,7 +7,7 @@ import { copyAggregates, copyInventories, copyTraits } from "./copy-provider-par
 import { copyChildren, copyRoots, linkParents } from "./copy-providers.ts";
 import type { CopyContext, CopyStep } from "./copy-step.ts";
 import { compareFacts, type Difference, factsOfLedger, factsOfSource, rowsIn } from "./facts.ts";
-import { type Misfit, Misfits } from "./misfits.ts";
+import { type RejectedRow, RejectedRows } from "./rejected-rows.ts";
 import type { Source } from "./source.ts";
 
 /** The order guarantees that each step finds the rows that it refers to. */
@@ -41,7 +41,7 @@ export type ImportResult =
       readonly facts: Facts;
       /** Facts that differ between source and ledger; empty when the import is complete. */
       readonly differences: readonly Difference[];
-      readonly misfits: readonly Misfit[];
+      readonly rejected: readonly RejectedRow[];
       /** Inventories of which more is used than they have. Like upstream, the ledger keeps them and allocates no more. */
       readonly overfull: readonly string[];
     };
@@ -63,17 +63,17 @@ export async function runImport(
   if (begun.doneAt !== null) return { kind: "already-done", source: begun.source, doneAt: begun.doneAt };
 
   const names = await copyNames(source, ledger);
-  const misfits = new Misfits(begun.misfits);
+  const rejected = new RejectedRows(begun.rejected);
   watcher.began(rowsIn(facts), rowsIn(await factsOfLedger(ledger)));
-  await copySteps({ source, ledger, names, misfits }, begun, options.batchRows, watcher);
-  await reportOrphans({ source, misfits });
+  await copySteps({ source, ledger, names, rejected }, begun, options.batchRows, watcher);
+  await reportOrphans({ source, rejected });
   await finishLedger(ledger);
 
   const differences = compareFacts(facts, await factsOfLedger(ledger));
-  const found = misfits.list();
+  const found = rejected.list();
   const overfull = await findOverfull(ledger);
-  await writeCheckpoint(ledger, { ...begun, step: STEPS.length, afterId: 0, misfits: found, doneAt: new Date() });
-  return { kind: "imported", facts, differences, misfits: found, overfull };
+  await writeCheckpoint(ledger, { ...begun, step: STEPS.length, afterId: 0, rejected: found, doneAt: new Date() });
+  return { kind: "imported", facts, differences, rejected: found, overfull };
 }
 
 async function copySteps(
@@ -89,7 +89,12 @@ async function copySteps(
       const { lastId, rows } = await inTransaction(context, async () => {
         const batch = await step.copy(context, afterId, batchRows);
         const [at, after] = batch.lastId === null ? [index + 1, 0] : [index, batch.lastId];
-        await writeCheckpoint(context.ledger, { ...begun, step: at, afterId: after, misfits: context.misfits.list() });
+        await writeCheckpoint(context.ledger, {
+          ...begun,
+          step: at,
+          afterId: after,
+          rejected: context.rejected.list(),
+        });
         return batch;
       });
       watcher.copied(step.what, rows);

@@ -6,7 +6,7 @@ import { capacityOf, type Inventory } from "./model.ts";
  */
 export class InventoryColumn {
   /**
-   * capacity − used − held, or -1 where the provider has no inventory of the class. Negative after a capacity was lowered below its use.
+   * capacity − used − reserved by claims, or -1 where the provider has no inventory of the class. Negative after a capacity was lowered below its use.
    */
   free: Float64Array;
   used: Float64Array;
@@ -24,7 +24,7 @@ export class InventoryColumn {
   /** A lower bound of every max_unit, which never rises. A search for less need not check the max_unit. */
   maxUnitAtLeast = Number.POSITIVE_INFINITY;
   /** Use that the ledger does not show yet, by slot. */
-  readonly #held = new Map<number, number>();
+  readonly #reservedByClaims = new Map<number, number>();
 
   constructor(slots: number) {
     this.free = new Float64Array(slots).fill(-1);
@@ -55,15 +55,15 @@ export class InventoryColumn {
 
   /** The most that may be allocated, including what is in use. */
   capacity(slot: number): number {
-    const held = this.#held.size === 0 ? 0 : (this.#held.get(slot) ?? 0);
-    return this.free[slot]! + this.used[slot]! + held;
+    const reserved = this.#reservedByClaims.size === 0 ? 0 : (this.#reservedByClaims.get(slot) ?? 0);
+    return this.free[slot]! + this.used[slot]! + reserved;
   }
 
   /** Returns whether the provider had no inventory of the class before. */
   put(slot: number, inventory: Inventory, used: number): boolean {
     const added = !this.has(slot);
     if (!added && this.#isUneven(slot)) this.unevenCount -= 1;
-    this.free[slot] = capacityOf(inventory) - used - (this.#held.get(slot) ?? 0);
+    this.free[slot] = capacityOf(inventory) - used - (this.#reservedByClaims.get(slot) ?? 0);
     this.used[slot] = used;
     this.total[slot] = inventory.total;
     this.reserved[slot] = inventory.reserved;
@@ -89,10 +89,10 @@ export class InventoryColumn {
   }
 
   /** Counts an amount as used in addition to the ledger's use. A negative amount reverts this. */
-  hold(slot: number, amount: number): void {
-    const held = (this.#held.get(slot) ?? 0) + amount;
-    if (held === 0) this.#held.delete(slot);
-    else this.#held.set(slot, held);
+  reserve(slot: number, amount: number): void {
+    const reserved = (this.#reservedByClaims.get(slot) ?? 0) + amount;
+    if (reserved === 0) this.#reservedByClaims.delete(slot);
+    else this.#reservedByClaims.set(slot, reserved);
     if (this.has(slot)) this.free[slot] = this.free[slot]! - amount;
   }
 

@@ -106,7 +106,7 @@ describe("LedgerView", () => {
   it("subtracts a held claim from the free amount until it is released, whatever happens to the slots", () => {
     const view = viewOf(HOST_ROWS);
     const free = (uuid: string) => view.column(VCPU)!.free[view.slots.find(providerUuid(uuid))];
-    view.hold("claim", [
+    view.reserve("claim", [
       { provider: providerUuid("root"), resourceClass: VCPU, amount: 5 },
       { provider: providerUuid("child"), resourceClass: VCPU, amount: 3 },
     ]);
@@ -116,9 +116,9 @@ describe("LedgerView", () => {
     view.apply({ kind: "provider-removed", uuid: providerUuid("child") });
     view.applyAll([putProvider("new", "root", "root"), putInventory("new", 8, 0)]);
     expect(free("new")).toBe(8);
-    view.letGo("claim");
-    view.letGo("claim");
-    expect([free("root"), free("new"), view.heldCount]).toEqual([7, 8, 0]);
+    view.release("claim");
+    view.release("claim");
+    expect([free("root"), free("new"), view.reservedCount]).toEqual([7, 8, 0]);
   });
 
   it("keeps held claims through a reload", () => {

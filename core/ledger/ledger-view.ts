@@ -1,12 +1,12 @@
 import type { Shortfall } from "./allocation-change.ts";
 import { ChangedRoots } from "./changed-roots.ts";
-import { HeldClaims } from "./held-claims.ts";
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "./ids.ts";
 import { InventoryColumn } from "./inventory-column.ts";
 import { KnownNames } from "./known-names.ts";
 import type { AllocationItem, Inventory, Provider } from "./model.ts";
 import { NamedSets } from "./named-sets.ts";
 import { ProviderSlots } from "./provider-slots.ts";
+import { ReservedClaims } from "./reserved-claims.ts";
 import type { RowChange } from "./row-change.ts";
 import { type HostInView, ViewHosts } from "./view-hosts.ts";
 
@@ -18,7 +18,7 @@ import { type HostInView, ViewHosts } from "./view-hosts.ts";
  * that readers of this view never see half a cell.
  */
 export class LedgerView {
-  /** Roots whose trees, hosts or held claims changed. */
+  /** Roots whose trees, hosts or reserved claims changed. */
   readonly changes = new ChangedRoots();
   #slots = new ProviderSlots();
   #columns = new Map<ResourceClass, InventoryColumn>();
@@ -26,7 +26,7 @@ export class LedgerView {
   #aggregates = new NamedSets<AggregateUuid>();
   #hosts = new ViewHosts();
   #names = new KnownNames();
-  readonly #held = new HeldClaims();
+  readonly #reservations = new ReservedClaims();
   #version = 0;
   #layout = 0;
 
@@ -152,17 +152,17 @@ export class LedgerView {
   }
 
   /**
-   * Counts a claim in flight as used until `letGo` is called with its id. That happens when the view shows the claim, or when the claim has
-   * failed. A held claim survives reloads, and replaces an earlier one with the same id. Every search of this view sees it.
+   * Counts a claim in flight as used until `release` is called with its id. That happens when the view shows the claim, or when the claim has
+   * failed. A reserved claim survives reloads, and replaces an earlier one with the same id. Every search of this view sees it.
    */
-  hold(id: string, items: readonly AllocationItem[]): void {
-    this.#held.add(this.#arrays(), id, items);
+  reserve(id: string, items: readonly AllocationItem[]): void {
+    this.#reservations.add(this.#arrays(), id, items);
     this.#version += 1;
   }
 
-  /** Stops holding the claim. An unknown id is no error. */
-  letGo(id: string): void {
-    this.#held.drop(this.#arrays(), id);
+  /** Releases the claim. An unknown id is no error. */
+  release(id: string): void {
+    this.#reservations.release(this.#arrays(), id);
     this.#version += 1;
   }
 
@@ -192,9 +192,9 @@ export class LedgerView {
     this.#version += 1;
   }
 
-  /** Number of held claims. */
-  get heldCount(): number {
-    return this.#held.count;
+  /** Number of reserved claims. */
+  get reservedCount(): number {
+    return this.#reservations.count;
   }
 
   clear(): void {
@@ -211,7 +211,7 @@ export class LedgerView {
     this.#names = loaded.#names;
     this.#version += 1;
     this.#layout += 1;
-    this.#held.holdAnew(this.#arrays());
+    this.#reservations.reserveAgain(this.#arrays());
     this.changes.touchAll();
   }
 
@@ -275,7 +275,7 @@ export class LedgerView {
     this.#slots.forget(slot);
     this.#layout += 1;
     this.changes.touch(slot);
-    this.#held.holdAnew(this.#arrays());
+    this.#reservations.reserveAgain(this.#arrays());
   }
 
   #putInventory(change: RowChange & { readonly kind: "inventory-put" }): void {

@@ -1,4 +1,4 @@
-import type { EventFor, HeldClaim, HostsByCell, Learnt } from "./placing.ts";
+import type { EventFor, HostsByCell, Learnt, ReservedClaim } from "./placing.ts";
 import type { PlacingRoute } from "./placing-routes.ts";
 
 const NO_CELLS: ReadonlySet<string> = new Set();
@@ -41,7 +41,7 @@ export function takenOver(learnt: Learnt, cell: string | null): Learnt {
 /** The host had no room after all: the next choice passes it over. */
 export function hostLost(
   learnt: Learnt,
-  { cell, host }: HeldClaim,
+  { cell, host }: ReservedClaim,
   { inFlight }: EventFor<"claiming"> & { kind: "lost" },
 ): Learnt {
   return {
@@ -59,7 +59,7 @@ export function hostLost(
  */
 export function groupLearnt(
   learnt: Learnt,
-  { cell, host }: HeldClaim,
+  { cell, host }: ReservedClaim,
   conflict: EventFor<"claiming"> & { kind: "group-conflict" },
 ): Learnt {
   const { policy, hosts, inFlight } = conflict;

@@ -1,6 +1,5 @@
 import { describeGivenUp, STORE_FAILED } from "./describe-placing.ts";
 import type {
-  HeldClaim,
   Learnt,
   PlacingDeed,
   PlacingEnd,
@@ -11,6 +10,7 @@ import type {
   PlacingState,
   PlacingStep,
   PlacingVerdict,
+  ReservedClaim,
 } from "./placing.ts";
 import type { ApproachStep } from "./placing-routes.ts";
 
@@ -47,7 +47,7 @@ export function nextRound(plan: PlacingPlan, known: Learnt, deeds: readonly Plac
 export function approach(
   { route }: PlacingPlan,
   learnt: Learnt,
-  claim: HeldClaim,
+  claim: ReservedClaim,
   { after, deeds }: { readonly after: ApproachStep | null; readonly deeds: readonly PlacingDeed[] },
 ): PlacingStep {
   let next = after === null ? 0 : route.approach.indexOf(after) + 1;
@@ -57,7 +57,7 @@ export function approach(
   return askQuestion({ kind, learnt, claim }, questionOf(kind, learnt, claim), deeds);
 }
 
-function questionOf(kind: ApproachStep, learnt: Learnt, claim: HeldClaim): PlacingQuestion {
+function questionOf(kind: ApproachStep, learnt: Learnt, claim: ReservedClaim): PlacingQuestion {
   switch (kind) {
     case "joining":
       return { kind: "join", claim, learnt };
@@ -178,6 +178,6 @@ export function askQuestion(
   return { state, effects: deeds.length === 0 ? [question] : [...deeds, question] };
 }
 
-export function releaseOf({ claim }: { readonly claim: HeldClaim }): readonly PlacingDeed[] {
+export function releaseOf({ claim }: { readonly claim: ReservedClaim }): readonly PlacingDeed[] {
   return [{ kind: "release", claim }];
 }

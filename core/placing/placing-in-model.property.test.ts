@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { heldClaim, noHost, placingPlan } from "../../test/rigs/placing-fixtures.ts";
+import { noHost, placingPlan, reservedClaim } from "../../test/rigs/placing-fixtures.ts";
 import { isQuestion, type Learnt, type PlacingEvent, type PlacingQuestion, type PlacingState } from "./placing.ts";
 import { BOOT, MOVE, type PlacingRoute } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";
@@ -73,7 +73,7 @@ class RowsModel {
   #choose({ at, shut, tried }: Learnt, newId: () => string): PlacingEvent {
     const open = [...this.cells].filter(([name, { seen }]) => seen > 0 && !shut.has(name) && !tried.has(name));
     const [name] = open.find(([cell]) => cell === at) ?? open[0] ?? [];
-    return name === undefined ? noHost() : { kind: "chosen", claim: heldClaim(newId(), name) };
+    return name === undefined ? noHost() : { kind: "chosen", claim: reservedClaim(newId(), name) };
   }
 
   #leave(name: string): PlacingEvent {

@@ -21,8 +21,8 @@ export interface PlacingPlan {
   readonly explainedUnder: string | null;
 }
 
-/** One claim of this placing. The views of this scheduler count it as used from `hold` until `release`, or until they show it. */
-export interface HeldClaim {
+/** One claim of this placing. The views of this scheduler count it as used from `reserve` until `release`, or until they show it. */
+export interface ReservedClaim {
   /** Also the id of the task that the claim is stored with. */
   readonly id: string;
   readonly cell: string;
@@ -72,7 +72,7 @@ export type PlacingVerdict =
 
 export type PlacingEnd =
   /** The claim, the server and the task are committed; the task is still to be published. */
-  | { readonly kind: "placed"; readonly claim: HeldClaim }
+  | { readonly kind: "placed"; readonly claim: ReservedClaim }
   /** The server was found in this cell: its request was delivered twice. */
   | { readonly kind: "present"; readonly cell: string }
   /** The row ended earlier, by another scheduler or by a user: there is nothing to do. */
@@ -99,9 +99,9 @@ export type PlacingState = { readonly learnt: Learnt } & (
         | "looking-again";
     }
   /** On the way from the choice of a host to the claim there. */
-  | { readonly kind: ApproachStep; readonly claim: HeldClaim }
+  | { readonly kind: ApproachStep; readonly claim: ReservedClaim }
   /** The cell is asked to store the claim. */
-  | { readonly kind: "claiming"; readonly claim: HeldClaim }
+  | { readonly kind: "claiming"; readonly claim: ReservedClaim }
   /** The cell has begun the move; the move's row is being told. `end` follows. */
   | { readonly kind: "noting"; readonly end: PlacingEnd }
   /** The cell that the request is assigned to is shut for the server, so that the request may be refused. */
@@ -121,7 +121,7 @@ export type StateOf<Kind extends PlacingState["kind"]> = PlacingState & { readon
 export type PlacingEvent =
   /** `leftOut`: hosts that are out of the question for the server. */
   | { readonly kind: "server-read"; readonly leftOut: HostsByCell }
-  | { readonly kind: "chosen"; readonly claim: HeldClaim }
+  | { readonly kind: "chosen"; readonly claim: ReservedClaim }
   /**
    * `leftOut`: cells that may have room and could not be looked at. `awaitsGroup`: a host may be free once servers of the group that are on
    * their way have arrived. `ageMs`: of the request.
@@ -186,12 +186,12 @@ export type PlacingQuestion =
   | { readonly kind: "read-server" }
   | { readonly kind: "choose"; readonly learnt: Learnt }
   | { readonly kind: "pause" }
-  | { readonly kind: "join"; readonly claim: HeldClaim; readonly learnt: Learnt }
+  | { readonly kind: "join"; readonly claim: ReservedClaim; readonly learnt: Learnt }
   | { readonly kind: "leave-cell"; readonly cell: string }
   | { readonly kind: "pin-group"; readonly cell: string }
   | { readonly kind: "assign"; readonly from: string | null; readonly to: string }
-  | { readonly kind: "mark-asked"; readonly claim: HeldClaim }
-  | { readonly kind: "claim"; readonly claim: HeldClaim }
+  | { readonly kind: "mark-asked"; readonly claim: ReservedClaim }
+  | { readonly kind: "claim"; readonly claim: ReservedClaim }
   | { readonly kind: "look-again"; readonly shut: ReadonlySet<string> }
   | { readonly kind: "note-begun" }
   | { readonly kind: "ask-cell" }
@@ -200,10 +200,10 @@ export type PlacingQuestion =
 
 /** What is done at once and answers nothing. */
 export type PlacingDeed =
-  | { readonly kind: "hold"; readonly claim: HeldClaim }
-  | { readonly kind: "release"; readonly claim: HeldClaim }
-  /** The claim is stored: it is held until the view shows it. */
-  | { readonly kind: "keep"; readonly claim: HeldClaim; readonly xid: number }
+  | { readonly kind: "reserve"; readonly claim: ReservedClaim }
+  | { readonly kind: "release"; readonly claim: ReservedClaim }
+  /** The claim is stored: it stays reserved until the view shows it. */
+  | { readonly kind: "keep"; readonly claim: ReservedClaim; readonly xid: number }
   | { readonly kind: "learn-shortfalls"; readonly cell: string; readonly shortfalls: readonly Shortfall[] }
   | {
       readonly kind: "explain-refusal";
@@ -211,7 +211,7 @@ export type PlacingDeed =
       readonly unseen: readonly string[];
       readonly learnt: Learnt;
     }
-  | { readonly kind: "tell-lost"; readonly claim: HeldClaim; readonly why: string }
+  | { readonly kind: "tell-lost"; readonly claim: ReservedClaim; readonly why: string }
   | { readonly kind: "tell-left"; readonly cell: string }
   | { readonly kind: "tell-looked-again" }
   /** A store failed each time: the placing is given up. */

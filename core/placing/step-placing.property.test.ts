@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { awaits, heldClaim, noHost, placingPlan } from "../../test/rigs/placing-fixtures.ts";
+import { awaits, noHost, placingPlan, reservedClaim } from "../../test/rigs/placing-fixtures.ts";
 import { isQuestion, type PlacingEvent, type PlacingPlan, type PlacingStep } from "./placing.ts";
 import { BOOT, BOOT_OF_AFFINITY_GROUP, MOVE, routeInMultiCreate } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";
@@ -15,7 +15,7 @@ const inFlight = fc.boolean();
 const ANSWERS: { readonly [Kind in PlacingEvent["kind"]]: fc.Arbitrary<PlacingEvent> } = {
   "server-read": fc.constant({ kind: "server-read", leftOut: new Map() }),
   // The id stands for the step, so that no claim has the id of another.
-  chosen: cell.map((name) => ({ kind: "chosen", claim: heldClaim("", name) })),
+  chosen: cell.map((name) => ({ kind: "chosen", claim: reservedClaim("", name) })),
   none: fc
     .record({ leftOut: fc.subarray(["two"]), awaitsGroup: fc.boolean(), ageMs: fc.constantFrom(0, 100_000) })
     .map((over) => noHost(over)),
@@ -145,7 +145,7 @@ test("at most one claim is held, and it is released or kept exactly once", () =>
       let held: string | null = null;
       for (const { step } of turns) {
         for (const effect of step.effects) {
-          if (effect.kind === "hold") {
+          if (effect.kind === "reserve") {
             expect(held).toBeNull();
             held = effect.claim.id;
           } else if (effect.kind === "release" || effect.kind === "keep") {

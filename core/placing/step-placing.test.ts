@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { heldClaim, noHost, placingPlan } from "../../test/rigs/placing-fixtures.ts";
+import { noHost, placingPlan, reservedClaim } from "../../test/rigs/placing-fixtures.ts";
 import { GROUP_IN_FLIGHT } from "./describe-placing.ts";
 import type { PlacingEvent, PlacingPlan, PlacingStep } from "./placing.ts";
 import { BOOT, BOOT_OF_AFFINITY_GROUP, MOVE, routeInMultiCreate } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";
 
-const chosen = (cell: string, id = "c1"): PlacingEvent => ({ kind: "chosen", claim: heldClaim(id, cell) });
+const chosen = (cell: string, id = "c1"): PlacingEvent => ({ kind: "chosen", claim: reservedClaim(id, cell) });
 const lost: PlacingEvent = { kind: "lost", why: "no-capacity", inFlight: false, shortfalls: [] };
 const looked: PlacingEvent = { kind: "looked", unseen: [] };
 const read: PlacingEvent = { kind: "server-read", leftOut: new Map([["one", new Set(["source"])]]) };
@@ -30,10 +30,10 @@ describe("a new server", () => {
 
   test("is chosen a host, assigned to its cell, and claimed there", () => {
     const steps = run(plan, null, [chosen("one"), { kind: "assigned" }, { kind: "claimed", xid: 7 }]);
-    expect(kindsOf(steps)).toEqual(["choose", "hold assign", "claim", "keep"]);
+    expect(kindsOf(steps)).toEqual(["choose", "reserve assign", "claim", "keep"]);
     expect(steps.at(-1)!.state).toMatchObject({
       kind: "ended",
-      end: { kind: "placed", claim: heldClaim("c1", "one") },
+      end: { kind: "placed", claim: reservedClaim("c1", "one") },
     });
   });
 
@@ -41,11 +41,11 @@ describe("a new server", () => {
     const steps = run(plan, "one", [chosen("two"), { kind: "cell-left" }, { kind: "assigned" }, lost, chosen("three")]);
     expect(kindsOf(steps)).toEqual([
       "choose",
-      "hold leave-cell",
+      "reserve leave-cell",
       "tell-left assign",
       "claim",
       "release learn-shortfalls tell-lost choose",
-      "hold leave-cell",
+      "reserve leave-cell",
     ]);
     expect(steps[1]!.effects.at(-1)).toEqual({ kind: "leave-cell", cell: "one" });
     expect(steps[2]!.effects.at(-1)).toEqual({ kind: "assign", from: "one", to: "two" });
@@ -128,7 +128,7 @@ describe("a new server", () => {
   test("of a multi-create lets the others choose before it goes on, and is not refused by itself", () => {
     const together = placingPlan({ route: routeInMultiCreate(BOOT) });
     const steps = run(together, null, [chosen("one"), { kind: "joined" }]);
-    expect(kindsOf(steps)).toEqual(["choose", "hold join", "assign"]);
+    expect(kindsOf(steps)).toEqual(["choose", "reserve join", "assign"]);
     expect(endOf(together, "one", [noHost(), looked, noHost(), { kind: "cell-left" }])).toMatchObject({
       kind: "unplaced",
       cell: "one",
@@ -186,7 +186,7 @@ describe("an old request", () => {
 
   test("is given up when stores go on failing, and says so; when the refusal fails, too, it is tried again", () => {
     const steps = run(plan, null, [chosen("one"), { kind: "failed" }, { kind: "refused" }]);
-    expect(kindsOf(steps)).toEqual(["choose", "hold assign", "release refuse", "tell-given-up"]);
+    expect(kindsOf(steps)).toEqual(["choose", "reserve assign", "release refuse", "tell-given-up"]);
     expect(endOf(plan, null, [chosen("one"), { kind: "failed" }, { kind: "failed" }])).toEqual({ kind: "failed" });
   });
 });
@@ -202,7 +202,7 @@ describe("a server that is to move", () => {
       { kind: "claimed", xid: 1 },
       { kind: "noted" },
     ]);
-    expect(kindsOf(steps)).toEqual(["read-server", "choose", "hold mark-asked", "claim", "keep note-begun", ""]);
+    expect(kindsOf(steps)).toEqual(["read-server", "choose", "reserve mark-asked", "claim", "keep note-begun", ""]);
     expect(steps.at(-1)!.state).toMatchObject({ end: { kind: "placed" } });
   });
 

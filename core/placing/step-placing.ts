@@ -107,12 +107,12 @@ function stepReading(plan: PlacingPlan, { learnt }: StateOf<"reading">, event: E
   }
 }
 
-/** choosing → the approach to the claim, looking-again, or a refusal. The claim is held from here on. */
+/** choosing → the approach to the claim, looking-again, or a refusal. The claim is reserved from here on. */
 function stepChoosing(plan: PlacingPlan, { learnt }: StateOf<"choosing">, event: EventFor<"choosing">): PlacingStep {
   switch (event.kind) {
     case "chosen": {
       const { claim } = event;
-      const deeds: PlacingDeed[] = [{ kind: "hold", claim }];
+      const deeds: PlacingDeed[] = [{ kind: "reserve", claim }];
       return approach(plan, { ...learnt, tries: learnt.tries + 1 }, claim, { after: null, deeds });
     }
     case "none":

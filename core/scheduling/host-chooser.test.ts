@@ -195,7 +195,7 @@ describe("HostChooser", () => {
   it("leaves out hosts that were tried, and room that is claimed but not yet visible", () => {
     const one = cell("one", viewOf(flat("a", 0), flat("b", 15)));
     expect(hostsChosen([one], {}, { excludedHosts: new Map([["one", new Set(["a"])]]) })).toEqual(["b"]);
-    one.view.hold("claim", [{ provider: "b" as never, resourceClass: "VCPU" as never, amount: 1 }]);
+    one.view.reserve("claim", [{ provider: "b" as never, resourceClass: "VCPU" as never, amount: 1 }]);
     expect(hostsChosen([one], {})).toEqual(["a"]);
   });
 

@@ -268,9 +268,9 @@ function noneOf(
   bound: readonly BoundFilters[],
   asked: { readonly excludedHosts: ChoiceOptions["excludedHosts"] | undefined; readonly search: SearchBudget },
 ) {
-  const funnels = hosts.rankings.map(({ cell, misfits }, index) => {
+  const funnels = hosts.rankings.map(({ cell, rejected }, index) => {
     const ask = { query, bound: bound[index]!, excludedHosts: asked.excludedHosts?.get(cell.name) ?? NO_HOSTS };
-    return examineCell(cell, ask, asked.search, misfits).funnel;
+    return examineCell(cell, ask, asked.search, rejected).funnel;
   });
   const { trees, steps } = sumFunnels(funnels);
   return { kind: "none", refusals: refusalsOf({ steps }), trees, funnels } as const;

@@ -24,7 +24,7 @@ const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
 /** A driver that records its calls. A hand-off ends only when it is cancelled or the test lets it continue. */
 class NotingDriver extends FakeDriver {
   readonly calls: string[] = [];
-  letGo = Promise.withResolvers<void>();
+  released = Promise.withResolvers<void>();
   /** A start waits for this promise and ignores its signal. */
   starting: Promise<void> = Promise.resolve();
   /** A change of power waits for this promise and ignores its signal. */
@@ -58,7 +58,7 @@ class NotingDriver extends FakeDriver {
   override async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
     this.calls.push(`hand off to ${order.toHost}`);
     const off = new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("called off"))));
-    await Promise.race([this.letGo.promise, off]);
+    await Promise.race([this.released.promise, off]);
   }
 }
 
@@ -166,7 +166,7 @@ test("a newer order cancels a hand-off and is carried out after it", async () =>
 
 test("a completed hand-off leaves the guest stopped", async () => {
   handOff(2);
-  driver.letGo.resolve();
+  driver.released.resolve();
   await answered(1);
   expect([answers[0]?.failed, state()]).toEqual(["", "stopped"]);
 });
@@ -177,7 +177,7 @@ test("a plain hand-off that arrives after its forced form cancels nothing", asyn
   handOff(2);
   await answered(1);
   expect(answers).toMatchObject([{ orderId: "o/2", failed: "a later order was given" }]);
-  driver.letGo.resolve();
+  driver.released.resolve();
   await answered(2);
   expect(answers[1]).toMatchObject({ orderId: "o/2/forced", failed: "" });
   handOff(2);
@@ -192,7 +192,7 @@ test("a forced hand-off cancels its plain form, and is carried out after it", as
   await answered(1);
   expect(answers[0]).toMatchObject({ orderId: "o/2", failed: "a later order was given" });
   await eventually("the forced one", () => driver.calls.length === 2);
-  driver.letGo.resolve();
+  driver.released.resolve();
   await answered(2);
   handOff(3);
   await answered(3);
@@ -203,7 +203,7 @@ test("a forced hand-off cancels its plain form, and is carried out after it", as
 
 test("a guest that was handed over is not copied again after the agent's death, because its copy may run", async () => {
   handOff(2);
-  driver.letGo.resolve();
+  driver.released.resolve();
   await answered(1);
   await open();
   handOff(2);

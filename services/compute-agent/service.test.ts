@@ -127,9 +127,9 @@ describe("an agent", () => {
     const { agent } = await startAgent();
     const trees = (conductor: WireConductor) => conductor.messages.filter((message) => message.$case === "tree");
     await eventually("the tree", () => trees(one).length + trees(two).length > 0);
-    const [sponsor, other] = trees(one).length > 0 ? [one, two] : [two, one];
+    const [reporting, other] = trees(one).length > 0 ? [one, two] : [two, one];
     expect([trees(other).length, agent.ready]).toEqual([0, false]);
-    await sponsor.listener.close();
+    await reporting.listener.close();
     const tree = await eventually("the tree again", () => trees(other).at(-1));
     const { host, revision } = tree.value as { host: string; revision: number };
     other.stream?.send({ body: { $case: "tree", value: { host, revision, refused: "", kept: [] } } });

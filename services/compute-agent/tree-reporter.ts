@@ -9,7 +9,7 @@ const REPEAT_MS = 5_000;
 const KEPT_MS = 60_000;
 
 /**
- * Reports the provider tree of each host to one conductor, the sponsor, until the sponsor has accepted every report. When the sponsor is
+ * Reports the provider tree of each host to one conductor, the reporting conductor, until it has accepted every report. When it is
  * lost, all trees are reported to another conductor. So at any time some conductor is responsible for each host being up. A tree that changes
  * is reported at once.
  */
@@ -18,12 +18,12 @@ export class TreeReporter {
   readonly #events: AgentEvents;
   readonly #anyWelcomed: () => ConductorStream | null;
   readonly #trees: Map<string, TreeReport>;
-  /** Hosts whose latest report has not been accepted, each with the revision of the first report of its present tree to this sponsor. */
+  /** Hosts whose latest report has not been accepted, each with the revision of the first report of its present tree to this conductor. */
   readonly #open = new Map<string, number>();
   /** Hosts of which the cell keeps something that they no longer offer, with what it has said of it. */
   readonly #kept = new Map<string, string>();
   #revision: number;
-  #sponsor: ConductorStream | null = null;
+  #reportingConductor: ConductorStream | null = null;
   #timer: Timer | null = null;
   #keptTimer: Timer | null = null;
 
@@ -43,12 +43,12 @@ export class TreeReporter {
 
   /** True when a conductor has accepted every host's tree. */
   get settled(): boolean {
-    return this.#sponsor !== null && this.#open.size === 0;
+    return this.#reportingConductor !== null && this.#open.size === 0;
   }
 
   welcomed(stream: ConductorStream): void {
-    if (this.#sponsor !== null && !this.#sponsor.closed) return;
-    this.#sponsor = stream;
+    if (this.#reportingConductor !== null && !this.#reportingConductor.closed) return;
+    this.#reportingConductor = stream;
     for (const host of this.#trees.keys()) this.#open.set(host, this.#revision + 1);
     this.#report();
   }
@@ -62,8 +62,8 @@ export class TreeReporter {
   }
 
   lost(stream: ConductorStream): void {
-    if (stream !== this.#sponsor) return;
-    this.#sponsor = null;
+    if (stream !== this.#reportingConductor) return;
+    this.#reportingConductor = null;
     const next = this.#anyWelcomed();
     if (next !== null) this.welcomed(next);
   }
@@ -71,7 +71,7 @@ export class TreeReporter {
   judged(verdict: TreeVerdict, from: ConductorStream): void {
     const { host, revision, refused, kept } = verdict;
     const firstRevision = this.#open.get(host);
-    if (from !== this.#sponsor || firstRevision === undefined || revision < firstRevision) return;
+    if (from !== this.#reportingConductor || firstRevision === undefined || revision < firstRevision) return;
     if (refused !== "") {
       this.#events.treeRefused(host, refused);
       return;
@@ -87,12 +87,12 @@ export class TreeReporter {
 
   #report(): void {
     this.#timer?.cancel();
-    const sponsor = this.#sponsor;
-    if (sponsor === null || sponsor.closed || this.#open.size === 0) return;
+    const conductor = this.#reportingConductor;
+    if (conductor === null || conductor.closed || this.#open.size === 0) return;
     this.#revision += 1;
     for (const host of this.#open.keys()) {
       const tree = this.#trees.get(host);
-      if (tree !== undefined) sponsor.send({ body: { $case: "tree", value: { ...tree, revision: this.#revision } } });
+      if (tree !== undefined) conductor.send({ body: { $case: "tree", value: { ...tree, revision: this.#revision } } });
     }
     this.#timer = this.#clock.setTimer(REPEAT_MS, () => this.#report());
   }

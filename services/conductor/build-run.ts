@@ -213,7 +213,7 @@ export class BuildRun implements TaskRun {
   async #leaveHost(selection: number): Promise<void> {
     const grace = this.#grace;
     const unreached = await this.#ports.handOvers.tryHandOver(this.claim, this.#hostOf(selection), HAND_OVERS_MAX);
-    if (unreached === "handed-over") this.#forgo();
+    if (unreached === "handed-over") this.#release();
     // The host has connected in the meantime.
     if (this.#grace !== grace) return;
     const reason = "the host is not connected";
@@ -237,7 +237,7 @@ export class BuildRun implements TaskRun {
         if (outcome.kind === "committed") this.#step({ kind: "hop-committed" });
         else this.#step(outcome.kind === "skipped" ? { kind: "hop-skipped", why: outcome.why } : { kind: "fenced" });
       },
-      () => this.#forgo(),
+      () => this.#release(),
     );
   }
 
@@ -247,12 +247,12 @@ export class BuildRun implements TaskRun {
   ): void {
     committed.then(
       (outcome) => this.#step({ kind: outcome.kind === "committed" ? event : "fenced" }),
-      () => this.#forgo(),
+      () => this.#release(),
     );
   }
 
   /** Leaves the task as it is in the database. The next conductor to take it, possibly this one, continues from there. */
-  #forgo(): void {
+  #release(): void {
     if (this.#abandoned) return;
     this.#ports.ended(this);
     this.abandon();

@@ -25,7 +25,7 @@ export class GuestJudge {
   readonly #judging: SharedStep<DoomedGuest, GuestVerdict>;
   readonly #raising: SharedStep<{ readonly serverUuid: string; readonly revision: number }, undefined>;
   /** When unknown guests were allowed to be destroyed during the last minute, by the monotonic clock. */
-  #letGoAtMs: number[] = [];
+  #permittedAtMs: number[] = [];
   /** Unknown guests that wait for their turn to be destroyed. */
   readonly #waiting = new WaitingGuests();
   readonly #quarantined = new Set<string>();
@@ -97,9 +97,9 @@ export class GuestJudge {
 
   #takeTurn(): boolean {
     const nowMs = this.#clock.monotonic();
-    this.#letGoAtMs = this.#letGoAtMs.filter((atMs) => nowMs - atMs < MINUTE_MS);
-    if (this.#letGoAtMs.length >= this.#perMinute) return false;
-    this.#letGoAtMs.push(nowMs);
+    this.#permittedAtMs = this.#permittedAtMs.filter((atMs) => nowMs - atMs < MINUTE_MS);
+    if (this.#permittedAtMs.length >= this.#perMinute) return false;
+    this.#permittedAtMs.push(nowMs);
     return true;
   }
 }

@@ -241,7 +241,7 @@ export class OperationRun implements TaskRun {
       const order = { orderId: orderIdOf(this.claim.taskId, asked), revision: asked.revision };
       const stop = await this.#source.stop(this.claim, order);
       this.#source = null;
-      if (stop.kind === "handed-over") return this.#forgo();
+      if (stop.kind === "handed-over") return this.#release();
       if (stop.kind === "runs")
         return this.#step({ kind: "failed", step: asked.step, reason: keptReason(stop.reason), final: true });
     }
@@ -280,7 +280,7 @@ export class OperationRun implements TaskRun {
   #learnAddress(asked: AskedGuest): void {
     this.#addresses.ask(asked, this.#span.traceparent);
     const goOn = (end: "handed-over" | "unknown") => {
-      if (end === "handed-over") this.#forgo();
+      if (end === "handed-over") this.#release();
       else if (this.#asked?.step === asked.step) this.#send();
     };
     // The promise rejects only when the conductor stops.
@@ -315,7 +315,7 @@ export class OperationRun implements TaskRun {
     const wait = this.#wait;
     const timesMax = asked.ask === "prepare" ? HAND_OVERS_MAX : Number.POSITIVE_INFINITY;
     const unreached = await this.#ports.handOvers.tryHandOver(this.claim, asked.place.host, timesMax);
-    if (unreached === "handed-over") this.#forgo();
+    if (unreached === "handed-over") this.#release();
     else if (this.#wait !== wait || this.#asked?.step !== asked.step) return;
     else if (unreached === "fenced") {
       this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
@@ -340,7 +340,7 @@ export class OperationRun implements TaskRun {
           this.#ports.events.alternateSkipped(this.claim.serverUuid, write.migration?.destHost ?? "", outcome.why);
         this.#step(outcome.kind === "fenced" ? outcome : { ...outcome, step });
       },
-      () => this.#forgo(),
+      () => this.#release(),
     );
   }
 
@@ -353,7 +353,7 @@ export class OperationRun implements TaskRun {
   }
 
   /** Leaves the task as it is in the database. The next conductor to take it, possibly this one, continues from there. */
-  #forgo(): void {
+  #release(): void {
     if (this.#abandoned) return;
     this.#ports.ended(this);
     this.abandon();

@@ -250,7 +250,7 @@ function createMetrics(registry: Registry, read: GaugeReads) {
     }),
     stageSeconds: new QuickHistogram({
       name: "berth_scheduler_stage_seconds",
-      help: "time by stage of a choice (sieve, filter, weigh, combine, alternates), and of its claim",
+      help: "time by stage of a choice (prefilter, filter, weigh, combine, alternates), and of its claim",
       labelNames: ["stage"] as const,
       buckets: [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1],
       registers,

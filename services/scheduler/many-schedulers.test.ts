@@ -112,7 +112,7 @@ describe("several schedulers", () => {
     expect(text).toMatch(/berth_scheduler_decisions_total\{.*outcome="chosen".*\} 2/);
     expect(text).toMatch(/berth_scheduler_candidates_tried_count(\{.*\})? 2/);
     expect(text).toMatch(/berth_scheduler_queue_age_seconds_count(\{.*\})? 2/);
-    for (const stage of ["sieve", "filter", "weigh", "combine", "alternates", "claim"]) {
+    for (const stage of ["prefilter", "filter", "weigh", "combine", "alternates", "claim"]) {
       expect(text).toMatch(new RegExp(`berth_scheduler_stage_seconds_count\\{.*stage="${stage}".*\\} [12]`));
     }
   });

@@ -13,7 +13,7 @@ beforeEach(() => {
   slowStores = [];
 });
 afterEach(async () => {
-  for (const slow of slowStores) slow.letGo();
+  for (const slow of slowStores) slow.release();
   await rig.close();
 });
 
@@ -46,7 +46,7 @@ class SlowStore implements SchedulerCellStore {
     slowStores.push(this);
   }
 
-  letGo(): void {
+  release(): void {
     this.#gate.resolve();
   }
 
@@ -193,7 +193,7 @@ describe("races", () => {
     await eventually("the slow scheduler to dispatch", () => slow.asked === 1);
     await rig.start([cell.open()]);
     await rig.passUntilSecondDeliveryEnds();
-    slow.letGo();
+    slow.release();
     await ended(2);
     expect((await usedIn(cell)).sort()).toEqual([0, 2]);
     expect(cell.store.tasks()).toHaveLength(1);
@@ -249,7 +249,7 @@ describe("races", () => {
     await rig.start([one.open(), two.open()]);
     await rig.passUntilSecondDeliveryEnds();
     expect(await rig.state(serverId(1))).toBe("dispatched two");
-    slow.letGo();
+    slow.release();
     await ended(2);
     expect(await rig.state(serverId(1))).toBe("dispatched two");
     expect(await hostOf(one, 1)).toBeNull();
@@ -281,7 +281,7 @@ describe("races", () => {
     const cancelled = await rig.apiStore.cancel(serverId(1), "req-2");
     expect(cancelled).toMatchObject({ state: "cancelled", cell: "one" });
     await cell.store.requestDelete([deleteTask(1, 8)]);
-    slow.letGo();
+    slow.release();
     await ended(1);
     expect(await rig.state(serverId(1))).toBe("cancelled one");
     expect(await usedIn(cell)).toEqual([0]);
@@ -331,7 +331,7 @@ describe("races", () => {
     await rig.accept([wants(1), wants(2), wants(3)]);
     await ended(3);
     expect(await usedIn(cell)).toEqual([2]);
-    expect(opened.view.heldCount).toBe(0);
+    expect(opened.view.reservedCount).toBe(0);
   });
 
   test("requests of a cell that does not answer wait for it, and others go to other cells", async () => {

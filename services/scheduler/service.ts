@@ -32,7 +32,7 @@ import { DecisionRecorder } from "./decision-recorder.ts";
 import { SchedulerEvents } from "./events.ts";
 import { LiveSettings } from "./live-settings.ts";
 import { PickTeller } from "./pick-teller.ts";
-import { ClaimHolder } from "./placing/claim-holder.ts";
+import { ClaimReserver } from "./placing/claim-reserver.ts";
 import { GroupPicks } from "./placing/group-picks.ts";
 import { GroupPinner } from "./placing/group-pinner.ts";
 import { MovePlacer } from "./placing/move-placer.ts";
@@ -238,7 +238,7 @@ function assemblePlacing(
     );
   const context = requestContext(live, aggregates);
   const views = new SchedulerViews({ cells: links, chooser, context, catchUp }, settings);
-  const claims = new ClaimHolder({ links, groupPicks, onPick: (cell, host) => picks.picked(cell, host) });
+  const claims = new ClaimReserver({ links, groupPicks, onPick: (cell, host) => picks.picked(cell, host) });
   const shared = { views, claims, events, newId };
   const placer = new RequestPlacer(
     {

@@ -14,7 +14,7 @@ afterEach(() => cell.close());
 
 /** A driver whose first starts are made when they are let go, whatever its signal says. */
 class SlowStarts {
-  readonly letGo = Promise.withResolvers<void>();
+  readonly released = Promise.withResolvers<void>();
   begun = 0;
   /** How many were told to give up. */
   raised = 0;
@@ -26,7 +26,7 @@ class SlowStarts {
         signal?.addEventListener("abort", () => {
           this.raised += 1;
         });
-        await this.letGo.promise;
+        await this.released.promise;
         await driver.start(guest, new AbortController().signal);
       },
     });
@@ -57,7 +57,7 @@ test("a server that is migrated while its guest is being started runs on the des
   const slow = await startSlowly();
   await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
   await waitsOrEnds(slow);
-  slow.letGo.resolve();
+  slow.released.resolve();
   await cell.become(1, "VERIFY_RESIZE");
   await eventually("it to run on the destination", () => cell.runsOn(1).includes("host-1"));
   expect(cell.runsOn(1)).toEqual(["host-1"]);
@@ -70,7 +70,7 @@ test.each([
   const slow = await startSlowly();
   await cell.operate({ server: 1, kind });
   await waitsOrEnds(slow);
-  slow.letGo.resolve();
+  slow.released.resolve();
   await cell.become(1, status);
   expect(cell.runsOn(1)).toEqual([]);
 });
@@ -82,7 +82,7 @@ test("a server that is deleted while its guest is being started leaves nothing",
     "the delete to meet the start",
     async () => slow.raised > 0 || (await cell.server(1)).status === "DELETED",
   );
-  slow.letGo.resolve();
+  slow.released.resolve();
   await cell.become(1, "DELETED");
   expect(cell.existsOn(1)).toEqual([]);
 });

@@ -1,4 +1,4 @@
-import type { HeldClaim, NoChoice, PlacingEvent, PlacingPlan, PlacingState } from "../../core/placing/placing.ts";
+import type { NoChoice, PlacingEvent, PlacingPlan, PlacingState, ReservedClaim } from "../../core/placing/placing.ts";
 import { AWAITED } from "../../core/placing/placing.ts";
 import { BOOT, type PlacingRoute } from "../../core/placing/placing-routes.ts";
 
@@ -12,7 +12,7 @@ export function placingPlan(over: Partial<PlacingPlan> = {}): PlacingPlan {
   };
 }
 
-export const heldClaim = (id: string, cell: string, host = `host of ${cell}`): HeldClaim => ({
+export const reservedClaim = (id: string, cell: string, host = `host of ${cell}`): ReservedClaim => ({
   ...{ id, cell, host, items: [] },
 });
 

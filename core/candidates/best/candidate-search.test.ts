@@ -58,18 +58,18 @@ describe("candidate search over flat hosts", () => {
   });
 
   it("counts claims in flight as used", () => {
-    flat.hold("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
+    flat.reserve("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
     expect(found(flat, request([want({ VCPU: 5 })]))).toEqual(["c:VCPU=5"]);
-    flat.letGo("claim");
+    flat.release("claim");
     expect(found(flat, request([want({ VCPU: 5 })]))).toEqual(["a:VCPU=5", "c:VCPU=5"]);
   });
 
   it("keeps claims in flight through a reload that moves every slot", () => {
     const view = viewOf(provider("a", { VCPU: 8 }));
-    view.hold("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
+    view.reserve("claim", [{ provider: providerUuid("a"), resourceClass: VCPU, amount: 4 }]);
     view.adopt(viewOf(provider("z", { VCPU: 8 }), provider("a", { VCPU: 8 })));
     expect(found(view, request([want({ VCPU: 5 })]))).toEqual(["z:VCPU=5"]);
-    view.letGo("claim");
+    view.release("claim");
     expect(found(view, request([want({ VCPU: 5 })]))).toEqual(["z:VCPU=5", "a:VCPU=5"]);
   });
 

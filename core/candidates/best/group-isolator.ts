@@ -25,22 +25,22 @@ export class GroupIsolator implements GroupPlacer {
 
   constructor(placement: GroupPlacement) {
     this.#placement = placement;
-    this.#groupCount = placement.likes.length;
+    this.#groupCount = placement.memberCounts.length;
     this.#bins = new ProviderBins(placement);
-    this.#todo = [...placement.likes];
+    this.#todo = [...placement.memberCounts];
     this.#flow = new BinFlow();
   }
 
   begin(): void {
-    const { kinds, likes } = this.#placement;
+    const { kinds, memberCounts } = this.#placement;
     this.#bins.fill();
     if (this.counts.length < kinds.count * this.#groupCount) {
       this.counts = new Int32Array(kinds.slots.length * this.#groupCount);
       this.#fits = new Uint8Array(this.counts.length);
       this.#taken = new Int32Array(this.counts.length);
     }
-    for (let group = 0; group < likes.length; group += 1) {
-      this.#todo[group] = likes[group]!;
+    for (let group = 0; group < memberCounts.length; group += 1) {
+      this.#todo[group] = memberCounts[group]!;
       for (let bin = 0; bin < this.#bins.count; bin += 1) {
         const at = group * this.#bins.count + bin;
         this.#fits[at] = this.#placement.fits(group, this.#bins.provider(bin, 0)) ? 1 : 0;

@@ -26,18 +26,18 @@ export class GroupPacker implements GroupPlacer {
 
   constructor(placement: GroupPlacement) {
     this.#placement = placement;
-    this.#groupCount = placement.likes.length;
+    this.#groupCount = placement.memberCounts.length;
     this.#order = largestFirst(placement);
-    this.#todo = [...placement.likes];
+    this.#todo = [...placement.memberCounts];
     this.#rest = new RestBounds(placement);
   }
 
   begin(): void {
-    const { kinds, likes } = this.#placement;
+    const { kinds, memberCounts } = this.#placement;
     const cells = kinds.count * this.#groupCount;
     if (this.counts.length < cells) this.counts = new Int32Array(kinds.slots.length * this.#groupCount);
     this.counts.fill(0, 0, cells);
-    for (let group = 0; group < likes.length; group += 1) this.#todo[group] = likes[group]!;
+    for (let group = 0; group < memberCounts.length; group += 1) this.#todo[group] = memberCounts[group]!;
     this.#rest.forget();
     this.#cell = -1;
     this.#hasGoneBack = false;
@@ -74,7 +74,7 @@ export class GroupPacker implements GroupPlacer {
     const place = cell % this.#groupCount;
     const group = this.#order[place]!;
     const provider = (cell - place) / this.#groupCount;
-    const ceiling = Math.min(this.#todo[group]!, this.#ceilingByLike(provider, place));
+    const ceiling = Math.min(this.#todo[group]!, this.#ceilingByEquivalent(provider, place));
     let most = 0;
     while (most < ceiling && placement.fits(group, provider)) {
       placement.place(group, provider, 1);
@@ -121,7 +121,7 @@ export class GroupPacker implements GroupPlacer {
   }
 
   /** The most that this cell may take: a provider's row may not exceed, read from the left, the row of the equivalent provider before it. */
-  #ceilingByLike(provider: number, place: number): number {
+  #ceilingByEquivalent(provider: number, place: number): number {
     const { kinds, serves } = this.#placement;
     const before = provider - 1;
     if (before < 0 || kinds.kind[before] !== kinds.kind[provider]) return Number.POSITIVE_INFINITY;
@@ -138,11 +138,11 @@ export class GroupPacker implements GroupPlacer {
 
 /** Sorts the groups by their largest share, over all classes, of the total that is requested. Groups with equal shares keep their order. */
 function largestFirst(placement: GroupPlacement): readonly number[] {
-  const { likes, classCount } = placement;
-  const groups = likes.map((_, group) => group);
+  const { memberCounts, classCount } = placement;
+  const groups = memberCounts.map((_, group) => group);
   const sizes = groups.map(() => 0);
   for (let index = 0; index < classCount; index += 1) {
-    const wanted = groups.reduce((sum, group) => sum + likes[group]! * placement.need(group, index), 0);
+    const wanted = groups.reduce((sum, group) => sum + memberCounts[group]! * placement.need(group, index), 0);
     if (wanted === 0) continue;
     for (const group of groups) sizes[group] = Math.max(sizes[group]!, placement.need(group, index) / wanted);
   }

@@ -29,7 +29,7 @@ export class GroupPlacement {
   readonly budget = new WorkBudget();
   readonly classCount: number;
   /** By group: number of its members, which are interchangeable request groups. */
-  readonly likes: readonly number[];
+  readonly memberCounts: readonly number[];
   /** Room by provider and class, less what has been placed so far. */
   room = new Float64Array(0);
   /**
@@ -43,11 +43,11 @@ export class GroupPlacement {
     const { classes, numbered } = request;
     this.kinds = new ProviderKinds(request);
     this.classCount = classes.length;
-    this.likes = numbered.map((group) => group.suffixes.length);
+    this.memberCounts = numbered.map((group) => group.suffixes.length);
     this.#needs = new Float64Array(numbered.length * classes.length);
     numbered.forEach(({ demands }, group) => {
       for (const { resourceClass, amount } of demands) {
-        const index = classes.findIndex((like) => like.resourceClass === resourceClass);
+        const index = classes.findIndex((one) => one.resourceClass === resourceClass);
         this.#needs[group * classes.length + index] = amount;
       }
     });
@@ -70,7 +70,7 @@ export class GroupPlacement {
   }
 
   fits(group: number, provider: number): boolean {
-    if (this.kinds.groupFits[provider * this.likes.length + group] === 0) return false;
+    if (this.kinds.groupFits[provider * this.memberCounts.length + group] === 0) return false;
     for (let index = 0; index < this.classCount; index += 1) {
       if (this.room[provider * this.classCount + index]! < this.need(group, index)) return false;
     }

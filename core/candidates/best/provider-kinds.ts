@@ -36,7 +36,7 @@ export class ProviderKinds {
   #kindOfFound = new Int32Array(0);
   /** By kind, in the order of discovery: its first provider, and how many providers are like it. */
   #first = new Int32Array(0);
-  #likes = new Int32Array(0);
+  #countOfKind = new Int32Array(0);
   /** Kinds with the tightest first, and by kind its place in that order and the position of its next provider. */
   #order = new Int32Array(0);
   #place = new Int32Array(0);
@@ -55,7 +55,7 @@ export class ProviderKinds {
     this.count = 0;
     this.#find(root);
     for (const slot of descendants) this.#find(slot);
-    this.#sortTightFirst(this.#gatherLike());
+    this.#sortTightFirst(this.#gatherKinds());
     for (let index = 0; index < this.count; index += 1) {
       const kind = this.#kindOfFound[index]!;
       const provider = this.#next[kind]!;
@@ -90,18 +90,18 @@ export class ProviderKinds {
   }
 
   /** Gives each provider found the number of its kind, and returns how many kinds there are. */
-  #gatherLike(): number {
+  #gatherKinds(): number {
     let kinds = 0;
     for (let index = 0; index < this.count; index += 1) {
       let kind = 0;
       while (kind < kinds && !this.#isOfKind(kind, index)) kind += 1;
       this.#kindOfFound[index] = kind;
       if (kind < kinds) {
-        this.#likes[kind] = this.#likes[kind]! + 1;
+        this.#countOfKind[kind] = this.#countOfKind[kind]! + 1;
         continue;
       }
       this.#first[kind] = index;
-      this.#likes[kind] = 1;
+      this.#countOfKind[kind] = 1;
       kinds += 1;
     }
     return kinds;
@@ -111,10 +111,10 @@ export class ProviderKinds {
     const first = this.#first[kind]!;
     // Providers that differ usually differ in this sum, so one comparison often replaces several.
     if (this.#roomOfFound[first] !== this.#roomOfFound[index]) return false;
-    return this.#areAlike(this.#found[first]!, this.#found[index]!);
+    return this.#areEquivalent(this.#found[first]!, this.#found[index]!);
   }
 
-  #areAlike(a: number, b: number): boolean {
+  #areEquivalent(a: number, b: number): boolean {
     const { slots } = this.#request.view;
     if (slots.parent[a] !== slots.parent[b] || slots.traitSet[a] !== slots.traitSet[b]) return false;
     if (slots.aggregateSet[a] !== slots.aggregateSet[b]) return false;
@@ -148,7 +148,7 @@ export class ProviderKinds {
       const kind = this.#order[place]!;
       this.#place[kind] = place;
       this.#next[kind] = next;
-      next += this.#likes[kind]!;
+      next += this.#countOfKind[kind]!;
     }
   }
 
@@ -183,7 +183,7 @@ export class ProviderKinds {
     this.#roomOfFound = new Float64Array(providers);
     this.#kindOfFound = new Int32Array(providers);
     this.#first = new Int32Array(providers);
-    this.#likes = new Int32Array(providers);
+    this.#countOfKind = new Int32Array(providers);
     this.#order = new Int32Array(providers);
     this.#place = new Int32Array(providers);
     this.#next = new Int32Array(providers);

@@ -49,21 +49,21 @@ export class RestBounds {
   }
 
   #find(first: number): void {
-    const { kinds, room, classCount, likes } = this.#placement;
-    if (this.#places.length < (kinds.count + 1) * likes.length) {
-      this.#places = new Float64Array((kinds.slots.length + 1) * likes.length);
+    const { kinds, room, classCount, memberCounts } = this.#placement;
+    if (this.#places.length < (kinds.count + 1) * memberCounts.length) {
+      this.#places = new Float64Array((kinds.slots.length + 1) * memberCounts.length);
     }
     if (this.#room.length < (kinds.count + 1) * classCount) {
       this.#room = new Float64Array((kinds.slots.length + 1) * classCount);
       this.#roomiest = new Float64Array(this.#room.length);
     }
-    this.#places.fill(0, kinds.count * likes.length, (kinds.count + 1) * likes.length);
+    this.#places.fill(0, kinds.count * memberCounts.length, (kinds.count + 1) * memberCounts.length);
     this.#room.fill(0, kinds.count * classCount, (kinds.count + 1) * classCount);
     this.#roomiest.fill(0, kinds.count * classCount, (kinds.count + 1) * classCount);
     for (let provider = kinds.count - 1; provider >= first; provider -= 1) {
-      for (let group = 0; group < likes.length; group += 1) {
-        const at = provider * likes.length + group;
-        this.#places[at] = this.#places[at + likes.length]! + this.#placesOn(provider, group);
+      for (let group = 0; group < memberCounts.length; group += 1) {
+        const at = provider * memberCounts.length + group;
+        this.#places[at] = this.#places[at + memberCounts.length]! + this.#placesOn(provider, group);
       }
       for (let index = 0; index < classCount; index += 1) {
         const at = provider * classCount + index;

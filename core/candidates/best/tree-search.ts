@@ -99,7 +99,7 @@ export class TreeSearch {
 
   /** A text of everything that decides how the search of a tree proceeds. */
   #likeness(): string {
-    const { kinds, classCount, likes } = this.#placement;
+    const { kinds, classCount, memberCounts } = this.#placement;
     const { count } = kinds;
     const { slots } = this.#request.view;
     const together = this.#request.unnumbered?.togetherSets != null;
@@ -107,7 +107,7 @@ export class TreeSearch {
     return [
       kinds.kind.subarray(0, count),
       kinds.room.subarray(0, count * classCount),
-      kinds.groupFits.subarray(0, count * likes.length),
+      kinds.groupFits.subarray(0, count * memberCounts.length),
       kinds.demandFits.subarray(0, count * this.#chosen.length),
       traitSets,
     ].join(";");
@@ -120,8 +120,8 @@ export class TreeSearch {
 
   /** The cost, in steps, of beginning this tree or comparing it with others. */
   get size(): number {
-    const { kinds, likes, classCount } = this.#placement;
-    return this.#stage === "flat" ? 0 : kinds.count * (likes.length + classCount);
+    const { kinds, memberCounts, classCount } = this.#placement;
+    return this.#stage === "flat" ? 0 : kinds.count * (memberCounts.length + classCount);
   }
 
   /** The next way, or null when none is left or the budget is spent. */

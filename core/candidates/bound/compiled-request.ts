@@ -103,7 +103,7 @@ export class CompiledRequest {
     this.root = compileRoot(view, request.rootRules);
     const unnumbered = request.groups.find((group) => group.suffix === "");
     this.unnumbered = unnumbered ? this.#compileGroup([unnumbered]) : null;
-    this.numbered = likeGroups(request.groups, request).map((groups) => this.#compileGroup(groups));
+    this.numbered = gatherInterchangeable(request.groups, request).map((groups) => this.#compileGroup(groups));
     const byClass = new Map<ResourceClass, Demand>();
     for (const group of [...(this.unnumbered ? [this.unnumbered] : []), ...this.numbered]) {
       for (const demand of group.demands) byClass.set(demand.resourceClass, demand);
@@ -141,7 +141,7 @@ export class CompiledRequest {
     );
     const inAggregates = group.memberOf.length > 0 || group.forbiddenAggregates.size > 0;
     return {
-      suffixes: groups.map((like) => like.suffix),
+      suffixes: groups.map((one) => one.suffix),
       demands,
       plain: demands.length === 1 && demands[0]!.roomDecides && !inAggregates ? demands[0]! : null,
       traitsServe:
@@ -262,30 +262,30 @@ function compileRoot({ traits, aggregates }: LedgerView, rules: RootRules | unde
   };
 }
 
-const likes = new WeakMap<readonly RequestGroup[], RequestGroup[][]>();
+const interchangeable = new WeakMap<readonly RequestGroup[], RequestGroup[][]>();
 
 /**
  * Gathers numbered groups that ask for the same, in the order of their first member. The result is remembered, since one query is searched
  * for many times.
  */
-function likeGroups(groups: readonly RequestGroup[], rules: GroupRules): RequestGroup[][] {
+function gatherInterchangeable(groups: readonly RequestGroup[], rules: GroupRules): RequestGroup[][] {
   // The same list of groups always comes with the same rules, or with none.
-  const known = likes.get(groups);
+  const known = interchangeable.get(groups);
   if (known) return known;
-  const byLikeness = new Map<string, RequestGroup[]>();
+  const byKey = new Map<string, RequestGroup[]>();
   for (const group of groups) {
     if (group.suffix === "") continue;
-    const key = likenessOf(group, rules);
-    const like = byLikeness.get(key);
-    if (like) like.push(group);
-    else byLikeness.set(key, [group]);
+    const key = interchangeableKey(group, rules);
+    const same = byKey.get(key);
+    if (same) same.push(group);
+    else byKey.set(key, [group]);
   }
-  const gathered = [...byLikeness.values()];
-  likes.set(groups, gathered);
+  const gathered = [...byKey.values()];
+  interchangeable.set(groups, gathered);
   return gathered;
 }
 
-function likenessOf(group: RequestGroup, rules: GroupRules): string {
+function interchangeableKey(group: RequestGroup, rules: GroupRules): string {
   const sets = (of: readonly ReadonlySet<string>[]) => of.map((set) => [...set].sort().join()).sort();
   return JSON.stringify([
     [...group.resources].sort(([a], [b]) => (a < b ? -1 : 1)),

@@ -25,7 +25,7 @@ export interface CellExamination {
 }
 
 /**
- * Counts why the hosts of a cell do not serve: the first reason of each host, in the order of the steps. `misfits` holds codes of roots
+ * Counts why the hosts of a cell do not serve: the first reason of each host, in the order of the steps. `rejected` holds codes of roots
  * whose groups are known not to fit together. `search` is the budget for finding that out about the others; a host for which it does not
  * suffice counts as not searched.
  *
@@ -35,17 +35,17 @@ export function examineCell(
   cell: CellHosts,
   { query, bound, excludedHosts }: CellAsk,
   search: SearchBudget,
-  misfits: ReadonlyMap<number, number> = new Map(),
+  rejected: ReadonlyMap<number, number> = new Map(),
 ): CellExamination {
   const { view, facts } = cell;
   const asked = searchOf(query);
   const request = new CompiledRequest(view, { ...asked, trees: { ...asked.trees, excludedHosts } });
   const roots = new Int32Array(view.slots.rootCount);
-  const sieved = roots.subarray(0, scanTrees(request, 0, roots.length, roots));
+  const passed = roots.subarray(0, scanTrees(request, 0, roots.length, roots));
   const filters: readonly BoundFilter[] = [...bound.kind, ...bound.request];
   const filtered = new Map<string, RefusalCount>();
   const fits = new Uint8Array(view.slots.capacity);
-  for (const root of sieved) {
+  for (const root of passed) {
     const host = filters.length > 0 ? facts?.at(root) : undefined;
     const verdict = host ? refusedBy(filters, host) : null;
     if (verdict) {
@@ -54,7 +54,7 @@ export function examineCell(
       const trees = 1 + (filtered.get(key)?.trees ?? 0);
       filtered.set(key, { refusal: { kind: "filtered", filter, why: reason }, trees });
     } else {
-      const code = fitsForSure(request, root) ? null : (misfits.get(root) ?? placeOnTree(request, root, search));
+      const code = fitsForSure(request, root) ? null : (rejected.get(root) ?? placeOnTree(request, root, search));
       if (typeof code === "number") request.refuse(code);
       else fits[root] = 1;
     }

@@ -41,7 +41,7 @@ export interface Explanation {
 /**
  * Explains the outcome of a request without placing anything: which step removes which hosts and why, in which order the remaining hosts
  * come, and which host would be chosen. It calls the same functions as a decision and keeps nothing between calls. What the servers of one
- * call take from each other is held in the views while it runs and released at its end.
+ * call take from each other is reserved in the views while it runs and released at its end.
  *
  * Cost: some 200 ns a host, and a microsecond for each host that the ledger alone does not refuse.
  */
@@ -85,7 +85,7 @@ function placeInThought(
   { query, options, count }: ExplainAsk,
 ): ExplainedServer[] {
   const servers: ExplainedServer[] = [];
-  const held: (() => void)[] = [];
+  const reserved: (() => void)[] = [];
   try {
     while (servers.length < count) {
       const choice = chooser.choose(query, cells, { ...options, seed: (options.seed + servers.length) >>> 0 });
@@ -95,11 +95,11 @@ function placeInThought(
       servers.push({ cell: cell.name, host: first.host, alternates: [...new Set(others.map((other) => other.host))] });
       if (servers.length === count) break;
       const id = `explained ${servers.length}`;
-      cell.view.hold(id, itemsOf(first.allocation));
-      held.push(() => cell.view.letGo(id));
+      cell.view.reserve(id, itemsOf(first.allocation));
+      reserved.push(() => cell.view.release(id));
     }
   } finally {
-    for (const letGo of held) letGo();
+    for (const release of reserved) release();
   }
   return servers;
 }

@@ -51,9 +51,9 @@ export class HostAsker {
   /** Examines one host. `root` is the slot of its root provider in the cell's view. */
   ask(root: number): HostAnswer {
     const { view, name } = this.#cell;
-    const byHost = this.#sieve(this.#whole, root);
+    const byHost = this.#prefilter(this.#whole, root);
     const isOfHost = byHost !== null && stepOf(byHost) === STEP_HOST;
-    const byPlacement = isOfHost ? this.#sieve(this.#anywhere, root) : byHost;
+    const byPlacement = isOfHost ? this.#prefilter(this.#anywhere, root) : byHost;
     const facts = this.#cell.facts?.at(root);
     const byFilters = this.#filters.map(({ name: filter, check }): HostVerdict => {
       const why = facts ? check(facts) : null;
@@ -72,7 +72,7 @@ export class HostAsker {
     };
   }
 
-  #sieve(request: CompiledRequest, root: number): Refusal | null {
+  #prefilter(request: CompiledRequest, root: number): Refusal | null {
     request.refused.fill(0);
     this.#one[0] = root;
     const passes = scanRoots(request, this.#one, { from: 0, to: 1 }, new Int32Array(1)) === 1;

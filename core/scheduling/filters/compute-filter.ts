@@ -6,7 +6,7 @@ export const computeFilter: HostFilter = {
   name: "ComputeFilter",
   decidedBy: "kind",
   reads: [],
-  isSieved: true,
+  isPrefilter: true,
   bind(_, { view }) {
     return ({ root }) => {
       const state = view.hosts.state[root] ?? 0;

@@ -21,7 +21,7 @@ export interface HostFilter {
   /**
    * True when the ledger search already excludes every host that the filter would refuse, so that the filter need not run after a search.
    */
-  readonly isSieved?: boolean;
+  readonly isPrefilter?: boolean;
   /** Binds the filter to the current state of a request and a cell. Returns null when it does not apply to this request. */
   bind(spec: ServerSpec, cell: FilteredCell): HostCheck | null;
 }

@@ -23,7 +23,7 @@ export interface CellHosts {
 const GROWTH = 1.125;
 
 /** By root: the refusal's code of a tree that passed the scan but did not fit after all. */
-type Misfits = Map<number, number>;
+type Rejected = Map<number, number>;
 
 /**
  * The hosts of one cell that may serve a class of requests, in the order of their weights. The class computes the weights; this object
@@ -38,7 +38,7 @@ export class CellRanking {
   #weights = new Float64Array(0);
   #places = new RootPlaces();
   readonly #weighers: number;
-  readonly misfits: Misfits = new Map();
+  readonly rejected: Rejected = new Map();
   readonly #spec: ServerSpec | null;
   readonly #kept: KeptRequest;
   #mark = -1;
@@ -111,10 +111,10 @@ export class CellRanking {
    * Writes all hosts that pass the scan to `scratch.roots` from `offset` on, and follows changes from here on. Afterwards nothing is
    * ranked.
    */
-  sieveAll(scratch: RankingScratch, offset: number): HostBatch {
+  prefilterAll(scratch: RankingScratch, offset: number): HostBatch {
     const { slots, changes } = this.cell.view;
     this.#mark = changes.mark();
-    this.misfits.clear();
+    this.rejected.clear();
     this.#places = scratch.placesOf(slots);
     this.#places.take(slots.roots, slots.rootCount, slots.capacity);
     this.#weights = new Float64Array(this.#places.count).fill(Number.NaN);
@@ -169,7 +169,7 @@ export class CellRanking {
   }
 
   /** Writes the changed roots that pass the scan, in their order, to `scratch.roots` from `offset` on. The ranking does not change. */
-  sieveChanged(
+  prefilterChanged(
     { changed, roots }: RankingScratch,
     where: { readonly changed: number; readonly changedOffset: number; readonly offset: number },
   ): HostBatch {
@@ -178,7 +178,7 @@ export class CellRanking {
     let known = 0;
     for (let index = where.changedOffset; index < where.changedOffset + where.changed; index += 1) {
       const root = changed[index]!;
-      if (this.misfits.size > 0) this.misfits.delete(root);
+      if (this.rejected.size > 0) this.rejected.delete(root);
       if (!slots.isKnown(root) || slots.root[root] !== root) continue;
       out[known] = root;
       known += 1;

@@ -40,7 +40,7 @@ export class ClassBook {
   /** By filter name: the parts of the spec that it reads. */
   #reads: ReadonlyMap<string, readonly SpecPart[]> = new Map();
   /** Names of filters that need not be applied to hosts that passed the scan. */
-  #sieved: ReadonlySet<string> = new Set();
+  #prefilterNames: ReadonlySet<string> = new Set();
   /** Weighers that read the spec. */
   #readers: readonly WeighedBy[] = [];
   #uses = 0;
@@ -73,7 +73,7 @@ export class ClassBook {
     this.#follow(ask);
     this.#scratch.watch = ask.watch ?? null;
     const key = this.#keyOf(ask, cells, bound);
-    const filters = bound.map(({ kind }) => kind.filter(({ name }) => !this.#sieved.has(name)));
+    const filters = bound.map(({ kind }) => kind.filter(({ name }) => !this.#prefilterNames.has(name)));
     this.#uses += 1;
     let known = this.#classes.get(key);
     if (!known || !isOver(known.hosts, cells)) {
@@ -108,7 +108,7 @@ export class ClassBook {
     if (same) return;
     this.#forgetAll();
     this.#reads = new Map(filters.map(({ name, reads }) => [name, reads ?? SPEC_PARTS]));
-    this.#sieved = new Set(filters.filter(({ isSieved }) => isSieved === true).map(({ name }) => name));
+    this.#prefilterNames = new Set(filters.filter(({ isPrefilter }) => isPrefilter === true).map(({ name }) => name));
     this.#readers = weighers.filter(({ weigher }) => (weigher.reads?.length ?? 0) > 0);
   }
 

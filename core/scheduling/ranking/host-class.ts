@@ -89,7 +89,7 @@ export class HostClass {
   leaveOut(ranking: CellRanking, root: number, code: number): void {
     if (!ranking.isRanked(root)) return;
     this.#unrank(ranking, root);
-    ranking.misfits.set(root, code);
+    ranking.rejected.set(root, code);
   }
 
   /** The parts of a ranked host's weight in the order of the weighers, for those weighers that apply to it and count. */
@@ -100,13 +100,13 @@ export class HostClass {
   #makeAnew(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): void {
     this.#timesMade += 1;
     this.#weigherVersion = this.#weights.version;
-    scratch.enter("sieve");
+    scratch.enter("prefilter");
     scratch.reserve(this.rankings.reduce((sum, { cell }) => sum + cell.view.slots.rootCount, 0));
     let offset = 0;
     const all = this.rankings.map((ranking, cell) => {
-      const sieved = ranking.sieveAll(scratch, offset);
-      const part = { ranking, cell, batch: sieved, offset };
-      offset += sieved.count;
+      const passed = ranking.prefilterAll(scratch, offset);
+      const part = { ranking, cell, batch: passed, offset };
+      offset += passed.count;
       return part;
     });
     this.#weighAll(passing(all, scratch, filters), scratch);
@@ -170,7 +170,7 @@ export class HostClass {
    * before: the class must then be made again.
    */
   #keepUp(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): boolean {
-    const changed = this.#sieveChanged(scratch);
+    const changed = this.#prefilterChanged(scratch);
     if (changed === null) return false;
     if (changed.length === 0) return true;
     const fitting = passing(changed, scratch, filters);
@@ -190,8 +190,8 @@ export class HostClass {
   }
 
   /** Scans the changed hosts of each cell. Returns null when a view no longer knows what changed. */
-  #sieveChanged(scratch: RankingScratch): ChangedHosts[] | null {
-    scratch.enter("sieve");
+  #prefilterChanged(scratch: RankingScratch): ChangedHosts[] | null {
+    scratch.enter("prefilter");
     scratch.reserve(this.rankings.reduce((sum, { cell }) => sum + cell.view.slots.capacity, 0));
     const all: ChangedHosts[] = [];
     let changedOffset = 0;
@@ -201,7 +201,7 @@ export class HostClass {
       if (changed === null) return null;
       if (changed === 0) continue;
       this.#changedSinceWeighed += changed;
-      const batch = ranking.sieveChanged(scratch, { changed, changedOffset, offset });
+      const batch = ranking.prefilterChanged(scratch, { changed, changedOffset, offset });
       all.push({ ranking, cell, batch, offset, changed, changedOffset });
       changedOffset += changed;
       offset += batch.count;
@@ -227,11 +227,11 @@ export class HostClass {
 
 /** Keeps only the scanned hosts that pass the filters. */
 function passing<Hosts extends WeighedHosts>(
-  sieved: readonly Hosts[],
+  passed: readonly Hosts[],
   scratch: RankingScratch,
   filters: readonly (readonly BoundFilter[])[],
 ): readonly Hosts[] {
-  if (!filters.some(({ length }) => length > 0)) return sieved;
+  if (!filters.some(({ length }) => length > 0)) return passed;
   scratch.enter("filter");
-  return sieved.map((hosts) => ({ ...hosts, batch: keepAllowed(hosts.batch, filters[hosts.cell]!) }));
+  return passed.map((hosts) => ({ ...hosts, batch: keepAllowed(hosts.batch, filters[hosts.cell]!) }));
 }

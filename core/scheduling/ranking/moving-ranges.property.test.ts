@@ -67,7 +67,7 @@ function take(cells: Cloud, { kind, cell, host, server }: Step): void {
       facts.apply({ kind: "server-removed", uuid: spec.uuid });
       break;
     case "hold":
-      view.hold(name, [{ provider: providerUuid(name), resourceClass: resourceClass("VCPU"), amount: server }]);
+      view.reserve(name, [{ provider: providerUuid(name), resourceClass: resourceClass("VCPU"), amount: server }]);
       break;
     default: {
       const hypervisor = { ...UNKNOWN_HYPERVISOR, version: kind === "upgrade" ? 2 : 0 };

@@ -36,7 +36,7 @@ export class RankedHosts {
   readonly #walk: RankedWalk;
   /** The host that was taken from the walk but not examined yet. */
   #ahead: RankedHost | null = null;
-  readonly #misfits: { readonly ranking: CellRanking; readonly root: number; readonly code: number }[] = [];
+  readonly #rejected: { readonly ranking: CellRanking; readonly root: number; readonly code: number }[] = [];
   #lookedAt = 0;
 
   constructor(hosts: HostClass, ask: RankedAsk) {
@@ -83,7 +83,7 @@ export class RankedHosts {
     this.#lookedAt += 1;
     const way = placeOnTree(ranking.request, root, search);
     if (typeof way !== "number") return { ranking, root, way };
-    if (!isForNow(way)) this.#misfits.push({ ranking, root, code: way });
+    if (!isForNow(way)) this.#rejected.push({ ranking, root, code: way });
     return null;
   }
 
@@ -109,7 +109,7 @@ export class RankedHosts {
 
   /** Ends the request's use of the ranking, which from now on leaves out the hosts that turned out not to fit. */
   settle(): void {
-    for (const { ranking, root, code } of this.#misfits) this.#class.leaveOut(ranking, root, code);
+    for (const { ranking, root, code } of this.#rejected) this.#class.leaveOut(ranking, root, code);
   }
 
   #nextAllowed(): RankedHost | null {

@@ -93,7 +93,9 @@ function take(views: readonly LedgerView[], step: Exclude<Step, { kind: "ask" }>
       view.applyAll(rowsOf(name, step.host, step.used));
       break;
     case "hold":
-      view.hold(`claim-${name}`, [{ provider: providerUuid(name), resourceClass: resourceClass("VCPU"), amount: 3 }]);
+      view.reserve(`claim-${name}`, [
+        { provider: providerUuid(name), resourceClass: resourceClass("VCPU"), amount: 3 },
+      ]);
       break;
     case "trait":
       view.apply({ kind: "trait-added", provider: providerUuid(name), trait: trait("FAST") });

@@ -66,9 +66,9 @@ function wholeDemands({ unnumbered, numbered }: CompiledRequest): WholeDemand[] 
   const groups = unnumbered ? [unnumbered, ...numbered] : numbered;
   const all = groups.flatMap(({ demands, suffixes }) => demands.map((demand) => ({ demand, groups: suffixes.length })));
   const ofClass = new Map<string, number>();
-  for (const { demand, groups: likes } of all) {
+  for (const { demand, groups: count } of all) {
     const { resourceClass, amount } = demand;
-    ofClass.set(resourceClass, (ofClass.get(resourceClass) ?? 0) + amount * likes);
+    ofClass.set(resourceClass, (ofClass.get(resourceClass) ?? 0) + amount * count);
   }
   return all.map((one) => ({ ...one, ofClass: ofClass.get(one.demand.resourceClass) ?? 0 }));
 }

@@ -86,9 +86,9 @@ export class ListBudget {
   }
 
   #take({ projectId, rows }: Waiter): ListShare {
-    let held = 0;
-    const hold = (more: number) => {
-      held += more;
+    let reserved = 0;
+    const reserve = (more: number) => {
+      reserved += more;
       const before = this.#rowsOf.get(projectId) ?? 0;
       const own = before + more;
       const { projectRowsMax } = this.#settings;
@@ -97,17 +97,17 @@ export class ListBudget {
       else this.#rowsOf.set(projectId, own);
     };
     let released = false;
-    hold(rows);
+    reserve(rows);
     return {
       grow: (bytes) => {
         if (released) return;
-        hold(Math.max(1, Math.ceil(bytes / this.#settings.rowBytes)) - held);
+        reserve(Math.max(1, Math.ceil(bytes / this.#settings.rowBytes)) - reserved);
         this.#admitNext();
       },
       release: () => {
         if (released) return;
         released = true;
-        hold(-held);
+        reserve(-reserved);
         this.#admitNext();
       },
     };

@@ -36,12 +36,12 @@ export async function bindPorts(
   const taken = [...bound, ...(await networkPorts.bindPorts(missing, serverUuid, holders))];
   const stuck = missing.find((id) => taken.every((one) => one.id !== id));
   if (stuck === undefined) return taken;
-  for (const binding of taken) await letGoOf(networkPorts, binding, serverUuid);
+  for (const binding of taken) await releasePort(networkPorts, binding, serverUuid);
   throw conflict(`Port ${stuck} is still in use.`);
 }
 
 /** Undoes a binding, unless the server had the port before or got it again since. */
-export async function letGoOf(
+export async function releasePort(
   networkPorts: Pick<PortStore, "unbindPorts">,
   { id, atMs, wasOwn }: PortBinding,
   serverUuid: string,

@@ -43,13 +43,13 @@ export class ClaimsInFlight {
   ask(id: string, items: readonly AllocationItem[]): void {
     this.#expire();
     this.#asked.set(id, Promise.withResolvers());
-    this.#view.hold(id, items);
+    this.#view.reserve(id, items);
   }
 
   commit(id: string, xid: number): void {
     this.#answer(id);
     if (this.#applied.has(xid)) {
-      this.#view.letGo(id);
+      this.#view.release(id);
       return;
     }
     const known = this.#committed.get(xid);
@@ -61,7 +61,7 @@ export class ClaimsInFlight {
   giveUpUnlessCommitted(id: string): void {
     if (!this.#asked.has(id)) return;
     this.#answer(id);
-    this.#view.letGo(id);
+    this.#view.release(id);
   }
 
   /** Resolves once each claim that is waiting for an answer at the time of the call has its answer. */
@@ -71,8 +71,8 @@ export class ClaimsInFlight {
 
   close(): void {
     this.#stopListening();
-    for (const id of this.#asked.keys()) this.#view.letGo(id);
-    for (const { ids } of this.#committed.values()) for (const id of ids) this.#view.letGo(id);
+    for (const id of this.#asked.keys()) this.#view.release(id);
+    for (const { ids } of this.#committed.values()) for (const id of ids) this.#view.release(id);
     this.#committed.clear();
   }
 
@@ -96,7 +96,7 @@ export class ClaimsInFlight {
     const seen = this.#committed.get(xid);
     if (!seen) return;
     this.#committed.delete(xid);
-    for (const id of seen.ids) this.#view.letGo(id);
+    for (const id of seen.ids) this.#view.release(id);
   }
 
   /** Drops committed claims after a while, because a view that was reloaded shows their transactions without having announced them. */

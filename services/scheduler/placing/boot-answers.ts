@@ -2,7 +2,7 @@ import { assert } from "../../../core/assert.ts";
 import { claim } from "../../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
-import type { AnswerTo, HeldClaim, Learnt, PlacingQuestion } from "../../../core/placing/placing.ts";
+import type { AnswerTo, Learnt, PlacingQuestion, ReservedClaim } from "../../../core/placing/placing.ts";
 import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
 import type { HostChoice, HostWeight } from "../../../core/scheduling/host-chooser.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
@@ -198,7 +198,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
   }
 }
 
-function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: HeldClaim) {
+function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: ReservedClaim) {
   return claim(consumerUuid(uuid), { projectId, userId, type: CONSUMER_TYPE_INSTANCE }, items);
 }
 

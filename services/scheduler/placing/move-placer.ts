@@ -3,7 +3,7 @@ import { MOVE } from "../../../core/placing/placing-routes.ts";
 import type { MoveRecord } from "../../../core/stores/api/move-store.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerSettings } from "../settings.ts";
-import type { ClaimHolder } from "./claim-holder.ts";
+import type { ClaimReserver } from "./claim-reserver.ts";
 import { MoveAnswers } from "./move-answers.ts";
 import type { MoveWrites } from "./move-writes.ts";
 import type { MovePlacement } from "./placement.ts";
@@ -20,7 +20,7 @@ import type { SchedulerViews } from "./scheduler-views.ts";
 export class MovePlacer {
   readonly #parts: {
     readonly views: SchedulerViews;
-    readonly claims: ClaimHolder;
+    readonly claims: ClaimReserver;
     readonly rows: MoveWrites;
     readonly events: SchedulerEvents;
     readonly newId: () => string;
@@ -32,7 +32,7 @@ export class MovePlacer {
       /** What hosts are chosen from. */
       readonly views: SchedulerViews;
       /** This scheduler's claims on their way. */
-      readonly claims: ClaimHolder;
+      readonly claims: ClaimReserver;
       /** The rows of moves, in the API database. */
       readonly rows: MoveWrites;
       readonly events: SchedulerEvents;

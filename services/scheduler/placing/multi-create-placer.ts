@@ -77,7 +77,7 @@ export class MultiCreatePlacer {
       case null:
         return this.#placeAll(reservation, records, request);
       case "placed":
-        return settleEach(leftOver(records, spec), (one) => this.#placer.place(likeIt(request, one)));
+        return settleEach(leftOver(records, spec), (one) => this.#placer.place(requestOf(request, one)));
       case "refused":
         return this.#refuseAll(records, reservation.fault ?? "");
       default:
@@ -92,7 +92,7 @@ export class MultiCreatePlacer {
     request: PlacingRequest,
   ): Promise<readonly Settled[]> {
     const together = new ChosenHosts();
-    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(likeIt(request, one), together));
+    const settled = await settleEach(openOnes(records), (one) => this.#placer.place(requestOf(request, one), together));
     const verdict = judgeMultiCreate({
       minCount: reservation.minCount,
       servers: records.length,
@@ -153,7 +153,7 @@ class ChosenHosts implements ChosenTogether {
 }
 
 /** Another server of the call: accepted in the same transaction, so it is as old. */
-function likeIt({ tries, agedMs }: PlacingRequest, { spec, cell }: RequestRecord): PlacingRequest {
+function requestOf({ tries, agedMs }: PlacingRequest, { spec, cell }: RequestRecord): PlacingRequest {
   return { spec, cell, tries, agedMs };
 }
 

@@ -1,7 +1,7 @@
 import type { PlacingDeed } from "../../../core/placing/placing.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { SchedulerEvents } from "../events.ts";
-import type { ClaimHolder } from "./claim-holder.ts";
+import type { ClaimReserver } from "./claim-reserver.ts";
 
 type Explanation = Extract<PlacingDeed, { readonly kind: "explain-refusal" }>;
 
@@ -16,13 +16,13 @@ export interface PlacedServer {
 
 /** The deeds of one placing: the same for a new server and for one that moves. */
 export function deedsOf(
-  { claims, events }: { readonly claims: ClaimHolder; readonly events: SchedulerEvents },
+  { claims, events }: { readonly claims: ClaimReserver; readonly events: SchedulerEvents },
   { serverUuid, newSpec, explain }: PlacedServer,
 ): (deed: PlacingDeed, error: unknown) => void {
   return (deed, error) => {
     switch (deed.kind) {
-      case "hold":
-        return claims.hold(deed.claim, newSpec);
+      case "reserve":
+        return claims.reserve(deed.claim, newSpec);
       case "release":
         return claims.release(deed.claim, newSpec);
       case "keep":

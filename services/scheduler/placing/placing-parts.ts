@@ -2,7 +2,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { DecisionRecorder } from "../decision-recorder.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerGroups } from "../ports.ts";
-import type { ClaimHolder } from "./claim-holder.ts";
+import type { ClaimReserver } from "./claim-reserver.ts";
 import type { RequestWrites } from "./request-writes.ts";
 import type { SchedulerViews } from "./scheduler-views.ts";
 
@@ -11,7 +11,7 @@ export interface PlacingParts {
   /** What hosts are chosen from. */
   readonly views: SchedulerViews;
   /** This scheduler's claims on their way. */
-  readonly claims: ClaimHolder;
+  readonly claims: ClaimReserver;
   /** The rows of requests and of server groups, in the API database. */
   readonly requests: Pick<RequestWrites, "assign" | "fail">;
   readonly groups: SchedulerGroups;

@@ -103,13 +103,13 @@ export class RequestChooser {
     const timer = new StageTimer(this.#clock);
     const name = `released by ${search.spec.uuid}`;
     const freed = released.map((item) => ({ ...item, amount: -item.amount }));
-    if (freed.length > 0) link.view.hold(name, freed);
+    if (freed.length > 0) link.view.reserve(name, freed);
     try {
       const choice = this.#among([link], search, { pinned: null, excluded: tried, watch: timer, isMove: true });
       this.#tell(search, choice, { tookMs: timer.end(), stagesMs: timer.stagesMs, lookedAt: choice.lookedAt });
       return choice;
     } finally {
-      if (freed.length > 0) link.view.letGo(name);
+      if (freed.length > 0) link.view.release(name);
     }
   }
 

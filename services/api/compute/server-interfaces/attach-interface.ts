@@ -8,7 +8,7 @@ import type { PortResourceRequest, ServerPort } from "../../../../proto/gen/bert
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
-import { bindPorts, letGoOf } from "../../network/bind-ports.ts";
+import { bindPorts, releasePort } from "../../network/bind-ports.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachBody } from "./interface-schemas.ts";
@@ -52,7 +52,7 @@ export async function attachInterface(
       return { spec, more: items, less: [] };
     });
   } catch (error) {
-    if (binding !== undefined) await letGo(deps, target, binding);
+    if (binding !== undefined) await releaseBinding(deps, target, binding);
     throw error;
   }
   return attached;
@@ -86,14 +86,14 @@ async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, i
  * Releases the port after a refusal, unless another call has attached it to the server or is about to. If that call fails too, the binding
  * is released when it is old.
  */
-async function letGo(
+async function releaseBinding(
   { networkPorts }: ServerDeps,
   { cell, server }: ActionTarget,
   binding: PortBinding,
 ): Promise<void> {
   const now = await cell.server(server.uuid);
   if (now.kind !== "answer" || now.value?.spec.ports.some((port) => port.portId === binding.id)) return;
-  if (networkPorts !== null) await letGoOf(networkPorts, binding, server.uuid);
+  if (networkPorts !== null) await releasePort(networkPorts, binding, server.uuid);
 }
 
 /** Finds ways to serve request groups on one host, in this process's view. Ways for which the cell had no room are skipped. */

@@ -7,7 +7,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { Fault, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
-import { bindPorts, letGoOf } from "../../network/bind-ports.ts";
+import { bindPorts, releasePort } from "../../network/bind-ports.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
@@ -86,7 +86,7 @@ export async function createServer(
     await deps.acceptor.accept(specs, wish.minCount, options.carrier);
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
-    if (error instanceof Fault) await letGoOfAll(deps, bound, specs[0]?.uuid ?? "");
+    if (error instanceof Fault) await releasePorts(deps, bound, specs[0]?.uuid ?? "");
     throw error;
   }
   const [first, ...others] = specs;
@@ -94,11 +94,11 @@ export async function createServer(
   return { specs: [first, ...others], returnReservationId: wish.returnReservationId };
 }
 
-async function letGoOfAll(
+async function releasePorts(
   { networkPorts }: CreateServerDeps,
   bound: readonly PortBinding[],
   serverUuid: string,
 ): Promise<void> {
   if (networkPorts === null) return;
-  for (const binding of bound) await letGoOf(networkPorts, binding, serverUuid);
+  for (const binding of bound) await releasePort(networkPorts, binding, serverUuid);
 }

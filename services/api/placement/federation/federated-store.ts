@@ -95,7 +95,7 @@ export class FederatedStore implements PlacementStore {
     names: readonly ClaimedName[],
     cell: NamedStore,
     refused: (claimedFor: string) => Outcome | Promise<Outcome>,
-    write: (claim: HeldClaim) => Promise<Outcome>,
+    write: (claim: GrantedNames) => Promise<Outcome>,
   ): Promise<Outcome> {
     const arbiter = this.#arbiter;
     if (arbiter === null || names.length === 0) return write(NO_CLAIM);
@@ -344,13 +344,13 @@ export class FederatedStore implements PlacementStore {
   }
 }
 
-interface HeldClaim {
+interface GrantedNames {
   /** Returns false when the claim may expire before a write that begins now. */
   readonly mayWrite: () => boolean;
   readonly release: () => Promise<void>;
 }
 
-const NO_CLAIM: HeldClaim = { mayWrite: () => true, release: async () => undefined };
+const NO_CLAIM: GrantedNames = { mayWrite: () => true, release: async () => undefined };
 
 /** Whether the change leaves its consumers without allocations. They may then begin again in any cell. */
 function givesAllBack(change: AllocationChange): boolean {

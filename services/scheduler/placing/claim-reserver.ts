@@ -1,12 +1,12 @@
 import { assert } from "../../../core/assert.ts";
 import type { Shortfall } from "../../../core/ledger/allocation-change.ts";
-import type { HeldClaim } from "../../../core/placing/placing.ts";
+import type { ReservedClaim } from "../../../core/placing/placing.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellLink } from "../cells/cell-link.ts";
 import type { GroupPicks } from "./group-picks.ts";
 
-/** Holds claims in this scheduler's views from the choice of a host on, and tells the other schedulers of the choice. */
-export class ClaimHolder {
+/** Reserves claims in this scheduler's views from the choice of a host on, and tells the other schedulers of the choice. */
+export class ClaimReserver {
   readonly #links: { get(name: string): CellLink | undefined };
   readonly #groupPicks: GroupPicks;
   readonly #onPick: (cell: string, host: string) => void;
@@ -23,7 +23,7 @@ export class ClaimHolder {
   }
 
   /** `spec`: of a new server, which the others of its group have to keep in mind; null: of a server that moves. */
-  hold({ id, cell, host, items }: HeldClaim, spec: ServerSpec | null): void {
+  reserve({ id, cell, host, items }: ReservedClaim, spec: ServerSpec | null): void {
     const link = this.#links.get(cell);
     assert(link !== undefined, `a host of cell ${cell} was chosen, which is not known here`);
     link.claims.ask(id, items);
@@ -32,13 +32,13 @@ export class ClaimHolder {
   }
 
   /** The claim came to nothing, or nobody knows what became of it. */
-  release({ id, cell }: HeldClaim, spec: ServerSpec | null): void {
+  release({ id, cell }: ReservedClaim, spec: ServerSpec | null): void {
     this.#links.get(cell)?.claims.giveUpUnlessCommitted(id);
     if (spec !== null) this.#groupPicks.drop(spec);
   }
 
-  /** The claim is stored: it is held until the view shows it. */
-  keep({ id, cell }: HeldClaim, xid: number): void {
+  /** The claim is stored: it stays reserved until the view shows it. */
+  keep({ id, cell }: ReservedClaim, xid: number): void {
     this.#links.get(cell)?.claims.commit(id, xid);
   }
 

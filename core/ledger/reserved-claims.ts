@@ -14,53 +14,56 @@ interface Arrays {
  * Claims that a ledger view does not show yet, because they are in flight to the database, or committed and not yet replicated. Their
  * amounts are subtracted from the free amounts, so that searches see them as used at no cost.
  */
-export class HeldClaims {
-  readonly #claims = new Map<string, { readonly items: readonly AllocationItem[]; held: readonly Held[] }>();
+export class ReservedClaims {
+  readonly #claims = new Map<
+    string,
+    { readonly items: readonly AllocationItem[]; reserved: readonly ReservedItem[] }
+  >();
 
   get count(): number {
     return this.#claims.size;
   }
 
   add(arrays: Arrays, id: string, items: readonly AllocationItem[]): void {
-    this.drop(arrays, id);
-    this.#claims.set(id, { items, held: hold(arrays, items) });
+    this.release(arrays, id);
+    this.#claims.set(id, { items, reserved: reserve(arrays, items) });
   }
 
-  drop({ slots, changes }: Arrays, id: string): void {
+  release({ slots, changes }: Arrays, id: string): void {
     const claim = this.#claims.get(id);
     if (!claim) return;
     this.#claims.delete(id);
-    for (const { column, slot, amount } of claim.held) {
-      column.hold(slot, -amount);
+    for (const { column, slot, amount } of claim.reserved) {
+      column.reserve(slot, -amount);
       changes.touch(slots.root[slot]!);
     }
   }
 
-  /** Holds all claims again, because the slots or columns have been replaced. */
-  holdAnew(arrays: Arrays): void {
+  /** Reserves all claims again, because the slots or columns have been replaced. */
+  reserveAgain(arrays: Arrays): void {
     for (const claim of this.#claims.values()) {
-      for (const { column, slot, amount } of claim.held) column.hold(slot, -amount);
-      claim.held = hold(arrays, claim.items);
+      for (const { column, slot, amount } of claim.reserved) column.reserve(slot, -amount);
+      claim.reserved = reserve(arrays, claim.items);
     }
   }
 }
 
-interface Held {
+interface ReservedItem {
   readonly column: InventoryColumn;
   readonly slot: number;
   readonly amount: number;
 }
 
-/** Returns the items that were held. Items of providers or inventories that the view does not know are skipped. */
-function hold({ slots, columns, changes }: Arrays, items: readonly AllocationItem[]): Held[] {
-  const held: Held[] = [];
+/** Returns the items that were reserved. Items of providers or inventories that the view does not know are skipped. */
+function reserve({ slots, columns, changes }: Arrays, items: readonly AllocationItem[]): ReservedItem[] {
+  const reserved: ReservedItem[] = [];
   for (const { provider, resourceClass, amount } of items) {
     const slot = slots.find(provider);
     const column = columns.get(resourceClass);
     if (slot < 0 || !column) continue;
-    column.hold(slot, amount);
+    column.reserve(slot, amount);
     changes.touch(slots.root[slot]!);
-    held.push({ column, slot, amount });
+    reserved.push({ column, slot, amount });
   }
-  return held;
+  return reserved;
 }

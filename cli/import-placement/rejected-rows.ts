@@ -1,5 +1,5 @@
 /** Rows that did not fit into the ledger: a description of the kind, their number, and some of them by name. */
-export interface Misfit {
+export interface RejectedRow {
   readonly what: string;
   readonly count: number;
   readonly examples: readonly string[];
@@ -8,11 +8,11 @@ export interface Misfit {
 const EXAMPLES_MAX = 10;
 
 /** Counts rows that do not fit, and remembers the first ones of each kind. */
-export class Misfits {
+export class RejectedRows {
   readonly #byKind: Map<string, { count: number; readonly examples: string[] }>;
 
   /** `known` are those that were found before an interruption. */
-  constructor(known: readonly Misfit[] = []) {
+  constructor(known: readonly RejectedRow[] = []) {
     this.#byKind = new Map(known.map(({ what, count, examples }) => [what, { count, examples: [...examples] }]));
   }
 
@@ -23,7 +23,7 @@ export class Misfits {
     this.#byKind.set(what, kind);
   }
 
-  list(): readonly Misfit[] {
+  list(): readonly RejectedRow[] {
     return [...this.#byKind].map(([what, { count, examples }]) => ({ what, count, examples }));
   }
 }
