@@ -65,7 +65,6 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       const [first, second] = [moveRequest(1), moveRequest(1)];
       await store.accept([first]);
       await store.end([{ id: first.id, state: "refused", fault: "No valid host was found." }]);
-      await store.end([{ id: first.id, state: "begun", fault: null }]);
       expect(await store.accept([second])).toEqual([{ kind: "accepted" }]);
       expect(
         (await store.movesOf(serverId(1), 10)).map(({ request, state, fault }) => [request.id, state, fault]),
@@ -73,6 +72,21 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
         [second.id, "accepted", null],
         [first.id, "refused", "No valid host was found."],
       ]);
+    });
+
+    test("a move that one scheduler has begun is begun, although another one has refused it before or afterwards", async () => {
+      const { store } = subject;
+      const first = moveRequest(1);
+      await store.accept([first]);
+      await store.markAsked([first.id]);
+      const stateAfter = async (state: "begun" | "refused", fault: string | null) => {
+        await store.end([{ id: first.id, state, fault }]);
+        const [record] = await store.moves([first.id]);
+        return [record?.state, record?.fault];
+      };
+      expect(await stateAfter("refused", "No valid host was found.")).toEqual(["refused", "No valid host was found."]);
+      expect(await stateAfter("begun", null)).toEqual(["begun", null]);
+      expect(await stateAfter("refused", "No valid host was found.")).toEqual(["begun", null]);
     });
 
     test("hands a move that nobody works on to one of those who sweep", async () => {

@@ -58,7 +58,8 @@ export class MemoryMoveStore implements MoveStore {
   async end(ends: readonly MoveEnd[]): Promise<void> {
     for (const { id, state, fault } of ends) {
       const move = this.#moves.get(id);
-      if (move && isWaiting(move)) this.#moves.set(id, { ...move, state, fault, updatedAtMs: this.#clock.now() });
+      const isEnding = move && (isWaiting(move) || (move.state === "refused" && state === "begun"));
+      if (isEnding) this.#moves.set(id, { ...move, state, fault, updatedAtMs: this.#clock.now() });
     }
   }
 

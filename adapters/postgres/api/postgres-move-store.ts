@@ -92,7 +92,8 @@ export class PostgresMoveStore implements MoveStore {
       name: "end_moves",
       text: `with ends as (
           select e.* from unnest($1::uuid[], $2::text[], $3::text[]) as e (id, state, fault)
-          join (select id from moves where id = any ($1) and state = 'accepted' order by id for no key update) m on m.id = e.id
+          join (select id, state from moves where id = any ($1) order by id for no key update) m on m.id = e.id
+          where m.state = 'accepted' or (m.state = 'refused' and e.state = 'begun')
         )
         update moves m set state = e.state, fault = nullif(e.fault, ''), updated_at = clock_timestamp()
         from ends e where m.id = e.id`,

@@ -38,7 +38,10 @@ export interface MoveStore {
   waiting(serverUuids: readonly string[]): Promise<readonly MoveRecord[]>;
   /** At most `limit` moves of the server, youngest first. */
   movesOf(serverUuid: string, limit: number): Promise<readonly MoveRecord[]>;
-  /** Ends moves that are still accepted. The first end is final. */
+  /**
+   * Ends moves that are still accepted. The first end is final, with one exception: `begun` replaces `refused`. One scheduler may refuse a
+   * move because its cell has not begun it, while another one asks the cell to begin it; the beginning is the fact.
+   */
   end(ends: readonly MoveEnd[]): Promise<void>;
   /**
    * Records that the cells of these moves are about to be asked to begin them, and returns the ids of those that are still accepted. From
