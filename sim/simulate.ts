@@ -177,7 +177,7 @@ class Simulation {
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
     const moves = this.#movesNow();
-    const astray = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
+    const misplaced = facts.cells.flatMap(({ cell, servers, runningGuests }) =>
       servers
         .filter(({ status, taskState }) => STANDING.includes(status) && taskState === null)
         .filter(({ uuid, host }) => runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
@@ -213,7 +213,7 @@ class Simulation {
       ...pending,
       ...moves,
       ...still,
-      ...astray,
+      ...misplaced,
       ...wrong,
       ...kept,
       ...deaf,

@@ -10,7 +10,7 @@ import { writeOf } from "./operation-writes.ts";
 import type { Server, ServerStatus } from "./server.ts";
 
 /** What somebody wants done, with all that the cell said of the server when it was decided. */
-export interface OperationWish {
+export interface OperationRequest {
   /** A new uuid: the task's, and a move's migration's. */
   readonly taskId: string;
   readonly kind: OperationKind;
@@ -40,8 +40,8 @@ export type PlannedOperation =
   | { readonly kind: "nothing-to-confirm" };
 
 /** The operation as a cell's store begins it. Asserts that a move has a destination. */
-export function planOperation(wish: OperationWish): PlannedOperation {
-  const { taskId, kind, server, migration } = wish;
+export function planOperation(request: OperationRequest): PlannedOperation {
+  const { taskId, kind, server, migration } = request;
   const allowed = OPERATIONS[kind].allowedFrom;
   if (server.taskState !== null) return { kind: "busy", running: server.taskState };
   const isNowhere = server.host === null && kind !== "unshelve";
@@ -49,20 +49,34 @@ export function planOperation(wish: OperationWish): PlannedOperation {
   const settles = kind === "confirm" || kind === "revert";
   if (settles && (migration === undefined || migration.ended || migration.status !== "finished"))
     return { kind: "nothing-to-confirm" };
-  const operation = settles && migration ? settling(kind, migration) : changing(wish);
-  const after = kind === "revert" ? operation.before : (wish.after ?? server.spec);
-  const { askedBy } = wish;
+  const operation = settles && migration ? settling(kind, migration) : changing(request);
+  const after = kind === "revert" ? operation.before : (request.after ?? server.spec);
+  const { askedBy } = request;
   const task: Task = {
     ...{ id: taskId, server: after, work: { $case: "operate", value: operation } },
     ...(askedBy !== undefined && { askedBy }),
   };
   const facts = factsOf(task);
-  const arrow = { from: null, to: firstStage(kind), selection: 0, reason: "", noted: [], unseenMs: wish.unseenMs ?? 0 };
+  const arrow = {
+    from: null,
+    to: firstStage(kind),
+    selection: 0,
+    reason: "",
+    noted: [],
+    unseenMs: request.unseenMs ?? 0,
+  };
   const write = writeOf(facts, arrow);
   return { kind: "planned", begin: { task, revision: server.revision, status: server.status, write } };
 }
 
-function changing({ taskId, kind, server, holding, selections = [], fenceWaived = false }: OperationWish): Operation {
+function changing({
+  taskId,
+  kind,
+  server,
+  holding,
+  selections = [],
+  fenceWaived = false,
+}: OperationRequest): Operation {
   const items = (holding?.items ?? []).map((item) => ({ ...item }));
   const source =
     server.host === null

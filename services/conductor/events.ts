@@ -230,9 +230,9 @@ export class ConductorEvents {
     this.#logger.debug({ server: serverUuid }, "server deleted");
   }
 
-  /** The consumers that are currently known to be strays. */
-  strays(consumers: readonly string[]): void {
-    this.#metrics.strays.set(consumers.length);
+  /** The consumers that are currently known to be orphans. */
+  orphans(consumers: readonly string[]): void {
+    this.#metrics.orphans.set(consumers.length);
     if (consumers.length === 0) return;
     this.#logger.error(
       { consumers: consumers.slice(0, 20), count: consumers.length },
@@ -306,8 +306,8 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     handedOver: counter("handed_over_total", "tasks given back because other conductors reach their host"),
     settled: counter("guests_settled_total", "guests started or destroyed by what the database says", ["fate"]),
     missing: counter("guests_missing_total", "servers found missing on their home host"),
-    strays: new Gauge({
-      name: "berth_conductor_stray_consumers",
+    orphans: new Gauge({
+      name: "berth_conductor_orphaned_consumers",
       help: "consumers that hold something and are no server or move of the cell",
       registers,
     }),

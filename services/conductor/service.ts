@@ -20,11 +20,11 @@ import { GuestSettler } from "./guest-settler.ts";
 import { HandOvers } from "./hand-overs.ts";
 import { HostHolders } from "./host-holders.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
+import { OrphanFinder } from "./orphan-finder.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { ResizeConfirmer } from "./resize-confirmer.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { StepCommitter } from "./step-committer.ts";
-import { StrayFinder } from "./stray-finder.ts";
 import { TaskIntake } from "./task-intake.ts";
 import { TaskRuns } from "./task-runs.ts";
 import { TreeKeeper } from "./tree-keeper.ts";
@@ -67,7 +67,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     ready = false;
     patience.giveUp();
     await parts.intake.stop();
-    await Promise.all([parts.confirmer.stop(), parts.strays.stop(), parts.fenced.stop()]);
+    await Promise.all([parts.confirmer.stop(), parts.orphans.stop(), parts.fenced.stop()]);
     stop.abort();
     parts.runs.abandonAll();
     await parts.lease.stop();
@@ -90,7 +90,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
         parts.watch.start();
         await parts.intake.start();
         parts.confirmer.start();
-        parts.strays.start();
+        parts.orphans.start();
         parts.fenced.start();
         ready = true;
       } catch (error) {
@@ -168,9 +168,9 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const lease = new LeaseKeeper({ store, clock, events, settings });
   const confirmer = new ResizeConfirmer({ store, clock, events, settings });
   const fenced = new FencedRelease({ store, clock, events });
-  const strays = new StrayFinder({ store, clock, events, settings });
+  const orphans = new OrphanFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, intake, lease, watch, confirmer, strays, fenced };
+  return { registry, runs, intake, lease, watch, confirmer, orphans, fenced };
 }
 
 function dispatchReport(

@@ -41,7 +41,7 @@ export interface ConductorSettings {
    */
   readonly allowCellWideCertificates: boolean;
   /** Interval of the search for allocations that belong to no server and no move. */
-  readonly strayLookMs: number;
+  readonly orphanLookMs: number;
   /** How many guests of servers unknown to the cell's database are destroyed per minute. The others wait. */
   readonly unknownDestroysPerMinute: number;
   /** How many hosts are compared with the database each second, in rotation. */
@@ -65,7 +65,7 @@ export const CONDUCTOR_DEFAULTS = {
   tasksMax: 20_000,
   auditHostsPerSecond: 20,
   confirmAfterMs: 0,
-  strayLookMs: 60_000,
+  orphanLookMs: 60_000,
   allowCellWideCertificates: false,
 } as const satisfies Omit<ConductorSettings, "cell" | "conductorId" | "name">;
 

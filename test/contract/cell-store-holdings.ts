@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../core/ledger/model.ts";
-import type { StrayLook } from "../../core/stores/cell/operation-store.ts";
+import type { OrphanLook } from "../../core/stores/cell/operation-store.ts";
 import { patchChange } from "../../core/tasks/patch-change.ts";
-import { type Begun, beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
+import { type Begun, beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import { dispatchOf, hostName, numbered, providerOf, serverId, swapTo, taskId, vcpusOf } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
@@ -18,10 +18,10 @@ export function holdingContract(cell: () => CellUnderTest): void {
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
     await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
   };
-  const begin = (wished: Partial<Wished> = {}): Promise<Begun> =>
+  const begin = (requested: Partial<RequestedOperation> = {}): Promise<Begun> =>
     beginOperationOn(cell().store, {
       ...{ server: 1, kind: "resize", hosts: [1, 2], vcpus: 3, taskId: moveId },
-      ...wished,
+      ...requested,
     });
   const held = async (uuid: string): Promise<number> =>
     ((await cell().store.holdings([uuid]))[0]?.items ?? []).reduce((sum, item) => sum + item.amount, 0);
@@ -82,13 +82,13 @@ export function holdingContract(cell: () => CellUnderTest): void {
     ]);
   });
 
-  test("what belongs to no server with a home and to no move that holds something is astray", async () => {
+  test("what belongs to no server with a home and to no move that holds something is orphaned", async () => {
     const { store, ledger } = cell();
     await boot();
     await begin();
-    const look = async (given: Partial<StrayLook> = {}) =>
-      store.strays({ after: null, lookAt: 99, again: [], limit: 9, ...given });
-    expect(await look()).toEqual({ strays: [], next: null });
+    const look = async (given: Partial<OrphanLook> = {}) =>
+      store.orphans({ after: null, lookAt: 99, again: [], limit: 9, ...given });
+    expect(await look()).toEqual({ orphans: [], next: null });
     const owner = { projectId: "p", userId: "u", type: CONSUMER_TYPE_INSTANCE };
     const claimed = [
       { uuid: numbered(0xe, 7), type: CONSUMER_TYPE_MIGRATION },
@@ -97,17 +97,17 @@ export function holdingContract(cell: () => CellUnderTest): void {
     ];
     for (const { uuid, type } of claimed)
       await ledger.applyAllocations([claim(consumerUuid(uuid), { ...owner, type }, vcpusOf(0, 1))]);
-    expect(await look()).toEqual({ strays: [numbered(0xe, 7), numbered(0xe, 8)], next: null });
-    expect((await look({ limit: 1 })).strays).toEqual([numbered(0xe, 7)]);
+    expect(await look()).toEqual({ orphans: [numbered(0xe, 7), numbered(0xe, 8)], next: null });
+    expect((await look({ limit: 1 })).orphans).toEqual([numbered(0xe, 7)]);
     // In pieces, and once more.
     expect(await look({ after: numbered(0xe, 6), lookAt: 1 })).toEqual({
-      strays: [numbered(0xe, 7)],
+      orphans: [numbered(0xe, 7)],
       next: numbered(0xe, 7),
     });
     expect(await look({ after: numbered(0xe, 7), lookAt: 2, again: [numbered(0xe, 7), numbered(0xe, 9)] })).toEqual({
-      strays: [numbered(0xe, 7), numbered(0xe, 8)],
+      orphans: [numbered(0xe, 7), numbered(0xe, 8)],
       next: numbered(0xe, 9),
     });
-    expect(await look({ after: numbered(0xe, 9), lookAt: 2 })).toEqual({ strays: [], next: null });
+    expect(await look({ after: numbered(0xe, 9), lookAt: 2 })).toEqual({ orphans: [], next: null });
   });
 }

@@ -3,7 +3,7 @@ import { leftoverUuid } from "../../core/tasks/move-change.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { StepWrite } from "../../core/tasks/operation-step.ts";
 import { noteOf, writeOf } from "../../core/tasks/operation-writes.ts";
-import { beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
+import { beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, numbered, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
@@ -17,8 +17,8 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
     await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
   };
-  const begin = (wished: Partial<Wished>) =>
-    beginOperationOn(cell().store, { server: 1, kind: "resize", hosts: [1], vcpus: 3, taskId: moveId, ...wished });
+  const begin = (requested: Partial<RequestedOperation>) =>
+    beginOperationOn(cell().store, { server: 1, kind: "resize", hosts: [1], vcpus: 3, taskId: moveId, ...requested });
   const takeId = async (id: string) => {
     const [taken] = await cell().store.takeTasks(conductorId(0), [id]);
     if (taken === undefined) throw new Error(`task ${id} cannot be taken`);
@@ -54,7 +54,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
         { items: [{ amount: 2 }] },
       ]);
       expect(await store.holdForGuests(["host-1", "host-0"])).toEqual([[], [leftoverUuid(taskId(11))]]);
-      expect((await store.strays({ after: null, lookAt: 99, again: [], limit: 9 })).strays).toEqual([]);
+      expect((await store.orphans({ after: null, lookAt: 99, again: [], limit: 9 })).orphans).toEqual([]);
       expect(await store.migrations({ limit: 9 })).toEqual([]);
       const guest = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
       expect(await released("host-0", [guest])).toEqual([[]]);
@@ -117,7 +117,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       ]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "SHELVED_OFFLOADED", host: null }]);
       expect(await cell().used()).toEqual([2, 0, 0]);
-      expect((await store.strays({ after: null, lookAt: 99, again: [], limit: 9 })).strays).toEqual([]);
+      expect((await store.orphans({ after: null, lookAt: 99, again: [], limit: 9 })).orphans).toEqual([]);
       expect(await released("host-0")).toEqual([[leftoverUuid(offloadId)]]);
       expect(await cell().used()).toEqual([0, 0, 0]);
     });

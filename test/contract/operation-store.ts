@@ -6,7 +6,7 @@ import type { OperationStep } from "../../core/tasks/operation-step.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import type { TaskClaim } from "../../core/tasks/task-claim.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import { type Begun, beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
+import { type Begun, beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import {
   conductorId,
   deleteTask,
@@ -32,7 +32,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts, vcpus })]);
     await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
   };
-  const begin = (wished: Partial<Wished> = {}): Promise<Begun> =>
+  const begin = (requested: Partial<RequestedOperation> = {}): Promise<Begun> =>
     beginOperationOn(cell().store, {
       server: 1,
       kind: "resize",
@@ -40,7 +40,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       vcpus: 3,
       taskId: moveId,
       unseenMs: UNSEEN_MS,
-      ...wished,
+      ...requested,
     });
   const take = async (id: string, conductor = 0): Promise<{ readonly task: Task; readonly claim: TaskClaim }> => {
     const [taken] = await cell().store.takeTasks(conductorId(conductor), [id]);

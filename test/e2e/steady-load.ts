@@ -17,7 +17,7 @@ export interface LoadReport {
 /** Asks for a server several times a second, as a client that takes no notice of what happens, until it is stopped. */
 export class SteadyLoad {
   readonly #api: ComputeApi;
-  readonly #wish: Parameters<ComputeApi["boot"]>[0];
+  readonly #request: Parameters<ComputeApi["boot"]>[0];
   readonly #accepted: { readonly uuid: string; readonly atMs: number }[] = [];
   readonly #active = new Map<string, number>();
   readonly #calls = new Set<Promise<void>>();
@@ -31,7 +31,7 @@ export class SteadyLoad {
   /** `fake` is what the fake driver is told of each server. */
   constructor(api: ComputeApi, flavor: string, fake?: Parameters<ComputeApi["boot"]>[0]["fake"]) {
     this.#api = api;
-    this.#wish = { flavor, ...(fake !== undefined && { fake }) };
+    this.#request = { flavor, ...(fake !== undefined && { fake }) };
     this.#asked = this.#ask();
     this.#looked = this.#look();
   }
@@ -66,7 +66,7 @@ export class SteadyLoad {
 
   async #ask(): Promise<void> {
     while (this.#asking) {
-      const call = this.#api.boot(this.#wish).then(
+      const call = this.#api.boot(this.#request).then(
         (uuid) => void this.#accepted.push({ uuid, atMs: performance.now() }),
         () => {
           this.#refused += 1;

@@ -59,9 +59,11 @@ function holdTasks(): () => void {
 }
 
 /** The operation is stored, and nobody has taken it yet: the moment of the backup. */
-async function backUpAtBegin(wished: Parameters<typeof cell.operate>[0]): Promise<{ id: string; backup: KeptTables }> {
+async function backUpAtBegin(
+  requested: Parameters<typeof cell.operate>[0],
+): Promise<{ id: string; backup: KeptTables }> {
   const release = holdTasks();
-  const id = await cell.operate(wished);
+  const id = await cell.operate(requested);
   const backup = await keepTables(database.url);
   release();
   return { id, backup };

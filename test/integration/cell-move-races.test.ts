@@ -6,7 +6,7 @@ import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import type { ConductorSettings } from "../../services/conductor/settings.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
-import { beginOperationOn, type Wished } from "../rigs/begin-operation.ts";
+import { beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { type AgentProcess, type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
 
@@ -61,7 +61,7 @@ const isDown = (host: number) =>
   eventually(`host-${host} to be down`, async () =>
     (await cell.store.hosts()).some((one) => one.name === `host-${host}` && !one.up),
   );
-const begin = (wished: Wished) => beginOperationOn(cell.store, wished);
+const begin = (requested: RequestedOperation) => beginOperationOn(cell.store, requested);
 /** Holds each step back before it is written. `until`: lets those go that lead to the stage; the function that it resolves with lets the next go. */
 function holdSteps(): { until(operation: string, stage: string): Promise<() => void> } {
   let release = first.gate.hold("commitStep");
@@ -81,8 +81,8 @@ const stageOf = async (operation: string) => (await cell.store.positions([operat
 
 test("two resizes at once: one begins, the other hears what runs", async () => {
   await start();
-  const wished: Wished = { server: 1, kind: "resize", hosts: [1], vcpus: 2 };
-  const outcomes = await Promise.all([begin(wished), begin({ ...wished, hosts: [2] })]);
+  const requested: RequestedOperation = { server: 1, kind: "resize", hosts: [1], vcpus: 2 };
+  const outcomes = await Promise.all([begin(requested), begin({ ...requested, hosts: [2] })]);
   expect(outcomes.map(({ outcome }) => outcome.kind).sort()).toEqual(["begun", "busy"]);
   await cell.become(1, "VERIFY_RESIZE");
 });

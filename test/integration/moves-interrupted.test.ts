@@ -61,11 +61,11 @@ const HOSTS = [1, 2];
 async function begun(kind: OperationKind, random = inOrder, hosts = HOSTS): Promise<OperationWorldModel> {
   const world = await openWorld(random);
   for (const earlier of BEFORE[kind] ?? []) {
-    await world.wish({ server: 0, kind: earlier, hosts: HOSTS });
+    await world.request({ server: 0, kind: earlier, hosts: HOSTS });
     for (let limit = 0; limit < 100 && (await world.step()); limit += 1);
   }
   if (kind === "evacuate") await world.hostDies(0);
-  expect(await world.wish({ server: 0, kind, hosts })).toBe("begun");
+  expect(await world.request({ server: 0, kind, hosts })).toBe("begun");
   return world;
 }
 

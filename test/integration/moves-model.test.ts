@@ -112,7 +112,7 @@ async function disturb(world: OperationWorldModel, random: (limit: number) => nu
       await world.patch(server, random(2) === 0 ? 1 : -1);
       return;
     default:
-      await world.wish({ server, kind, hosts, vcpus: 1 + random(3) });
+      await world.request({ server, kind, hosts, vcpus: 1 + random(3) });
   }
 }
 

@@ -55,8 +55,8 @@ describe("the ports of a server that runs, over a whole cloud", () => {
   };
   const port = async (kbits: number, net: "A" | "B" = "A"): Promise<string> => {
     const groups = [{ resources: { [EGRESS]: kbits }, required: [`CUSTOM_PHYSNET_${net}`] }];
-    const wish = { network_id: NETWORK, ...(kbits > 0 && { resource_request: { request_groups: groups } }) };
-    return (await cloud.call("POST", "/network/v2.0/ports", { port: wish })).json.port.id;
+    const requested = { network_id: NETWORK, ...(kbits > 0 && { resource_request: { request_groups: groups } }) };
+    return (await cloud.call("POST", "/network/v2.0/ports", { port: requested })).json.port.id;
   };
   const interfaces = (id: string) => `/v2.1/servers/${id}/os-interface`;
   const attach = (id: string, portId: string, minor = 90) =>

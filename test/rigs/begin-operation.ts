@@ -17,7 +17,7 @@ export function selectionOf(host: number, vcpus = 1): Selection {
   };
 }
 
-export interface Wished {
+export interface RequestedOperation {
   readonly server: number;
   readonly kind: OperationKind;
   /** Of a move, best first. */
@@ -33,11 +33,11 @@ export type Begun =
   | { readonly task: null; readonly outcome: Exclude<PlannedOperation, { kind: "planned" }> };
 
 /** Plans an operation by what the store says now, and begins it. */
-export async function beginOperationOn(store: CellStore, wished: Wished): Promise<Begun> {
-  const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0, fenceWaived = false } = wished;
-  const uuid = serverId(wished.server);
+export async function beginOperationOn(store: CellStore, requested: RequestedOperation): Promise<Begun> {
+  const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0, fenceWaived = false } = requested;
+  const uuid = serverId(requested.server);
   const [server] = await store.servers([uuid]);
-  if (server === undefined) throw new Error(`no server ${wished.server}`);
+  if (server === undefined) throw new Error(`no server ${requested.server}`);
   const [holding] = await store.holdings([uuid]);
   const [migration] = await store.migrations({ serverUuid: uuid, inFlightOnly: true, limit: 1 });
   const flavor = server.spec.flavor && { ...server.spec.flavor, vcpus };

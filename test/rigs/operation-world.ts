@@ -26,7 +26,7 @@ import {
   taskId,
   vcpusOf,
 } from "../contract/cell-fixtures.ts";
-import { beginOperationOn, type Wished } from "./begin-operation.ts";
+import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
 import { ModelHost, releaseGone } from "./model-host.ts";
 import type { WorldBody } from "./operation-world-body.ts";
 import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
@@ -100,24 +100,24 @@ export class OperationWorldModel {
 
   // --- what users and operators do
 
-  async wish(wished: Wished): Promise<string> {
-    const [server] = await this.store.servers([serverId(wished.server)]);
+  async request(requested: RequestedOperation): Promise<string> {
+    const [server] = await this.store.servers([serverId(requested.server)]);
     if (server === undefined || server.status === "DELETED") return "gone";
-    if (wished.kind === "rebuild" && server.host !== null) {
-      const [held] = await this.store.holdings([serverId(wished.server)]);
+    if (requested.kind === "rebuild" && server.host !== null) {
+      const [held] = await this.store.holdings([serverId(requested.server)]);
       const host = this.hosts.findIndex((one) => one.name === server.host);
-      return this.#begin({ ...wished, hosts: [host], vcpus: held?.items[0]?.amount ?? 1 });
+      return this.#begin({ ...requested, hosts: [host], vcpus: held?.items[0]?.amount ?? 1 });
     }
-    return this.#begin(wished.kind === "evacuate" ? await this.#fenced(wished, server.host) : wished);
+    return this.#begin(requested.kind === "evacuate" ? await this.#fenced(requested, server.host) : requested);
   }
 
   /** An operator evacuates a host that has died: he says that it is fenced, or the cloud asks for no fence. */
-  async #fenced(wished: Wished, name: string | null): Promise<Wished> {
+  async #fenced(requested: RequestedOperation, name: string | null): Promise<RequestedOperation> {
     const host = this.hosts.findIndex((one) => one.name === name);
-    if (this.hosts[host]?.isUp !== false) return wished;
-    if (this.#random(3) === 1) return { ...wished, fenceWaived: true };
+    if (this.hosts[host]?.isUp !== false) return requested;
+    if (this.#random(3) === 1) return { ...requested, fenceWaived: true };
     await this.fence(host);
-    return wished;
+    return requested;
   }
 
   /** An operator says of a host that is down that nothing runs there; operations that wait for it hear that. */
@@ -137,16 +137,16 @@ export class OperationWorldModel {
     }
   }
 
-  async #begin(wished: Wished): Promise<string> {
+  async #begin(requested: RequestedOperation): Promise<string> {
     const { task, outcome } = await beginOperationOn(this.store, {
-      ...wished,
+      ...requested,
       unseenMs: UNSEEN_MS,
       taskId: this.#newId(),
     });
     if (task !== null && outcome.kind === "begun") {
       this.#bag.push(() => this.take([task.id]));
       // It was offloaded: a guest that a silent host has kept of it is no copy that anybody wants.
-      if (wished.kind === "unshelve") for (const host of this.hosts) host.forget(serverId(wished.server));
+      if (requested.kind === "unshelve") for (const host of this.hosts) host.forget(serverId(requested.server));
     }
     return outcome.kind;
   }

@@ -22,7 +22,7 @@ import type { ConductorStore } from "../../services/conductor/ports.ts";
 import { type Conductor, createConductor } from "../../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS, type ConductorSettings } from "../../services/conductor/settings.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, providerOf, serverId } from "../contract/cell-fixtures.ts";
-import { beginOperationOn, type Wished } from "./begin-operation.ts";
+import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
 import { eventually } from "./eventually.ts";
 
 const CELL = "cell-1";
@@ -284,8 +284,8 @@ export class CellOn<Store extends CellStore> {
   }
 
   /** Begins an operation by what the cell says of the server, and publishes it. Its migration's uuid, if it is a move. */
-  async operate(wished: Wished): Promise<string> {
-    const begun = await beginOperationOn(this.store, wished);
+  async operate(requested: RequestedOperation): Promise<string> {
+    const begun = await beginOperationOn(this.store, requested);
     if (begun.outcome.kind !== "begun") throw new Error(`not begun: ${JSON.stringify(begun.outcome)}`);
     if (begun.task !== null) await this.publish(Task.encode(begun.task).finish());
     return begun.task?.id ?? "";

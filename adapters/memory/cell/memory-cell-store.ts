@@ -21,13 +21,13 @@ import type {
   ComparedHost,
   HoldingPatch,
   MigrationQuery,
+  OrphanLook,
+  OrphanPage,
   PatchOutcome,
   ResetOutcome,
   SignalOutcome,
   StatusReset,
   StepOutcome,
-  StrayLook,
-  StrayPage,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
@@ -76,9 +76,9 @@ import {
   signalStep,
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
+import { orphanPageOf } from "./memory-orphans.ts";
 import { MemoryQuarantine } from "./memory-quarantine.ts";
 import { attemptsOf, serverCountByHost, serverOf, serversChangedSince, tasksOf } from "./memory-server-reads.ts";
-import { strayPageOf } from "./memory-strays.ts";
 import {
   commitActiveStep,
   commitDeletedStep,
@@ -373,9 +373,9 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return [...new Set(held)].filter((host) => this.#cell.forcedDown.has(host)).sort(compare);
   }
 
-  async strays(look: StrayLook): Promise<StrayPage> {
+  async orphans(look: OrphanLook): Promise<OrphanPage> {
     const { consumers } = await this.#ledger.dump();
-    return strayPageOf(this.#cell, consumers, look);
+    return orphanPageOf(this.#cell, consumers, look);
   }
 
   async holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {

@@ -185,7 +185,7 @@ export async function failRequests(pool: Pool, failures: readonly RequestFailure
   );
 }
 
-/** A caller's wish to cancel a request. */
+/** A call that cancels a request. */
 export interface Cancellation {
   readonly serverUuid: string;
   readonly requestId: string;

@@ -20,13 +20,13 @@ import type {
   ComparedHost,
   HoldingPatch,
   MigrationQuery,
+  OrphanLook,
+  OrphanPage,
   PatchOutcome,
   ResetOutcome,
   SignalOutcome,
   StatusReset,
   StepOutcome,
-  StrayLook,
-  StrayPage,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
@@ -52,6 +52,7 @@ import { patchHoldings } from "./patch-holdings.ts";
 import { judgeGuests, keepQuarantined, raiseRevisions, readIncarnation } from "./quarantine.ts";
 import { readClaimed } from "./read-claimed.ts";
 import { readHolding, readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
+import { readFencedSources, readOrphans } from "./read-orphans.ts";
 import {
   readAttempts,
   readHomes,
@@ -60,7 +61,6 @@ import {
   readServers,
   readServersChangedSince,
 } from "./read-servers.ts";
-import { readFencedSources, readStrays } from "./read-strays.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
 import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./take-tasks.ts";
@@ -277,8 +277,8 @@ export class PostgresCellStore implements CellStore {
     return readFencedSources(this.#pool);
   }
 
-  strays(look: StrayLook): Promise<StrayPage> {
-    return readStrays(this.#pool, look);
+  orphans(look: OrphanLook): Promise<OrphanPage> {
+    return readOrphans(this.#pool, look);
   }
 
   holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {

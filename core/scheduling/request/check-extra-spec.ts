@@ -1,6 +1,6 @@
 import { CPU_POLICIES } from "./cpu-plan.ts";
 import { extraSpecGroups } from "./extra-spec-groups.ts";
-import { orList } from "./hardware-wish.ts";
+import { orList } from "./hardware-request.ts";
 import { QueryDraft } from "./query-draft.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 

@@ -1,5 +1,5 @@
 import type { Asked } from "./asked.ts";
-import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
+import { agreedRequest, contradiction, hardwareRequest } from "./hardware-request.ts";
 import { parseCpuMask } from "./parse-cpu-mask.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 
@@ -27,7 +27,7 @@ const EMULATOR_KEY = "hw:emulator_threads_policy";
  */
 export function cpuPlan(asked: Asked): CpuPlan | RequestRefusal {
   const read = readPolicy(asked);
-  if (read.kind !== "wish") return read;
+  if (read.kind !== "request") return read;
   const policy = read.value;
   const { vcpus, extraSpecs } = asked.flavor;
   const amount = Object.entries(extraSpecs).find(
@@ -49,12 +49,13 @@ export function cpuPlan(asked: Asked): CpuPlan | RequestRefusal {
   return { kind: "plan", policy, dedicated: new Set(all), extraPcpus };
 }
 
-function readPolicy(asked: Asked): { readonly kind: "wish"; readonly value: CpuPolicy | null } | RequestRefusal {
-  const { flavor, image } = hardwareWish(asked, "cpu_policy");
-  const ofImage = agreedWish({ flavor: null, image }, CPU_POLICIES);
-  if (ofImage.kind !== "wish") return ofImage;
-  const ofFlavor = agreedWish({ flavor, image: null }, CPU_POLICIES);
-  if (ofFlavor.kind !== "wish" || !flavor || !image) return ofFlavor.kind === "wish" && !flavor ? ofImage : ofFlavor;
+function readPolicy(asked: Asked): { readonly kind: "request"; readonly value: CpuPolicy | null } | RequestRefusal {
+  const { flavor, image } = hardwareRequest(asked, "cpu_policy");
+  const ofImage = agreedRequest({ flavor: null, image }, CPU_POLICIES);
+  if (ofImage.kind !== "request") return ofImage;
+  const ofFlavor = agreedRequest({ flavor, image: null }, CPU_POLICIES);
+  if (ofFlavor.kind !== "request" || !flavor || !image)
+    return ofFlavor.kind === "request" && !flavor ? ofImage : ofFlavor;
   // A flavor that dedicates all CPUs already gives more than an image can ask for. Under other flavors the image may not ask for more
   // dedicated CPUs, since they would make the server more expensive.
   const isMore = flavor.value === "mixed" ? image.value === "dedicated" : image.value !== "shared";
@@ -65,7 +66,7 @@ function readPolicy(asked: Asked): { readonly kind: "wish"; readonly value: CpuP
 
 function mixedPlan(asked: Asked, extraPcpus: number): CpuPlan | RequestRefusal {
   const { vcpus, extraSpecs } = asked.flavor;
-  const realtime = hardwareWish(asked, "cpu_realtime_mask");
+  const realtime = hardwareRequest(asked, "cpu_realtime_mask");
   const isRealtime = /^(1|t|true|on|y|yes)$/i.test(extraSpecs["hw:cpu_realtime"] ?? "");
   const mask = extraSpecs[MASK_KEY];
   const ofRealtime = isRealtime ? (realtime.image ?? realtime.flavor) : null;

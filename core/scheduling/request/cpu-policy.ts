@@ -1,7 +1,7 @@
 import { trait } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
 import { cpuPlan } from "./cpu-plan.ts";
-import { agreedWish, contradiction, hardwareWish } from "./hardware-wish.ts";
+import { agreedRequest, contradiction, hardwareRequest } from "./hardware-request.ts";
 import type { QueryDraft } from "./query-draft.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
@@ -17,7 +17,7 @@ const THREAD_POLICIES = ["prefer", "isolate", "require"] as const;
 export const cpuPolicy: TranslationRule = (asked, draft) => {
   const plan = cpuPlan(asked);
   if (plan.kind !== "plan") return plan;
-  const hasNodes = hardwareWish(asked, "numa_nodes");
+  const hasNodes = hardwareRequest(asked, "numa_nodes");
   const inNodes = hasNodes.flavor !== null || hasNodes.image !== null;
   if ((plan.policy === "dedicated" || plan.policy === "mixed") && !inNodes) {
     const shared = asked.flavor.vcpus - plan.dedicated.size;
@@ -33,24 +33,24 @@ function threadPolicy(
   draft: QueryDraft,
   { inNodes, isPinned }: { readonly inNodes: boolean; readonly isPinned: boolean },
 ): RequestRefusal | null {
-  const { flavor, image } = hardwareWish(asked, "cpu_thread_policy");
+  const { flavor, image } = hardwareRequest(asked, "cpu_thread_policy");
   // A flavor with `prefer` leaves the choice to the image.
   const flavorDecides = flavor !== null && !(flavor.value === "prefer" && image !== null);
-  const read = agreedWish({ flavor: flavorDecides ? flavor : null, image }, THREAD_POLICIES);
-  if (read.kind !== "wish") return read;
+  const read = agreedRequest({ flavor: flavorDecides ? flavor : null, image }, THREAD_POLICIES);
+  if (read.kind !== "request") return read;
   if (read.value === null) return null;
-  const wish = flavor ?? image;
-  if (!isPinned && wish) {
+  const request = flavor ?? image;
+  if (!isPinned && request) {
     const allowed = "left out unless the CPU policy is dedicated or mixed";
-    return wish === flavor
-      ? badExtraSpec(wish.key, wish.value, allowed)
-      : badImageProperty(wish.key, wish.value, allowed);
+    return request === flavor
+      ? badExtraSpec(request.key, request.value, allowed)
+      : badImageProperty(request.key, request.value, allowed);
   }
   if (read.value === "prefer") return null;
   const where = inNodes ? draft : draft.group("");
   const said = saidOfTrait(asked);
-  if (said && wish) {
-    const allowed = `left out beside ${wish.key}, which says the same in another way`;
+  if (said && request) {
+    const allowed = `left out beside ${request.key}, which says the same in another way`;
     if (said.ofImage)
       return flavor
         ? contradiction(flavor, said, "each says in its own way what CPU threads are for")

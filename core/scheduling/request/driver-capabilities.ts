@@ -1,5 +1,5 @@
 import type { Asked } from "./asked.ts";
-import { agreedFlag, agreedWish, hardwareWish } from "./hardware-wish.ts";
+import { agreedFlag, agreedRequest, hardwareRequest } from "./hardware-request.ts";
 import type { RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
@@ -46,14 +46,14 @@ const BY_FLAG: Readonly<Record<string, string>> = {
  */
 export const driverCapabilities: TranslationRule = (asked, draft) => {
   for (const { name, prefix, traits } of BY_CHOICE) {
-    const read = agreedWish(hardwareWish(asked, name, prefix), Object.keys(traits));
-    if (read.kind !== "wish") return read;
+    const read = agreedRequest(hardwareRequest(asked, name, prefix), Object.keys(traits));
+    if (read.kind !== "request") return read;
     const wanted = read.value === null ? null : traits[read.value];
     if (wanted) draft.requireOfRoot(wanted);
   }
   for (const [name, wanted] of Object.entries(BY_FLAG)) {
-    const read = agreedFlag(hardwareWish(asked, name));
-    if (read.kind !== "wish") return read;
+    const read = agreedFlag(hardwareRequest(asked, name));
+    if (read.kind !== "request") return read;
     if (read.value === true) draft.requireOfRoot(wanted);
   }
   if (asked.flavor.extraSpecs["accel:device_profile"]) draft.requireOfRoot("COMPUTE_ACCELERATORS");
@@ -61,10 +61,10 @@ export const driverCapabilities: TranslationRule = (asked, draft) => {
 };
 
 function encryptionFormat(asked: Asked, require: (name: string) => void): RequestRefusal | null {
-  const wanted = agreedFlag(hardwareWish(asked, "ephemeral_encryption"));
-  const format = agreedWish(hardwareWish(asked, "ephemeral_encryption_format"), ["luks", "luksv2", "plain"]);
-  if (format.kind !== "wish") return format;
-  if (wanted.kind === "wish" && wanted.value === true && format.value !== null)
+  const wanted = agreedFlag(hardwareRequest(asked, "ephemeral_encryption"));
+  const format = agreedRequest(hardwareRequest(asked, "ephemeral_encryption_format"), ["luks", "luksv2", "plain"]);
+  if (format.kind !== "request") return format;
+  if (wanted.kind === "request" && wanted.value === true && format.value !== null)
     require(`COMPUTE_EPHEMERAL_ENCRYPTION_${format.value.toUpperCase()}`);
   return null;
 }

@@ -1,5 +1,5 @@
 import { trait } from "../../ledger/ids.ts";
-import { contradiction } from "./hardware-wish.ts";
+import { contradiction } from "./hardware-request.ts";
 import { badImageProperty } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 

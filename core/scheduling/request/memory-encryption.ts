@@ -1,4 +1,4 @@
-import { agreedFlag, agreedWish, hardwareWish } from "./hardware-wish.ts";
+import { agreedFlag, agreedRequest, hardwareRequest } from "./hardware-request.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
 const TRAITS = { "amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_SEV_ES" } as const;
@@ -8,10 +8,10 @@ const TRAITS = { "amd-sev": "HW_CPU_X86_AMD_SEV", "amd-sev-es": "HW_CPU_X86_AMD_
  * default).
  */
 export const memoryEncryption: TranslationRule = (asked, draft) => {
-  const wanted = agreedFlag(hardwareWish(asked, "mem_encryption"));
-  if (wanted.kind !== "wish") return wanted;
-  const model = agreedWish(hardwareWish(asked, "mem_encryption_model"), ["amd-sev", "amd-sev-es"]);
-  if (model.kind !== "wish") return model;
+  const wanted = agreedFlag(hardwareRequest(asked, "mem_encryption"));
+  if (wanted.kind !== "request") return wanted;
+  const model = agreedRequest(hardwareRequest(asked, "mem_encryption_model"), ["amd-sev", "amd-sev-es"]);
+  if (model.kind !== "request") return model;
   if (wanted.value !== true) return null;
   if (!draft.names("MEM_ENCRYPTION_CONTEXT")) draft.add("", "MEM_ENCRYPTION_CONTEXT", 1);
   draft.requireOfRoot(TRAITS[model.value ?? "amd-sev"]);

@@ -1,6 +1,6 @@
 import { trait } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
-import { contradiction, hardwareWish } from "./hardware-wish.ts";
+import { contradiction, hardwareRequest } from "./hardware-request.ts";
 import { guestNodes } from "./numa-nodes.ts";
 import { badExtraSpec, badImageProperty, type NamedValue, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
@@ -23,7 +23,7 @@ export function pageClass(pageKib: number): string {
  * nothing. An image may choose a size only when the flavor says large or any.
  */
 export const memoryPages: TranslationRule = (asked, draft) => {
-  const said = readWish(asked);
+  const said = readPageSize(asked);
   if (said === null) return null;
   if ("kind" in said) return said;
   const { value } = said;
@@ -46,8 +46,8 @@ export const memoryPages: TranslationRule = (asked, draft) => {
   return null;
 };
 
-function readWish(asked: Asked): NamedValue | RequestRefusal | null {
-  const { flavor, image } = hardwareWish(asked, "mem_page_size");
+function readPageSize(asked: Asked): NamedValue | RequestRefusal | null {
+  const { flavor, image } = hardwareRequest(asked, "mem_page_size");
   if (!flavor)
     return (
       image && badImageProperty(image.key, image.value, "left out unless the flavor's hw:mem_page_size is large or any")

@@ -1,6 +1,6 @@
 import type { Asked } from "./asked.ts";
 import { type CpuPlan, cpuPlan } from "./cpu-plan.ts";
-import { contradiction, type HardwareWish, hardwareWish } from "./hardware-wish.ts";
+import { contradiction, type HardwareRequest, hardwareRequest } from "./hardware-request.ts";
 import { parseCpuMask } from "./parse-cpu-mask.ts";
 import type { QueryDraft } from "./query-draft.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
@@ -54,26 +54,26 @@ function addCpus(draft: QueryDraft, nodes: readonly GuestNode[], { dedicated, ex
 
 /** The guest's NUMA nodes. There are none unless `hw:numa_nodes` gives their number. */
 export function guestNodes(asked: Asked): GuestNodes {
-  const wish = hardwareWish(asked, "numa_nodes");
-  if (wish.flavor && wish.image)
-    return contradiction(wish.flavor, wish.image, "only one of the two may lay out NUMA nodes");
-  const said = wish.flavor ?? wish.image;
+  const request = hardwareRequest(asked, "numa_nodes");
+  if (request.flavor && request.image)
+    return contradiction(request.flavor, request.image, "only one of the two may lay out NUMA nodes");
+  const said = request.flavor ?? request.image;
   const { vcpus, memoryMib } = asked.flavor;
-  if (said === null) return strayLayout(asked) ?? { kind: "nodes", nodes: [] };
+  if (said === null) return unexpectedLayout(asked) ?? { kind: "nodes", nodes: [] };
   const count = Number(said.value);
   if (!/^\d{1,3}$/.test(said.value) || count < 1 || count > Math.min(vcpus, NODES_MAX))
-    return refuse(wish, `a whole number from 1 to the flavor's CPUs (${vcpus})`);
-  const stray = overlap(asked, wish) ?? tooMany(asked, count);
-  if (stray) return stray;
+    return refuse(request, `a whole number from 1 to the flavor's CPUs (${vcpus})`);
+  const contradicted = overlap(asked, request) ?? tooMany(asked, count);
+  if (contradicted) return contradicted;
   const layouts = Array.from({ length: count }, (_, index) => ({
-    cpus: hardwareWish(asked, `numa_cpus.${index}`),
-    memory: hardwareWish(asked, `numa_mem.${index}`),
+    cpus: hardwareRequest(asked, `numa_cpus.${index}`),
+    memory: hardwareRequest(asked, `numa_mem.${index}`),
   }));
   const isLaidOut = layouts.some(({ cpus, memory }) => wordOf(cpus) !== undefined || wordOf(memory) !== undefined);
-  if (isLaidOut) return laidOut(asked, layouts, wish);
+  if (isLaidOut) return laidOut(asked, layouts, request);
   if (vcpus % count !== 0 || memoryMib % count !== 0)
     return refuse(
-      wish,
+      request,
       `a divisor of the flavor's CPUs (${vcpus}) and memory (${memoryMib} MiB), or come with numa_cpus.N and numa_mem.N`,
     );
   const share = vcpus / count;
@@ -86,14 +86,14 @@ export function guestNodes(asked: Asked): GuestNodes {
 }
 
 interface NodeLayout {
-  readonly cpus: HardwareWish;
-  readonly memory: HardwareWish;
+  readonly cpus: HardwareRequest;
+  readonly memory: HardwareRequest;
 }
 
 /**
  * Reads an explicit layout. Each node must have CPUs and memory, each CPU must be in one node, and the memory must add up to the flavor's.
  */
-function laidOut(asked: Asked, layouts: readonly NodeLayout[], wish: HardwareWish): GuestNodes {
+function laidOut(asked: Asked, layouts: readonly NodeLayout[], request: HardwareRequest): GuestNodes {
   const { vcpus, memoryMib } = asked.flavor;
   const seen = new Set<number>();
   const nodes: GuestNode[] = [];
@@ -101,7 +101,10 @@ function laidOut(asked: Asked, layouts: readonly NodeLayout[], wish: HardwareWis
     const cpuText = wordOf(cpus);
     const memoryText = wordOf(memory);
     if (cpuText === undefined || memoryText === undefined)
-      return refuse(wish, `accompanied by numa_cpus.${index} and numa_mem.${index}, as those of other nodes are given`);
+      return refuse(
+        request,
+        `accompanied by numa_cpus.${index} and numa_mem.${index}, as those of other nodes are given`,
+      );
     const set = parseCpuMask(cpuText);
     if (set === null || set.size === 0 || [...set].some((cpu) => cpu >= vcpus || seen.has(cpu)))
       return refuse(cpus, `CPUs from 0 to ${vcpus - 1} that no other node has`);
@@ -109,17 +112,17 @@ function laidOut(asked: Asked, layouts: readonly NodeLayout[], wish: HardwareWis
     if (!/^\d{1,10}$/.test(memoryText) || Number(memoryText) < 1) return refuse(memory, "a whole number of MiB");
     nodes.push({ suffix: nodeSuffix(index), cpus: set, memoryMib: Number(memoryText) });
   }
-  if (seen.size !== vcpus) return refuse(wish, `accompanied by numa_cpus.N that name all of the ${vcpus} CPUs`);
+  if (seen.size !== vcpus) return refuse(request, `accompanied by numa_cpus.N that name all of the ${vcpus} CPUs`);
   const total = nodes.reduce((sum, node) => sum + node.memoryMib, 0);
   return total === memoryMib
     ? { kind: "nodes", nodes }
-    : refuse(wish, `accompanied by numa_mem.N that add up to ${memoryMib} MiB, not ${total}`);
+    : refuse(request, `accompanied by numa_mem.N that add up to ${memoryMib} MiB, not ${total}`);
 }
 
 const LAYOUT = /^hw[:_]numa_(?:cpus|mem)\.(\d+)$/;
 
 /** Refuses CPUs or memory of nodes when the number of nodes is not given. */
-function strayLayout({ flavor, imageProperties }: Asked): RequestRefusal | null {
+function unexpectedLayout({ flavor, imageProperties }: Asked): RequestRefusal | null {
   for (const [key, value] of Object.entries(flavor.extraSpecs))
     if (LAYOUT.test(key)) return badExtraSpec(key, value, "left out without hw:numa_nodes");
   for (const [key, value] of Object.entries(imageProperties))
@@ -142,20 +145,20 @@ function tooMany({ flavor, imageProperties }: Asked, count: number): RequestRefu
  * Refuses a layout that comes partly from the flavor and partly from the image: the one that sets the number of nodes must also lay them
  * out.
  */
-function overlap({ flavor, imageProperties }: Asked, wish: HardwareWish): RequestRefusal | null {
+function overlap({ flavor, imageProperties }: Asked, request: HardwareRequest): RequestRefusal | null {
   const ofFlavor = Object.entries(flavor.extraSpecs).find(([key]) => LAYOUT.test(key));
   const ofImage = Object.entries(imageProperties).find(([key]) => LAYOUT.test(key));
-  const flavorsWord = wish.flavor ?? (ofFlavor && { key: ofFlavor[0], value: ofFlavor[1] });
-  const imagesWord = wish.image ?? (ofImage && { key: ofImage[0], value: ofImage[1] });
+  const flavorsWord = request.flavor ?? (ofFlavor && { key: ofFlavor[0], value: ofFlavor[1] });
+  const imagesWord = request.image ?? (ofImage && { key: ofImage[0], value: ofImage[1] });
   if (!flavorsWord || !imagesWord) return null;
   return contradiction(flavorsWord, imagesWord, "only one of the two may lay out NUMA nodes");
 }
 
-function wordOf({ flavor, image }: HardwareWish): string | undefined {
+function wordOf({ flavor, image }: HardwareRequest): string | undefined {
   return (flavor ?? image)?.value;
 }
 
-function refuse({ flavor, image }: HardwareWish, allowed: string): RequestRefusal {
+function refuse({ flavor, image }: HardwareRequest, allowed: string): RequestRefusal {
   if (flavor) return badExtraSpec(flavor.key, flavor.value, allowed);
   return badImageProperty(image?.key ?? "", image?.value ?? "", allowed);
 }

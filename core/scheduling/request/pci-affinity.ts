@@ -1,6 +1,6 @@
 import { resourceClass } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
-import { agreedWish, hardwareWish } from "./hardware-wish.ts";
+import { agreedRequest, hardwareRequest } from "./hardware-request.ts";
 import { guestNodes } from "./numa-nodes.ts";
 import type { QueryDraft } from "./query-draft.ts";
 import type { RequestRefusal } from "./request-refusal.ts";
@@ -19,7 +19,7 @@ const PLAIN_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "MEMORY_MB",
  */
 export const pciAffinity: TranslationRule = (asked, draft) => {
   const read = readPolicy(asked);
-  if (read.kind !== "wish") return read;
+  if (read.kind !== "request") return read;
   if (read.value === "socket") draft.requireOfRoot("COMPUTE_SOCKET_PCI_NUMA_AFFINITY");
   return tieToNode(asked, draft, draft.suffixes());
 };
@@ -27,7 +27,7 @@ export const pciAffinity: TranslationRule = (asked, draft) => {
 /** Ties those of the given groups that request devices to the guest's node when the policy is `required`. */
 export function tieToNode(asked: Asked, draft: QueryDraft, suffixes: readonly string[]): RequestRefusal | null {
   const read = readPolicy(asked);
-  if (read.kind !== "wish") return read;
+  if (read.kind !== "request") return read;
   if (read.value !== "required") return null;
   const guest = guestNodes(asked);
   const [node, ...others] = guest.kind === "nodes" ? guest.nodes : [];
@@ -48,5 +48,5 @@ export function tieToNode(asked: Asked, draft: QueryDraft, suffixes: readonly st
 }
 
 function readPolicy(asked: Asked) {
-  return agreedWish(hardwareWish(asked, "pci_numa_affinity_policy"), POLICIES);
+  return agreedRequest(hardwareRequest(asked, "pci_numa_affinity_policy"), POLICIES);
 }

@@ -1,4 +1,4 @@
-import { agreedWish, hardwareWish } from "./hardware-wish.ts";
+import { agreedRequest, hardwareRequest } from "./hardware-request.ts";
 import { badExtraSpec } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
@@ -6,10 +6,10 @@ import type { TranslationRule } from "./translation-rule.ts";
  * Reads `hw:tpm_version` and `hw:tpm_model`: it requires the traits of a host with such an emulated TPM. CRB exists in version 2.0 only.
  */
 export const trustedPlatform: TranslationRule = (asked, draft) => {
-  const version = agreedWish(hardwareWish(asked, "tpm_version"), ["1.2", "2.0"]);
-  if (version.kind !== "wish") return version;
-  const model = agreedWish(hardwareWish(asked, "tpm_model"), ["tpm-tis", "tpm-crb"]);
-  if (model.kind !== "wish") return model;
+  const version = agreedRequest(hardwareRequest(asked, "tpm_version"), ["1.2", "2.0"]);
+  if (version.kind !== "request") return version;
+  const model = agreedRequest(hardwareRequest(asked, "tpm_model"), ["tpm-tis", "tpm-crb"]);
+  if (model.kind !== "request") return model;
   if (version.value === null) return null;
   if (model.value === "tpm-crb" && version.value !== "2.0")
     return badExtraSpec("hw:tpm_version", version.value, "2.0, since the model is tpm-crb");

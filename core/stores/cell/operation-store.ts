@@ -173,11 +173,11 @@ export interface MigrationStore {
    * Consumers of the types of servers and moves that match nothing in this cell: no server with a home, and no move that holds something.
    * Cost: examines as many consumers as `look` says, not all of them.
    */
-  strays(look: StrayLook): Promise<StrayPage>;
+  orphans(look: OrphanLook): Promise<OrphanPage>;
 }
 
 /** Selects the consumers to examine: the next ones in the order of their UUIDs, and the ones in `again`. */
-export interface StrayLook {
+export interface OrphanLook {
   /** Where the previous look ended, or null to begin with the first consumer. */
   readonly after: string | null;
   readonly lookAt: number;
@@ -186,9 +186,9 @@ export interface StrayLook {
   readonly limit: number;
 }
 
-export interface StrayPage {
+export interface OrphanPage {
   /** UUIDs, sorted. */
-  readonly strays: readonly string[];
+  readonly orphans: readonly string[];
   /** Where the next look continues, or null when it must begin again. */
   readonly next: string | null;
 }

@@ -110,10 +110,10 @@ function checkGroups(call: PlacementCall, groups: readonly QueryGroup[], inSubtr
       ERROR_CODES.missingValue,
     );
   }
-  const strays = bare.map((group) => group.suffix).filter((suffix) => !inSubtrees.has(suffix));
-  if (strays.length > 0) {
+  const outside = bare.map((group) => group.suffix).filter((suffix) => !inSubtrees.has(suffix));
+  if (outside.length > 0) {
     throw placementBadRequest(
-      `Resourceless suffixed group request should be specified in \`same_subtree\` query param: bad group(s) - ${listed(strays)}.`,
+      `Resourceless suffixed group request should be specified in \`same_subtree\` query param: bad group(s) - ${listed(outside)}.`,
       ERROR_CODES.badValue,
     );
   }

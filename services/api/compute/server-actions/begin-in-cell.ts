@@ -27,7 +27,7 @@ const TRIES_MAX = 5;
 export async function beginInCell(
   deps: { readonly events: ApiEvents },
   target: ActionTarget,
-  wish: {
+  request: {
     readonly kind: OperationKind;
     readonly carrier: Readonly<Record<string, string>>;
     readonly askedBy: Caller;
@@ -37,20 +37,20 @@ export async function beginInCell(
 ): Promise<void> {
   const taskId = randomUUID();
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const begin = await plan(target, taskId, wish);
+    const begin = await plan(target, taskId, request);
     const outcome = answered(target, await target.cell.begin(begin));
     if (outcome.kind === "changed") continue;
     settle(target, outcome);
-    tell(deps, target, begin.task, wish.carrier);
+    tell(deps, target, begin.task, request.carrier);
     return;
   }
   throw conflict(`Instance ${target.server.uuid} changes all the time; try again.`);
 }
 
-async function plan(target: ActionTarget, taskId: string, wish: Parameters<typeof beginInCell>[2]) {
+async function plan(target: ActionTarget, taskId: string, request: Parameters<typeof beginInCell>[2]) {
   const { action, cell } = target;
   const { uuid } = target.server;
-  const { kind, after, askedBy } = wish;
+  const { kind, after, askedBy } = request;
   // The server is read first, because every later change raises its revision.
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);

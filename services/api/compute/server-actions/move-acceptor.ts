@@ -13,7 +13,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
 /** The move that a call asks for. */
-export interface MoveWish {
+export interface RequestedMove {
   readonly kind: Exclude<MoveKind, "rebuild">;
   readonly flavor?: Flavor;
   /** The destination, or "" for any host. */
@@ -63,29 +63,29 @@ export class MoveAcceptor {
    */
   async accept(
     target: ActionTarget,
-    wish: MoveWish,
+    requested: RequestedMove,
     call: KnownCall,
     headers: Readonly<Record<string, string>>,
   ): Promise<void> {
     const { action, server, cell } = target;
-    if (!OPERATIONS[wish.kind].allowedFrom.includes(server.status))
+    if (!OPERATIONS[requested.kind].allowedFrom.includes(server.status))
       throw wrongState({ action, uuid: server.uuid }, server.status);
     const move: MoveRequest = {
       id: randomUUID(),
       serverUuid: server.uuid,
       cell: cell.name,
-      kind: wish.kind,
-      flavor: wish.flavor,
-      host: wish.host ?? "",
-      forced: wish.forced ?? false,
-      sameHostAllowed: wish.sameHostAllowed ?? false,
-      availabilityZone: wish.zone ?? "",
-      changesZone: wish.zone !== undefined,
+      kind: requested.kind,
+      flavor: requested.flavor,
+      host: requested.host ?? "",
+      forced: requested.forced ?? false,
+      sameHostAllowed: requested.sameHostAllowed ?? false,
+      availabilityZone: requested.zone ?? "",
+      changesZone: requested.zone !== undefined,
       requestId: call.requestId,
       userId: call.identity.userId,
       projectId: call.identity.projectId,
       createdAtMs: this.#clock.now(),
-      fenceWaived: wish.fenceWaived ?? false,
+      fenceWaived: requested.fenceWaived ?? false,
     };
     const outcome = await this.#commits.submit(move);
     if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, outcome.running);

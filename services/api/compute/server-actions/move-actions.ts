@@ -8,7 +8,7 @@ import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import type { KnownZones } from "../servers/known-zones.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
-import type { MoveWish } from "./move-acceptor.ts";
+import type { RequestedMove } from "./move-acceptor.ts";
 
 /** What the parameters of moves are checked against. */
 export interface MoveChecks {
@@ -34,7 +34,7 @@ export type ReadMove = (
   target: ActionTarget,
   body: ActionBody,
   call: KnownCall,
-) => Promise<MoveWish> | MoveWish;
+) => Promise<RequestedMove> | RequestedMove;
 
 /** Reads a resize. The server moves to another host, or stays on its own where that is allowed. */
 export const readResize: ReadMove = async (checks, { server }, body, call) => {

@@ -18,7 +18,7 @@ import type { ImageRule } from "./image-rule.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
-import { planServers, readWish } from "./plan-servers.ts";
+import { planServers, readCreateRequest } from "./plan-servers.ts";
 import { readImageProperties } from "./read-image.ts";
 import { readPorts } from "./read-ports.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
@@ -58,32 +58,32 @@ export async function createServer(
     readonly carrier: Readonly<Record<string, string>>;
   },
 ): Promise<AcceptedServers> {
-  const wish = readWish(body, { minor: call.minor, countMax: options.serversPerCallMax });
+  const request = readCreateRequest(body, { minor: call.minor, countMax: options.serversPerCallMax });
   // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
-  const mayExist = FLAVOR_ID.test(wish.flavorId);
-  const found = mayExist ? await deps.flavors.find(wish.flavorId, { isAdmin: call.identity.isAdmin }) : null;
+  const mayExist = FLAVOR_ID.test(request.flavorId);
+  const found = mayExist ? await deps.flavors.find(request.flavorId, { isAdmin: call.identity.isAdmin }) : null;
   if (found === null) {
-    throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${wish.flavorId} could not be found.`);
+    throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${request.flavorId} could not be found.`);
   }
   const { flavor } = found;
   const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;
   const image = { identity: call.identity, flavor, rule };
   const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);
-  const ports = { identity: call.identity, servers: wish.count };
+  const ports = { identity: call.identity, servers: request.count };
   const wanted = await readPorts(body, deps.networkPorts, ports);
   const portRequests = wanted.flatMap(({ requests }) => requests);
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
   const asked = { call, flavor, place, imageProperties, hints, ports: wanted };
-  const planned = planServers(body, wish, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
+  const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   for (const spec of planned) refuseLargeSpec(spec);
   const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
   const own = wanted.map(({ port }) => port);
   const bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
   try {
-    await deps.acceptor.accept(specs, wish.minCount, options.carrier);
+    await deps.acceptor.accept(specs, request.minCount, options.carrier);
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
     if (error instanceof Fault) await releasePorts(deps, bound, specs[0]?.uuid ?? "");
@@ -91,7 +91,7 @@ export async function createServer(
   }
   const [first, ...others] = specs;
   if (first === undefined) throw new Error("a call planned no server");
-  return { specs: [first, ...others], returnReservationId: wish.returnReservationId };
+  return { specs: [first, ...others], returnReservationId: request.returnReservationId };
 }
 
 async function releasePorts(

@@ -10,7 +10,7 @@ import type { NamedPlace } from "./named-place.ts";
 import type { WantedPort } from "./read-ports.ts";
 
 /** The contents of a body that has passed its schema. */
-export interface CreateWish {
+export interface CreateRequest {
   readonly flavorId: string;
   readonly count: number;
   /** Fewest servers that must find a host; otherwise none is created. */
@@ -24,10 +24,10 @@ export interface CreateWish {
  * Checks what the schema cannot, and refuses with the field's name. `countMax` is the limit on servers of one call. Between min_count and
  * max_count, Nova creates as many servers as the quota allows; Berth creates as many as find a host.
  */
-export function readWish(
+export function readCreateRequest(
   body: CreateServerBody,
   options: { readonly minor: number; readonly countMax: number },
-): CreateWish {
+): CreateRequest {
   const { server } = body;
   if (options.minor >= 37 && server.networks === undefined)
     throw invalidField("server", server, "'networks' is a required property");
@@ -65,7 +65,7 @@ function idOfReference(reference: string): string {
 /** Returns the specs of one call's servers, ready to be accepted. Several servers get a number behind their name, from 1 on, as in Nova. */
 export function planServers(
   body: CreateServerBody,
-  wish: CreateWish,
+  request: CreateRequest,
   from: {
     readonly call: KnownCall;
     readonly flavor: Flavor;
@@ -78,10 +78,10 @@ export function planServers(
   },
 ): ServerSpec[] {
   const { server } = body;
-  const reservationId = wish.count === 1 ? "" : from.newUuid();
-  return Array.from({ length: wish.count }, (_, index) => ({
+  const reservationId = request.count === 1 ? "" : from.newUuid();
+  return Array.from({ length: request.count }, (_, index) => ({
     uuid: from.newUuid(),
-    name: wish.count === 1 ? server.name : `${server.name}-${index + 1}`,
+    name: request.count === 1 ? server.name : `${server.name}-${index + 1}`,
     projectId: from.call.identity.projectId,
     userId: from.call.identity.userId,
     flavor: from.flavor,
@@ -99,6 +99,6 @@ export function planServers(
     portRequests: from.ports.flatMap(({ requests }) => requests),
     ports: from.ports.map(({ port }) => ({ portId: port.id, networkId: port.networkId, tag: "" })),
     reservationId,
-    hostname: wish.hostname,
+    hostname: request.hostname,
   }));
 }

@@ -7,13 +7,13 @@ import { callOf, requireAdmin } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { notFound, unavailable } from "../../http/fault.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
+import { type ExplainDeps, type ExplainedCall, explainCall } from "./explain-call.ts";
 import {
   DecisionsAnswer,
   type ExplainAnswer,
   ExplainAnswer as ExplainAnswerSchema,
   ExplainBody,
 } from "./explain-schemas.ts";
-import { type ExplainDeps, type ExplainedWish, explainWish } from "./explain-wish.ts";
 import { type KnownLife, type LifeDeps, readLife } from "./known-life.ts";
 import { LifeAnswer } from "./life-schemas.ts";
 import { decisionView, lifeView } from "./life-view.ts";
@@ -35,7 +35,7 @@ export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void 
     requireAdmin(call, "berth:explain");
     if (deps.cells.length > 0 && deps.cells.every(({ view }) => view === null))
       throw unavailable("This api follows no cell's ledger, so it cannot say where a server would go.");
-    return explainView(await explainWish(deps, call, request.body));
+    return explainView(await explainCall(deps, call, request.body));
   });
 
   const show = { params: Type.Object({ server: Type.String() }), response: { 200: DecisionsAnswer } };
@@ -76,7 +76,7 @@ const NOTHING: Explanation = {
   ...{ hosts: [], misses: [], servers: [], host: null },
 };
 
-function explainView({ refusal, explanation, cellsNotSearched }: ExplainedWish): ExplainAnswer {
+function explainView({ refusal, explanation, cellsNotSearched }: ExplainedCall): ExplainAnswer {
   const { funnel, hosts, misses, servers, host } = explanation ?? NOTHING;
   return {
     refusal,

@@ -1,6 +1,6 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
-import type { StrayLook, StrayPage } from "../../../core/stores/cell/operation-store.ts";
+import type { OrphanLook, OrphanPage } from "../../../core/stores/cell/operation-store.ts";
 import type { CellState } from "./cell-state.ts";
 
 interface TypedConsumer {
@@ -8,24 +8,24 @@ interface TypedConsumer {
   readonly type: string;
 }
 
-/** Examines one page of consumers: returns the strays among them, and where the next look continues. */
-export function strayPageOf(
+/** Examines one page of consumers: returns the orphans among them, and where the next look continues. */
+export function orphanPageOf(
   cell: CellState,
   consumers: readonly TypedConsumer[],
-  { after, lookAt, again, limit }: StrayLook,
-): StrayPage {
+  { after, lookAt, again, limit }: OrphanLook,
+): OrphanPage {
   const sorted = consumers.map(({ uuid }) => uuid).sort(compare);
   const page = sorted.filter((uuid) => after === null || uuid > after).slice(0, lookAt);
   const lookedAt = new Set([...page, ...again]);
   return {
-    strays: straysOf(cell, consumers)
+    orphans: orphansOf(cell, consumers)
       .filter((uuid) => lookedAt.has(uuid))
       .slice(0, limit),
     next: page.length === lookAt ? (page.at(-1) ?? null) : null,
   };
 }
 
-function straysOf(cell: CellState, consumers: readonly TypedConsumer[]): readonly string[] {
+function orphansOf(cell: CellState, consumers: readonly TypedConsumer[]): readonly string[] {
   const isOfServer = (uuid: string): boolean => {
     const server = cell.servers.get(uuid);
     return server !== undefined && server.host !== null && server.status !== "DELETED";
@@ -34,9 +34,9 @@ function straysOf(cell: CellState, consumers: readonly TypedConsumer[]): readonl
     const migration = cell.migrations.get(uuid);
     return migration !== undefined && (!migration.ended || migration.holdsSource);
   };
-  const strays = consumers.filter(
+  const orphans = consumers.filter(
     ({ uuid, type }) =>
       (type === CONSUMER_TYPE_INSTANCE && !isOfServer(uuid)) || (type === CONSUMER_TYPE_MIGRATION && !isOfMove(uuid)),
   );
-  return strays.map(({ uuid }) => uuid).sort(compare);
+  return orphans.map(({ uuid }) => uuid).sort(compare);
 }

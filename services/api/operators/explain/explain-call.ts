@@ -45,7 +45,7 @@ export interface ExplainDeps {
   readonly ownFilters: readonly HostFilter[];
 }
 
-export interface ExplainedWish {
+export interface ExplainedCall {
   /** Why the request is refused before any host is considered, or null. */
   readonly refusal: string | null;
   /** Null when the request is refused. */
@@ -63,7 +63,7 @@ const ALTERNATES = 2;
  * Explains where a server would go, according to this process's views. Nothing is stored and no scheduler is involved. Refuses an unknown
  * flavor or group. State that only schedulers have is left out: their latest picks, their slices, and what they learnt from failed claims.
  */
-export async function explainWish(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ExplainedWish> {
+export async function explainCall(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ExplainedCall> {
   const spec = await specOf(deps, call, body);
   const [stored, aggregates, failures] = await Promise.all([
     deps.stores.settings.read(SCHEDULING_SECTION),

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
-import type { StrayLook, StrayPage } from "../../../core/stores/cell/operation-store.ts";
+import type { OrphanLook, OrphanPage } from "../../../core/stores/cell/operation-store.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
@@ -21,9 +21,9 @@ const BEFORE_ALL = "00000000-0000-0000-0000-000000000000";
  * Reads one snapshot, because a transaction that claims for a server writes the server, too. Cost: reads `lookAt` rows by the primary key,
  * with a look-up for each.
  */
-export async function readStrays(pool: Pool, look: StrayLook): Promise<StrayPage> {
-  const [row] = await queryStored<{ strays: string[]; next: string | null }>(pool, {
-    name: "strays",
+export async function readOrphans(pool: Pool, look: OrphanLook): Promise<OrphanPage> {
+  const [row] = await queryStored<{ orphans: string[]; next: string | null }>(pool, {
+    name: "orphans",
     text: `with page as materialized (
         select c.uuid, c.type from consumers c where c.uuid > $3 order by c.uuid limit $4
       ), looked_at as (
@@ -38,7 +38,7 @@ export async function readStrays(pool: Pool, look: StrayLook): Promise<StrayPage
               select from migrations m where m.uuid = c.uuid and (not m.ended or m.holds_source)
             ))
           order by c.uuid limit $6
-        ) as strays,
+        ) as orphans,
         (select case when count(*) = $4 then (select p.uuid::text from page p order by p.uuid desc limit 1) end from page) as next`,
     values: [
       CONSUMER_TYPE_INSTANCE,
@@ -49,5 +49,5 @@ export async function readStrays(pool: Pool, look: StrayLook): Promise<StrayPage
       look.limit,
     ],
   });
-  return row as StrayPage;
+  return row as OrphanPage;
 }

@@ -2,15 +2,15 @@ import type { Asked } from "./asked.ts";
 import { badExtraSpec, badImageProperty, type NamedValue, type RequestRefusal } from "./request-refusal.ts";
 
 /** An option that both a flavor (`hw:cpu_policy`) and an image (`hw_cpu_policy`) may set. */
-export interface HardwareWish {
+export interface HardwareRequest {
   readonly flavor: NamedValue | null;
   readonly image: NamedValue | null;
 }
 
-export type WishRead<Value> = { readonly kind: "wish"; readonly value: Value | null } | RequestRefusal;
+export type HardwareRequestRead<Value> = { readonly kind: "request"; readonly value: Value | null } | RequestRefusal;
 
 /** Reads an option from both. `prefix` is `hw` or `os`. */
-export function hardwareWish({ flavor, imageProperties }: Asked, name: string, prefix = "hw"): HardwareWish {
+export function hardwareRequest({ flavor, imageProperties }: Asked, name: string, prefix = "hw"): HardwareRequest {
   return {
     flavor: namedValue(flavor.extraSpecs, `${prefix}:${name}`),
     image: namedValue(imageProperties, `${prefix}_${name}`),
@@ -23,28 +23,28 @@ function namedValue(values: Readonly<Record<string, string>>, key: string): Name
 }
 
 /** The value that the flavor or the image sets. It refuses a value that is not among `choices`, and two values that differ. */
-export function agreedWish<Choice extends string>(
-  { flavor, image }: HardwareWish,
+export function agreedRequest<Choice extends string>(
+  { flavor, image }: HardwareRequest,
   choices: readonly Choice[],
-): WishRead<Choice> {
+): HardwareRequestRead<Choice> {
   const allowed = orList(choices);
   const ofFlavor = flavor && choices.find((choice) => choice === flavor.value);
   const ofImage = image && choices.find((choice) => choice === image.value);
   if (flavor && !ofFlavor) return badExtraSpec(flavor.key, flavor.value, allowed);
   if (image && !ofImage) return badImageProperty(image.key, image.value, allowed);
   if (flavor && image && ofFlavor !== ofImage) return contradiction(flavor, image, "they must not differ");
-  return { kind: "wish", value: ofFlavor ?? ofImage ?? null };
+  return { kind: "request", value: ofFlavor ?? ofImage ?? null };
 }
 
-/** Like `agreedWish` for a boolean, in the spellings that OpenStack accepts. */
-export function agreedFlag(wish: HardwareWish): WishRead<boolean> {
-  const { flavor, image } = wish;
+/** Like `agreedRequest` for a boolean, in the spellings that OpenStack accepts. */
+export function agreedFlag(request: HardwareRequest): HardwareRequestRead<boolean> {
+  const { flavor, image } = request;
   const ofFlavor = flavor && readYes(flavor.value);
   const ofImage = image && readYes(image.value);
   if (flavor && ofFlavor === null) return badExtraSpec(flavor.key, flavor.value, "true or false");
   if (image && ofImage === null) return badImageProperty(image.key, image.value, "true or false");
   if (flavor && image && ofFlavor !== ofImage) return contradiction(flavor, image, "they must not differ");
-  return { kind: "wish", value: ofFlavor ?? ofImage ?? null };
+  return { kind: "request", value: ofFlavor ?? ofImage ?? null };
 }
 
 export function contradiction(flavor: NamedValue, image: NamedValue, why: string): RequestRefusal {
