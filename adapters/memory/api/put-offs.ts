@@ -1,4 +1,4 @@
-/** What `open_requests` keeps of a request beside its state. */
+/** The columns that `open_requests` has beside a request's state. */
 export class PutOffs {
   readonly #rows = new Map<
     string,

@@ -19,12 +19,12 @@ test.each([
 });
 
 test.each([
-  "rejects %s because it names no database that can be written to",
+  "mysql://u@one/db",
   "one,two/db",
   "postgres://one:x,two/db",
   "postgres://one,/db",
   "postgres://one,two/db?target_session_attrs=standby",
-])("takes %s for no database that can be written to", (url) => {
+])("rejects %s because it names no database that can be written to", (url) => {
   expect(singleHostUrls(url)).toBeNull();
   expect(postgresUrl.parse(url)).toBeUndefined();
 });

@@ -3,23 +3,23 @@ import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
 import type { LedgerRow } from "./ledger-row-translator.ts";
 import { type Lsn, parseLsn } from "./lsn.ts";
 
-/** What the stream of a slot says, as far as a ledger view cares. */
+/** The events of a slot's stream that matter to a ledger view. */
 export type StreamEvent =
   | { readonly kind: "begin"; readonly xid: number; readonly committedAtMs: number }
   | { readonly kind: "row"; readonly row: LedgerRow }
-  /** `position`: where the log goes on after this transaction. */
+  /** `position` is where the log continues after this transaction. */
   | { readonly kind: "commit"; readonly position: Lsn }
   | { readonly kind: "nothing" };
 
-/** A row as pgoutput's binary mode sends it: each column in its type's own binary format. */
+/** A row as pgoutput's binary mode sends it, with each column in the binary format of its type. */
 type Tuple = Readonly<Record<string, Buffer | null>>;
 type RowOf = (tuple: Tuple) => LedgerRow;
 
 const NOTHING: StreamEvent = { kind: "nothing" };
 
 /**
- * Decodes the payloads of one slot's messages, in order. Stateful: a table is described once, before its first row.
- * Throws on what cannot happen to the ledger's tables in use (a truncate, a changed key): the cure is to load anew.
+ * Decodes the payloads of one slot's messages, in order. It is stateful, because each table is described only once, before its first row.
+ * Throws on messages that cannot occur for the ledger's tables in use (a truncate, a changed key). The caller then has to load again.
  */
 export function createPgoutputDecoder(): (payload: Buffer) => StreamEvent {
   const plugin = new PgoutputPlugin({ protoVersion: 1, publicationNames: [] });
@@ -29,7 +29,7 @@ export function createPgoutputDecoder(): (payload: Buffer) => StreamEvent {
 function streamEventOf(message: Pgoutput.Message): StreamEvent {
   switch (message.tag) {
     case "begin":
-      // The library reads the id as signed.
+      // The library reads the id as a signed number.
       return { kind: "begin", xid: message.xid >>> 0, committedAtMs: Number(message.commitTime) / 1000 };
     case "commit":
       if (message.commitEndLsn === null) throw new Error("a commit without a position");
@@ -171,7 +171,7 @@ function text(tuple: Tuple, name: string): string {
   return column(tuple, name).toString("utf8");
 }
 
-/** Of a jsonb: a byte that tells the format's version, then the text. */
+/** A jsonb value is a byte with the format's version, followed by the text. */
 function json(tuple: Tuple, name: string): Partial<HypervisorFacts> {
   return JSON.parse(column(tuple, name).toString("utf8", 1));
 }

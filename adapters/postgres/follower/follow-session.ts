@@ -9,33 +9,39 @@ import { type Lsn, parseLsn } from "./lsn.ts";
 import { ReplicationStream } from "./replication-stream.ts";
 
 const LEDGER = "berth_ledger";
-/** Where the cell's servers are: for those who look beyond the ledger; each boot is some rows more to them. */
+/**
+ * The publication of servers and their hosts. Only followers that need more than the ledger follow it, since each boot writes several of
+ * its rows.
+ */
 const SERVERS = "berth_servers";
-/** Where they are moving. */
+/** The publication of servers' moves. */
 const MOVES = "berth_moves";
-/** Rows of one transaction kept until its commit; a larger one (a whole data centre's first report) is shown in parts. */
+/**
+ * The most rows of one transaction that are kept until its commit. A larger transaction (a whole data centre's first report) is shown in
+ * parts.
+ */
 const TRANSACTION_ROWS_MAX = 50_000;
 
-/** What a session tells its follower; all synchronous, in the order of the log. */
+/** The calls of a session to its follower. All are synchronous and in the order of the log. */
 export interface SessionHandlers {
-  /** Servers and their moves are followed, too. */
+  /** Whether servers and their moves are followed, too. */
   readonly servers: boolean;
-  /** Before that: the slot is not made until these transactions have ended. Called every few seconds. */
+  /** Called every few seconds before the load, as long as creating the slot waits for these transactions to end. */
   onWaiting?(holders: readonly string[]): void;
-  /** The whole ledger as of the session's start: replaces what was known. */
+  /** Receives the whole ledger as of the session's start, which replaces the previous state. */
   onLoaded(changes: readonly RowChange[]): void;
   onChanges(changes: readonly RowChange[]): void;
-  /** A transaction has been passed on completely. */
+  /** Called when a transaction has been passed on completely. */
   onCommitted(xid: number, committedAtMs: number): void;
-  /** Everything committed up to here has been passed on. */
+  /** Called when everything that was committed up to this position has been passed on. */
   onPosition(position: Lsn): void;
-  /** Once, when it is of no use any more; not after `close`. */
+  /** Called once, when the session can no longer be used, but not after `close`. */
   onLost(error: Error): void;
 }
 
 /**
- * One life of a connection to a cell's database: a slot with its exported snapshot, loaded, then followed; and a second
- * connection for questions. Whatever goes wrong ends it, and a new session loads anew.
+ * One connection to a cell's database from its beginning to its end. It creates a slot, loads the exported snapshot and follows the slot. A
+ * second connection asks questions. Any failure ends the session, and a new session loads again.
  */
 export class FollowSession {
   position: Lsn;
@@ -59,7 +65,7 @@ export class FollowSession {
     questions.on("end", () => this.#lose(new Error("the connection was closed")));
   }
 
-  /** Resolves once loaded and following. A failure leaves nothing open. */
+  /** Resolves once the ledger is loaded and followed. A failure leaves nothing open. */
   static async open(databaseUrl: string, handlers: SessionHandlers, signal: AbortSignal): Promise<FollowSession> {
     const slotName = `berth_view_${randomBytes(8).toString("hex")}`;
     const stream = await ReplicationStream.open(databaseUrl, slotName, signal, {
@@ -79,7 +85,7 @@ export class FollowSession {
       signal.throwIfAborted();
       await session.#readCommitMode();
       const rows = await loadSnapshot(questions, stream.snapshot, handlers);
-      // In one turn: no reader sees the view between the old state and the new.
+      // This happens in one turn of the event loop, so no reader sees the view between the old state and the new one.
       handlers.onLoaded(session.#translator.translate(rows));
       await stream.start(handlers.servers ? [LEDGER, SERVERS, MOVES] : [LEDGER], {
         onPayload: (payload) => session.#receive(session.#decode(payload)),
@@ -96,9 +102,10 @@ export class FollowSession {
   }
 
   /**
-   * The position that everything committed so far lies before. Cost: one round trip.
-   * A commit is flushed before its client hears of it, and only what is flushed is ever streamed; where the database lets
-   * commits be asynchronous it is the end of what is written, and somebody has to push the log.
+   * A position that is not before any commit made so far. Cost: one round trip.
+   *
+   * A commit is flushed before its client gets the answer, and only flushed log is streamed. Where the database permits asynchronous
+   * commits, the position is the end of the written log, and `pushLog` must flush it.
    */
   async askPosition(): Promise<Lsn> {
     const result = await this.#questions.query<{ lsn: string }>(`select ${this.#positionFunction}()::text as lsn`);
@@ -108,25 +115,26 @@ export class FollowSession {
   async #readCommitMode(): Promise<void> {
     const { rows } = await this.#questions.query<{ synchronous_commit: string }>("show synchronous_commit");
     if (rows[0]!.synchronous_commit === "off") this.#positionFunction = "pg_current_wal_insert_lsn";
-    await this.#questions.query("set synchronous_commit to on"); // for `pushLog`
+    await this.#questions.query("set synchronous_commit to on"); // Needed for `pushLog`.
   }
 
-  /** Have the server say where it is: when nothing that concerns the view was written, only that moves the position. */
+  /** Makes the server report its position. When no transaction concerned the view, only that report moves the position. */
   askKeepalive(): void {
     this.#stream.sendStatus(this.position, true);
   }
 
   /**
-   * Push a record out that lies half flushed at a page's end (a long transaction in progress leaves such): the server cannot
-   * read past it, and nobody may commit for seconds. Any commit that wrote something does it; the message itself goes nowhere.
+   * Flushes a record that lies half flushed at the end of a page, as a long transaction in progress may leave one. The server cannot read
+   * past such a record, and there may be no other commit for seconds. Any commit that writes something flushes it. The message itself goes
+   * nowhere.
    */
   async pushLog(): Promise<void> {
     await this.#questions.query("select pg_logical_emit_message(true, 'berth_view', '')");
   }
 
   /**
-   * To be called every so often: lets the server forget old log, and notices when it went silent: `false` if nothing was
-   * heard since the last call, though a reply was asked for.
+   * Must be called periodically. Lets the server discard old log, and detects silence: returns `false` if nothing was received since the
+   * last call, although a reply was requested.
    */
   beat(): boolean {
     const heard = this.#heardSinceStatus;

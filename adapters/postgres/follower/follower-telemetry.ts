@@ -4,7 +4,7 @@ import { withDeadline } from "../../../runtime/deadline.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import type { FollowerEvents, LedgerFollower } from "./ledger-follower.ts";
 
-/** A scrape must not hang on a cell that does not answer. */
+/** Limits how long a scrape waits for a cell that does not answer. */
 const LAG_DEADLINE_MS = 1_000;
 
 export interface WatchedFollower {
@@ -13,8 +13,8 @@ export interface WatchedFollower {
 }
 
 /**
- * A line for each view that does not follow its cell, with the reason. The reason may name database sessions and what they run, so it is
- * for operators' eyes: for the `/readyz` of an address that clients do not reach.
+ * One line for each view that does not follow its cell, with the reason. The reason may name database sessions and their queries, so it is
+ * only for operators: for the `/readyz` of an address that clients do not reach.
  */
 export function describeObstacles(followers: readonly Pick<WatchedFollower, "follower">[]): readonly string[] {
   return followers.flatMap(({ follower: { cell, obstacle } }) =>
@@ -22,7 +22,7 @@ export function describeObstacles(followers: readonly Pick<WatchedFollower, "fol
   );
 }
 
-/** The same for an address that everybody reaches: only how many there are. */
+/** The same for an address that clients reach. It only says how many views there are. */
 export function countObstacles(followers: readonly Pick<WatchedFollower, "follower">[]): readonly string[] {
   const count = followers.filter(({ follower }) => follower.obstacle !== null).length;
   if (count === 0) return [];
@@ -31,10 +31,10 @@ export function countObstacles(followers: readonly Pick<WatchedFollower, "follow
   ];
 }
 
-/** How often the log repeats that the same load waits. */
+/** How often the log repeats that the same load is waiting. */
 const WAITING_LOG_MS = 30_000;
 
-/** One line in the log for each load and each loss, and now and then one for a load that waits. */
+/** Logs one line for each load and each loss, and now and then one for a load that waits. */
 export function followerEvents(logger: Logger): FollowerEvents {
   let toldAtMs = Number.NEGATIVE_INFINITY;
   return {
@@ -53,7 +53,7 @@ export function followerEvents(logger: Logger): FollowerEvents {
   };
 }
 
-/** How far the views are behind and how big they are, measured at each scrape. */
+/** Registers how far the views are behind and how large they are, measured at each scrape. */
 export function registerFollowerMetrics(registry: Registry, followers: readonly WatchedFollower[]): void {
   const gauge = (
     name: string,

@@ -11,7 +11,7 @@ interface Opening extends PromiseWithResolvers<FollowSession> {
   readonly session: FollowSession;
 }
 
-/** A follower whose sessions open when the test says so. */
+/** A follower whose sessions open when the test tells them to. */
 function setUp() {
   const openings: Opening[] = [];
   vi.spyOn(FollowSession, "open").mockImplementation((_url, handlers) => {
@@ -33,7 +33,7 @@ function setUp() {
   return { openings, clock, lost, follower, settled };
 }
 
-test("a session lost while it opens is one loss, and no other opens before it has ended", async () => {
+test("a session lost while it opens counts as one loss, and no other session opens before it has ended", async () => {
   const { openings, clock, lost, follower, settled } = setUp();
   openings[0]?.handlers.onLost(new Error("reset"));
   clock.advance(1_000);
@@ -48,7 +48,7 @@ test("a session lost while it opens is one loss, and no other opens before it ha
   expect([openings.length, lost, follower.ready]).toEqual([2, ["reset"], true]);
 });
 
-test("a session lost before its opener heard of it is closed, and the next one followed", async () => {
+test("a session that is lost before its opener gets it is closed, and the next one is followed", async () => {
   const { openings, clock, lost, follower, settled } = setUp();
   openings[0]?.handlers.onLost(new Error("reset"));
   openings[0]?.resolve(openings[0].session);

@@ -4,34 +4,34 @@ import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { FollowSession, type SessionHandlers } from "./follow-session.ts";
 import type { Lsn } from "./lsn.ts";
 
-/** What a follower needs of the view that it feeds. */
+/** The part of the view that its follower needs. */
 export interface FollowedView {
   apply(change: RowChange): void;
-  /** Forget everything; the new state is applied in the same turn of the event loop. */
+  /** Forgets everything. The new state is applied in the same turn of the event loop. */
   clear(): void;
 }
 
 export interface FollowerEvents {
   loaded(cell: string, figures: { readonly rows: number; readonly tookMs: number }): void;
   lost(cell: string, error: Error, retryInMs: number): void;
-  /** A load is held up by these transactions, described for people. Called every few seconds as long as it lasts. */
+  /** These transactions, described for people, hold up a load. Called every few seconds as long as that lasts. */
   waiting?(cell: string, holders: readonly string[]): void;
 }
 
 export interface FollowerStats {
   readonly ready: boolean;
-  /** Commit to applied, of the last transaction; by the two machines' clocks. Milliseconds; null before the first. */
+  /** Milliseconds from the commit of the last transaction to its application, by the clocks of two machines. Null before the first. */
   readonly lagMs: number | null;
   readonly transactions: number;
   readonly rows: number;
-  /** Loads so far; each beyond the first means that a connection was lost. */
+  /** The number of loads so far. Each one after the first means that a connection was lost. */
   readonly loads: number;
 }
 
 interface Waiter {
-  /** What the position has to reach; null until the database was asked (again). */
+  /** The position that the view must reach. Null until the database was asked, or asked again. */
   target: Lsn | null;
-  /** When that was: the view that reaches the position shows everything committed before. */
+  /** When the question was sent. A view that reaches the position shows everything that was committed before. */
   askedAt: number;
   readonly resolve: () => void;
   readonly reject: (error: ViewError) => void;
@@ -39,20 +39,19 @@ interface Waiter {
 }
 
 const BEAT_MS = 1_000;
-/** So many beats without a word from the server, and the connection counts as lost. */
+/** After this many beats without a message from the server the connection counts as lost. */
 const SILENT_BEATS_MAX = 10;
 const RETRY_MS_MIN = 100;
 const RETRY_MS_MAX = 5_000;
-/** While somebody waits: how often the server is asked where it is, and every how many of these the log is pushed. */
+/** While a caller waits: how often the server is asked for its position, and after how many of these questions the log is flushed. */
 const HURRY_MS = 20;
 const HURRIES_A_PUSH = 3;
 
 /**
  * Keeps a ledger view equal to one cell's database, by logical replication.
- *
- * Modes: **idle** (until `start`) → **loading** (a session opens: slot, snapshot, load) → **following** (ready) → on any
- * failure **waiting** (backing off, 0.1 to 5 s; the view keeps its last state, `ready` is false) → loading …; `close` leads
- * from each to **closed**, for good.
+ * Modes: **idle** (until `start`) → **loading** (a session opens: slot, snapshot, load) → **following** (ready) → after any failure
+ * **waiting** (backs off for 0.1 to 5 s; the view keeps its last state, and `ready` is false) → loading again. `close` leads from each mode
+ * to **closed**, which is final.
  */
 export class LedgerFollower implements ViewSource {
   readonly cell: string;
@@ -78,7 +77,7 @@ export class LedgerFollower implements ViewSource {
   #rows = 0;
   #loads = 0;
   #lagMs: number | null = null;
-  /** Why it does not follow, for people; null while it does. */
+  /** Why the view does not follow its cell, for people. Null while it does. */
   #obstacle: string | null = "it is being loaded";
   /** The view shows everything that was committed before this moment of the monotonic clock. */
   #seenAt = Number.NEGATIVE_INFINITY;
@@ -87,7 +86,7 @@ export class LedgerFollower implements ViewSource {
     readonly cell: string;
     readonly databaseUrl: string;
     readonly view: FollowedView;
-    /** Follow the cell's servers and their moves, too. */
+    /** Whether the cell's servers and their moves are followed, too. */
     readonly servers?: boolean;
     readonly clock: Clock;
     readonly events: FollowerEvents;
@@ -123,7 +122,7 @@ export class LedgerFollower implements ViewSource {
     };
   }
 
-  /** Begins to load; keeps trying until it is closed. `waitUntilSeen` tells when it has. */
+  /** Begins to load, and keeps trying until it is closed. `waitUntilSeen` resolves when the view is loaded. */
   start(): void {
     if (this.#mode === "idle") this.#load();
   }
@@ -134,8 +133,8 @@ export class LedgerFollower implements ViewSource {
   }
 
   /**
-   * Also waits for a load, the first or one after a lost connection; but who accepts a view as old as this one is answered
-   * without a question, even while the database is away.
+   * Also waits for a load, whether it is the first one or follows a lost connection. A caller that accepts a view as old as the present one
+   * is answered without asking the database, even while the database is away.
    */
   waitUntilSeen(deadlineMs: number, staleMs = 0): Promise<void> {
     if (this.#mode === "closed") return Promise.reject(this.#closedError());
@@ -153,14 +152,14 @@ export class LedgerFollower implements ViewSource {
     });
   }
 
-  /** How many bytes of log the view is behind the database right now; null while it follows nothing. One round trip. */
+  /** How many bytes of log the view is behind the database at this moment. Null while it follows nothing. Cost: one round trip. */
   async measureLagBytes(): Promise<number | null> {
     const session = this.#session;
     if (session === null) return null;
     return Math.max(0, (await session.askPosition()) - session.position);
   }
 
-  /** Stops for good and frees the slot; whoever waits is refused. Repeatable. */
+  /** Stops for good and frees the slot. Waiting calls are rejected. Repeatable. */
   async close(): Promise<void> {
     this.#mode = "closed";
     for (const timer of [this.#hurry, this.#beat, this.#retry]) timer?.cancel();
@@ -185,7 +184,7 @@ export class LedgerFollower implements ViewSource {
     this.#mode = "loading";
     const startedAt = this.#clock.monotonic();
     let rows = 0;
-    // A session that is lost while it opens may still be busy closing: nothing begins anew before its opening has ended.
+    // A session that is lost while it opens may still be closing, so no new session starts before its opening has ended.
     let opened = false;
     let lostEarly: Error | null = null;
     const handlers: SessionHandlers = {
@@ -239,7 +238,7 @@ export class LedgerFollower implements ViewSource {
     const session = this.#session;
     this.#session = null;
     this.#beat?.cancel();
-    // A position of the next session may have nothing to do with this one's (a restored database): ask anew.
+    // A position of the next session may be unrelated to this one's (the database may have been restored), so the database is asked again.
     for (const waiter of this.#waiters) waiter.target = null;
     if (session !== null) void session.close();
   }
@@ -248,7 +247,7 @@ export class LedgerFollower implements ViewSource {
     if (this.#mode === "closed" || this.#mode === "waiting") return;
     this.#mode = "waiting";
     this.#obstacle = `it was lost: ${error.message}`;
-    // Spread, since a restarted database meets all of its followers at once.
+    // The delay is random, since a restarted database meets all of its followers at once.
     const retryInMs = Math.round(this.#retryMs * (0.5 + Math.random() / 2));
     this.#retryMs = Math.min(this.#retryMs * 2, RETRY_MS_MAX);
     this.#events.lost(this.cell, error, retryInMs);
@@ -279,9 +278,9 @@ export class LedgerFollower implements ViewSource {
     for (const handler of this.#appliedHandlers) handler(xid);
   }
 
-  // --- those who wait ------------------------------------------------------------------------------------------------
+  // --- waiting calls -------------------------------------------------------------------------------------------------
 
-  /** One question at a time, for all who came before it was sent; who comes later needs a later answer. */
+  /** Asks one question at a time, for all calls that came before it was sent. A later call needs a later answer. */
   async #ask(): Promise<void> {
     while (!this.#asking && this.#session !== null) {
       const session = this.#session;
@@ -293,7 +292,7 @@ export class LedgerFollower implements ViewSource {
       try {
         position = await session.askPosition();
       } catch {
-        // The connection is gone: the session ends by its own handler, and the next one asks again.
+        // The connection is gone. The session's own handler ends it, and the next session asks again.
       } finally {
         this.#asking = false;
       }
@@ -334,7 +333,7 @@ export class LedgerFollower implements ViewSource {
       }
       this.#hurries += 1;
       session.askKeepalive();
-      // A failure shows as the session's end.
+      // A failure of the connection ends the session.
       if (this.#hurries % HURRIES_A_PUSH === 0) session.pushLog().catch(() => {});
       this.#scheduleHurry();
     });

@@ -13,7 +13,10 @@ import type { Inventory } from "../../../core/ledger/model.ts";
 import type { MovePut, RowChange } from "../../../core/ledger/row-change.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
-/** A row of the publications `berth_ledger`, `berth_servers` and `berth_moves` that was written or removed, in the database's own terms: numbers for names. */
+/**
+ * A row of the publications `berth_ledger`, `berth_servers` and `berth_moves` that was written or removed, in the database's own terms,
+ * with numbers instead of names.
+ */
 export type LedgerRow =
   | { readonly table: "class-put" | "trait-put"; readonly id: number; readonly name: string }
   | { readonly table: "class-removed" | "trait-removed"; readonly id: number }
@@ -56,7 +59,7 @@ export type LedgerRow =
       readonly status: string;
       readonly taskState: string | null;
       readonly host: string | null;
-      /** Null: a long one that this writing left as it was. */
+      /** Null for a long spec that this update left unchanged. */
       readonly spec: Uint8Array | null;
     }
   | { readonly table: "server-removed"; readonly uuid: string }
@@ -64,9 +67,8 @@ export type LedgerRow =
   | { readonly table: "move-removed"; readonly uuid: string };
 
 /**
- * Turns a transaction's rows into the view's vocabulary: remembers which uuid or name stands behind each number of the
- * database. A number that it does not know means that the stream and the load disagree: it throws, and the caller loads
- * anew.
+ * Converts a transaction's rows to the view's terms. It remembers the UUID or name behind each number of the database. An unknown number
+ * means that the stream and the load disagree. Then it throws, and the caller loads again.
  */
 export class LedgerRowTranslator {
   readonly #providers = new Map<number, ProviderUuid>();
@@ -74,12 +76,12 @@ export class LedgerRowTranslator {
   readonly #traits = new Map<number, Trait>();
 
   /**
-   * The rows of one transaction, in order. Names are learnt from the whole of it first, since one statement may write a child
-   * before its parent, and forgotten after it.
+   * Converts the rows of one transaction, in order. Names are learnt from all rows first, since one statement may write a child before its
+   * parent. Removed names are forgotten afterwards.
    */
   translate(rows: readonly LedgerRow[]): RowChange[] {
-    // The last writing of each provider: an earlier one of the same transaction may name a root that never came to be (the
-    // reference is checked at commit only).
+    // The last write of each provider counts. An earlier one of the same transaction may name a root that was never created, since the
+    // reference is only checked at the commit.
     const lastPuts = new Map<number, LedgerRow>();
     const changes: RowChange[] = [];
     for (const row of rows) {
@@ -95,7 +97,7 @@ export class LedgerRowTranslator {
     return changes;
   }
 
-  /** Returns what a class is called from now on, if it was called something else. */
+  /** Returns a class's new name, if the class was renamed. */
   #learn(row: LedgerRow): RowChange | null {
     if (row.table === "provider-put") this.#providers.set(row.id, providerUuid(row.uuid));
     else if (row.table === "trait-put") this.#traits.set(row.id, trait(row.name));
@@ -221,7 +223,7 @@ function serverPut({ uuid, host, status, taskState, spec }: LedgerRow & { readon
   };
 }
 
-/** FNV-1a: half a microsecond, where decoding takes ten. */
+/** FNV-1a takes half a microsecond, where decoding takes ten. */
 function hashOf(bytes: Uint8Array): number {
   let hash = 0x811c9dc5;
   for (let index = 0; index < bytes.length; index += 1) hash = Math.imul(hash ^ bytes[index]!, 0x01000193);

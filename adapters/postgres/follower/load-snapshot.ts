@@ -3,8 +3,8 @@ import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
 import type { LedgerRow } from "./ledger-row-translator.ts";
 
 /**
- * Everything a ledger view shows (and the servers with their moves, if they are wanted), as it stood at the exported snapshot: what is streamed from the slot that exported it
- * follows on without a gap. Parents of rows come before them.
+ * Everything that a ledger view shows (and the servers with their moves, if they are wanted) as of the exported snapshot. The stream of the
+ * slot that exported the snapshot continues without a gap. Rows come after their parents.
  * Cost: one sequential read of seven tables; 10,000 hosts with three inventories each take some 100 ms.
  */
 export async function loadSnapshot(
@@ -14,7 +14,7 @@ export async function loadSnapshot(
 ): Promise<LedgerRow[]> {
   await client.query("begin isolation level repeatable read read only");
   try {
-    // A utility statement takes no parameters; the name comes from the server itself, and is checked all the same.
+    // A utility statement takes no parameters. The name comes from the server itself, and is checked nevertheless.
     if (!/^[0-9A-F-]+$/i.test(snapshot)) throw new Error(`not the name of a snapshot: ${snapshot}`);
     await client.query(`set transaction snapshot '${snapshot}'`);
     const rows = await readTables(client);
@@ -75,7 +75,7 @@ interface ServerRow {
   readonly spec: Buffer;
 }
 
-/** Those that are at home anywhere; the others no rule looks at. */
+/** Reads only servers that have a home, since no rule concerns the others. */
 async function readServers(client: Client, rows: LedgerRow[]): Promise<void> {
   const sql = "select uuid, status, task_state, host, spec from servers where host is not null";
   await read<ServerRow>(client, sql, ({ uuid, status, task_state: taskState, host, spec }) =>
@@ -90,7 +90,7 @@ interface MoveRow {
   readonly dest_host: string;
 }
 
-/** Those that have not ended; the others count nowhere. */
+/** Reads only moves that have not ended, since the others count nowhere. */
 async function readMoves(client: Client, rows: LedgerRow[]): Promise<void> {
   const sql = "select uuid, server_uuid, source_host, dest_host from migrations where not ended";
   await read<MoveRow>(client, sql, (row) =>
@@ -115,7 +115,7 @@ interface ProviderRow {
 }
 
 async function readProviders(client: Client, rows: LedgerRow[]): Promise<void> {
-  // By depth: a parent first, whatever ids a reshape left.
+  // Sorted by depth: a parent comes first, whatever ids a reshape has left.
   const sql = `
     with recursive tree as (
       select p.*, 0 as depth from resource_providers p where parent_id is null

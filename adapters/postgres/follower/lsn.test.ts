@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { formatLsn, parseLsn } from "./lsn.ts";
 
 describe("a log position", () => {
-  it("reads back what it wrote", () => {
+  it("reads back its own notation", () => {
     for (const text of ["0/0", "0/14E2A58", "16/B374D848", "1FFFFF/FFFFFFFF"])
       expect(formatLsn(parseLsn(text))).toBe(text);
   });
@@ -12,7 +12,7 @@ describe("a log position", () => {
     expect(parseLsn("00000001/00000001")).toBeGreaterThan(parseLsn("0/FFFFFFFF"));
   });
 
-  it("refuses what is none", () => {
+  it("refuses a text that is not a position", () => {
     for (const text of ["", "1", "1/", "G/0", "1/000000000"])
       expect(() => parseLsn(text)).toThrow("not a log position");
     expect(() => parseLsn("FFFFFFFF/0")).toThrow("beyond 2^53");

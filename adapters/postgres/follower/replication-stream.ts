@@ -3,7 +3,7 @@ import { describeBlocker, watchBlockers } from "../client/lock-blockers.ts";
 import { PrimaryClient } from "../client/primary-client.ts";
 import { formatLsn, type Lsn, lsnOf, parseLsn } from "./lsn.ts";
 
-/** The parts of node-pg's connection that replication needs and its published types leave out. */
+/** The parts of node-pg's connection that replication needs and that its published types omit. */
 interface CopyConnection {
   on(event: "copyData", handler: (message: { readonly chunk: Buffer }) => void): void;
   once(event: "replicationStart", handler: () => void): void;
@@ -12,35 +12,35 @@ interface CopyConnection {
 }
 
 export interface StreamHandlers {
-  /** A message of the output plugin; synchronous, so that a slow reader slows the socket instead of filling a queue. */
+  /** Receives a message of the output plugin. Synchronous, so that a slow reader slows the socket instead of filling a queue. */
   onPayload(payload: Buffer): void;
-  /** The server has sent all that was committed up to here; `replyWanted`: it asks for a status update at once. */
+  /** The server has sent everything that was committed up to this position. With `replyWanted` it asks for a status update at once. */
   onKeepalive(position: Lsn, replyWanted: boolean): void;
-  /** Once, when the connection is lost or a handler threw; not after `close`. */
+  /** Called once, when the connection is lost or a handler threw, but not after `close`. */
   onEnd(error: Error): void;
 }
 
 const XLOG_DATA = 0x77;
 const KEEPALIVE = 0x6b;
 const STATUS_UPDATE = 0x72;
-/** Microseconds of 2000-01-01, where the protocol's clock starts. */
+/** The beginning of 2000-01-01, where the protocol's clock starts. */
 const POSTGRES_EPOCH_MS = 946_684_800_000;
-/** How long a slot may take to be made: until every transaction of the server has ended that was open when it began. */
+/** How long creating a slot may take. It waits until every transaction of the server has ended that was open when it began. */
 const SLOT_MS_MAX = 120_000;
-/** After how long the transactions that it waits for are named, and how often from then on. */
+/** After this time the transactions that it waits for are reported, and again after each further interval. */
 const SLOT_LOOK_MS = 3_000;
-/** How long the server may take to end the stream in order before the socket is cut. */
+/** How long the server may take to end the stream in order, before the socket is cut. */
 const GOODBYE_MS = 2_000;
 
 /**
- * One logical replication connection with a slot of its own, which the server drops with the connection. Goes through
- * `open` → `start` → `close`, once.
+ * One logical replication connection with a slot of its own, which the server drops with the connection. It goes through `open` → `start` →
+ * `close` once.
  *
- * pg-logical-replication's service starts streaming as soon as it has connected; a temporary slot has to be made, and its
- * snapshot loaded, on that same connection first. So the connection is kept here, and the library decodes.
+ * The service of pg-logical-replication starts streaming as soon as it has connected, but a temporary slot must be created, and its
+ * snapshot loaded, on that same connection first. So this class holds the connection, and the library only decodes.
  */
 export class ReplicationStream {
-  /** Names the state of the database from where the stream goes on; usable until `start`. */
+  /** The name of the database state at which the stream begins. Usable until `start`. */
   readonly snapshot: string;
   readonly startsAt: Lsn;
   readonly #client: pg.Client;
@@ -60,9 +60,10 @@ export class ReplicationStream {
   }
 
   /**
-   * Connects and creates the slot `slotName` (letters, digits, underscores). Waits for transactions that are writing just now, in any database
-   * of the server: the slot begins at a state in which none of them is half done. `onWaiting` is called with those transactions, described for people,
-   * when that takes long. Rejects after two minutes, or `slotMsMax`, with an error that names them. `signal` cuts it short.
+   * Connects and creates the slot `slotName` (letters, digits, underscores). Waits for all transactions that are writing now, in any
+   * database of the server, because the slot begins at a state in which none of them is half done. When that takes long, `onWaiting` is
+   * called with those transactions, described for people. Rejects after two minutes, or `slotMsMax`, with an error that names them.
+   * `signal` cancels the wait.
    */
   static async open(
     databaseUrl: string,
@@ -71,7 +72,7 @@ export class ReplicationStream {
     waiting: { readonly onWaiting?: (holders: readonly string[]) => void; readonly slotMsMax?: number } = {},
   ): Promise<ReplicationStream> {
     if (!/^[a-z0-9_]{1,63}$/.test(slotName)) throw new Error(`not a slot name: ${slotName}`);
-    // `replication` is a setting of node-pg that its types leave out.
+    // `replication` is an option of node-pg that its types omit.
     const config = {
       connectionString: databaseUrl,
       replication: "database",
@@ -104,7 +105,7 @@ export class ReplicationStream {
     return this.#client.connection as unknown as CopyConnection;
   }
 
-  /** Streams the publications' changes from the snapshot on. The snapshot is gone after this. */
+  /** Streams the publications' changes from the snapshot onwards. The snapshot ends with this call. */
   async start(publications: readonly string[], handlers: StreamHandlers): Promise<void> {
     const end = (error: Error): void => {
       if (this.#ended) return;
@@ -133,12 +134,12 @@ export class ReplicationStream {
     await Promise.race([started, finished]);
   }
 
-  /** Tell the server how far we are, so that it may forget the log before that; `replyNow` makes it say where it is. */
+  /** Reports our position to the server, so that it may discard the log before it. `replyNow` requests the server's own position. */
   sendStatus(position: Lsn, replyNow: boolean): void {
     if (!this.#ended) this.#connection.sendCopyFromChunk(statusUpdate(position, replyNow));
   }
 
-  /** Ends the stream and the connection; resolves when the server has dropped the slot, if it still answers. Repeatable. */
+  /** Ends the stream and the connection. Resolves when the server has dropped the slot, if the server still answers. Repeatable. */
   close(): Promise<void> {
     this.#ended = true;
     this.#closing ??= this.#sayGoodbye();
@@ -148,7 +149,7 @@ export class ReplicationStream {
   async #sayGoodbye(): Promise<void> {
     const timer = setTimeout(() => this.#client.connection.stream.destroy(), GOODBYE_MS);
     try {
-      // Out of the copy mode first: node-pg cuts the socket of a busy connection, and the slot would live on for a moment.
+      // The copy mode is ended first, because node-pg cuts the socket of a busy connection, and the slot would remain for a moment.
       this.#connection.endCopyFrom();
       await this.#finished;
       await this.#client.end();
@@ -173,7 +174,7 @@ async function createSlot(
   },
 ): Promise<CreatedSlot> {
   const { databaseUrl, onWaiting, slotMsMax = SLOT_MS_MAX } = waiting;
-  // node-pg's types leave out what the server said when it connected.
+  // node-pg's types omit the process id that the server sends when a client connects.
   const { processID } = client as unknown as { readonly processID: number };
   let holders: readonly string[] = [];
   let tooLate = false;
@@ -204,10 +205,10 @@ async function createSlot(
 
 function receive(chunk: Buffer, handlers: StreamHandlers): void {
   switch (chunk[0]) {
-    case XLOG_DATA: // tag, position (8), end of log (8), clock (8), payload
+    case XLOG_DATA: // The fields are tag, position (8), end of log (8), clock (8), payload.
       handlers.onPayload(chunk.subarray(25));
       return;
-    case KEEPALIVE: // tag, end of log (8), clock (8), reply wanted (1)
+    case KEEPALIVE: // The fields are tag, end of log (8), clock (8), reply wanted (1).
       handlers.onKeepalive(lsnOf(chunk.readUInt32BE(1), chunk.readUInt32BE(5)), chunk[17] === 1);
       return;
     default:

@@ -10,10 +10,10 @@ import type { AllocationItem, ConsumerOwner } from "../../../core/ledger/model.t
 import { Interned } from "../client/interned.ts";
 import { arrayLiteral, compositeLiteral, textArrayLiteral } from "../client/literals.ts";
 
-/** How the SQL types `ledger_batch` and `ledger_tree_batch` tell an expected generation that is no number. */
+/** The SQL types `ledger_batch` and `ledger_tree_batch` use these values for an expected generation that is not a number. */
 export const EXPECTED_ANY = -1;
 export const EXPECTED_ABSENT = -2;
-/** A number that no generation can be: clients may send any. */
+/** A number that no generation can have. Clients may send any number. */
 const EXPECTED_IMPOSSIBLE = -3;
 const GENERATION_MAX = 2 ** 31 - 1;
 
@@ -24,10 +24,9 @@ function encodeExpected(expected: ExpectedGeneration): number {
 }
 
 /**
- * Encodes changes as the literal of one `ledger_batch`, to be passed as a single text parameter to whatever SQL function
- * takes one: `select * from ledger_apply($1::ledger_batch)`. The order of the changes is the order in which they take effect.
- * Asserts positive integer amounts and no (provider, class) twice in a step. Cost: linear; each consumer, owner, provider
- * and class is sent once.
+ * Encodes changes as the literal of one `ledger_batch`, to be passed as a single text parameter to an SQL function that takes one: `select
+ * * from ledger_apply($1::ledger_batch)`. Changes take effect in their order. Asserts that amounts are positive integers and that no
+ * (provider, class) occurs twice in a step. Cost: linear; each consumer, owner, provider and class is sent once.
  */
 export function encodeChanges(changes: readonly AllocationChange[]): string {
   const encoder = new ChangeEncoder(changes);
@@ -35,7 +34,7 @@ export function encodeChanges(changes: readonly AllocationChange[]): string {
   return encoder.literal();
 }
 
-/** One row of what `ledger_apply` returns. */
+/** One row of the result of `ledger_apply`. */
 export interface LedgerApplyRow {
   readonly change: number;
   readonly kind: AllocationOutcome["kind"];
@@ -43,11 +42,11 @@ export interface LedgerApplyRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** The outcome that a row of `ledger_apply` tells of the change it belongs to. */
+/** The outcome of a change, from its row in the result of `ledger_apply`. */
 export function decodeOutcome(change: AllocationChange, row: Omit<LedgerApplyRow, "change">): AllocationOutcome {
   if (row.kind !== "committed") {
     assert(row.detail !== null, `${row.kind} without its detail`);
-    // ledger_apply names the fields of each refusal as AllocationOutcome does.
+    // ledger_apply gives the fields of each refusal the names that AllocationOutcome has.
     const refusal = { kind: row.kind, ...row.detail } as unknown as AllocationOutcome;
     return refusal.kind === "consumer-conflict" && refusal.expected === EXPECTED_IMPOSSIBLE
       ? { ...refusal, expected: impossibleExpected(change, refusal.consumer) }
@@ -63,7 +62,7 @@ export function decodeOutcome(change: AllocationChange, row: Omit<LedgerApplyRow
   return { kind: "committed", generations };
 }
 
-/** What was sent as `EXPECTED_IMPOSSIBLE`: the first such step of a consumer is always the one that is refused. */
+/** The number that was sent as `EXPECTED_IMPOSSIBLE`. The first such step of a consumer is always the one that is refused. */
 function impossibleExpected(change: AllocationChange, consumer: ConsumerUuid): ExpectedGeneration {
   const step = change.steps.find(
     (one) =>
@@ -80,7 +79,7 @@ function consumersOf(step: AllocationStep): ConsumerUuid[] {
 /** Collects the parallel arrays. All indexes count from 1, as SQL's arrays do. */
 class ChangeEncoder {
   readonly #consumers: Interned<ConsumerUuid>;
-  /** By consumer; -1 until a step names it. */
+  /** By consumer. It is -1 until a step names the consumer. */
   readonly #consumerOwner: number[];
   readonly #owners = new Interned<string>();
   readonly #ownerValues: ConsumerOwner[] = [];
@@ -89,7 +88,7 @@ class ChangeEncoder {
   readonly #inventories = new Interned<string>();
   readonly #inventoryProvider: number[] = [];
   readonly #inventoryClass: number[] = [];
-  /** By inventory: the last step that names it. */
+  /** For each inventory, the last step that names it. */
   readonly #inventoryStep: number[] = [];
   readonly #changeStepEnd: number[] = [];
   readonly #changeBumps: string[] = [];
@@ -106,7 +105,7 @@ class ChangeEncoder {
     for (const change of changes) {
       for (const step of change.steps) for (const consumer of consumersOf(step)) consumers.add(consumer);
     }
-    // Ascending, as ledger_apply wants them.
+    // Ascending, as ledger_apply requires.
     this.#consumers = new Interned([...consumers].sort());
     this.#consumerOwner = new Array<number>(consumers.size).fill(-1);
   }

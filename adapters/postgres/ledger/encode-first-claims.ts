@@ -6,15 +6,15 @@ import { arrayLiteral, compositeLiteral, textArrayLiteral } from "../client/lite
 
 type Claim = Extract<AllocationStep, { kind: "replace" }>;
 
-/** Whether the change is the claim of one consumer that may be new: the kind that `ledger_claim_first` takes. */
+/** Whether the change claims for a single consumer that may be new, which is the kind that `ledger_claim_first` accepts. */
 export function mayBeFirstClaim(change: AllocationChange): boolean {
   const [step, ...others] = change.steps;
   return step?.kind === "replace" && others.length === 0 && typeof step.expected !== "number" && step.items.length > 0;
 }
 
 /**
- * Encodes the changes as the literal of one `ledger_first_claims`; null when they are not first claims of a consumer each, or
- * when they ask for more of an inventory than a number counts. Asserts positive integer amounts. Cost: linear.
+ * Encodes the changes as the literal of one `ledger_first_claims`. Null when one of them is not the first claim of a single consumer, or
+ * when they request more of an inventory than a number can count. Asserts that amounts are positive integers. Cost: linear.
  */
 export function encodeFirstClaims(changes: readonly AllocationChange[]): string | null {
   if (!changes.every(mayBeFirstClaim)) return null;
@@ -27,19 +27,19 @@ export function encodeFirstClaims(changes: readonly AllocationChange[]): string 
   return encoder.literal();
 }
 
-/** What became of each of these changes when `ledger_claim_first` applied them: their consumers are new. */
+/** The outcomes of these changes when `ledger_claim_first` has applied them. Their consumers are new. */
 export function firstClaimOutcomes(changes: readonly AllocationChange[]): readonly AllocationOutcome[] {
   return changes.map(({ steps }) => ({ kind: "committed", generations: new Map([[(steps[0] as Claim).consumer, 1]]) }));
 }
 
-/** What the items of a batch ask of one inventory. */
+/** The demand of a batch's items for one inventory. */
 interface Demand {
   readonly provider: number;
   readonly resourceClass: number;
   sum: number;
   least: number;
   most: number;
-  /** The greatest common divisor of the amounts: they are multiples of a step if it is. */
+  /** The greatest common divisor of the amounts. If it is a multiple of a step size, all amounts are. */
   unit: number;
 }
 

@@ -15,7 +15,7 @@ export function encodeTrees(trees: readonly ProviderTree[]): string {
   return encoder.literal();
 }
 
-/** One row of what `ledger_put_trees` returns. */
+/** One row of the result of `ledger_put_trees`. */
 export interface PutTreesRow {
   readonly tree: number;
   readonly kind: TreeOutcome["kind"];
@@ -23,11 +23,11 @@ export interface PutTreesRow {
   readonly detail: Readonly<Record<string, unknown>> | null;
 }
 
-/** The outcome that a row of `ledger_put_trees` tells of the tree it belongs to. */
+/** The outcome of a tree, from its row in the result of `ledger_put_trees`. */
 export function decodeTreeOutcome(tree: ProviderTree, row: PutTreesRow): TreeOutcome {
   if (row.kind !== "replaced" && row.kind !== "unchanged") {
     assert(row.detail !== null, `${row.kind} without its detail`);
-    // ledger_put_trees names the fields of each refusal as TreeOutcome does.
+    // ledger_put_trees gives the fields of each refusal the names that TreeOutcome has.
     return { kind: row.kind, ...row.detail } as unknown as TreeOutcome;
   }
   const generations = new Map<ProviderUuid, number>();

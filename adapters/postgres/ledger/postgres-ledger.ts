@@ -12,26 +12,26 @@ import { encodeFirstClaims, firstClaimOutcomes } from "./encode-first-claims.ts"
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
 import { readAllocations, readDump } from "./read-ledger.ts";
 
-/** Raised by ledger_put_trees when its trees share a uuid or a name: they must be put one by one. */
+/** Raised by ledger_put_trees when its trees share a UUID or a name. Such trees must be put one by one. */
 const DEPENDENT_TREES = "BT001";
-/** What the Placement API may bring about by creating or removing the same names at the same moment. */
+/** Errors that the Placement API may cause by creating or removing the same names at the same moment. */
 const TREE_CONFLICTS = ["23503", "23505"];
 
 /**
- * A cell's ledger in its Postgres database: the same decisions as the pure body, taken in SQL under row locks. Throws the
- * driver's errors; deadlocks and serialization failures are retried a few times first.
+ * A cell's ledger in its Postgres database. It makes the same decisions as the pure implementation, in SQL under row locks. Throws the
+ * driver's errors, after a few retries of deadlocks and serialization failures.
  */
 export class PostgresLedger implements Ledger {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }
 
   /**
-   * One call of one function, in a transaction of its own; of a second one when claims of new consumers did not all fit.
-   * Cost: a round trip, a commit, and some 40 µs a claim.
+   * Calls one function in a transaction of its own, and a second one when claims of new consumers did not all fit. Cost: a round trip, a
+   * commit, and some 40 µs for each claim.
    */
   async applyAllocations(changes: readonly AllocationChange[]): Promise<readonly AllocationOutcome[]> {
     if (changes.length === 0) return [];
@@ -47,7 +47,7 @@ export class PostgresLedger implements Ledger {
     return changes.map((change, index) => decodeOutcome(change, rows[index]!));
   }
 
-  /** All of them, if they are claims of new consumers that fit together; else nothing happens. */
+  /** Makes all of the claims if they are claims of new consumers that fit together. Otherwise changes nothing. */
   async #claimFirst(changes: readonly AllocationChange[]): Promise<boolean> {
     const claims = encodeFirstClaims(changes);
     if (claims === null) return false;
@@ -62,8 +62,8 @@ export class PostgresLedger implements Ledger {
   }
 
   /**
-   * One call of one function, in a transaction of its own; but trees that take names or providers from each other go in
-   * one after the other, each in a transaction: locks of several calls together would be out of order.
+   * Calls one function in a transaction of its own. Trees that take names or providers from each other are put one after the other, each in
+   * a transaction, because the locks of several calls in one transaction would be out of order.
    */
   async putTrees(trees: readonly ProviderTree[]): Promise<readonly TreeOutcome[]> {
     const outcomes = trees.map(malformedList);
@@ -102,7 +102,7 @@ async function putTogether(pool: Pool, trees: readonly ProviderTree[]): Promise<
   return trees.map((tree, index) => decodeTreeOutcome(tree, rows[index]!));
 }
 
-/** Cuts the list before each tree that has a uuid or a name of one before it. */
+/** Cuts the list before each tree that shares a UUID or a name with an earlier one. */
 function independentRuns(trees: readonly ProviderTree[]): readonly (readonly ProviderTree[])[] {
   const runs: ProviderTree[][] = [];
   let seen = new Set<string>();

@@ -27,7 +27,7 @@ const itemOf = (row: AllocationRow): AllocationItem => ({
 const ALLOCATIONS = `select a.consumer_uuid as consumer, p.uuid as provider, c.name as class, a.amount
   from allocations a join resource_providers p on p.id = a.provider_id join resource_classes c on c.id = a.class_id`;
 
-/** What the consumer holds, by provider and class; empty when it does not exist. */
+/** The consumer's allocations by provider and class. Empty when the consumer does not exist. */
 export async function readAllocations(pool: Pool, consumer: ConsumerUuid): Promise<readonly AllocationItem[]> {
   const { rows } = await pool.query<AllocationRow>(
     `${ALLOCATIONS} where a.consumer_uuid = $1 order by p.uuid, c.name collate "C"`,
@@ -36,7 +36,7 @@ export async function readAllocations(pool: Pool, consumer: ConsumerUuid): Promi
   return rows.map(itemOf);
 }
 
-/** Everything that the ledger holds, as of one moment. Cost: reads whole tables; for tests and the auditor. */
+/** The whole ledger as of one moment. Cost: reads whole tables; for tests and the auditor. */
 export async function readDump(pool: Pool): Promise<LedgerDump> {
   const client = await pool.connect();
   try {
@@ -46,7 +46,7 @@ export async function readDump(pool: Pool): Promise<LedgerDump> {
     client.release();
     return dump;
   } catch (error) {
-    client.release(error as Error); // closes the connection, and its transaction with it
+    client.release(error as Error); // This closes the connection, and its transaction with it.
     throw error;
   }
 }
@@ -57,7 +57,7 @@ interface MutableProvider extends Provider {
   readonly aggregates: Set<ReturnType<typeof aggregateUuid>>;
 }
 
-/** All providers with their inventories, traits and aggregates, by uuid, as the client's transaction sees them. */
+/** All providers with their inventories, traits and aggregates, sorted by UUID, as the client's transaction sees them. */
 export async function readProviders(client: ClientBase): Promise<readonly Provider[]> {
   const byUuid = new Map<ProviderUuid, MutableProvider>();
   const providers = await client.query(

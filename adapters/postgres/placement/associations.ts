@@ -37,7 +37,7 @@ interface WrittenRow {
   readonly names?: readonly string[] | null;
 }
 
-/** Replaces the provider's traits, which must not repeat. The same set again writes nothing and leaves the generation. */
+/** Replaces the provider's traits, which must not repeat. Writing the same set again changes nothing, not even the generation. */
 export async function writeTraits(
   pool: Pool,
   uuid: ProviderUuid,
@@ -57,7 +57,7 @@ function traitOutcomeOf(row: WrittenRow): SetOutcome<Trait> {
     : outcomeOf(row.kind, row);
 }
 
-/** `writeTraits` for many callers. */
+/** `writeTraits` with group commit. */
 export function traitWriter(pool: Pool, together: WriteTogether): PlacementStore["setTraits"] {
   return async (uuid, expected, traits) => {
     const done = await together({ kind: "traits", uuid, expected, traits });
@@ -65,7 +65,7 @@ export function traitWriter(pool: Pool, together: WriteTogether): PlacementStore
   };
 }
 
-/** Replaces the provider's aggregates; with `expected` the generation is checked and raised, also for the same set again. */
+/** Replaces the provider's aggregates. With `expected` the generation is checked and raised, even when the set is the same. */
 export async function writeAggregates(
   pool: Pool,
   uuid: ProviderUuid,
@@ -83,7 +83,7 @@ export async function writeAggregates(
   return outcomeOf(row!.kind as Exclude<SetOutcome<never>["kind"], "unknown-names">, row!);
 }
 
-/** `writeAggregates` for many callers. */
+/** `writeAggregates` with group commit. */
 export function aggregateWriter(pool: Pool, together: WriteTogether): PlacementStore["setAggregates"] {
   return async (uuid, expected, aggregates) => {
     const done = await together({ kind: "aggregates", uuid, expected, aggregates });

@@ -28,7 +28,7 @@ interface ConsumerRow {
   updated_at_ms: number;
 }
 
-/** The consumers that exist, each with all its allocations, of one moment; the unknown ones are left out. */
+/** The consumers that exist, each with all its allocations, as of one moment. Unknown consumers are left out. */
 export async function readConsumers(
   pool: Pool,
   uuids: readonly ConsumerUuid[],
@@ -95,7 +95,7 @@ export async function readAllocationsOfProvider(
   return { provider, allocations };
 }
 
-/** `used` of each inventory: the ledger keeps it, nothing is summed here. */
+/** Reads `used` of each inventory, which the ledger maintains, so nothing is summed here. */
 export async function readUsagesOfProvider(
   pool: Pool,
   uuid: ProviderUuid,
@@ -110,7 +110,7 @@ export async function readUsagesOfProvider(
   return { provider, usages: new Map(rows.map((row) => [resourceClass(row.class), Number(row.used)])) };
 }
 
-/** What a project (or one user of it) uses, by type of consumer. A consumer counts once, however many classes it holds. */
+/** The usage of a project (or of one of its users), by type of consumer. A consumer counts once, however many classes it holds. */
 export async function readUsagesOfProject(
   pool: Pool,
   projectId: string,

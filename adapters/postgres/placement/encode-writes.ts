@@ -4,7 +4,7 @@ import type { NewProvider } from "../../../core/stores/cell/placement-store.ts";
 import { arrayLiteral, compositeLiteral, textArrayLiteral } from "../client/literals.ts";
 import { generationParameter } from "./prepared.ts";
 
-/** What an agent writes of a provider: each replaces what was there. */
+/** A write of an agent to a provider. Each one replaces what was there. */
 export type ProviderWrite =
   | { readonly kind: "create"; readonly provider: NewProvider }
   | {
@@ -26,7 +26,7 @@ export type ProviderWrite =
       readonly aggregates: readonly AggregateUuid[];
     };
 
-/** The literal of one `placement_writes`: the fields in the order of the type. Cost: linear. */
+/** The literal of one `placement_writes`, with the fields in the order of the type. Cost: linear. */
 export function encodeWrites(writes: readonly ProviderWrite[]): string {
   const classes = new Owned<[ResourceClass, Inventory]>();
   const traits = new Owned<Trait>();
@@ -58,7 +58,7 @@ export function encodeWrites(writes: readonly ProviderWrite[]): string {
 const nullableArray = (values: readonly (string | number | null)[]): string =>
   arrayLiteral(values.map((value) => value ?? "null"));
 
-/** What each of several owns, one after the other, and where each one's part ends. */
+/** The values of several owners, one owner after the other, with the end of each owner's part. */
 class Owned<Value> {
   readonly all: Value[] = [];
   readonly ends: number[] = [];

@@ -62,11 +62,11 @@ export interface InventoryWrite {
 }
 export interface InventoryRemoval {
   readonly mode: "remove";
-  /** Null: all. */
+  /** Null stands for all classes. */
   readonly resourceClass: ResourceClass | null;
 }
 
-/** One call of a function: outside a transaction it is one of its own. */
+/** Calls one function, which is a transaction of its own unless the caller has begun one. */
 export async function writeInventories(
   db: Queryable,
   uuid: ProviderUuid,
@@ -120,7 +120,7 @@ function outcomeOf({
   }
 }
 
-/** Replaces all inventories of a provider, for many callers. */
+/** Replaces all inventories of a provider, with group commit. */
 export function inventoryWriter(pool: Pool, together: WriteTogether): PlacementStore["setInventories"] {
   return async (uuid, expected, inventories) => {
     const done = await together({ kind: "inventories", uuid, expected, inventories });
@@ -129,7 +129,7 @@ export function inventoryWriter(pool: Pool, together: WriteTogether): PlacementS
   };
 }
 
-/** Adds one class to a provider that lacks it (`create`), or changes one that it has (`update`). */
+/** Adds one class that the provider lacks (`create`), or changes one that it has (`update`). */
 export function putInventory(
   pool: Pool,
   uuid: ProviderUuid,

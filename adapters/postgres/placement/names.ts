@@ -3,7 +3,7 @@ import { type ResourceClass, resourceClass, type Trait, trait } from "../../../c
 import type { NameRow } from "../../../core/stores/cell/placement-store.ts";
 import { ask } from "./prepared.ts";
 
-/** The two tables of names, which behave alike: what they are called and who uses them. */
+/** The two tables of names (resource classes and traits), which behave alike. */
 const TABLES = {
   resource_classes:
     "exists (select from inventories where class_id = n.id) or exists (select from allocations where class_id = n.id)",

@@ -23,15 +23,15 @@ import { refuseUnderWay } from "./under-way.ts";
 import { alterProvider, providerCreator, removeProvider } from "./write-providers.ts";
 import { writesTogether } from "./write-together.ts";
 
-/** Most allocation changes that go to the database in one call. */
+/** The most allocation changes that one call sends to the database. */
 const BATCH_MAX = 200;
-/** Fewest that go beside another batch: a call costs as much as ten of its changes. */
+/** The fewest changes that are sent while another batch is under way. A call costs as much as ten of its changes. */
 const BESIDE_ITEMS_MIN = 12;
 
 /**
- * The Placement API's view of one cell's database. Reads ask the database, so that each sees every write acknowledged
- * before it, through any process. Writes of allocations, and what agents write of a provider, that arrive while others are on their way share the next
- * transaction; the ledger answers each as if it had been alone. Throws `StoreError`.
+ * The Placement API's access to one cell's database. Reads ask the database, so that each sees every write that was acknowledged before it,
+ * through any process. Allocation changes and agents' writes to providers that arrive while others are under way share the next
+ * transaction. The ledger answers each as if it had been alone. Throws `StoreError`.
  */
 export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllocations">): PlacementStore {
   const newBatcher = (run: (batch: readonly AllocationChange[]) => Promise<readonly PlacementChangeOutcome[]>) =>
@@ -42,7 +42,7 @@ export function createPlacementStore(pool: Pool, ledger: Pick<Ledger, "applyAllo
       besideItemsMin: BESIDE_ITEMS_MIN,
       maxQueued: 20_000,
     });
-  // First claims are cheap among themselves, and dear beside anything else.
+  // First claims are cheap in a batch of their own, and expensive in a batch with other changes.
   const claims = newBatcher((batch) => ledger.applyAllocations(batch));
   const changes = newBatcher(async (batch) => {
     const refusals = await refuseUnderWay(pool, batch);

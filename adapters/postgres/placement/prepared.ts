@@ -6,8 +6,8 @@ export type Queryable = Pick<Pool | ClientBase, "query">;
 const names = new Map<string, string>();
 
 /**
- * The rows of a statement that is prepared once a connection: planning one costs several times as much as running it. Only for
- * texts that stand in the code; each distinct one stays prepared for as long as the connection.
+ * The rows of a statement that is prepared once for each connection, because planning it costs several times as much as running it. Only
+ * for statements whose text is constant: each distinct text stays prepared for as long as the connection lasts.
  */
 export async function ask<Row extends QueryResultRow>(
   db: Queryable,
@@ -23,7 +23,7 @@ export async function ask<Row extends QueryResultRow>(
   return rows;
 }
 
-/** A generation as a parameter: null is not checked; one that is no int4 is none that a provider has. */
+/** A generation as a parameter. Null is not checked. A number that is no int4 matches no provider. */
 export function generationParameter(expected: number | undefined): number | null {
   if (expected === undefined) return null;
   return Number.isInteger(expected) && Math.abs(expected) < 2 ** 31 ? expected : -1;

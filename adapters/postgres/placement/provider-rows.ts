@@ -13,7 +13,7 @@ interface Row {
   updated_at_ms: number;
 }
 
-/** A provider with the ids by which other tables know it. */
+/** A provider with the ids that other tables use for it. */
 export interface ProviderWithIds extends ProviderRow {
   readonly id: number;
   readonly rootId: number;
@@ -44,8 +44,8 @@ export async function findProvider(db: Queryable, uuid: ProviderUuid): Promise<P
 }
 
 /**
- * Providers that pass every rule of the filter, by name. Rules are subqueries of one statement, so that the answer is of
- * one moment. Source of the rules: Placement API, `GET /resource_providers`.
+ * Providers that pass every rule of the filter, sorted by name. The rules are subqueries of one statement, so that the answer is
+ * consistent. Source of the rules: Placement API, `GET /resource_providers`.
  */
 export async function findProviders(db: Queryable, filter: ProviderFilter): Promise<readonly ProviderRow[]> {
   const values: unknown[] = [];

@@ -6,7 +6,7 @@ import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "../ledger/enc
 import { writeInventories } from "./inventories.ts";
 import { ask } from "./prepared.ts";
 
-/** Carries a refusal out of the transaction, so that it is rolled back. */
+/** Carries a refusal out of the transaction, so that the transaction is rolled back. */
 class Refused extends Error {
   readonly outcome: Exclude<ReshapeOutcome, { kind: "reshaped" }>;
   constructor(outcome: Exclude<ReshapeOutcome, { kind: "reshaped" }>) {
@@ -16,11 +16,11 @@ class Refused extends Error {
 }
 
 /**
- * Replaces inventories and allocations of many providers and consumers in one transaction, as upstream does it: first every
- * provider gets its new inventories beside its old ones, then the allocations move, then what is left out goes.
+ * Replaces inventories and allocations of many providers and consumers in one transaction, as upstream does: first every provider gets its
+ * new inventories beside its old ones, then the allocations move, then the remaining old inventories are removed.
  *
- * Locks consumers, then providers by id; but the providers that allocations alone name are locked after the inventories of
- * those before: should that deadlock, Postgres chooses a victim and the transaction runs anew.
+ * Locks consumers, then providers by id. Providers that only the allocations name are locked after the inventories of the others. If that
+ * causes a deadlock, Postgres chooses a victim, whose transaction is repeated.
  */
 export async function writeReshape(pool: Pool, reshaping: Reshape): Promise<ReshapeOutcome> {
   try {

@@ -44,7 +44,7 @@ const server = consumerUuid(serverId(1));
 const move = consumerUuid(MOVE);
 const releaseOf = (uuid: typeof server) => store.applyAllocations(release(uuid, INSTANCE));
 
-test("what a server or a move holds is not written while a task counts on it, and is afterwards", async () => {
+test("allocations of a server or a move are not written while a task relies on them, and are afterwards", async () => {
   await cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
   expect(await releaseOf(server)).toEqual({ kind: "under-way", consumer: server, what: "build" });
   const [taken] = await cell.takeTasks(conductorId(0), [taskId(1)]);
@@ -64,7 +64,7 @@ test("what a server or a move holds is not written while a task counts on it, an
   expect(await releaseOf(move)).toMatchObject({ kind: "committed" });
 });
 
-test("consumers of other clients are written whatever their type", async () => {
+test("allocations of other clients' consumers are written whatever their type", async () => {
   const other = consumerUuid("c0000000-0000-4000-8000-000000000009");
   const owner = { ...INSTANCE, type: CONSUMER_TYPE_MIGRATION };
   const items = [{ provider: providerUuid(providerOf(1)), resourceClass: resourceClass("VCPU"), amount: 1 }];

@@ -7,9 +7,9 @@ import { ask } from "./prepared.ts";
 type UnderWay = Extract<PlacementChangeOutcome, { readonly kind: "under-way" }>;
 
 /**
- * For each change, whether it may be written: not if one of its consumers is a move of the cell that holds something, or a server that a task
- * works on. What these hold is what the task counts on, to go on or to go back. In a database that serves the Placement API alone there are no
- * such consumers, whatever their types. Cost: one round trip, two look-ups a consumer.
+ * For each change, whether it may be written. A change is refused if one of its consumers is a move of the cell that holds something, or a
+ * server that a task works on, because the task relies on these allocations to continue or to go back. A database that only serves the
+ * Placement API has no such consumers, whatever their types. Cost: one round trip, with two look-ups for each consumer.
  */
 export async function refuseUnderWay(
   pool: Pool,

@@ -17,7 +17,7 @@ const FOREIGN_KEY_VIOLATION = "23503";
 const isViolation = (error: unknown, code: string): error is { code: string; constraint?: string } =>
   (error as { code?: string }).code === code;
 
-/** A child joins its parent's tree; whoever moves or removes the parent meanwhile waits for the lock on it. */
+/** A child joins its parent's tree. A transaction that moves or removes the parent meanwhile waits for the parent's lock. */
 export async function insertProvider(pool: Pool, provider: NewProvider): Promise<CreateProviderOutcome> {
   const { uuid, name, parent } = provider;
   if (parent === uuid) return { kind: "own-parent" };
@@ -33,7 +33,7 @@ export async function insertProvider(pool: Pool, provider: NewProvider): Promise
   }
 }
 
-/** `insertProvider` for many callers. */
+/** `insertProvider` with group commit. */
 export function providerCreator(pool: Pool, together: WriteTogether): PlacementStore["createProvider"] {
   return async (provider) => {
     const done = await together({ kind: "create", provider });
@@ -52,7 +52,7 @@ interface CreatedRow {
   readonly updated_at_ms: number;
 }
 
-/** Nothing is inserted, and no row comes back, when there is no such parent. */
+/** Inserts nothing and returns no row when the parent does not exist. */
 const INSERT_PROVIDER = `
   with parent as (
     select p.id, p.root_id from resource_providers p where p.uuid = $3::uuid for no key update
@@ -68,7 +68,7 @@ const INSERT_PROVIDER = `
     (extract(epoch from inserted.updated_at) * 1000)::float8 as updated_at_ms
   from inserted left join parent on true`;
 
-/** Renames a provider, or moves it with all below it to another parent (API 1.37) or to none. */
+/** Renames a provider, or moves it with its descendants to another parent (API 1.37) or to none. */
 export async function alterProvider(
   pool: Pool,
   uuid: ProviderUuid,
@@ -82,7 +82,7 @@ export async function alterProvider(
         const refused = await moveProvider(client, provider, change.parent, change.reparent);
         if (refused) return { kind: refused };
       }
-      // The time of the last change stays when nothing changes, as upstream's does.
+      // The time of the last change stays when nothing changes, as upstream does it.
       await client.query("update resource_providers set name = $2, updated_at = now() where id = $1 and name <> $2", [
         provider.id,
         change.name,
@@ -95,7 +95,7 @@ export async function alterProvider(
   }
 }
 
-/** Locks every provider of the tree in id order: two moves that cross each other must not make a loop. */
+/** Locks every provider of the tree in the order of their ids, because two concurrent moves could otherwise form a loop. */
 async function lockTreeOf(client: PoolClient, uuid: ProviderUuid): Promise<ProviderWithIds | null> {
   const found = await findProvider(client, uuid);
   if (found === null) return null;
@@ -175,7 +175,7 @@ export async function removeProvider(pool: Pool, uuid: ProviderUuid): ReturnType
       return "deleted";
     });
   } catch (error) {
-    // A child or an allocation came between the look and the delete.
+    // A child or an allocation was added after the check and before the delete.
     if (isViolation(error, FOREIGN_KEY_VIOLATION))
       return error.constraint?.includes("parent") ? "has-children" : "has-allocations";
     throw error;

@@ -35,7 +35,7 @@ const both = new Map([
 ]);
 const onlyDisk = new Map([[DISK, inventory(50)]]);
 
-test("writes of all kinds that come together are each done, or refused, as if alone", async () => {
+test("each of several concurrent writes of all kinds is done, or refused, as if it were alone", async () => {
   const created = await Promise.all([create(1), create(2), create(3), create(4), create(5)]);
   expect(created.map(({ kind }) => kind)).toEqual(Array(5).fill("created"));
   const more = await Promise.all([create(6, 1), create(7, 99), create(8, 8), create(1), create(9, null, "host2")]);

@@ -3,36 +3,39 @@ import { Batcher } from "../../../runtime/batcher.ts";
 import { encodeWrites, type ProviderWrite } from "./encode-writes.ts";
 import { ask } from "./prepared.ts";
 
-/** Most writes that share a transaction. */
+/** The most writes that share a transaction. */
 const BATCH_MAX = 100;
-/** Fewest that go beside another batch: a call costs as much as some of its writes. */
+/** The fewest writes that are sent while another batch is under way. A call costs as much as several of its writes. */
 const BESIDE_ITEMS_MIN = 8;
 
-/** SQLSTATEs by which the database has undone all of a statement: a bad value, a broken rule, a conflict, one of our functions'. */
+/**
+ * SQLSTATEs after which the database has undone the whole statement: a bad value, a violated constraint, a conflict, or an error that one
+ * of our functions raised.
+ */
 const UNDONE = /^(22|23|40|P0)...$/;
 
-/** A write that was done. */
+/** The result of a write that was done. */
 export interface DoneWrite {
   readonly at: number;
-  /** Of a new provider. */
+  /** The root of a new provider. */
   readonly root: string | null;
   readonly generation: number;
   readonly written_at_ms: number;
 }
 
-/** What its caller is told of one that was no creation. */
+/** The part of the result that the caller of an update gets. */
 export function writtenOf({ generation, written_at_ms }: DoneWrite) {
   return { kind: "written", generation, updatedAtMs: written_at_ms } as const;
 }
 
 /**
- * Group commit for writes of providers, whatever their kind: those that arrive while others are on their way go together.
- * Resolves with what was done, or with null when nothing was: the write has to be made alone then, and is refused by its own
- * function if it is. When nobody knows what became of a batch (the connection was lost) all of its writes reject.
+ * Group commit for writes to providers, whatever their kind: writes that arrive while others are under way go together. Resolves with the
+ * result, or with null when nothing was written; then the write must be made alone, and its own function refuses it if necessary. When the
+ * outcome of a batch is unknown (the connection was lost), all of its writes reject.
  */
 export type WriteTogether = (write: ProviderWrite) => Promise<DoneWrite | null>;
 
-/** See `WriteTogether`. The pool stays the caller's. */
+/** See `WriteTogether`. The caller keeps the pool and ends it. */
 export function writesTogether(pool: Pool): WriteTogether {
   const batcher = new Batcher({
     run: (writes: readonly ProviderWrite[]) => writeAll(pool, writes),
@@ -58,7 +61,7 @@ async function writeAll(pool: Pool, writes: readonly ProviderWrite[]): Promise<r
   return done;
 }
 
-/** Positions of the writes that are about a provider of which no write before them is. */
+/** The positions of those writes that are the first ones for their provider. */
 function firstOfEach(writes: readonly ProviderWrite[]): readonly number[] {
   const named = new Set<string>();
   return writes.flatMap((write, at) => {

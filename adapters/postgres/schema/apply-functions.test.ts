@@ -5,7 +5,7 @@ import { withClient } from "../client/databases.ts";
 import { migrate, pendingMigrations } from "./migrate.ts";
 
 let database: TestDatabase;
-/** The files of another version. */
+/** The schema files of another version. */
 let schema: SchemaCopy;
 beforeEach(async () => {
   database = await freshDatabase("cell");
@@ -18,7 +18,7 @@ afterEach(async () => {
 
 const migrateByCopy = () => migrate(database.url, "cell", { directory: schema.directory });
 
-/** What `cell_add_task` returns in the database: by the present text a list with the task. */
+/** The result of `cell_add_task` in the database. The present text returns a list with the task. */
 const asked = (): Promise<unknown> =>
   withClient(database.url, async (client) => {
     const { rows } = await client.query("select cell_add_task('{}', '00000000-0000-4000-8000-000000000000') as list");
@@ -27,7 +27,7 @@ const asked = (): Promise<unknown> =>
 const PRESENT = ["00000000-0000-4000-8000-000000000000"];
 
 const FILE = "functions/cell_add_task.sql";
-/** Changes the text so that it answers with the uuid, and does what `extra` says besides. */
+/** Changes the text so that the function returns the UUID, and also does what `extra` says. */
 const changeTo = (uuid: string, extra = "") =>
   schema.write(
     FILE,
@@ -48,7 +48,7 @@ test("a text that has changed is applied once", async () => {
   expect(await migrateByCopy()).toEqual([]);
 });
 
-test("a new function and the one that calls it come in the order in which they say that they require each other", async () => {
+test("a new function and its caller are applied in the order in which they require each other", async () => {
   schema.write(
     "functions/aa_first.sql",
     "-- requires: zz_last\ncreate or replace function aa_first() returns int language sql as $$ select zz_last() $$;\n",
@@ -82,7 +82,7 @@ test("changes no function when one of them fails", async () => {
 });
 
 test("five migrators at once apply a changed text once, and none of them fails", async () => {
-  // It leaves a trace of each time that it is applied.
+  // The function leaves a trace each time that it is applied.
   changeTo(
     OTHER,
     "insert into conductors (id, name, lease_expires_at) values (gen_random_uuid(), 'applied', now());\n",
@@ -94,7 +94,7 @@ test("five migrators at once apply a changed text once, and none of them fails",
   });
 });
 
-test("a version whose text is older leaves the newer one alone, and its services start", async () => {
+test("a version whose text is older leaves the newer text alone, and its services start", async () => {
   changeTo(OTHER);
   await migrateByCopy();
   expect(await migrate(database.url, "cell")).toEqual([]);
@@ -102,7 +102,7 @@ test("a version whose text is older leaves the newer one alone, and its services
   await withClient(database.url, async (client) => expect(await pendingMigrations(client, "cell")).toEqual([]));
 });
 
-test("services do not start on a database whose text of a function is older than theirs", async () => {
+test("services do not start on a database whose text of a function is older than their own", async () => {
   await withClient(database.url, async (client) => {
     await client.query("update schema_functions set revision = 0, checksum = '' where name = 'cell_add_task'");
     expect(await pendingMigrations(client, "cell")).toEqual(["functions/cell_add_task"]);

@@ -4,23 +4,23 @@ import { type Blocker, describeBlocker, watchBlockers } from "../client/lock-blo
 import { MigrateError } from "./migrate-error.ts";
 
 export interface LockPatience {
-  /** How long a statement waits for a lock: everything that comes after it to the same table waits as long. 2,000 unless given. */
+  /** How long a statement waits for a lock. All later statements on the same table wait as long. 2,000 by default. */
   readonly lockTimeoutMs?: number;
-  /** How often it tries to get its locks. 20 unless given. */
+  /** How often it tries to get its locks, 20 by default. */
   readonly triesMax?: number;
-  /** The pause between two tries, in which others get on. 3,000 unless given. */
+  /** The pause between two tries, in which other transactions proceed. 3,000 by default. */
   readonly pauseMs?: number;
-  /** Called when something did not get a lock and will be tried again. */
+  /** Called when a step did not get a lock and will be tried again. */
   readonly onBlocked?: (what: string, blockers: readonly string[]) => void;
 }
 
 const TRIES_MAX = 20;
 const PAUSE_MS = 3_000;
 
-/** SQLSTATEs of a lock that was not granted in time, and of a deadlock. */
+/** SQLSTATEs of a lock that was not granted in time and of a deadlock. */
 const NO_LOCK = ["55P03", "40P01"];
 
-/** Does `apply` in the client's session, again and again until it gets its locks. Throws `MigrateError` when it does not get them. */
+/** Runs `apply` in the client's session until it gets its locks. Throws `MigrateError` when it has not got them after all tries. */
 export async function applyPatiently(
   { client, url }: { readonly client: pg.Client; readonly url: string },
   what: string,

@@ -3,16 +3,16 @@ import { type DatabaseKind, inOrder, type MigrationFile, type SqlFunction } from
 import { noteFunctions, noteMigration } from "./schema-record.ts";
 
 const LOCK_TIMEOUT_MS = 2_000;
-/** Nobody waits behind a statement that works concurrently; so it may wait long for the transactions that are older than it. */
+/** A concurrent statement blocks nobody, so it may wait long for older transactions. */
 const CONCURRENT_LOCK_TIMEOUT_MS = 60_000;
 
-/** From this version on `create table` takes the storage of a column. */
+/** From this server version on, `create table` accepts the storage of a column. */
 const STORAGE_IN_CREATE = 160_000;
 
 export interface MigrationTarget {
   readonly client: pg.Client;
   readonly kind: DatabaseKind;
-  /** All functions of this version, for the migrations that require some. */
+  /** All functions of this version. Migrations may require some of them. */
   readonly functions: readonly SqlFunction[];
 }
 
@@ -31,8 +31,8 @@ export async function applyMigration(
 }
 
 /**
- * Gives the database the present texts of all these functions, or of none. They are replaced in place: statements that run meanwhile end with the
- * text that they have begun with.
+ * Gives the database the present texts of all these functions, or of none. They are replaced in place: statements that are running end with
+ * the text that they began with.
  */
 export async function applyFunctions(
   client: pg.Client,
@@ -49,8 +49,8 @@ export async function applyFunctions(
 }
 
 /**
- * Creates the functions that a migration's statements name. Their bodies are not looked at yet, since these may name tables of later
- * migrations; and nothing is noted, so that they are created again with the others, bodies and all.
+ * Creates the functions that a migration's statements name. Their bodies are not checked yet, since they may name tables of later
+ * migrations. Nothing is recorded, so the functions are created again with the others, and are then checked.
  */
 async function createRequired({ client, functions }: MigrationTarget, migration: MigrationFile): Promise<void> {
   if (migration.requires.length === 0) return;
@@ -96,7 +96,7 @@ async function serverVersion(client: pg.Client): Promise<number> {
   return Number(rows[0]?.server_version_num);
 }
 
-/** A migration in the words that this server knows. Its checksum is that of the file. */
+/** The text of a migration in the syntax of this server's version. Its checksum is that of the file. */
 function forServer(sql: string, version: number): string {
   return version >= STORAGE_IN_CREATE ? sql : sql.replace(/ bytea storage external\b/g, " bytea");
 }

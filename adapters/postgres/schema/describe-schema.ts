@@ -1,9 +1,9 @@
 import type pg from "pg";
 
 /**
- * The schema of a database as text: its types, tables, views, functions and publications, each in the order of their names, and the same for
- * each version of PostgreSQL that Berth works with. What `schema.sql` beside the migrations has to say. Of functions only their signatures and
- * settings: their texts have files of their own.
+ * The schema of a database as text: its types, tables, views, functions and publications, each sorted by name. The text is the same for
+ * each version of PostgreSQL that Berth works with. `schema.sql` beside the migrations contains this text. Functions appear only with their
+ * signatures and settings, since their texts have files of their own.
  */
 export async function describeSchema(client: pg.Pool | pg.Client): Promise<string> {
   const sections: string[] = [];
@@ -17,7 +17,7 @@ export async function describeSchema(client: pg.Pool | pg.Client): Promise<strin
 const HEAD = `-- Written by \`npm run schema\`: what a migrated database has. Changes belong into migrations/ and functions/.
 `;
 
-/** Columns of a relation, one a line; `%s` stands for the relation's oid. */
+/** The columns of a relation, one on each line. `%s` stands for the relation's oid. */
 const columnsOf = (oid: string) => `
   (select string_agg(
      '  ' || quote_ident(a.attname) || ' ' || format_type(a.atttypid, a.atttypmod)
@@ -35,7 +35,7 @@ const TYPES = `
   from pg_class c where c.relkind = 'c' and c.relnamespace = 'public'::regnamespace
   order by c.relname collate "C"`;
 
-/** PostgreSQL 18 has constraints for columns that are not null, which older versions know as a property of the column alone. */
+/** PostgreSQL 18 has constraints for columns that are not null, which older versions know only as a property of the column. */
 const CONSTRAINTS = `
   coalesce((select string_agg(E',\\n  constraint ' || n.conname || ' ' || pg_get_constraintdef(n.oid), '' order by n.conname collate "C")
    from pg_constraint n where n.conrelid = c.oid and n.contype not in ('n', 't')), '')`;
@@ -52,7 +52,7 @@ const TABLES = `
   from pg_class c where c.relkind in ('r', 'p') and c.relnamespace = 'public'::regnamespace
   order by c.relname collate "C"`;
 
-/** What a view selects is written in other words by each version of PostgreSQL, so it is described by its columns and by the tables that it reads. */
+/** Each version of PostgreSQL prints a view's query differently, so a view is described by its columns and by the tables that it reads. */
 const VIEWS = `
   select 'create view ' || c.relname || E' (\\n' || ${columnsOf("c.oid")} || E'\\n) of '
       || (select string_agg(distinct s.relname, ', ')

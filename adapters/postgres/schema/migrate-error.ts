@@ -1,18 +1,21 @@
 export type MigrateErrorCode =
-  /** The database has migrations that this version of Berth does not know, and it was to be changed, or they break programs that do not. */
+  /**
+   * The database has migrations that this version of Berth does not know, and either it would have to be changed, or they break programs
+   * that do not know them.
+   */
   | "too-new"
-  /** The database lacks migrations that this version's baseline stands for: an older version has to apply them. */
+  /** The database lacks migrations that this version's baseline replaces. An older version has to apply them first. */
   | "too-old"
-  /** It is a database of the other kind. */
+  /** The database is of the other kind. */
   | "other-kind"
-  /** A migration was changed after this database had it. */
+  /** A migration's file was changed after it was applied to this database. */
   | "changed"
-  /** The server's version of PostgreSQL is older than Berth works with. */
+  /** The server's PostgreSQL version is older than Berth supports. */
   | "server-too-old"
-  /** Others held a lock that a migration needs, for longer than it tries. */
+  /** Other sessions held a lock that a migration needs, through all tries. */
   | "blocked";
 
-/** Why a database cannot be used by this version; nothing was changed. */
+/** Why this version cannot use a database. Nothing was changed. */
 export class MigrateError extends Error {
   readonly code: MigrateErrorCode;
 

@@ -19,7 +19,7 @@ test("refuses to make a cell's database out of the API tier's", async () => {
   await expect(migrate(database.url, "cell")).rejects.toMatchObject({ code: "other-kind" });
 });
 
-test("lets ten installers of an empty database run at once, each migration applied once", async () => {
+test("lets ten installers of an empty database run at once, and applies each migration once", async () => {
   const name = `test_empty_${process.pid}`;
   await ensureDatabase(database.url, name);
   const url = Object.assign(new URL(database.url), { pathname: `/${name}` }).href;
@@ -34,7 +34,7 @@ test("lets ten installers of an empty database run at once, each migration appli
   }
 });
 
-test("notes in a new database what the baseline stands for, so that services of the version before can start on it", async () => {
+test("records in a new database the migrations that the baseline replaces, so that services of the previous version can start on it", async () => {
   const { migrations } = readSchemaFiles(schemaDirectory("api"));
   const [baseline] = migrations;
   await withClient(database.url, async (client) => {
@@ -51,7 +51,7 @@ test("notes in a new database what the baseline stands for, so that services of 
 const FROM_THE_FUTURE =
   "insert into schema_migrations (name, kind, checksum, breaking) values ('9999-future', 'api', '', $1)";
 
-test("leaves a newer database alone, and lets services of the version before start on it", async () => {
+test("leaves a newer database alone, and lets services of the previous version start on it", async () => {
   await withClient(database.url, async (client) => {
     await client.query(FROM_THE_FUTURE, [false]);
     await expect(migrate(database.url, "api")).rejects.toMatchObject({
@@ -80,7 +80,7 @@ test("reads and migrates a database that was installed before migrations could b
   });
 });
 
-/** The api's schema with one more migration, until `work` is done. */
+/** Runs `work` with the api's schema and one more migration. */
 async function withOneMore(sql: string, work: (directory: URL) => Promise<void>): Promise<void> {
   const schema = copySchema("api");
   try {
@@ -94,7 +94,7 @@ async function withOneMore(sql: string, work: (directory: URL) => Promise<void>)
 
 const NEEDS_A_LOCK = "alter table requests alter column fault set default null;";
 
-/** A transaction of another program that has read the requests, as a backup does for hours. */
+/** Runs `work` during a transaction of another program that has read the requests, as a backup does for hours. */
 async function whileRead<Result>(work: (end: () => Promise<unknown>, pid: number) => Promise<Result>): Promise<Result> {
   return withClient(database.url, async (client) => {
     await client.query("set application_name to 'a backup'");
@@ -118,7 +118,7 @@ test("lets others read behind a migration that waits for a lock, and goes throug
         onBlocked: (_, blockers) => blocked.resolve(blockers),
       });
       expect(await blocked.promise).toEqual([expect.stringContaining("a backup")]);
-      // It takes its turn between two tries; without them it would wait for the backup, and this test for ever.
+      // The migration steps back between two tries. Otherwise these reads would wait behind it for the backup's end, and the test for ever.
       for (let reads = 0; reads < 3; reads += 1)
         await withClient(database.url, (client) => client.query("select count(*) from requests"));
       await end();
@@ -127,7 +127,7 @@ test("lets others read behind a migration that waits for a lock, and goes throug
   );
 });
 
-test("names who holds the lock when it gives up, and leaves the database as it was", async () => {
+test("names the holders of the lock when it gives up, and leaves the database as it was", async () => {
   await withOneMore(NEEDS_A_LOCK, (directory) =>
     whileRead(async (_, pid) => {
       const migrating = migrate(database.url, "api", { directory, lockTimeoutMs: 500, pauseMs: 10, triesMax: 2 });
@@ -141,7 +141,7 @@ test("names who holds the lock when it gives up, and leaves the database as it w
   );
 });
 
-test("builds an index concurrently beside writers, and again after a try that was broken off", async () => {
+test("builds an index concurrently beside writers, and again after an interrupted try", async () => {
   const sql = `-- concurrently: writers go on
 drop index concurrently if exists requests_more;
 create index concurrently requests_more on requests (name);

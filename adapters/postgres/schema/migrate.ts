@@ -8,21 +8,21 @@ import { type DatabaseKind, readSchemaFiles, schemaDirectory } from "./schema-fi
 import { compareSchema, ensureRecord, noteMigration, type Pending, tooNew } from "./schema-record.ts";
 
 export interface MigrateOptions extends LockPatience {
-  /** Where `migrations/` and `functions/` are; Berth's own unless given. */
+  /** The directory of `migrations/` and `functions/`. Berth's own by default. */
   readonly directory?: URL;
 }
 
-// Arbitrary, the same for all: one installer at a time per database.
+// An arbitrary number that all installers share, so that only one of them works on a database at a time.
 const INSTALL_LOCK = 7_236_418_051;
 const INSTALL_LOCK_LOOK_MS = 100;
 
 /**
- * Brings a database up to this version, and returns the names of what it was given. First what is missing of `migrations/NNNN-*.sql`, in order,
- * each in a transaction of its own; then, in one transaction, every function of `functions/` whose text has changed. A database that was made
- * by the migrations that a baseline stands for is taken over as it is.
+ * Brings a database up to this version, and returns the names of the applied files. First it applies the missing `migrations/NNNN-*.sql`,
+ * in order, each in a transaction of its own; then, in one transaction, every function of `functions/` whose text has changed. A database
+ * that was made by the migrations that a baseline replaces is adopted as it is.
  *
- * Any number of processes may call it at once. What does not get its locks soon steps back and tries again, so that a cloud goes on working
- * behind a long read (a backup). Throws `MigrateError`.
+ * Any number of processes may call it at once. A step that does not get its locks soon steps back and tries again, so that a cloud goes on
+ * working behind a long read (a backup). Throws `MigrateError`.
  */
 export async function migrate(
   url: string,
@@ -54,11 +54,11 @@ export async function migrate(
       );
     return pending.adopted === null ? namesOf(pending) : [pending.adopted.name, ...namesOf(pending)];
   } finally {
-    await client.end(); // and with the session goes its lock
+    await client.end(); // Closing the session releases its lock.
   }
 }
 
-/** The oldest PostgreSQL that Berth works with, as `server_version_num` has it. */
+/** The oldest PostgreSQL version that Berth works with, in the form of `server_version_num`. */
 const SERVER_VERSION_MIN = 150_000;
 
 async function requireServerVersion(client: pg.Pool | pg.Client): Promise<void> {
@@ -71,7 +71,10 @@ async function requireServerVersion(client: pg.Pool | pg.Client): Promise<void> 
   );
 }
 
-/** Polls instead of waiting in the database: a statement that waits holds a snapshot, and `create index concurrently` waits for all snapshots. */
+/**
+ * Polls instead of waiting in the database, because a waiting statement holds a snapshot, and `create index concurrently` waits for all
+ * snapshots.
+ */
 async function takeInstallLock(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ taken: boolean }>("select pg_try_advisory_lock($1) as taken", [INSTALL_LOCK]);
@@ -81,16 +84,17 @@ async function takeInstallLock(client: pg.Client): Promise<void> {
 }
 
 /**
- * Names of the migrations that the database lacks, and of the functions (`functions/<name>`) whose current text it lacks; empty when it is ready for use. Migrations that this
- * version does not know, and newer texts of functions, are not its business: otherwise no process of the old version could be started again in
- * the middle of an upgrade. Migrations that are marked as breaking are the exception. Throws `MigrateError`. Changes nothing.
+ * Names of the migrations that the database lacks, and of the functions (`functions/<name>`) whose current text it lacks. Empty when the
+ * database is ready for use. Migrations that this version does not know, and newer texts of functions, are ignored, because otherwise no
+ * process of the old version could be restarted in the middle of an upgrade. Migrations that are marked as breaking are the exception.
+ * Throws `MigrateError`. Changes nothing.
  */
 export async function pendingMigrations(client: pg.Pool | pg.Client, kind: DatabaseKind): Promise<readonly string[]> {
   await requireServerVersion(client);
   return namesOf(await compareSchema(client, kind, readSchemaFiles(schemaDirectory(kind))));
 }
 
-/** More functions than these are only counted. */
+/** A larger number of functions is only counted, not listed. */
 const FUNCTIONS_NAMED_MAX = 3;
 
 function namesOf({ migrations, functions }: Pending): readonly string[] {

@@ -3,46 +3,48 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 
 export type DatabaseKind = "cell" | "api";
 
-/** A file `migrations/NNNN-<name>.sql`: tables, types, indexes, the attachment of triggers, and data. A database gets it once. */
+/**
+ * A file `migrations/NNNN-<name>.sql` with tables, types, indexes, the attachment of triggers, and data. It is applied to a database once.
+ */
 export interface MigrationFile {
   readonly name: string;
   readonly sql: string;
   readonly checksum: string;
-  /** Programs that do not know it cannot work on its database: its file has a line `-- breaking: why`. */
+  /** Programs that do not know the migration cannot work on its database. The file has a line `-- breaking: why`. */
   readonly breaking: boolean;
   /**
-   * Its statements run one by one and outside of a transaction, as `create index concurrently` wants it: its file has a line
-   * `-- concurrently: why`. Each statement ends a line with its semicolon, and all of them may be repeated.
+   * The statements run one by one and outside a transaction, as `create index concurrently` requires. The file has a line `-- concurrently:
+   * why`. Each statement's semicolon ends a line, and every statement may be repeated.
    */
   readonly concurrent: boolean;
-  /** Functions that its statements name, above all those of triggers: lines `-- requires: name, name`. */
+  /** Functions that its statements name, mostly those of triggers: lines `-- requires: name, name`. */
   readonly requires: readonly string[];
-  /** Of a baseline: the migrations that it stands for, with their checksums: lines `-- replaces: name checksum`, in their order. */
+  /** The migrations that a baseline replaces, with their checksums: lines `-- replaces: name checksum`, in their order. */
   readonly replaces: ReadonlyMap<string, string>;
 }
 
-/** A file `functions/<name>.sql`: the one current text of a function, which a database gets again whenever it has changed. */
+/** A file `functions/<name>.sql` with the one current text of a function, which is applied to a database again whenever it has changed. */
 export interface SqlFunction {
-  /** `ledger_apply`; of a function that only older versions call `former/cell_join_groups`. */
+  /** For example `ledger_apply`, or `former/cell_join_groups` for a function that only older versions call. */
   readonly name: string;
   readonly sql: string;
   readonly checksum: string;
   /**
-   * Which of two texts of a function is the newer one: `functions/revisions.txt` has the number of the text that was last listed
-   * (`npm run schema`), and a text that is not listed yet is newer than that.
+   * Decides which of two texts of a function is newer. `functions/revisions.txt` has the number of the text that was last listed (`npm run
+   * schema`), and a text that is not listed yet is newer than that.
    */
   readonly revision: number;
-  /** Functions that it calls, and that must exist before it: lines `-- requires: name, name`. */
+  /** Functions that it calls, and that must be created before it: lines `-- requires: name, name`. */
   readonly requires: readonly string[];
 }
 
 export interface SchemaFiles {
   readonly migrations: readonly MigrationFile[];
-  /** Each after those that it requires. */
+  /** Sorted so that each function follows those that it requires. */
   readonly functions: readonly SqlFunction[];
 }
 
-/** Where a database's files are: Berth's own, beside this file. */
+/** The directory of a database's files, beside this file. */
 export function schemaDirectory(kind: DatabaseKind): URL {
   return new URL(`./${kind}/`, import.meta.url);
 }
@@ -97,7 +99,7 @@ function readRevisions(directory: URL): ReadonlyMap<string, { revision: number; 
   );
 }
 
-/** What `functions/revisions.txt` has to say of these functions. */
+/** The content of `functions/revisions.txt` for these functions. */
 export function describeRevisions(functions: readonly SqlFunction[]): string {
   const lines = functions.map(({ name, revision, checksum }) => `${name} ${revision} ${checksum}\n`);
   return lines.sort().join("");
@@ -114,7 +116,7 @@ function listFiles(directory: URL): readonly string[] {
     .sort();
 }
 
-/** The named functions, and before each of them those that it requires. Throws when they require each other in a circle, or one is missing. */
+/** The named functions, each after those that it requires. Throws when functions require each other in a circle, or one is missing. */
 export function inOrder(
   functions: readonly SqlFunction[],
   names: readonly string[] = functions.map((one) => one.name),
@@ -137,7 +139,7 @@ function checksumOf(text: string): string {
   return createHash("sha256").update(text).digest("hex");
 }
 
-/** What stands behind a marker, line by line. */
+/** The texts after a marker, line by line. */
 function marked(sql: string, marker: string): readonly string[] {
   return [...sql.matchAll(new RegExp(`^-- ${marker}: (.+)$`, "gm"))].map(([, text = ""]) => text.trim());
 }

@@ -2,9 +2,9 @@ import type pg from "pg";
 import { MigrateError } from "./migrate-error.ts";
 import type { DatabaseKind, MigrationFile, SchemaFiles, SqlFunction } from "./schema-files.ts";
 
-// What a database says of itself: `schema_migrations` has the migrations that it was given, `schema_functions` the texts of its functions.
+// The database's record of its schema: `schema_migrations` lists the applied migrations, `schema_functions` the texts of its functions.
 
-/** Creates the tables of the record. Changes nothing where they exist. */
+/** Creates the tables of the record, unless they exist. */
 export async function ensureRecord(client: pg.Client): Promise<void> {
   await client.query(
     `create table if not exists schema_migrations (
@@ -32,13 +32,13 @@ export async function ensureRecord(client: pg.Client): Promise<void> {
   );
 }
 
-/** What a database lacks. */
+/** The files that a database lacks. */
 export interface Pending {
   readonly migrations: readonly MigrationFile[];
-  /** A baseline whose tables the database has already, out of the migrations that it stands for: only to be noted. */
+  /** A baseline whose tables the database already has from the migrations that it replaces. It only has to be recorded. */
   readonly adopted: MigrationFile | null;
   readonly functions: readonly SqlFunction[];
-  /** A migration that the database has and this version does not know. */
+  /** A migration that the database has and that this version does not know. */
   readonly unknown: string | null;
 }
 
@@ -67,7 +67,7 @@ interface MigrationRow {
 }
 
 async function readMigrationRows(client: pg.Pool | pg.Client): Promise<readonly MigrationRow[]> {
-  // By way of JSON, as a database that was installed long ago has no such column.
+  // The row is read as JSON, because a database that was installed long ago lacks some of the columns.
   const { rows } = await client.query<MigrationRow>(
     `select kind, name, checksum, coalesce((to_jsonb(m) ->> 'breaking')::boolean, false) as breaking
      from schema_migrations m order by name`,
@@ -114,7 +114,7 @@ function compareMigrations(
   return { migrations: [...pending.values()].filter((one) => one !== adopted), adopted, unknown };
 }
 
-/** A baseline can take over a database only from the last of the migrations that it stands for. Throws `MigrateError` otherwise. */
+/** A baseline can adopt only a database that has the last of the migrations that it replaces. Throws `MigrateError` otherwise. */
 function requireReplaced(baseline: MigrationFile, names: ReadonlySet<string>): void {
   const replaced = [...baseline.replaces.keys()];
   const missing = replaced.filter((name) => !names.has(name));
@@ -127,8 +127,8 @@ function requireReplaced(baseline: MigrationFile, names: ReadonlySet<string>): v
 }
 
 /**
- * Functions whose text in the database is another one and not a newer one. A newer one is left alone: it is of a later version, and works
- * for this one's services, too.
+ * Functions whose text in the database differs and is not newer. A newer text belongs to a later version, works for this version's
+ * services, too, and is left alone.
  */
 function pendingFunctions(stored: readonly FunctionRow[], functions: readonly SqlFunction[]): readonly SqlFunction[] {
   const rows = new Map(stored.map((row) => [row.name, row]));
@@ -146,8 +146,8 @@ export function tooNew(name: string): MigrateError {
 }
 
 /**
- * Notes that the database has this migration, and with a baseline those that it stands for: so a process of the version before the baseline
- * can start on a database that this version made, too.
+ * Records that the database has this migration and, for a baseline, the ones that it replaces. So a process of the version before the
+ * baseline can also start on a database that this version made.
  */
 export async function noteMigration(client: pg.Client, kind: DatabaseKind, migration: MigrationFile): Promise<void> {
   const replaced = [...migration.replaces];

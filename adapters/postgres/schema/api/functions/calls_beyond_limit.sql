@@ -1,8 +1,8 @@
--- Which of the calls may be accepted, when no project may have more than `open_max` requests that wait to be placed: a call is accepted as a
--- whole or not at all, and those that are accepted count for those after it. Returns the others, with how many wait already.
---
--- From here to the end of the transaction nobody else decides about these projects: each decision counts what the one before has committed. Locks are
--- taken in the order of their keys, before those of any row.
+-- Decides which calls may be accepted when no project may have more than `open_max` requests that wait to be placed. A call is accepted as
+-- a whole or not at all, and the accepted calls count for those after them. Returns the refused calls, each with the number of requests
+-- that are already waiting.
+-- Until the transaction ends, no other one can decide about these projects, since each decision must count what the previous one has
+-- committed. The locks are taken in the order of their keys, before the lock of any row.
 create or replace function calls_beyond_limit(uuids uuid[], projects text[], calls int[], open_max int)
 returns table (refused_call int, open_already int) language plpgsql as $$
 declare
@@ -29,7 +29,7 @@ begin
       open_already := is_open;
       return next;
     end if;
-    -- Else it was accepted before, and its answer was lost: it counts already.
+    -- Otherwise the call was accepted before, and its answer was lost. Its requests are already counted.
   end loop;
 end
 $$;

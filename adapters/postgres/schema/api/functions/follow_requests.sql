@@ -1,5 +1,5 @@
 -- requires: is_open_request
--- Keeps `open_requests` as it should be after an update of `requests`, whichever version of the services has made it.
+-- Keeps `open_requests` consistent after an update of `requests`, whichever version of the services made the update.
 create or replace function follow_requests() returns trigger language plpgsql
   set plan_cache_mode = force_generic_plan
   set enable_seqscan = off
@@ -21,7 +21,7 @@ begin
     update open_requests o set updated_at = n.updated_at, state = n.state, cell = n.cell
     from new_rows n where o.server_uuid = n.server_uuid and is_open_request(n.state, n.arrived);
     get diagnostics rows_followed = row_count;
-    -- It had arrived, and its server is deleted now, or it has to be placed again.
+    -- The request had arrived, and now its server is deleted, or it must be placed again.
     if rows_followed < rows_open then
       insert into open_requests (server_uuid, updated_at, state, cell)
       select n.server_uuid, n.updated_at, n.state, n.cell from new_rows n

@@ -1,4 +1,4 @@
--- Removes from `open_requests` what was removed from `requests`.
+-- Removes rows from `open_requests` that were removed from `requests`.
 create or replace function forget_removed_requests() returns trigger language plpgsql
   set search_path from current
 as $$

@@ -1,7 +1,7 @@
 -- requires: is_open_request
--- Puts new requests into `open_requests`. It leaves alone what is there already: a restore of the data alone copies `open_requests` before
--- `requests`. (Not by `on conflict`, which costs a record of the log for each accepted request.) A restore runs without a search path,
--- hence the setting of it here and in the functions of the other triggers.
+-- Puts new requests into `open_requests`. Existing rows stay, because restoring only the data copies `open_requests` before `requests`.
+-- (`on conflict` is not used, because it costs a log record for each accepted request.) A restore runs without a search path, so it is set
+-- here and in the functions of the other triggers.
 create or replace function open_accepted_requests() returns trigger language plpgsql
   set search_path from current
 as $$

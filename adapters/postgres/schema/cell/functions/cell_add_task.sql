@@ -1,4 +1,4 @@
--- The list with this task, without the oldest ones where it has more than 100.
+-- The list with this task added, and without its oldest entries beyond 100.
 create or replace function cell_add_task(list uuid[], task uuid) returns uuid[]
   language sql
 as $$

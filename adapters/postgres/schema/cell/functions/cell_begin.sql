@@ -1,6 +1,6 @@
 -- requires: cell_host_seen, cell_without, cell_write_step, ledger_apply
--- Begins operations, no two of one server. Bytes: each task's payload, by its start and length. Outcomes: begun, already-begun,
--- busy (detail.running), changed, gone, host-seen, and the refusals of ledger_apply with their detail.
+-- Begins operations, each of a different server. `bytes` contains each task's payload, by its start and length. Outcomes: begun,
+-- already-begun, busy (detail.running), changed, gone, host-seen, and the refusals of ledger_apply with their detail.
 create or replace function cell_begin(
   ops jsonb, bytes bytea, payload_starts int[], payload_lengths int[], changes ledger_batch
 )

@@ -1,15 +1,14 @@
--- Affinity and anti-affinity of server groups, exact: every transaction that adds a place to a server of such a group (a first claim, a hop,
--- a move's claim of a destination) takes the group's lock here and looks where the others are. What only takes places away needs neither.
---
--- Locks the groups of these servers until the transaction ends, notes them as members, and answers for those that may not go to their
--- hosts: for affinity with the hosts where the others are, for anti-affinity with the hosts that are full. A caller names no two servers of one
--- group whose answers depend on each other. Members that hold nothing are forgotten on the way; one of them that claims again is
--- noted again.
---
--- A server counts on both ends of a move until the move has ended: nobody else may have the destination that it has claimed, and the source
--- that it may go back to stays its own. `in_flight`: only servers that are being built, or whose task state is one of `leaving_states`, stand against it.
---
--- Planned like the other functions; tasks and migrations are a look-up for each row.
+-- Enforces affinity and anti-affinity of server groups exactly. Every transaction that adds a place to a server of such a group (a first
+-- claim, a hop, a move's claim of a destination) takes the group's lock here and checks where the others are. A transaction that only takes
+-- places away needs neither.
+-- Locks the groups of these servers until the transaction ends, records the servers as members, and returns those that may not go to their
+-- hosts: for affinity with the hosts where the others are, for anti-affinity with the hosts that are full. A caller must not name two
+-- servers of one group whose answers depend on each other. Members that hold nothing are removed on the way; one of them that claims again
+-- is recorded again.
+-- A server counts on both ends of a move until the move has ended: no other server may take the destination that it has claimed, and the
+-- source that it may go back to stays reserved for it. `in_flight` means that the conflict is only with servers that are being built or
+-- whose task state is one of `leaving_states`.
+-- It is planned like the other functions. Tasks and migrations are looked up for each row.
 create or replace function cell_claim_groups(
   server_uuids uuid[], group_uuids uuid[], policies text[], most_per_host int[], to_hosts text[], leaving_states text[]
 )

@@ -1,5 +1,5 @@
 -- requires: cell_shut
--- Whether each of these servers is here; the door is shut for those that are not (cell_shut).
+-- Whether each of these servers exists here. The UUIDs of those that do not are marked as closed (cell_shut).
 create or replace function cell_close(server_uuids uuid[]) returns table (at int, present boolean)
   language plpgsql
   set enable_seqscan = off

@@ -1,5 +1,5 @@
 -- requires: cell_claims, cell_end_tasks
--- ACTIVE, where the attempt is still the server's home. Returns the positions of what is committed.
+-- Sets servers ACTIVE whose attempt is still the server's home. Returns the committed positions.
 create or replace function cell_commit_active(
   task_ids uuid[], server_uuids uuid[], epochs int[], selections int[], attempt_ids text[]
 )

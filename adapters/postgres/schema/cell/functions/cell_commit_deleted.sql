@@ -1,5 +1,5 @@
 -- requires: cell_end_tasks, cell_give_back, ledger_give_back
--- Ends delete tasks: their servers are DELETED and give back all that they hold. Returns the positions of what is committed.
+-- Ends delete tasks: their servers become DELETED and release all their allocations. Returns the committed positions.
 create or replace function cell_commit_deleted(task_ids uuid[], server_uuids uuid[], epochs int[])
   returns setof int
   language plpgsql

@@ -1,5 +1,5 @@
 -- requires: cell_give_back
--- Ends builds that failed for good: their servers are in ERROR, with the reason, and hold nothing. Returns the positions of what is committed.
+-- Ends builds that failed for good: their servers go to ERROR, with the reason, and hold nothing. Returns the committed positions.
 create or replace function cell_commit_error(
   task_ids uuid[], server_uuids uuid[], epochs int[], selections int[], attempt_reasons text[], reasons text[]
 )

@@ -1,6 +1,6 @@
 -- requires: cell_without, ledger_apply, ledger_claim_together
--- Claim, server, task and its first attempt, or nothing. Bytes come in one value, each part by its start and length: a
--- binary parameter is not escaped and parsed as an array of them would be. Outcomes: dispatched, already-dispatched,
+-- Writes the claim, the server, the task and its first attempt, or nothing. Bytes come in one value, each part by its start and length,
+-- because a binary parameter is not escaped and parsed as an array of byte strings would be. Outcomes: dispatched, already-dispatched,
 -- closed, and the refusals of ledger_apply with their detail.
 create or replace function cell_dispatch(
   server_uuids uuid[], names text[], project_ids text[], user_ids text[], created_at_ms bigint[],
@@ -17,7 +17,7 @@ create or replace function cell_dispatch(
 as $$
 declare
   count constant int := cardinality(server_uuids);
-  -- Replication names transactions by the low 32 bits.
+  -- Replication identifies transactions by the low 32 bits.
   this_xid constant bigint := pg_current_xact_id()::text::bigint & 4294967295;
   created int[];
   outcomes text[];

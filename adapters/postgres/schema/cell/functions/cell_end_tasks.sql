@@ -1,5 +1,5 @@
--- Ends these tasks with `outcome`, each under its epoch. Raises BT002 if one has ended already or is another conductor's; the
--- caller, who has locked their servers, undoes what was written.
+-- Ends these tasks with `outcome`, each under its epoch. Raises BT002 if one has already ended or belongs to another conductor. The caller,
+-- who has locked their servers, then undoes its writes.
 create or replace function cell_end_tasks(task_ids uuid[], server_uuids uuid[], epochs int[], task_outcome text) returns void
   language plpgsql
   set plan_cache_mode = force_generic_plan

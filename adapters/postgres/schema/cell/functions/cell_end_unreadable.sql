@@ -1,6 +1,6 @@
--- Ends tasks that no conductor can read, each under its epoch, and shows their servers in ERROR. What a server holds, its home and a move that
--- is not over stay as they are until it is deleted: nobody knows what a host was told. Returns the positions of what is ended, also of
--- what this very epoch has ended before. Servers are locked before tasks, as by whoever deletes.
+-- Ends tasks that no conductor can read, each under its epoch, and shows their servers in ERROR. The server's allocations, its home and an
+-- unfinished move stay as they are until it is deleted, since nobody knows what a host was told. Returns the positions of the ended tasks,
+-- including those that this same epoch has ended before. Servers are locked before tasks, as deletes do it.
 create or replace function cell_end_unreadable(task_ids uuid[], epochs int[], reasons text[])
   returns table (at int, server_uuid uuid)
   language plpgsql

@@ -1,7 +1,7 @@
--- Why no server may be evacuated from the host: `host-seen` (it is up, or its agent was heard of within so many milliseconds),
--- `host-unfenced` (it is down, but not forced down, and the fence is not waived); null: it may be.
--- Locks: the agent's row, then the host's, as those do who say that the agent has arrived: they come before or after this transaction
--- as a whole. The agent of a host may change until its row is locked; then the lock is taken again.
+-- Why no server may be evacuated from the host: `host-seen` (it is up, or its agent was heard within so many milliseconds) or
+-- `host-unfenced` (it is down, but not forced down, and the fence is not waived). Null when servers may be evacuated.
+-- Locks the agent's row, then the host's. A transaction that reports the agent's arrival takes the same locks, so it comes before or after
+-- this transaction as a whole. The agent of a host may change until its row is locked; then the lock is taken again.
 create or replace function cell_evacuation_refusal(host_name text, unseen_ms double precision, fence_waived boolean) returns text
   language plpgsql
 as $$

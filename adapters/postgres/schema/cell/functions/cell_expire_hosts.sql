@@ -1,7 +1,7 @@
--- Takes down the hosts whose agents nobody has seen for so long, those first that were unseen for longest, but no more than may be down for
--- silence alone (core/tasks/expiry-limit.ts). Returns all hosts that are unseen, and whether they are down now. It first asks whether any
--- agent is unseen, which is the case in hardly any of its calls.
--- Locks: one call at a time, or two conductors would each use the limit up; then the hosts that go down, by name.
+-- Marks the hosts as down whose agents were not seen for so long, those first that were unseen for longest, but no more than may be down
+-- for silence alone (core/tasks/expiry-limit.ts). Returns all unseen hosts, and whether they are down now. It first checks whether any
+-- agent is unseen, which is rarely the case.
+-- Locks: one call at a time, because two conductors would otherwise each use up the limit; then the hosts that go down, by name.
 create or replace function cell_expire_hosts(unseen_ms double precision, share_max double precision, count_min int)
   returns table (name text, down boolean)
   language plpgsql

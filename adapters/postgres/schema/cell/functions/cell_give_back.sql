@@ -1,6 +1,6 @@
 -- requires: cell_claims, ledger_give_back
--- Ends these tasks with `outcome`, and gives back what their servers hold. Returns the positions of what is committed;
--- `repeated`: it was already.
+-- Ends these tasks with `outcome`, and releases their servers' allocations. Returns the committed positions; `repeated` means that the
+-- commit was made before.
 create or replace function cell_give_back(task_ids uuid[], server_uuids uuid[], epochs int[], outcome text)
   returns table (at int, repeated boolean)
   language plpgsql

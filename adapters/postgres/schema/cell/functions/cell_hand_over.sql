@@ -1,4 +1,4 @@
--- Frees the tasks that the conductor still owns under these epochs, if another one lives that can take them; which they were.
+-- Releases the tasks that the conductor still owns under these epochs, if another live conductor can take them. Returns the released tasks.
 create or replace function cell_hand_over(conductor uuid, task_ids uuid[], epochs int[])
   returns table (id uuid, epoch int)
   language plpgsql

@@ -1,7 +1,7 @@
--- Where servers are at home and what moves them, as conductors ask for every guest that an agent tells of; those that are CLOSED left
--- out. A function for its settings: planned while the tables were small, as a statement of its own, it read all servers and all open
--- tasks until they were analyzed. Tasks and migrations are a look-up a row: `exists` might be answered from a hash of all open tasks,
--- and a plain join by walking all migrations for each server.
+-- The homes of servers and their moves. Conductors ask for them for every guest that an agent reports. CLOSED servers are left out. This is
+-- a function because of its settings: as a plain statement that was planned while the tables were small, it read all servers and all open
+-- tasks until they were analyzed. Tasks and migrations are looked up for each row: `exists` might be answered from a hash of all open
+-- tasks, and a plain join by scanning all migrations for each server.
 create or replace function cell_homes(server_uuids uuid[])
   returns table (
     uuid uuid, status text, host text, attempt_id text, revision int, busy boolean, migration uuid, kind text,

@@ -1,5 +1,5 @@
--- Which state of this database this is. The id changes when an operator says that the database was restored, the timeline with each failover
--- and each recovery.
+-- Identifies the state of this database. The id changes when an operator declares that the database was restored, the timeline with each
+-- failover and each recovery.
 create or replace function cell_incarnation() returns text
   language sql stable
 as $$

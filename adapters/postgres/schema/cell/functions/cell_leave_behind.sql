@@ -1,5 +1,5 @@
--- Notes that something is held on a host for a guest of a server that a delete or an offload could not destroy: a row of `migrations` of kind
--- `leftover`, which is no move. It has no task of its uuid, so that whoever lists moves with their tasks passes it over.
+-- Records that resources are held on a host for a guest of a server that a delete or an offload could not destroy: a row of `migrations` of
+-- kind `leftover`, which is not a move. No task has its UUID, so lists of moves with their tasks leave it out.
 create or replace function cell_leave_behind(leftover uuid, of_server uuid, on_host text) returns void
   language sql
 as $$

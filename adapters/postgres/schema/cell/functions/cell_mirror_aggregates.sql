@@ -1,5 +1,5 @@
--- Puts aggregates on roots and takes others away; a root that is not there (yet) is passed over. Raises the generation of
--- those that changed: who is about to write the same provider over the Placement API has to look again.
+-- Adds aggregates to roots and removes others. A root that does not exist (yet) is skipped. Raises the generation of changed roots, so that
+-- a client of the Placement API that is about to write the same provider must read it again.
 create or replace function cell_mirror_aggregates(add_root uuid[], add_aggregate uuid[], drop_root uuid[], drop_aggregate uuid[])
   returns void
   language plpgsql

@@ -1,5 +1,5 @@
--- The list with one more entry, of now, and without its oldest ones where it has more than `most`. In floating point: its milliseconds are
--- exact, and it takes half of the time.
+-- The list with one more entry, with the present time, and without its oldest entries beyond `most`. The time is computed in floating
+-- point, which is exact in milliseconds and takes half as long.
 create or replace function cell_note(list text[], entry text, most int) returns text[]
   language sql
 as $$

@@ -1,5 +1,5 @@
 -- requires: cell_note
--- Gives these tasks, which the caller has locked, to the conductor, and notes in the tasks that it has taken them.
+-- Gives these tasks, which the caller has locked, to the conductor, and records in the tasks that it took them.
 create or replace function cell_own(conductor uuid, task_ids uuid[])
   returns table (id uuid, payload bytea, epoch int, selection int, host text, attempt_id text)
   language sql

@@ -1,7 +1,7 @@
 -- requires: cell_without, ledger_apply
--- Changes what servers at rest hold and are, in one guarded write: a port that comes or goes. No server twice; bytes are the new specs, each by its
--- start and length. Outcomes: patched, gone, busy (detail.running), changed (it is not of the revision that the change was made for), and the
--- refusals of ledger_apply with their detail.
+-- Changes the specs and allocations of servers at rest in one guarded write, for a port that is attached or detached. No server occurs
+-- twice. `bytes` contains the new specs, each by its start and length. Outcomes: patched, gone, busy (detail.running), changed (the server
+-- has another revision than the change was made for), and the refusals of ledger_apply with their detail.
 create or replace function cell_patch_holdings(
   server_uuids uuid[], revisions int[], bytes bytea, spec_starts int[], spec_lengths int[], changes ledger_batch
 )

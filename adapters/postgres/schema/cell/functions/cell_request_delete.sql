@@ -1,9 +1,8 @@
 -- requires: cell_add_task, cell_shut
--- Stores the delete task of each server that holds something, and fences every other task of it. `queued`: the payload is
--- that of an earlier task that still runs, or null: the given one was stored. `deleted`: there was nothing to remove.
---
--- A server that is not here costs more than one that is: its door is shut after the others were locked. So two batches with such servers
--- may end in a deadlock, and are asked again.
+-- Stores the delete task of each server that holds something, and fences all its other tasks. `queued`: the payload is that of an earlier
+-- task that is still running, or null when the given task was stored. `deleted`: there was nothing to remove.
+-- A server that does not exist here costs more than one that does, because its UUID is marked as closed after the others were locked. So
+-- two batches with such servers may deadlock, and are retried.
 create or replace function cell_request_delete(
   server_uuids uuid[], task_ids uuid[], bytes bytea, payload_starts int[], payload_lengths int[]
 )
@@ -17,15 +16,16 @@ as $$
 declare
   written int;
   known int;
-  -- Servers that are here; of these, those that have a home.
+  -- Existing servers, and those of them that have a home.
   present uuid[];
   homed uuid[];
   open_tasks uuid[];
-  -- Servers with a delete task that still runs, and all others that are here.
+  -- Servers with a delete task that is still running, and all other existing servers.
   earlier uuid[];
   fenced uuid[];
 begin
-  -- Servers that are at home and at rest. What has a home is asked for in a way that no partial index answers: these are named by key.
+  -- The common case: servers with a home and no task. The condition on the home is written so that no partial index matches it, because the
+  -- rows must be found by key.
   begin
     update servers s set task_state = 'deleting', deleted_at = null, updated_at = now(),
       later_tasks = cell_add_task(s.later_tasks, w.task_id)

@@ -1,5 +1,5 @@
--- Sets the status of servers at rest that an operator knows better; no server twice. `outcome`: reset, gone, nowhere, or busy with
--- what runs, or with the status in which a move waits for its confirmation.
+-- Sets the status of servers at rest on an operator's request. No server occurs twice. `outcome`: reset, gone, nowhere, or busy with the
+-- running task, or with the status in which a move waits for its confirmation.
 create or replace function cell_reset_status(server_uuids uuid[], statuses text[])
   returns table (at int, outcome text, running text)
   language plpgsql

@@ -1,4 +1,5 @@
--- Disables or enables a host for new servers: its row and its root's trait COMPUTE_STATUS_DISABLED together. False: no such host.
+-- Disables or enables a host for new servers: its row and its root's trait COMPUTE_STATUS_DISABLED together. False when there is no such
+-- host.
 create or replace function cell_set_host_disabled(host text, wanted boolean, reason text) returns boolean
   language plpgsql
 as $$

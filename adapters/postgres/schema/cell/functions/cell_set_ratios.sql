@@ -1,5 +1,5 @@
--- Replaces the overrides of each of these roots by those of the entries (`entry_root` counts the roots from 1) and writes the
--- inventories of their trees accordingly: what is no longer overridden goes back to what the agent reported.
+-- Replaces the overrides of each of these roots by those of the entries (`entry_root` counts the roots from 1) and updates the inventories
+-- of their trees. A ratio that is no longer overridden goes back to the agent's reported one.
 -- Locks: reports of trees, then the trees' providers (by id), then their inventories.
 create or replace function cell_set_ratios(roots uuid[], entry_root int[], entry_class text[], entry_ratio double precision[])
   returns void
@@ -17,7 +17,7 @@ begin
   );
   perform 1 from inventories v where v.provider_id = any (members) order by v.provider_id, v.class_id for update;
 
-  -- What is overridden for the first time: what it is now is what the agent said.
+  -- A ratio that is overridden for the first time still has the agent's value.
   insert into reported_ratios (provider, class, ratio)
   select p.uuid, c.name, v.allocation_ratio
   from inventories v

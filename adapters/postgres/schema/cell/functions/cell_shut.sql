@@ -1,4 +1,4 @@
--- Shuts the door for servers that are not here: a dispatch that comes too late fails on the primary key.
+-- Marks the UUIDs of absent servers as closed, so that a late dispatch fails on the primary key.
 create or replace function cell_shut(server_uuids uuid[]) returns void
   language sql
 as $$

@@ -1,9 +1,8 @@
 -- requires: cell_own
--- Takes tasks that no living conductor has, the oldest first. Skips tasks that others have locked, so that conductors sweeping at once neither
--- wait for each other nor take a task twice. A conductor that has handed tasks over leaves them out of its own sweeps for a while
--- (`except_ids`), so that a conductor that does reach their hosts finds them.
---
--- It walks the index of open tasks itself: only so are entries of tasks that have ended marked as dead, for the next sweep to skip and the
+-- Takes tasks that belong to no live conductor, oldest first. Skips tasks that other transactions have locked, so that conductors that
+-- sweep at once neither wait for each other nor take a task twice. A conductor that has handed tasks over excludes them from its own sweeps
+-- for a while (`except_ids`), so that a conductor that reaches their hosts finds them.
+-- It scans the index of open tasks, because only an index scan marks entries of ended tasks as dead, for the next sweep to skip and the
 -- next task to overwrite. A bitmap scan would leave that to vacuum.
 create or replace function cell_sweep(conductor uuid, untaken_ms double precision, tasks_max int, except_ids uuid[])
   returns table (id uuid, payload bytea, epoch int, selection int, host text, attempt_id text)

@@ -1,6 +1,6 @@
 -- requires: cell_note
--- Gives these tasks to the conductor, if no other one has them, and notes in the tasks that it has taken them. Servers are read by a
--- statement of their own, after the tasks are locked: a hop writes both, and what is answered here must be of one moment.
+-- Gives these tasks to the conductor, if no other one has them, and records in the tasks that it took them. Servers are read by a separate
+-- statement after the tasks are locked, because a hop writes both, and the answer must be consistent.
 create or replace function cell_take(conductor uuid, task_ids uuid[])
   returns table (id uuid, payload bytea, epoch int, selection int, host text, attempt_id text)
   language plpgsql
@@ -11,7 +11,7 @@ create or replace function cell_take(conductor uuid, task_ids uuid[])
 as $$
 declare
   taken_ids uuid[];
-  -- The time is added in the update: a conductor that waits for a row takes it when it has the row.
+  -- The update adds the time, because a conductor that waits for a row's lock takes the task only when it gets the lock.
   taker constant text := conductor::text || '/' || coalesce((select c.name from conductors c where c.id = conductor), '');
 begin
   with taken as (

@@ -1,4 +1,4 @@
--- Turns the changes at these positions into ones that ledger_apply refuses: they expect a generation that none reaches.
+-- Turns the changes at these positions into changes that ledger_apply refuses, because they expect a generation that no consumer reaches.
 create or replace function cell_without(changes ledger_batch, positions int[]) returns ledger_batch
   language plpgsql
 as $$

@@ -1,6 +1,6 @@
 -- requires: cell_add_task, cell_leave_behind, cell_note
--- Writes one step, a StepWrite of core/tasks/operation-step.ts, for a task whose server and row are locked: the task, its server, its migration,
--- its attempts, and what is left behind. Notes the stage in the task and the task in its server. Returns the server's new revision.
+-- Writes one step, a StepWrite of core/tasks/operation-step.ts, for a task whose server and row are locked: the task, its server, its
+-- migration, its attempts, and leftovers. Records the stage in the task and the task in its server. Returns the server's new revision.
 create or replace function cell_write_step(w jsonb) returns int
   language plpgsql
   set plan_cache_mode = force_generic_plan

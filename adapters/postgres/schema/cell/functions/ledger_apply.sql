@@ -1,25 +1,25 @@
 -- requires: ledger_decide, ledger_lock_consumers, ledger_lock_inventories, ledger_store
--- Applies the changes in order, each all or nothing: a refused one leaves no trace and its demand does not count for the
--- next. One row a change:
+-- Applies the changes in order, each as a whole or not at all: a refused change leaves no trace, and its demand does not count for the next one.
+-- Returns one row for each change:
 --   kind         committed | no-capacity | unknown-provider | unknown-inventory | consumer-conflict
---   generations  committed: for each step the generation of its consumer after the change (a move: of `from`, then of
---                `to`); 0: it no longer exists
---   detail       otherwise: the other fields of AllocationOutcome, under the same names
+--   generations  of a committed change: for each step the generation of its consumer after the change (for a move that of `from`, then
+--                that of `to`); 0 when the consumer no longer exists
+--   detail       of a refused change: the other fields of AllocationOutcome, under the same names
 --
 -- Locks, in the global order: consumers (by uuid; those that do not exist yet are inserted, so that two first claims of one
 -- consumer meet on its primary key), providers (by id; only for changes that raise generations), inventories (by
--- provider_id, class_id). What the transaction locked before must come before consumers in that order, and it may call this
--- once; else deadlocks (40P01) are possible, and are to be retried.
+-- provider_id, class_id). Earlier locks of the transaction must come before consumers in that order, and it may call this function only
+-- once. Otherwise deadlocks (40P01) are possible, and must be retried.
 --
--- Cost: a fixed number of statements a batch, whatever its size; between them the changes are decided in memory. What a refused change lacks
--- costs in proportion to its items and to the inventories of the batch.
+-- Cost: a fixed number of statements for each batch, whatever its size; between them the changes are decided in memory. Listing the shortfalls
+-- of a refused change costs in proportion to its items and to the inventories of the batch.
 --
--- It locks, decides in memory, and writes, each in functions of its own. Their variables: b_ the batch; s_ consumers as they are stored, c_ as the
--- changes so far leave them, p_ as they were before a step; h_ holdings: the items of the batch, then the stored allocations; i_ inventories,
--- by their place in lock order.
+-- Locking, deciding in memory and writing have functions of their own. Prefixes of their variables: b_ the batch; s_ consumers as they are
+-- stored, c_ after the changes so far, p_ before a step; h_ holdings: the items of the batch, then the stored allocations; i_ inventories, by
+-- their place in lock order.
 --
--- The settings hold for the functions that it calls, too: the plans are forced to index look-ups because the first batches come when the
--- tables are empty and their plans stay.
+-- The settings also apply to the functions that it calls. They force index look-ups, because the first batches are planned when the tables
+-- are empty, and their plans stay.
 create or replace function ledger_apply(batch ledger_batch)
   returns table (change int, kind text, generations int[], detail jsonb)
   language plpgsql
@@ -31,7 +31,7 @@ as $$
 declare
   held ledger_rows;
   decided ledger_verdicts;
-  -- Not asked for: the call is an assignment because `perform` would make a query of it.
+  -- Not used. The call is an assignment because `perform` would turn it into a query.
   written int;
 begin
   held := ledger_lock_consumers(batch);

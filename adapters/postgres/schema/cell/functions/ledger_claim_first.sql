@@ -1,11 +1,10 @@
 -- requires: ledger_capacity
--- First claims of consumers that are new, which all fit: what a busy Placement API is asked most, at the least cost. Makes all of the claims and
--- answers true, or none of them and answers false: then a consumer is not new, a name is not known, or something does not fit, and
--- `ledger_apply` says what. Nothing is looked at before it is written: an inventory without room is not updated, and one row less than
--- expected undoes everything.
---
--- Locks as ledger_apply does: consumers by uuid, providers by id, inventories by provider_id, class_id; an update locks in
--- the order in which the sorted list meets its rows.
+-- Makes first claims of new consumers that all fit. This is the most frequent request to a busy Placement API, made as cheap as possible.
+-- Either it makes all of the claims and returns true, or it makes none and returns false: then a consumer is not new, a name is unknown, or
+-- a claim does not fit, and `ledger_apply` finds out which. Nothing is checked before it is written: an inventory without room is not
+-- updated, and one row less than expected undoes everything.
+-- Locks as ledger_apply does: consumers by UUID, providers by id, inventories by provider_id, class_id. An update locks rows in the order
+-- in which the sorted list reaches them.
 create or replace function ledger_claim_first(batch ledger_first_claims) returns boolean
   language plpgsql
   set plan_cache_mode = force_generic_plan

@@ -1,13 +1,11 @@
 -- requires: ledger_capacity
--- Claims all changes of the batch: each the first claim of a new consumer, which all fit together, and no provider's generation is to
--- be raised. Raises unique_violation or BT002 if that is not so; the caller undoes what was written.
---
--- This is the claim of every boot. It writes at once, under conditions, in one pass that locks as it writes, instead of locking and looking
--- first. One row less than expected undoes all of it (BT002, caught where it began), and ledger_apply says who is refused and why. Each row
--- lock that is saved is a record of the log, which every follower decodes.
---
--- Lock order as everywhere: an update or delete that is joined to a sorted list locks in the order of the list, as these plans (nested
--- loops, index look-ups) take it. A row that such an update finds changed is judged again by its newest version.
+-- Makes all claims of the batch. Each must be the first claim of a new consumer, they must all fit together, and no provider's generation
+-- may have to be raised. Raises unique_violation or BT002 otherwise, and the caller undoes its writes.
+-- Every boot claims by this function. It writes at once, under conditions, in one pass that locks as it writes, instead of locking and
+-- checking first. One row less than expected undoes everything (BT002, caught where it began), and ledger_apply then finds the refused
+-- changes and the reasons. Each saved row lock is a record of the log less, which every follower would decode.
+-- Lock order as everywhere: an update or delete that is joined to a sorted list locks in the order of the list, because these plans (nested
+-- loops, index look-ups) process it in that order. If such an update finds a changed row, it checks the newest version again.
 create or replace function ledger_claim_together(batch ledger_batch) returns void
   language plpgsql
   set plan_cache_mode = force_generic_plan
@@ -16,7 +14,7 @@ create or replace function ledger_claim_together(batch ledger_batch) returns voi
   set enable_mergejoin = off
 as $$
 declare
-  -- Fields of the batch are taken out once: within a statement they would be, for each row.
+  -- Fields of the batch are extracted once here, because within a statement they would be extracted for each row.
   b_uuid constant uuid[] := batch.consumers;
   b_owner constant int[] := batch.consumer_owner;
   o_project constant text[] := batch.owner_project;
@@ -33,7 +31,7 @@ declare
   consumer_count constant int := cardinality(b_uuid);
   provider_ids int[];
   class_ids int[];
-  -- Of the batch's n-th inventory.
+  -- The columns of the batch's n-th inventory.
   i_provider int[];
   i_class int[];
 begin

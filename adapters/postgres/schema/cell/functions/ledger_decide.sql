@@ -1,5 +1,5 @@
 -- requires: ledger_shortfalls, ledger_unknown_name
--- The third part of ledger_apply: decides the changes one after the other, in memory. It reads and writes no table.
+-- The third part of ledger_apply: decides the changes one after the other, in memory. It neither reads nor writes a table.
 create or replace function ledger_decide(batch ledger_batch, held ledger_rows) returns ledger_verdicts
   language plpgsql
 as $$
@@ -23,13 +23,13 @@ declare
   used bigint[] := held.used;
   h_amount constant bigint[] := held.holding_amount;
   h_place int[] := array_fill(0, array[cardinality(b_inventory)]) || held.place_stored;
-  -- Consumers as the changes so far leave them.
+  -- Consumers after the changes so far.
   c_generation int[] := held.generation;
   c_owner int[] := held.owner;
   c_type int[] := held.owner;
   c_from int[] := held.holding_from;
   c_to int[] := held.holding_to;
-  -- Of each step, what it overwrote, to undo it.
+  -- The values that each step has overwritten, to undo it.
   p_generation int[];
   p_owner int[];
   p_type int[];
@@ -105,7 +105,7 @@ begin
       end if;
     end loop;
 
-    -- Compare in full where something may be too much: a later step may have given it back, or it did not grow.
+    -- Compares in full where a change may exceed its capacity: a later step may have released resources, or the use did not grow.
     if suspect and why is null then
       why := ledger_shortfalls(coalesce(b_item_end[first_step - 1], 0) + 1, next_item - 1, first_step, next_step - 1, b_move_to,
         p_from, p_to, h_place, h_amount, used, capacity, min_unit, max_unit, step_size, b_inventory,

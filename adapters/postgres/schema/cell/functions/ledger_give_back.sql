@@ -1,4 +1,4 @@
--- Gives back all that these consumers hold, and removes them. Consumers that hold nothing are passed over.
+-- Releases all allocations of these consumers, and removes the consumers. Consumers that hold nothing are skipped.
 create or replace function ledger_give_back(consumer_uuids uuid[]) returns void
   language plpgsql
   set plan_cache_mode = force_generic_plan

@@ -1,4 +1,4 @@
--- The first part of ledger_apply: creates or locks every consumer of the batch, and reads what those that existed hold.
+-- The first part of ledger_apply: creates or locks every consumer of the batch, and reads the allocations of those that existed.
 create or replace function ledger_lock_consumers(batch ledger_batch) returns ledger_rows
   language plpgsql
 as $$
@@ -22,7 +22,7 @@ declare
   i int;
   result ledger_rows;
 begin
-  -- In one ascending pass (`do update ... where false` locks and writes nothing).
+  -- Works in one ascending pass (`do update ... where false` locks and writes nothing).
   with inserted as (
     insert into consumers as r (uuid, generation, project_id, user_id, type)
     select w.uuid, (w.owner > 0)::int, coalesce(o_project[w.owner], ''), coalesce(o_user[w.owner], ''),
@@ -38,7 +38,7 @@ begin
   result.holding_amount := batch.item_amount;
 
   if cardinality(created) < consumer_count then
-    -- Both lists ascend: one pass parts the consumers that were created from those that were there.
+    -- Both lists ascend, so one pass separates the created consumers from those that existed.
     for i in 1..consumer_count loop
       if b_uuid[i] = created[next_created] then
         next_created := next_created + 1;

@@ -1,6 +1,7 @@
 -- requires: ledger_capacity
 -- The second part of ledger_apply: locks the inventories that the batch names and those that its consumers hold something of, and before
--- them the providers, if a generation may rise. `held` is what ledger_lock_consumers has found; the answer is that and the inventories.
+-- them the providers, if a generation may rise. `held` is the result of ledger_lock_consumers; this function returns it with the
+-- inventories added.
 create or replace function ledger_lock_inventories(batch ledger_batch, held ledger_rows) returns ledger_rows
   language plpgsql
 as $$
@@ -14,7 +15,7 @@ declare
     select r.id from unnest(batch.classes) with ordinality as w (name, at)
     left join resource_classes r on r.name = w.name order by w.at
   );
-  -- What to lock, by source: n for the batch's n-th inventory, -n for that of the n-th stored allocation.
+  -- The rows to lock, by source: n for the batch's n-th inventory, -n for that of the n-th stored allocation.
   l_provider int[];
   l_class int[];
   l_source int[];
@@ -36,8 +37,8 @@ begin
     l_class := l_class || held.stored_class;
     l_source := l_source || array(select generate_series(-1, -stored_count, -1));
   end if;
-  -- A plain join with one function: what comes back after a wait for a lock is evaluated again row by row, and over a
-  -- union that would answer with another row of the same inventory.
+  -- This is a plain join with one function: a row that is returned after a wait for its lock is evaluated again, and over a union that
+  -- would return another row of the same inventory.
   select array_agg(l.source), array_agg(l.provider_id), array_agg(l.class_id), coalesce(array_agg(l.used), '{}'),
     array_agg(l.capacity), array_agg(l.min_unit), array_agg(l.max_unit), array_agg(l.step_size), array_agg(l.row)
   into i_source, i_provider, i_class, held.used, held.capacity, held.min_unit, held.max_unit, held.step_size, held.inventory_row
@@ -51,7 +52,7 @@ begin
     for update of v
   ) l;
 
-  -- An inventory that is both named and held comes twice or more in a row; the first place counts.
+  -- An inventory that is both named and held occurs several times in a row. The first position counts.
   for x in 1..coalesce(cardinality(i_source), 0) loop
     if x = 1 or i_provider[x] <> i_provider[place] or i_class[x] <> i_class[place] then
       place := x;

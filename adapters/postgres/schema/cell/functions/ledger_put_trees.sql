@@ -1,6 +1,6 @@
 -- requires: ledger_put_trees_as_given, ledger_under_operators_word
--- Replaces trees as ledger_put_trees_as_given does, under the operators' word. Takes the lock of reports of trees first, as every change of the
--- operators' word does.
+-- Replaces trees like ledger_put_trees_as_given, with the operators' settings applied. Takes the lock of reports of trees first, as every
+-- change of these settings does.
 create or replace function ledger_put_trees(batch ledger_tree_batch)
   returns table (tree int, kind text, generations int[], detail jsonb)
   language plpgsql

@@ -1,15 +1,15 @@
 -- requires: ledger_tree_refusals, ledger_trees_share_names, ledger_trees_that_differ, ledger_write_trees
--- Replaces trees, each all or nothing. One row a tree:
+-- Replaces trees, each as a whole or not at all. Returns one row for each tree:
 --   kind         replaced | unchanged | generation-conflict | in-use | name-taken | malformed
---   generations  of a tree that is now as listed: those of its providers, in their order
---   detail       otherwise: the other fields of TreeOutcome, under the same names
+--   generations  of a replaced or unchanged tree: those of its providers, in their order
+--   detail       of a refused tree: the other fields of TreeOutcome, under the same names
 --
--- The trees are decided together, which is the same as one after the other only if none has a uuid or a name that another one
--- has, or had. Raises BT001 if that is not so: put them one by one then.
+-- The trees are decided together, which equals deciding them one after the other only if none has a UUID or a name that another one has or
+-- had. Raises BT001 otherwise, and the caller must put them one by one.
 --
--- Locks: reports of trees wait for each other (they are rare, and trees may take names from each other); then, in the global
--- order, the providers of the trees that differ (by id) and their inventories. Claims go on meanwhile on all other trees.
--- 23505 and 23503 are raised when the Placement API created or removed a name or a provider at the same moment: to be retried.
+-- Locks: reports of trees wait for each other (they are rare, and trees may take names from each other); then, in the global order, the
+-- providers of the trees that differ (by id) and their inventories. Claims on all other trees proceed meanwhile.
+-- Raises 23505 or 23503, which the caller retries, when the Placement API created or removed a name or a provider at the same moment.
 create or replace function ledger_put_trees_as_given(batch ledger_tree_batch)
   returns table (tree int, kind text, generations int[], detail jsonb)
   language plpgsql
@@ -21,7 +21,7 @@ declare
   tree_count constant int := cardinality(batch.tree_root);
   r_kind text[] := array_fill('unchanged'::text, array[tree_count]);
   r_detail jsonb[] := array_fill(null::jsonb, array[tree_count]);
-  -- Trees to write.
+  -- Which trees are written.
   going boolean[] := array_fill(false, array[tree_count]);
   differing int[];
   refused record;
@@ -35,7 +35,7 @@ begin
 
   differing := ledger_trees_that_differ(batch);
   if cardinality(differing) > 0 then
-    -- 1. Lock what may change.
+    -- 1. Lock the rows that may change.
     perform 1 from resource_providers p
     where p.id in (
       select m.id
@@ -51,7 +51,7 @@ begin
     )
     order by v.provider_id, v.class_id for update;
 
-    -- 2. Refuse.
+    -- 2. Refuse trees that cannot be written.
     for refused in select * from ledger_tree_refusals(batch, differing) loop
       r_kind[refused.tree] := refused.verdict;
       r_detail[refused.tree] := refused.fields;
@@ -60,7 +60,7 @@ begin
       going[differing[i]] := r_detail[differing[i]] is null;
     end loop;
 
-    -- 3. Write what differs.
+    -- 3. Write the differences.
     foreach changed in array ledger_write_trees(batch, going) loop
       r_kind[changed] := 'replaced';
     end loop;

@@ -1,7 +1,6 @@
--- Why the change of these items and steps does not fit, with `used` as it would be after the change: every shortfall, item by item. Null: it
--- fits. An inventory that is over its capacity already accepts a change that does not raise its use.
---
--- Cost: proportional to the batch's inventories and to the items that the change names and gives back.
+-- Every shortfall of the change of these items and steps, item by item, with `used` as it would be after the change. Null when the change
+-- fits. An inventory that already exceeds its capacity accepts a change that does not raise its use.
+-- Cost: proportional to the batch's inventories and to the items that the change names and releases.
 create or replace function ledger_shortfalls(
   first_item int, last_item int, first_step int, last_step int, step_move_to int[], step_held_from int[], step_held_to int[],
   holding_place int[], holding_amount bigint[], used bigint[], capacity bigint[], min_unit int[], max_unit int[], step_size int[],
@@ -11,7 +10,8 @@ create or replace function ledger_shortfalls(
   language plpgsql immutable
 as $$
 declare
-  -- By inventory: the first item that names it (0: none), what the items ask, and what the steps give back.
+  -- For each inventory: the first item that names it (0 for none), the amount that the items request, and the amount that the steps
+  -- release.
   first_named int[] := array_fill(0, array[cardinality(used)]);
   requested bigint[] := array_fill(0::bigint, array[cardinality(used)]);
   given_back bigint[] := array_fill(0::bigint, array[cardinality(used)]);

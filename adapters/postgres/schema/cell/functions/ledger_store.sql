@@ -1,4 +1,5 @@
--- The last part of ledger_apply: writes what the verdicts leave different from the locked rows. Returns how many inventories it has written.
+-- The last part of ledger_apply: writes the differences between the verdicts and the locked rows. Returns the number of inventories that it
+-- wrote.
 create or replace function ledger_store(batch ledger_batch, held ledger_rows, decided ledger_verdicts) returns int
   language plpgsql
 as $$
@@ -88,8 +89,8 @@ begin
   end if;
 
   if true = any (batch.change_bumps) then
-    -- A committed change that bumps raises the generations of the providers that it names, and of those that a consumer held whom it
-    -- takes all of it: once, however often they come.
+    -- A committed change that bumps raises the generations of the providers that it names, and of those on which a consumer loses its whole
+    -- allocation, once each, however often they occur.
     update resource_providers p set generation = p.generation + w.times, updated_at = now()
     from (
       select i_provider[h_place[h.at]] as id, count(distinct c.change)::int as times

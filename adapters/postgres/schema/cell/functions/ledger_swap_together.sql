@@ -1,9 +1,8 @@
 -- requires: ledger_capacity
--- Replaces what existing consumers hold, whatever their generations: each change of the batch has one step for a consumer of its own, which
--- ends up with something, and no provider's generation is to be raised. All that is asked must have room before anything is
--- given back, so that the order of the changes does not matter. Raises BT002 if that is not so; the caller undoes what was written.
---
--- This is the claim of a hop, made like those of ledger_claim_together: ledger_apply needs some thirty statements for it, and spends most of
+-- Replaces the allocations of existing consumers, whatever their generations. Each change of the batch has one step for a consumer of its
+-- own, which holds something afterwards, and no provider's generation may have to be raised. All requested amounts must have room before
+-- anything is released, so that the order of the changes does not matter. Raises BT002 otherwise, and the caller undoes its writes.
+-- Hops claim by this function, in the way of ledger_claim_together: ledger_apply needs some thirty statements for a hop, and spends most of
 -- its time on lists that a plain hop does not need.
 create or replace function ledger_swap_together(batch ledger_batch) returns void
   language plpgsql
@@ -27,11 +26,11 @@ declare
   b_item_inventory constant int[] := batch.item_inventory;
   b_amount constant bigint[] := batch.item_amount;
   consumer_count constant int := cardinality(b_uuid);
-  -- What was held.
+  -- The stored allocations.
   h_provider int[];
   h_class int[];
   h_amount bigint[];
-  -- Of the batch's n-th inventory.
+  -- The columns of the batch's n-th inventory.
   i_provider int[];
   i_class int[];
   wanted int;

@@ -1,4 +1,5 @@
--- Why trees of the batch cannot be written: of each of the trees `among`, whose providers are locked, the first reason; none for the others.
+-- Why trees of the batch cannot be written: the first reason for each of the trees `among`, whose providers are locked. A tree that can be
+-- written has no row.
 create or replace function ledger_tree_refusals(batch ledger_tree_batch, among int[])
   returns table (tree int, verdict text, fields jsonb)
   language plpgsql

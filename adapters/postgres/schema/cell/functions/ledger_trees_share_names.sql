@@ -1,4 +1,4 @@
--- Whether two trees of the batch have a uuid or a name in common, as they are listed or as they are stored.
+-- Whether two trees of the batch share a UUID or a name, as they are listed or as they are stored.
 create or replace function ledger_trees_share_names(batch ledger_tree_batch) returns boolean
   language plpgsql stable
 as $$

@@ -1,5 +1,4 @@
--- Which trees of the batch are not what the ledger holds. Reads only. A tree of which it says nothing can be answered
--- "unchanged".
+-- The trees of the batch that differ from the ledger. Only reads. A tree that is not returned can be answered "unchanged".
 create or replace function ledger_trees_that_differ(batch ledger_tree_batch) returns int[]
   language plpgsql stable
   set plan_cache_mode = force_custom_plan

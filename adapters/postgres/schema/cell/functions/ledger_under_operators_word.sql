@@ -1,5 +1,5 @@
--- The batch as it is to be written: operators' ratios in place of the reported ones, and the trait COMPUTE_STATUS_DISABLED on
--- the roots of disabled hosts. Cost: two look-ups a batch where operators said nothing.
+-- The batch with the operators' settings applied: their ratios in place of the reported ones, and the trait COMPUTE_STATUS_DISABLED on the
+-- roots of disabled hosts. Cost: two look-ups for each batch when operators have set nothing.
 create or replace function ledger_under_operators_word(batch ledger_tree_batch) returns ledger_tree_batch
   language plpgsql stable
   set plan_cache_mode = force_custom_plan

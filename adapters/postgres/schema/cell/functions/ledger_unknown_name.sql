@@ -1,4 +1,4 @@
--- Why one of the items first_item..last_item of a batch cannot be looked at: the first of them whose inventory does not exist. Null: they all do.
+-- The first of the items first_item..last_item of a batch whose inventory does not exist, as a reason. Null when all exist.
 create or replace function ledger_unknown_name(
   first_item int, last_item int, item_inventory int[], place_named int[], inventory_provider int[], inventory_class int[],
   providers uuid[], classes text[], provider_ids int[]

@@ -1,5 +1,5 @@
--- Gives the providers of the batch that are written (`ids`; 0: not this one) the aggregates that it lists, where the batch owns them, and takes all
--- from those that it leaves out. Returns the providers that changed.
+-- Gives the written providers of the batch (`ids`; 0 for a provider that is not written) the aggregates that the batch lists, where the
+-- batch owns them, and removes all aggregates from providers that it leaves out. Returns the changed providers.
 create or replace function ledger_write_tree_aggregates(batch ledger_tree_batch, ids int[], left_out int[]) returns int[]
   language plpgsql
 as $$

@@ -1,5 +1,5 @@
--- Gives the providers of the batch that are written (`ids`; 0: not this one) the traits that it lists, and takes all from those that it leaves out.
--- Returns the providers that changed.
+-- Gives the written providers of the batch (`ids`; 0 for a provider that is not written) the traits that the batch lists, and removes all
+-- traits from providers that it leaves out. Returns the changed providers.
 create or replace function ledger_write_tree_traits(batch ledger_tree_batch, ids int[], left_out int[], trait_ids int[]) returns int[]
   language plpgsql
 as $$

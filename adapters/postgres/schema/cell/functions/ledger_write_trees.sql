@@ -1,5 +1,5 @@
 -- requires: ledger_write_tree_aggregates, ledger_write_tree_inventories, ledger_write_tree_traits
--- Writes what differs of the trees that are `going`, whose providers and inventories are locked. Returns the trees that changed.
+-- Writes the differences of the trees that are `going`, whose providers and inventories are locked. Returns the changed trees.
 create or replace function ledger_write_trees(batch ledger_tree_batch, going boolean[]) returns int[]
   language plpgsql
 as $$
@@ -9,19 +9,19 @@ declare
   l_name constant text[] := batch.provider_name;
   l_parent constant int[] := batch.provider_parent;
   t_root constant int[] := batch.tree_root;
-  -- Of listed providers (0: of a tree that is not written), the ids and which of them are new.
+  -- For each listed provider its id (0 if its tree is not written), and whether it is new.
   id_sequence constant regclass := pg_get_serial_sequence('resource_providers', 'id');
   ids int[];
   is_new boolean[];
   class_ids int[];
   trait_ids int[];
-  -- Of what the lists leave out.
+  -- Ids of providers that the lists leave out.
   left_out int[];
   left_out_trees int[];
-  -- Providers that differ, by id.
+  -- Ids of the providers that differ.
   touched int[];
 begin
-  -- Names, and ids for what is new.
+  -- Creates names, and ids for new providers.
   insert into resource_classes (name)
   select w.name from unnest(batch.classes) as w (name)
   where not exists (select from resource_classes r where r.name = w.name) order by w.name
@@ -54,7 +54,7 @@ begin
   join resource_providers p on p.root_id = ids[t.root]
   where p.uuid <> all (l_uuid);
 
-  -- Old names and what is left out give way first, so that members may trade names.
+  -- Old names are replaced and left-out providers removed first, so that members of a tree may swap names.
   update resource_providers p set name = 'replaced ' || p.uuid
   from (
     select w.id from unnest(left_out) as w (id)

@@ -1,5 +1,5 @@
--- The creations of a batch of placement_write, which has locked their parents: `locked_at` are the writes with a locked provider, `locked_id`
--- these providers. Answers like it.
+-- Creates the new providers of a batch of placement_write, which has locked their parents: `locked_at` are the writes with a locked
+-- provider, `locked_id` these providers. Returns rows like placement_write.
 create or replace function placement_create_providers(batch placement_writes, locked_at int[], locked_id int[])
   returns table (at int, root uuid, generation int, written_at_ms double precision)
   language plpgsql

@@ -1,4 +1,4 @@
--- Replaces a provider's aggregates. With an expected generation it is raised, also for the same set again; without one it stays.
+-- Replaces a provider's aggregates. With an expected generation the generation is raised, even for the same set; without one it stays.
 create or replace function placement_set_aggregates(provider_uuid uuid, expected int, wanted uuid[])
   returns table (kind text, new_generation int, written_at_ms double precision)
   language plpgsql

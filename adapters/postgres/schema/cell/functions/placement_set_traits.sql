@@ -1,4 +1,4 @@
--- Replaces a provider's traits. The same set again writes nothing and leaves the generation. Further kind: unknown-names.
+-- Replaces a provider's traits. Writing the same set again changes nothing, not even the generation. Further kind: unknown-names.
 create or replace function placement_set_traits(provider_uuid uuid, expected int, trait_names text[])
   returns table (kind text, new_generation int, written_at_ms double precision, names text[])
   language plpgsql
@@ -23,7 +23,7 @@ begin
     return;
   end if;
 
-  -- Shared locks: a trait that is being deleted must not gain a provider.
+  -- Shared locks, because a trait that is being deleted must not be added to a provider.
   wanted := array(select t.id from traits t where t.name = any (trait_names) order by t.id for key share);
   if cardinality(wanted) < cardinality(trait_names) then
     kind := 'unknown-names';

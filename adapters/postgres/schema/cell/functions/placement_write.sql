@@ -1,9 +1,8 @@
 -- requires: placement_create_providers
--- Does the writes that nothing stands against, and answers a row for each of them. A write without a row did nothing: its provider
--- is not there or of another generation, a name is not known or taken, an inventory is in use; the function for it alone tells.
--- Rules on generations as there: placement_write_inventories, placement_set_traits, placement_set_aggregates.
---
--- Locks: providers by id (of creations the parents), then traits by id, then inventories by provider_id, class_id.
+-- Makes the writes that have no obstacle, and returns a row for each of them. A write without a row changed nothing: its provider does not
+-- exist or has another generation, a name is unknown or taken, or an inventory is in use. The function for the single write finds out
+-- which. The rules on generations are those of placement_write_inventories, placement_set_traits and placement_set_aggregates.
+-- Locks: providers by id (for creations the parents), then traits by id, then inventories by provider_id, class_id.
 create or replace function placement_write(batch placement_writes)
   returns table (at int, root uuid, generation int, written_at_ms double precision)
   language plpgsql
@@ -27,17 +26,17 @@ declare
   b_ratios constant double precision[] := batch.ratios;
   class_ids int[];
   trait_ids int[];
-  -- Writes whose provider is locked, and these providers, by their ids.
+  -- Writes whose provider is locked, and these providers, sorted by id.
   l_at int[];
   l_id int[];
-  -- Of the kind at hand: writes, providers, and what each write owns of the list that the kind is about.
+  -- For the current kind: writes, providers, and each write's part of the list for this kind.
   w_at int[];
   w_id int[];
   w_lo int[];
   w_hi int[];
   in_use int[];
   removes boolean;
-  -- Writes that raise the generation, and those that leave it.
+  -- Writes that raise the generation, and writes that leave it.
   raised int[] := '{}';
   kept int[] := '{}';
 begin
@@ -55,7 +54,7 @@ begin
   end if;
 
   if 'traits' = any (b_kinds) then
-    -- Shared locks: a trait that is being deleted must not gain a provider.
+    -- Shared locks, because a trait that is being deleted must not be added to a provider.
     perform from traits t where t.name = any (batch.traits) order by t.id for key share;
     trait_ids := array(
       select t.id from unnest(batch.traits) with ordinality as w (name, at) left join traits t on t.name = w.name order by w.at

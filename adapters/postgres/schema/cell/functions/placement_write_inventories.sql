@@ -1,5 +1,5 @@
--- Modes: `replace` - these inventories and no others; `widen` - these beside the others; `create` - one more, `update` - one that is
--- there; `remove` - take these away (null: all). Further kinds: unknown-class, exists, no-inventory, in-use.
+-- Modes: `replace` sets these inventories and no others. `widen` sets these beside the others. `create` adds one, and `update` changes an
+-- existing one. `remove` removes these (null: all). Further kinds: unknown-class, exists, no-inventory, in-use.
 create or replace function placement_write_inventories(
   provider_uuid uuid, expected int, mode text, class_names text[], totals int[], reserves int[], min_units int[],
   max_units int[], step_sizes int[], ratios double precision[]

@@ -1,4 +1,4 @@
--- Does what a foreign key from allocations would do, at no cost to claims: nobody removes an inventory that is in use.
+-- Replaces a foreign key from allocations, at no cost to claims: an inventory that is in use cannot be removed.
 create or replace function refuse_inventory_in_use() returns trigger language plpgsql as $$
 begin
   raise exception 'inventory % of provider % is in use', old.class_id, old.provider_id

@@ -1,7 +1,6 @@
 -- requires: cell_claim_groups
 -- called by: services of the versions whose last migration of a cell is older than 0050-groups-with-moves
---
--- Those versions know nothing of moves in a group: they call this one in place of cell_claim_groups.
+-- Those versions do not know of moves in a group. They call this function instead of cell_claim_groups.
 create or replace function cell_join_groups(
   server_uuids uuid[], group_uuids uuid[], policies text[], most_per_host int[], to_hosts text[]
 )
