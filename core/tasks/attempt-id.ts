@@ -1,4 +1,4 @@
-/** Which task and selection an attempt belongs to; the inverse of `attemptIdOf`. Null: not of that form. */
+/** The task and the selection that an attempt belongs to; the inverse of `attemptIdOf`. Null when the id has another form. */
 export function parseAttemptId(attemptId: string): { readonly taskId: string; readonly selection: number } | null {
   const slash = attemptId.lastIndexOf("/");
   if (slash <= 0) return null;

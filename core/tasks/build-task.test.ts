@@ -51,7 +51,7 @@ describe("a build", () => {
     expect(step.effects).toEqual([{ kind: "hop", from: 0, to: 2, reason: "disk full", result: "failed" }]);
   });
 
-  test("tries another way to fit on a host whose first way is gone, but none on a host that failed", () => {
+  test("tries another way to fit on a host whose first way is taken, but none on a host that failed", () => {
     const ways = { hosts: ["host-a", "host-b", "host-b", "host-b", "host-c"] };
     const stepped = (events: readonly BuildEvent[]): BuildStep =>
       events.reduce((step, event) => stepBuild(ways, step.state, event), beginBuild(0, []));
@@ -63,7 +63,7 @@ describe("a build", () => {
     expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken", result: "failed" }]);
   });
 
-  test("calls as many hosts as it may, and passes over any number that are full", () => {
+  test("calls at most as many hosts as it may, and skips any number of full ones", () => {
     const plan = { hosts: ["host-a", "host-b", "host-c", "host-d", "host-e"], attemptsMax: 2 };
     const stepped = (events: readonly BuildEvent[]): BuildStep =>
       events.reduce((step, event) => stepBuild(plan, step.state, event), beginBuild(0, []));
@@ -74,13 +74,13 @@ describe("a build", () => {
     expect(end.effects).toMatchObject([{ kind: "commit-error", selection: 3 }]);
   });
 
-  describe("whose hosts are not connected", () => {
+  describe("when hosts are not connected", () => {
     const uncalled = (selection: number): BuildEvent => ({ kind: "uncalled", selection, reason: "not connected" });
     const committed: BuildEvent = { kind: "hop-committed" };
     const stepped = (events: readonly BuildEvent[], hosts: readonly string[] = plan.hosts): BuildStep =>
       events.reduce((step, event) => stepBuild({ hosts, attemptsMax: 2 }, step.state, event), beginBuild(0, []));
 
-    test("passes over them without using up an attempt", () => {
+    test("skips them without using up an attempt", () => {
       const events = [uncalled(0), committed, uncalled(1), committed, failed(2, "broken")];
       expect(stepped(events.slice(0, 1)).effects).toMatchObject([{ kind: "hop", to: 1, result: "skipped" }]);
       expect(stepped(events.slice(0, 3)).effects).toMatchObject([{ kind: "hop", to: 2 }]);
@@ -90,7 +90,7 @@ describe("a build", () => {
       expect(stepped(last, [...four, "host-e"]).effects).toMatchObject([{ kind: "commit-error", selection: 3 }]);
     });
 
-    test("ends when none is, and says that none was tried", () => {
+    test("ends when no host is connected, and says that none was tried", () => {
       const none = [uncalled(0), committed, uncalled(1), committed, uncalled(2)];
       const why = "not tried, not connected";
       expect(stepped(none).effects).toMatchObject([
@@ -102,14 +102,14 @@ describe("a build", () => {
       ]);
     });
 
-    test("knows after a takeover that they were no attempts", () => {
+    test("knows after a takeover that skipped hosts were no attempts", () => {
       const past = [{ selection: 0, host: "host-a", result: "skipped", reason: "not connected" }] as const;
       const step = stepBuild({ ...plan, attemptsMax: 2 }, beginBuild(1, past).state, failed(1, "broken"));
       expect(step.effects).toMatchObject([{ kind: "hop", from: 1, to: 2 }]);
     });
   });
 
-  describe("of a plan with repetitions, three rounds of three hosts", () => {
+  describe("with a plan that repeats three hosts in three rounds", () => {
     const round = ["host-a", "host-b", "host-c"];
     const again = { hosts: [...round, ...round, ...round] };
     const stepped = (events: readonly BuildEvent[]): BuildStep =>
@@ -133,7 +133,7 @@ describe("a build", () => {
       expect(stepped([...second, committed, failed(4, "cold")]).effects).toMatchObject([{ kind: "commit-error" }]);
     });
 
-    test("repeats none when three hosts failed", () => {
+    test("repeats no host when three hosts failed", () => {
       const events = [failed(0, "cold"), committed, failed(1, "cold"), committed, failed(2, "cold")];
       expect(stepped(events).effects).toMatchObject([{ kind: "commit-error", selection: 2 }]);
     });
@@ -180,7 +180,7 @@ describe("a build", () => {
     expect(lastOf([{ kind: "prepared", selection: 0 }, back]).effects).toEqual([]);
   });
 
-  test("resumes where the database says it was, with what was tried before", () => {
+  test("resumes at the position and with the attempts that the database has", () => {
     const past = [{ selection: 0, host: "host-a", result: "failed", reason: "disk full" }] as const;
     const [first, second] = run([failed(2, "no power")], beginBuild(2, past));
     expect(first!.effects).toEqual([{ kind: "call-host", selection: 2 }]);
@@ -189,7 +189,7 @@ describe("a build", () => {
     ]);
   });
 
-  test("leaves the guest to whoever has the task now when it is fenced", () => {
+  test("leaves the guest to the task's new owner when it is fenced", () => {
     expect(lastOf([{ kind: "prepared", selection: 0 }, { kind: "fenced" }])).toEqual({
       state: { kind: "ended", as: "fenced" },
       effects: [{ kind: "settle-guest", selection: 0 }],
@@ -197,12 +197,12 @@ describe("a build", () => {
   });
 });
 
-// --- properties: a hostile world answers the machine, in any order, with repeats and stale messages --------------------
+// --- properties: a hostile environment answers the machine, in any order, with repeats and stale messages --------------
 
 const hostCount = fc.integer({ min: 1, max: 6 });
 const answers = fc.infiniteStream(fc.nat({ max: 99 }));
 
-/** What the world says to an effect; null: nothing at all (the effect tells, or the answer needs none). */
+/** The environment's answer to an effect. Null when there is none (the effect only reports, or needs no answer). */
 function answerTo(effect: BuildEffect, dice: number): BuildEvent | null {
   switch (effect.kind) {
     case "call-host":
@@ -232,7 +232,7 @@ interface World {
   readonly effects: BuildEffect[];
 }
 
-/** Answers each effect, the answers sometimes twice, with stale messages between them. */
+/** Answers each effect, some of them twice, with stale messages in between. */
 function play(hosts: readonly string[], dice: Iterator<number>, attemptsMax = 0): World {
   const roll = () => dice.next().value as number;
   const world: World = { states: [], effects: [] };
@@ -266,12 +266,12 @@ function property(check: (world: World, hosts: readonly string[]) => void): void
   );
 }
 
-describe("whatever the world answers", () => {
+describe("whatever answers it gets", () => {
   test("a build ends", () => {
     property((world) => expect(world.states.at(-1)!.kind).toBe("ended"));
   });
 
-  test("at most one guest is started, the one that was committed, and it is never destroyed", () => {
+  test("starts at most one guest, the committed one, and never destroys it", () => {
     property((world) => {
       const started = new Set(
         world.effects.filter((effect) => effect.kind === "start-guest").map((effect) => effect.selection),
@@ -287,7 +287,7 @@ describe("whatever the world answers", () => {
     });
   });
 
-  test("every host that was called and is not the home is destroyed or settled", () => {
+  test("destroys or settles the guest on every called host except the home", () => {
     property((world) => {
       const of = (kind: "call-host" | "start-guest" | "destroy-guest" | "settle-guest") =>
         new Set(world.effects.flatMap((effect) => (effect.kind === kind ? [effect.selection] : [])));
@@ -296,14 +296,14 @@ describe("whatever the world answers", () => {
     });
   });
 
-  test("hosts are called in the order of the plan, none again after it was left", () => {
+  test("calls hosts in the order of the plan, and none again after leaving it", () => {
     property((world) => {
       const called = world.effects.filter((effect) => effect.kind === "call-host").map((effect) => effect.selection);
       expect(called).toEqual([...called].sort((a, b) => a - b));
     });
   });
 
-  test("as many hosts as it may fail, and any number are passed over", () => {
+  test("lets at most as many hosts fail as it may, and skips any number of hosts", () => {
     fc.assert(
       fc.property(hostCount, fc.integer({ min: 1, max: 4 }), answers, (count, attemptsMax, dice) => {
         const hosts = Array.from({ length: count }, (_, index) => `host-${index}`);

@@ -1,43 +1,40 @@
 import { abortedBuildMessage, exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 
 /**
- * Why an attempt failed, as far as what comes next goes: `reschedule` - another host may do better; `abort` - no host
- * can build this (Nova's RescheduledException and BuildAbortException).
+ * Whether another host may succeed after an attempt failed. `reschedule`: another host may succeed. `abort`: no host can build this server
+ * (Nova's RescheduledException and BuildAbortException).
  */
 export type AttemptFailure = "reschedule" | "abort";
 
 /**
- * The hosts of the plan in the order they are tried; the first holds the claim when the task is stored. A host that comes several
- * times, one after the other, is there with other ways to fit: the next one is for the case that the one before no longer fits.
- * When the first host comes again later, a round of repetitions begins there: none of them is tried but the host that failed last, as
- * long as there were fewer attempts than rounds, for nobody else can have its place when all others are full.
+ * The hosts of the plan in the order in which they are tried. The first one holds the claim when the task is stored. A host that occurs
+ * several times in a row has several ways to fit; the next one is for the case that the previous one no longer fits. Where the first host
+ * occurs again later, a round of repetitions begins: in it only the host that failed last is tried, as long as there were fewer attempts
+ * than rounds, because no other server can have taken its place when all other hosts are full.
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];
-  /** Attempts that may be made, however many hosts there are; 0 or none: one on each. A host that was never called is none. */
+  /** The most attempts, however many hosts there are. 0 or absent: one for each host. A host that was never called does not count. */
   readonly attemptsMax?: number;
 }
 
-/**
- * Where a build is. Exactly one selection holds the server's allocation at any time, and it is `selection` (or `from`
- * while a hop is under way).
- */
+/** The state of a build. Exactly one selection holds the server's allocation at any time: `selection`, or `from` during a hop. */
 export type BuildState =
   /** The host of `selection` prepares the guest. */
   | { readonly kind: "preparing"; readonly selection: number; readonly past: readonly PastAttempt[] }
-  /** The guest is prepared; the cell's database is being told that this is the server's home. */
+  /** The guest is prepared, and the commit that makes this host the server's home is being written. */
   | { readonly kind: "settling"; readonly selection: number; readonly past: readonly PastAttempt[] }
-  /** The claim is being swapped from the failed `from` to the alternate `to`. */
+  /** The hop is being written, which swaps the claim of the failed `from` for one of the alternate `to`. */
   | {
       readonly kind: "hopping";
       readonly from: number;
       readonly to: number;
       readonly reason: string;
-      /** Of `from`. */
+      /** The result of `from`. */
       readonly result: PastAttempt["result"];
       readonly past: readonly PastAttempt[];
     }
-  /** The end is being written: ERROR, nothing held. */
+  /** The end is being written: the server goes to ERROR and holds nothing. */
   | {
       readonly kind: "failing";
       readonly selection: number;
@@ -45,16 +42,16 @@ export type BuildState =
       readonly reason: string;
       readonly message: string;
     }
-  /** `fenced`: another conductor has the task, or it was cancelled. */
+  /** `fenced`: another conductor owns the task, or the task was cancelled. */
   | { readonly kind: "ended"; readonly as: "active" | "error" | "fenced" };
 
 export type BuildEvent =
-  /** The host is connected (again) and has not heard of the attempt over this connection. */
+  /** The host has connected, perhaps again, and has not received the attempt over this connection. */
   | { readonly kind: "host-connected"; readonly selection: number }
   | { readonly kind: "prepared"; readonly selection: number }
-  /** By the host's own word, or because it is gone or took too long. */
+  /** The host reported the failure, or it is gone or took too long. */
   | { readonly kind: "failed"; readonly selection: number; readonly failure: AttemptFailure; readonly reason: string }
-  /** The host could not be called, and was not: it is passed over. */
+  /** The host could not be called and is skipped. */
   | { readonly kind: "uncalled"; readonly selection: number; readonly reason: string }
   | { readonly kind: "active-committed" }
   | { readonly kind: "hop-committed" }
@@ -62,11 +59,11 @@ export type BuildEvent =
   | { readonly kind: "error-committed" }
   | { readonly kind: "fenced" };
 
-/** What is to be done. Each may be done twice: calls name their attempt, and commits are fenced by the task's epoch. */
+/** The actions to carry out. Each may be carried out twice: calls name their attempt, and commits are fenced by the task's epoch. */
 export type BuildEffect =
   | { readonly kind: "call-host"; readonly selection: number }
   | { readonly kind: "commit-active"; readonly selection: number }
-  /** `result`: of `from`. */
+  /** `result` is the result of `from`. */
   | {
       readonly kind: "hop";
       readonly from: number;
@@ -82,7 +79,7 @@ export type BuildEffect =
     }
   | { readonly kind: "start-guest"; readonly selection: number }
   | { readonly kind: "destroy-guest"; readonly selection: number }
-  /** Nobody here knows whose the guest is now: ask the cell's database, then start it, destroy it, or leave it alone. */
+  /** This conductor does not know who owns the guest now. Ask the cell's database, then start the guest, destroy it, or leave it alone. */
   | { readonly kind: "settle-guest"; readonly selection: number }
   | { readonly kind: "tell-active"; readonly selection: number }
   | { readonly kind: "tell-attempt-failed"; readonly selection: number; readonly reason: string }
@@ -94,16 +91,16 @@ export interface BuildStep {
 }
 
 /**
- * (taken) → preparing. Also after a crash: `selection` and `past` are what the cell's database says then, and the host is
- * called again, which attaches to the attempt if it runs there already.
+ * (taken) → preparing. Also after a crash: `selection` and `past` are then those of the cell's database, and the host is called again,
+ * which attaches to the attempt if it is already running there.
  */
 export function beginBuild(selection: number, past: readonly PastAttempt[]): BuildStep {
   return { state: { kind: "preparing", selection, past }, effects: [{ kind: "call-host", selection }] };
 }
 
 /**
- * One step. Events that speak of another selection than the present one, or come in a state that does not wait for them,
- * change nothing: every message may be late and may come twice.
+ * One step. Events about another selection than the present one, and events for which the state does not wait, change nothing, because
+ * every message may be late or repeated.
  */
 export function stepBuild(plan: BuildHosts, state: BuildState, event: BuildEvent): BuildStep {
   if (state.kind === "ended") return unchanged(state);
@@ -126,7 +123,10 @@ type StateOf<Kind extends BuildState["kind"]> = Extract<BuildState, { kind: Kind
 
 const unchanged = (state: BuildState): BuildStep => ({ state, effects: [] });
 
-/** preparing → preparing (the host is back: call it again), settling (prepared), hopping or failing (failed, or not there to be called). */
+/**
+ * preparing → preparing (the host is back and is called again), settling (prepared), hopping or failing (the attempt failed, or the host
+ * could not be called).
+ */
 function stepPreparing(plan: BuildHosts, state: StateOf<"preparing">, event: BuildEvent): BuildStep {
   if (!("selection" in event) || event.selection !== state.selection) return unchanged(state);
   switch (event.kind) {
@@ -147,7 +147,7 @@ function stepPreparing(plan: BuildHosts, state: StateOf<"preparing">, event: Bui
   }
 }
 
-/** hopping → preparing on the alternate; or, the alternate being too full, hopping to the next one or failing. */
+/** hopping → preparing on the alternate or, when the alternate is too full, hopping to the next one or failing. */
 function stepHopping(plan: BuildHosts, state: StateOf<"hopping">, event: BuildEvent): BuildStep {
   const { from, to, reason, result, past } = state;
   if (event.kind === "hop-skipped") {
@@ -192,7 +192,7 @@ function leave(plan: BuildHosts, hop: LeftHost): BuildStep {
   };
 }
 
-/** The next selection from `to` on that may be tried; none: the length of the list. */
+/** The next selection from `to` onwards that may be tried, or the length of the list when there is none. */
 function nextSelection({ hosts, attemptsMax = 0 }: BuildHosts, { from, to: first, result, past }: LeftHost): number {
   const failed = past.filter((one) => one.result === "failed").map(({ host }) => host);
   const attempts = failed.length + (result === "failed" ? 1 : 0);
@@ -203,13 +203,13 @@ function nextSelection({ hosts, attemptsMax = 0 }: BuildHosts, { from, to: first
   for (let to = first; to < hosts.length; to += 1) {
     const isHere = hosts[to] === hosts[from];
     const isFresh = again === -1 || to < again;
-    // Another way to fit is of no use on a host that failed.
+    // Another way to fit does not help on a host that failed.
     if (isFresh ? !isHere && !failed.includes(hosts[to] ?? "") : isHere && mayRepeat) return to;
   }
   return hosts.length;
 }
 
-/** preparing → failing: no other host could do better, so none is tried. */
+/** preparing → failing: no other host could succeed, so none is tried. */
 function abort(plan: BuildHosts, state: StateOf<"preparing">, reason: string): BuildStep {
   const { selection, past } = state;
   const message = abortedBuildMessage(past, { selection, host: hostOf(plan, selection), result: "failed", reason });
@@ -231,7 +231,7 @@ function activate(state: StateOf<"settling">): BuildStep {
   };
 }
 
-/** failing → ended (error). A failure that no host could avoid is not held against the host. */
+/** failing → ended (error). A failure that no host could avoid does not count against the host. */
 function fail(state: StateOf<"failing">): BuildStep {
   const { selection, failure, reason, message } = state;
   const blame: BuildEffect[] = failure === "reschedule" ? [{ kind: "tell-attempt-failed", selection, reason }] : [];
@@ -241,7 +241,7 @@ function fail(state: StateOf<"failing">): BuildStep {
   };
 }
 
-/** (any) → ended (fenced): the guest may be at home by another conductor's hand, so it must not just be destroyed. */
+/** (any) → ended (fenced): another conductor may have made the guest the server's home, so it must not simply be destroyed. */
 function fence(state: Exclude<BuildState, StateOf<"ended">>): BuildStep {
   const selection = state.kind === "hopping" ? state.from : state.selection;
   return { state: { kind: "ended", as: "fenced" }, effects: [{ kind: "settle-guest", selection }] };

@@ -7,7 +7,7 @@ const last = (start: DeleteStep, events: readonly DeleteEvent[]): DeleteStep =>
 const kinds = (step: DeleteStep) => step.effects.map((effect) => effect.kind);
 
 describe("a delete", () => {
-  test("destroys on the home host before it gives back what the server holds", () => {
+  test("destroys the guest on the home host before it releases the server's allocations", () => {
     const start = beginDelete(["host-a"]);
     expect(start.effects).toEqual([{ kind: "destroy-server", host: "host-a", delayMs: 0 }]);
     expect(kinds(last(start, [{ kind: "destroyed" }]))).toEqual(["commit-deleted"]);
@@ -17,11 +17,11 @@ describe("a delete", () => {
     });
   });
 
-  test("of a server without a home only gives back what it holds", () => {
+  test("of a server without a home only releases its allocations", () => {
     expect(kinds(beginDelete([]))).toEqual(["commit-deleted"]);
   });
 
-  test("does not wait for a host that is gone, and keeps what is held there", () => {
+  test("does not wait for a host that is gone, and keeps the allocations there", () => {
     expect(last(beginDelete(["host-a", "host-b"]), [{ kind: "host-gone" }, { kind: "destroyed" }]).effects).toEqual([
       { kind: "commit-deleted", left: ["host-a"] },
     ]);
@@ -31,7 +31,7 @@ describe("a delete", () => {
     ]);
   });
 
-  test("takes an operator's word that nothing runs on a host", () => {
+  test("accepts an operator's word that nothing runs on a host", () => {
     expect(last(beginDelete(["host-a"]), [{ kind: "host-fenced" }]).effects).toEqual([
       { kind: "commit-deleted", left: [] },
     ]);
@@ -41,7 +41,7 @@ describe("a delete", () => {
     expect(kinds(last(beginDelete(["host-a"]), [{ kind: "host-connected" }]))).toEqual(["destroy-server"]);
   });
 
-  test("tries a failing host a few times, ever later, then ends without it and keeps its room", () => {
+  test("retries a failing host a few times with growing delays, then ends without it and keeps its allocations", () => {
     const fail: DeleteEvent = { kind: "destroy-failed", reason: "device busy" };
     const delays = [];
     let step = beginDelete(["host-a"]);
@@ -56,7 +56,7 @@ describe("a delete", () => {
     ]);
   });
 
-  test("does nothing more once it is fenced, whatever comes", () => {
+  test("does nothing once it is fenced, whatever events come", () => {
     const event = fc.constantFrom<DeleteEvent>(
       { kind: "host-connected" },
       { kind: "destroyed" },

@@ -1,42 +1,42 @@
 /**
- * A delete: the server is destroyed on its home host (and wherever a move has brought it), then gives back what it holds. Its builder was fenced when the
- * delete was stored, so the home no longer changes.
+ * A delete: the server is destroyed on its home host (and on the hosts of an open move), and then its allocations are released. Its build
+ * was fenced when the delete was stored, so the home no longer changes.
  */
 export type DeleteState =
   /**
-   * The host removes the guest and refuses any later build of the server. `rest`: the other hosts that have one, of a server that is
-   * being moved. `tries`: how often this one failed.
+   * The host removes the guest and refuses any later build of the server. `rest` lists the other hosts that have a guest, for a server that
+   * is being moved. `tries` counts the failures of this host.
    */
   | {
       readonly kind: "destroying";
       readonly host: string;
       readonly rest: readonly string[];
       readonly tries: number;
-      /** Hosts before this one that did not say that the guest is gone. */
+      /** Earlier hosts that did not report that the guest is gone. */
       readonly left: readonly string[];
     }
-  /** The end is being written: DELETED; nothing is held any longer, except where a guest may be left. */
+  /** The end is being written: the server becomes DELETED and holds nothing, except where a guest may be left. */
   | { readonly kind: "releasing" }
   | { readonly kind: "ended"; readonly as: "deleted" | "fenced" };
 
 export type DeleteEvent =
-  /** The host is connected (again) and has not heard of the delete over this connection. */
+  /** The host has connected, perhaps again, and has not received the delete over this connection. */
   | { readonly kind: "host-connected" }
   | { readonly kind: "destroyed" }
   | { readonly kind: "destroy-failed"; readonly reason: string }
-  /** Not connected for longer than the grace: the host's guests are compared with the database when it comes back. */
+  /** The host was not connected for longer than the grace. Its guests are compared with the database when it comes back. */
   | { readonly kind: "host-gone" }
-  /** An operator has forced the host down: nothing runs there. */
+  /** An operator has forced the host down, so nothing runs there. */
   | { readonly kind: "host-fenced" }
   | { readonly kind: "delete-committed" }
   | { readonly kind: "fenced" };
 
-/** Each may be done twice: hosts answer a repeated destroy, and the commit is fenced by the task's epoch. */
+/** Each may be carried out twice: hosts answer a repeated destroy, and the commit is fenced by the task's epoch. */
 export type DeleteEffect =
   | { readonly kind: "destroy-server"; readonly host: string; readonly delayMs: number }
-  /** `left`: hosts where the guest may be left; what is held there is kept until they say that it is gone. */
+  /** `left` lists the hosts where the guest may be left. The allocations there are kept until the hosts report that it is gone. */
   | { readonly kind: "commit-deleted"; readonly left: readonly string[] }
-  /** The host would not, or could not be asked; whoever finds the guest later removes it. */
+  /** The host failed to destroy the guest, or could not be asked. A later comparison removes the guest. */
   | { readonly kind: "report-leftover"; readonly host: string; readonly reason: string }
   | { readonly kind: "tell-deleted" };
 
@@ -45,7 +45,9 @@ export interface DeleteStep {
   readonly effects: readonly DeleteEffect[];
 }
 
-/** How often a host that is connected may fail to destroy before the server is DELETED without it; its room is kept. */
+/**
+ * How often a connected host may fail to destroy the guest before the server becomes DELETED without it. The allocations there are kept.
+ */
 export const DESTROY_TRIES_MAX = 5;
 const DESTROY_RETRY_MS = 500;
 
@@ -54,7 +56,7 @@ export function beginDelete(hosts: readonly string[]): DeleteStep {
   return leave(hosts, [], []);
 }
 
-/** One step; events that the state does not wait for change nothing. */
+/** One step. Events for which the state does not wait change nothing. */
 export function stepDelete(state: DeleteState, event: DeleteEvent): DeleteStep {
   if (state.kind === "ended") return { state, effects: [] };
   if (event.kind === "fenced") return { state: { kind: "ended", as: "fenced" }, effects: [] };
@@ -69,7 +71,7 @@ export function stepDelete(state: DeleteState, event: DeleteEvent): DeleteStep {
   }
 }
 
-/** destroying → destroying (once more), → releasing (gone, unreachable, or failed too often). */
+/** destroying → destroying (again), → releasing (gone, unreachable, or failed too often). */
 function stepDestroying(
   state: Extract<DeleteState, { kind: "destroying" }>,
   event: Exclude<DeleteEvent, { kind: "fenced" }>,
@@ -96,7 +98,7 @@ function stepDestroying(
   }
 }
 
-/** As `leave`, from a host that may still have the guest. */
+/** Leaves a host that may still have the guest. */
 function leaveBehind({ host, rest, left }: Extract<DeleteState, { kind: "destroying" }>, reason: string): DeleteStep {
   return leave(rest, [...left, host], [{ kind: "report-leftover", host, reason }]);
 }

@@ -1,7 +1,7 @@
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import type { Stage } from "./operation-routes.ts";
 
-/** What an operation waits for, why, and what a person can do about it: shown with the move and as the server's fault. */
+/** The thing that an operation waits for, the reason, and the remedy. Shown with the move and as the server's fault. */
 export function describeWait(
   facts: OperationFacts,
   { stage, selection }: { readonly stage: Stage; readonly selection: number },
@@ -17,7 +17,7 @@ export function describeWait(
   return `Waiting: ${state}.${kept} If ${host} cannot come back, fence it and force it down: then ${way}.`;
 }
 
-/** What is kept meanwhile, and what follows when the host is forced down. */
+/** The resources that are kept meanwhile, and the consequence of forcing the host down. */
 function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string; readonly way: string } {
   if (source === null) return { kept: "", way: "the next host is tried" };
   if (kind === "evacuate")
@@ -31,7 +31,7 @@ function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string;
   };
 }
 
-/** What becomes of an operation that finds out that the cell's database has lost commits about its server; and what a person can do. */
+/** The end of an operation whose cell's database has lost commits about its server, and the remedy. */
 export function describeForgotten(
   facts: OperationFacts,
   guest: { readonly host: string; readonly obeyed: number; readonly known: number },
@@ -47,7 +47,7 @@ export function describeForgotten(
   );
 }
 
-/** Why a server cannot go back to where it was, though it always should fit there. */
+/** Why a server cannot go back to its source, although it should always fit there. */
 export function describeRefusedReturn(facts: OperationFacts, why: string): string {
   const where = facts.source === null ? "where it was" : `on ${facts.source.host}`;
   return `The cell's database refuses what the server needs ${where}: ${why}. It is tried again until it fits: free the room, or delete the server.`;

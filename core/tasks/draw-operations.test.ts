@@ -3,11 +3,11 @@ import { expect, test } from "vitest";
 import { operationsPage } from "./draw-operations.ts";
 import { OPERATION_KINDS, OPERATIONS } from "./operation-kinds.ts";
 
-test("the page of operations shows the routes as they are; `npm run diagrams` makes it", () => {
+test("the page of operations shows the current routes; `npm run diagrams` writes it", () => {
   expect(readFileSync(new URL("../../docs/operations.md", import.meta.url), "utf8")).toBe(operationsPage());
 });
 
-test("every stage of a route can be reached, and every arrow leads to a stage of the route or an end", () => {
+test("every stage of a route can be reached, and every arrow leads to a stage of the route or to an end", () => {
   for (const kind of OPERATION_KINDS) {
     const route = OPERATIONS[kind].route;
     const targets = [...route.values()].flatMap(({ done, failed, gone }) => [done, failed, gone]);

@@ -8,7 +8,7 @@ const END_NAMES: Readonly<Record<string, string>> = {
   lost: "in_error",
 };
 
-/** The page of all operations: for each route a state diagram (mermaid), with the kinds that walk it. */
+/** The page of all operations: a state diagram (mermaid) for each route, with the kinds that use it. */
 export function operationsPage(): string {
   const byRoute = new Map<string, OperationKind[]>();
   for (const kind of OPERATION_KINDS) {
@@ -21,7 +21,7 @@ export function operationsPage(): string {
   return `${HEAD}\n${parts.join("\n")}`;
 }
 
-/** One route. An arrow is one transaction; its label is the answer to what the stage asks. */
+/** One route. An arrow is one transaction, labelled with the answer to the stage's question. */
 function drawRoute(route: Route): string {
   const lines = ["stateDiagram-v2"];
   const first = [...route.keys()][0];
@@ -45,7 +45,7 @@ function drawRoute(route: Route): string {
   return lines.join("\n");
 }
 
-/** Where a destination that failed leads. */
+/** The stages that follow a failed destination. */
 const ALTERNATES = [
   ["preparing", ", next alternate"],
   ["restoring", ", none left"],

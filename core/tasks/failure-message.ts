@@ -1,4 +1,4 @@
-/** What became of an earlier selection of a build. `skipped`: it had no room left, or was not connected, and was never called. */
+/** The result of an earlier selection of a build. `skipped`: the host had no room left or was not connected, and was never called. */
 export interface PastAttempt {
   readonly selection: number;
   readonly host: string;
@@ -6,22 +6,22 @@ export interface PastAttempt {
   readonly reason: string;
 }
 
-/** Longest reason of one host that goes into a message: drivers may hand over whole logs. */
+/** The longest reason of one host in a message. Drivers may return whole logs. */
 const REASON_CHARS_MAX = 300;
 
-/** Longest reason of one host that is kept as it came. */
+/** The longest reason of one host that is stored. */
 const KEPT_CHARS_MAX = 10_000;
 
 /**
- * A host's reason as it can be kept: drivers hand over what a device or a library said, and a database refuses some of that
- * (U+0000), which would leave the step that carries it unwritten for ever.
+ * A host's reason in a form that can be stored. Drivers pass on the text of a device or a library, and a database refuses some characters
+ * (U+0000), which would prevent the step that contains the reason from ever being written.
  */
 export function keptReason(reason: string): string {
   const text = reason.length <= KEPT_CHARS_MAX ? reason : `${reason.slice(0, KEPT_CHARS_MAX - 1)}…`;
   return text.replace(/[^\P{Cc}\t\r\n]/gu, "\ufffd");
 }
 
-/** Why a build ended in ERROR when every host of its plan was used up, for the person who asked for the server. */
+/** Why a build ended in ERROR after every host of its plan was used up, for the server's owner. */
 export function exhaustedBuildMessage(attempts: readonly PastAttempt[]): string {
   return `No valid host: ${listed(attempts)}`;
 }

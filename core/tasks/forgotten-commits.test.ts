@@ -18,7 +18,7 @@ function at(stage: string) {
 }
 
 describe("an operation whose cell's database has lost commits", () => {
-  test("goes on to start the destination that has taken over already, and only from the hand-over", () => {
+  test("continues with starting the destination that has already taken over, and only from the hand-over", () => {
     expect(stepOperation(world, at("handing-over"), { kind: "arrived", step: 2 }).effects).toMatchObject([
       { kind: "commit", step: 2, write: { stage: "starting", server: { home: { host: "host-1" } } } },
     ]);
@@ -26,7 +26,7 @@ describe("an operation whose cell's database has lost commits", () => {
     expect(stepOperation(world, at("handing-over"), { kind: "arrived", step: 1 }).effects).toEqual([]);
   });
 
-  test("ends in ERROR with the reason where nobody can tell where its server is; nothing is destroyed or given back", () => {
+  test("ends in ERROR with the reason where nobody can tell where its server is, and destroys and releases nothing", () => {
     const reason = "the database has lost commits";
     const told = stepOperation(world, at("handing-over"), { kind: "forgotten", step: 2, reason });
     const [commit] = told.effects.flatMap((effect) => (effect.kind === "commit" ? [effect] : []));
@@ -40,7 +40,7 @@ describe("an operation whose cell's database has lost commits", () => {
     expect(ended.effects).toEqual([{ kind: "tell-end", as: "lost", reason }]);
   });
 
-  test("hears of it for the step that asked alone", () => {
+  test("accepts this only as an answer to the step that asked", () => {
     expect(stepOperation(world, at("starting"), { kind: "forgotten", step: 1, reason: "" }).effects).toEqual([]);
   });
 });

@@ -1,6 +1,6 @@
 import type { Home } from "./home.ts";
 
-/** A guest that a host has, whoever asked for it. */
+/** A guest that was found on a host, whoever created it. */
 export interface FoundGuest {
   readonly host: string;
   readonly serverUuid: string;
@@ -20,10 +20,10 @@ export function shouldExist(status: Home["status"] | "CLOSED"): boolean {
 }
 
 /**
- * What becomes of a guest, by the row of its server (null: the cell never had it), which was read after the guest was listed. A guest
- * that is not at home, and that no move in flight speaks of, never will be at home again, since a new attempt gets a new id (law 4):
- * `destroy`. `start`: its server should run, and whoever should have started it died, or its host did. `stop`, `pause`: it runs and
- * should not. `leave`: it is as it should be, or a task in flight still wants it.
+ * Decides about a guest by its server's row (null when the cell never had the server), which was read after the guest was listed. A guest
+ * that is not at home and belongs to no open move will never be at home again, since a new attempt gets a new id (law 4): `destroy`.
+ * `start`: the server should run, but the process that should have started the guest died, or the host did. `stop`, `pause`: the guest runs
+ * and should not. `leave`: the guest is in the right state, or an open task still needs it.
  */
 export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
   if (home === null || home.status === "DELETED") return "destroy";
@@ -34,10 +34,10 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
     const isSource = move !== null && isAt(move.source);
     if (!isSource && (move === null || !isAt(move.dest))) return "destroy";
     if (guest.state !== "running") return "leave";
-    // Home leaves a source only after the source's host said that the guest stands. That it runs may be an old word, or the guest was
-    // started again since: it is told to stop once more, and does so unless it has obeyed a later order. The source of an evacuation
-    // is an operator's to stop, and is stopped where its agent is heard of; it is kept until the evacuation has ended, since no other copy
-    // may come of it. A destination that is not home yet must not run.
+    // The home leaves a source only after the source's host has reported that the guest is stopped. A report that it runs may be outdated,
+    // or the guest was started again later: it gets another stop order, which it obeys unless it has obeyed a later one. An operator must
+    // stop the source of an evacuation. If the agent of that source is heard of, the guest is stopped, and it is kept until the evacuation
+    // has ended, since the evacuation may fail to produce another copy. A destination that is not home yet must not run.
     return isSource ? "stop" : "destroy";
   }
   if (home.busy || guest.state === "building") return "leave";

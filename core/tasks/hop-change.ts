@@ -3,7 +3,7 @@ import { type AllocationChange, swap } from "../ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../ledger/ids.ts";
 import { CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
 
-/** The one write of a hop: whatever the server holds is given back, and the alternate's allocation claimed. */
+/** The single change of a hop: it releases the server's allocation and claims the alternate's. */
 export function hopChange(server: ServerSpec, to: Selection): AllocationChange {
   const owner = { projectId: server.projectId, userId: server.userId, type: CONSUMER_TYPE_INSTANCE };
   const items = (to.allocation?.items ?? []).map((item) => ({

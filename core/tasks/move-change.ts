@@ -3,15 +3,15 @@ import type { AllocationChange, AllocationStep } from "../ledger/allocation-chan
 import { consumerUuid, providerUuid, resourceClass } from "../ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../ledger/model.ts";
 
-/** Whose allocations a move shifts about. */
+/** The consumers between which a move shifts allocations. */
 export interface MoveParties {
   readonly server: Pick<ServerSpec, "uuid" | "projectId" | "userId">;
   readonly migrationUuid: string;
-  /** What the server holds at its source. */
+  /** The server's allocation at its source. */
   readonly source: readonly AllocationItem[];
 }
 
-/** What an allocation request takes, as the ledger names it. */
+/** The items of an allocation request, in the ledger's terms. */
 export function itemsOf(allocation: AllocationRequest | undefined): readonly AllocationItem[] {
   return (allocation?.items ?? []).map((item) => ({
     provider: providerUuid(item.provider),
@@ -21,14 +21,15 @@ export function itemsOf(allocation: AllocationRequest | undefined): readonly All
 }
 
 /**
- * The server claims a destination, and the migration holds what the source had beyond it. On another host that is all of it, handed
- * over untouched; on the same one what shrinks, so that only the difference has to be free. Every change begins with a replace.
+ * The server claims a destination, and the migration holds the part of the source's allocation that the destination does not cover. On
+ * another host that is the whole allocation, handed over unchanged. On the same host it is the part that shrinks, so that only the
+ * difference must be free. Every change begins with a replace.
  */
 export function leaveChange(parties: MoveParties, destination: readonly AllocationItem[]): AllocationChange {
   return { steps: leaveSteps(parties, destination) };
 }
 
-/** From one destination to another: as if back to the source in between, of which nobody sees anything. */
+/** Changes from one destination to another, as if the server went back to the source in between, which nobody can observe. */
 export function hopChangeOf(
   parties: MoveParties,
   from: readonly AllocationItem[],
@@ -39,25 +40,25 @@ export function hopChangeOf(
   return { steps: [...returnSteps(parties, from), ...leaveSteps(parties, to)] };
 }
 
-/** The server holds at its source what it did before. Always fits: nothing of it was ever given away. */
+/** Restores the server's allocation at its source. This always fits, since no part of it was ever released. */
 export function returnChange(parties: MoveParties, destination: readonly AllocationItem[]): AllocationChange {
   return { steps: returnSteps(parties, destination) };
 }
 
-/** The migration gives back what it holds. */
+/** The migration releases its allocation. */
 export function settleChange(parties: MoveParties): AllocationChange {
   return { steps: [give(parties, "migration", [])] };
 }
 
 /**
- * The consumer that keeps the room of a guest which a task could not destroy. One for each task; no uuid that anybody makes is of version 14,
- * and no task has it.
+ * The consumer that holds the allocation of a guest which a task could not destroy. Each task has one. Nobody creates UUIDs of version 14,
+ * and no task has one.
  */
 export function leftoverUuid(taskId: string): string {
   return `${taskId.slice(0, 14)}e${taskId.slice(15)}`;
 }
 
-/** All that the server holds is kept for the guest that the task leaves behind. */
+/** Keeps the server's whole allocation for the guest that the task leaves behind. */
 export function keepChange(server: MoveParties["server"], taskId: string): AllocationChange {
   const keeper = consumerUuid(leftoverUuid(taskId));
   const owner = { projectId: server.projectId, userId: server.userId, type: CONSUMER_TYPE_MIGRATION };
@@ -69,7 +70,7 @@ export function keepChange(server: MoveParties["server"], taskId: string): Alloc
   };
 }
 
-/** The server gives back what it holds. */
+/** The server releases its allocation. */
 export function offloadChange(parties: MoveParties): AllocationChange {
   return { steps: [give(parties, "server", [])] };
 }
@@ -124,13 +125,13 @@ function give(
 
 const keyOf = (item: AllocationItem): string => `${item.provider} ${item.resourceClass}`;
 
-/** Whether the two take of the same inventory: then they are on one host. */
+/** Whether the two use a common inventory, which means that they are on one host. */
 function overlaps(a: readonly AllocationItem[], b: readonly AllocationItem[]): boolean {
   const keys = new Set(a.map(keyOf));
   return b.some((item) => keys.has(keyOf(item)));
 }
 
-/** What `a` takes more than `b`. */
+/** The amounts by which `a` exceeds `b`. */
 function beyond(a: readonly AllocationItem[], b: readonly AllocationItem[]): readonly AllocationItem[] {
   const taken = new Map(b.map((item) => [keyOf(item), item.amount]));
   return a.flatMap((item) => {

@@ -7,31 +7,31 @@ import { isMove, type OperationKind } from "./operation-kinds.ts";
 import { operationOf } from "./operation-record.ts";
 import { attemptIdOf, SERVER_STATUSES, type ServerStatus } from "./server.ts";
 
-/** Where a guest of the server is, or may be. */
+/** A place where a guest of the server is, or may be. */
 export interface PlaceOf {
   readonly host: string;
   readonly attemptId: string;
   readonly items: readonly AllocationItem[];
 }
 
-/** What a task of kind `operate` says, as its machine reads it. */
+/** The content of a task of kind `operate` in the form that its state machine reads. */
 export interface OperationFacts {
   readonly taskId: string;
   readonly kind: OperationKind;
   readonly isMove: boolean;
-  /** Where the server was, or is; null: nowhere. */
+  /** Where the server was or is. Null when it has no place. */
   readonly source: PlaceOf | null;
   readonly selections: readonly Selection[];
-  /** Of confirm and revert: where the move brought the server. */
+  /** The place to which the move brought the server. Only for confirm and revert. */
   readonly destination: PlaceOf | null;
   readonly before: ServerSpec;
   readonly after: ServerSpec;
   readonly statusBefore: ServerStatus;
   readonly migrationUuid: string;
   readonly parties: MoveParties;
-  /** Whether the server runs when all is over: also one in ERROR that is rebuilt or evacuated. */
+  /** Whether the server must run after the operation. This includes a server in ERROR that is rebuilt or evacuated. */
   readonly runs: boolean;
-  /** Of an evacuation: it may take the server from a host that is only unseen. */
+  /** Only for an evacuation: it may take the server from a host that is merely unseen. */
   readonly fenceWaived: boolean;
 }
 
@@ -71,7 +71,7 @@ function asPlace(place: {
   return { host: place.host, attemptId: place.attemptId, items: itemsOf(place.allocation) };
 }
 
-/** Where a selection brings the server; of confirm and revert the only destination. */
+/** The place to which a selection brings the server. Confirm and revert have only one destination. */
 export function destinationOf(facts: OperationFacts, selection: number): PlaceOf | null {
   if (facts.destination !== null) return facts.destination;
   const chosen = facts.selections[selection];

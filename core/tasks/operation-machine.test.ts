@@ -40,7 +40,7 @@ function begin(world: OperationWorld, at: Partial<OperationPosition> = {}): Mach
   const start = { taskId: TASK, stage: firstStage(world.facts.kind), step: 1, selection: 0, signal: null, revision: 1 };
   return beginOperation(world, { ...start, reason: "", ...at }, []);
 }
-/** Answers of hosts, each followed by the commit of what it leads to. */
+/** Passes answers of hosts, and commits the arrow that follows each of them. */
 function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gone" | "host-fenced")[]): MachineStep {
   let step = begin(world);
   for (const kind of answers) {
@@ -61,7 +61,7 @@ const asked = (step: MachineStep): unknown =>
   step.effects.flatMap((effect) => (effect.kind === "ask" ? [[effect.ask, effect.selection]] : []));
 
 describe("an operation", () => {
-  test("asks, commits what the answer leads to, and asks the next only then", () => {
+  test("asks, commits the arrow that the answer leads to, and only then asks the next question", () => {
     const world = worldOf("resize");
     const first = begin(world);
     expect(asked(first)).toEqual([["prepare", 0]]);
@@ -93,7 +93,7 @@ describe("an operation", () => {
     expect(walk(world, ["failed", "failed", "failed"]).state).toEqual({ kind: "ended", as: "lost" });
   });
 
-  test("passes over an alternate that has no room, without asking it", () => {
+  test("skips an alternate that has no room, without asking it", () => {
     const world = worldOf("resize", { selections: [selectionOf(1), selectionOf(2), selectionOf(3)] });
     const hopping = stepOperation(world, begin(world).state, {
       kind: "failed",
@@ -118,7 +118,7 @@ describe("an operation", () => {
     ]);
   });
 
-  test("tries no other destination when none could do better", () => {
+  test("tries no other destination when none could succeed", () => {
     const world = worldOf("resize");
     const failed = stepOperation(world, begin(world).state, {
       kind: "failed",
@@ -129,7 +129,7 @@ describe("an operation", () => {
     expect(failed.effects).toMatchObject([{ write: { stage: "restoring", reason: "bad image" } }]);
   });
 
-  test("leaves a destination that would not start only when nothing is left of its guest", () => {
+  test("leaves a destination that failed to start only when its guest is completely removed", () => {
     const world = worldOf("migrate");
     expect(asked(walk(world, ["done", "done", "failed"]))).toEqual([["destroy-destination", 0]]);
     const again = stepOperation(world, walk(world, ["done", "done", "failed"]).state, {
@@ -146,7 +146,7 @@ describe("an operation", () => {
     expect(walk(world, ["done", "done", "gone"]).state).toEqual({ kind: "ended", as: "succeeded" });
   });
 
-  test("whose source is to be destroyed waits for a destination that fell silent, says so once, and goes on when it is back", () => {
+  test("that must destroy its source waits for a destination that fell silent, says so once, and continues when it is back", () => {
     for (const kind of ["live-migrate", "rebuild"] as const) {
       const world = worldOf(kind);
       const silent = stepOperation(world, walk(world, ["done", "done"]).state, {
@@ -178,7 +178,7 @@ describe("an operation", () => {
     }
   });
 
-  test("that evacuates waits for a destination that fell silent: the guest at the source may be the only copy", () => {
+  test("that evacuates waits for a destination that fell silent, because the guest at the source may be the only copy", () => {
     const world = worldOf("evacuate");
     const silent = stepOperation(world, walk(world, ["done"]).state, { kind: "gone", step: 2, reason: "gone" });
     expect(silent.effects).toMatchObject([
@@ -209,12 +209,12 @@ describe("an operation", () => {
     expect(back.state).toMatchObject({ kind: "writing", arrow: { to: "give-up" } });
   });
 
-  test("that unshelves has no source that could be lost: a destination that fell silent is its host", () => {
+  test("that unshelves has no source that could be lost, so a silent destination becomes the server's host", () => {
     const world = worldOf("unshelve", { source: undefined, statusBefore: "SHELVED_OFFLOADED" });
     expect(walk(world, ["done", "gone"]).state).toEqual({ kind: "ended", as: "succeeded" });
   });
 
-  test("goes on without a destination that an operator has fenced: to the next, or back to the source", () => {
+  test("continues without a destination that an operator has fenced: with the next one, or back at the source", () => {
     for (const kind of ["live-migrate", "resize", "evacuate"] as const) {
       const world = worldOf(kind);
       const first = kind === "evacuate" ? (["done"] as const) : (["done", "done"] as const);
@@ -224,7 +224,7 @@ describe("an operation", () => {
     expect(asked(walk(only, ["done", "done", "host-fenced"]))).toEqual([["start-source", 0]]);
   });
 
-  test("keeps the room of a source that did not say that its guest is gone", () => {
+  test("keeps the allocation at a source that did not report that its guest is gone", () => {
     const world = worldOf("live-migrate");
     const cleaning = walk(world, ["done", "done", "done"]);
     for (const event of [
@@ -251,7 +251,7 @@ describe("an operation", () => {
   });
 
   test.each([false, true])(
-    "of an evacuation switches under the fence's rule, and stays when it is refused (waived: %s)",
+    "that evacuates switches under the fence's rule, and stays when it is refused (waived: %s)",
     (fenceWaived) => {
       const world = worldOf("evacuate", { fenceWaived });
       const switching = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
@@ -263,7 +263,7 @@ describe("an operation", () => {
     },
   );
 
-  test("that is called off goes back from where nothing has moved yet, and not later", () => {
+  test("that is aborted goes back while nothing has moved yet, and not later", () => {
     const world = worldOf("live-migrate");
     const early = begin(world, { stage: "handing-over", step: 2, signal: "abort" });
     expect(early.effects).toMatchObject([
@@ -273,13 +273,13 @@ describe("an operation", () => {
     expect(begin(world, { stage: "handing-over", step: 2, signal: "force" }).effects).toMatchObject([{ force: true }]);
   });
 
-  test("that is forced stays so when the host was away: the unforced question would begin the copy anew", () => {
+  test("that was forced stays forced when the host was away, because an unforced question would begin the copy again", () => {
     const forced = begin(worldOf("live-migrate"), { stage: "handing-over", step: 2, signal: "force" });
     const again = stepOperation(worldOf("live-migrate"), forced.state, { kind: "host-connected" });
     expect(again).toEqual(forced);
   });
 
-  test("that confirms destroys the source only after the destination has said that it has the guest", () => {
+  test("that confirms destroys the source only after the destination has reported that it has the guest", () => {
     const there = { host: "host-1", attemptId: "m/0", allocation: undefined };
     const world = worldOf("confirm", { destination: there, migrationUuid: taskId(9) });
     const first = begin(world);
@@ -296,12 +296,12 @@ describe("an operation", () => {
           },
         },
       ]);
-    // As it is stored when it begins, and after the destination was heard.
+    // The stored stage at the beginning, and the next stage after the destination has answered.
     expect(asked(begin(world, { stage: "cleaning", step: 1 }))).toEqual([["check-destination", 0]]);
     expect(asked(begin(world, { stage: "cleaning", step: 2 }))).toEqual([["destroy-source", 0]]);
   });
 
-  test("that reverts never makes the destination home again, whatever it fails to say", () => {
+  test("that reverts never makes the destination the home again, whatever it fails to report", () => {
     const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
     expect(asked(walk(world, ["done", "gone"]))).toEqual([["destroy-destination", 0]]);
     expect(walk(world, ["done", "failed", "gone"]).state).toMatchObject({
@@ -311,11 +311,11 @@ describe("an operation", () => {
     });
     expect(asked(walk(world, ["done", "gone", "host-fenced"]))).toEqual([["start-source", 0]]);
     expect(asked(walk(world, ["done", "gone", "done"]))).toEqual([["start-source", 0]]);
-    // Of a task that a version without `verifying` has stored.
+    // The stage of a task that a version without `verifying` has stored.
     expect(asked(begin(world, { stage: "retreating", step: 1 }))).toEqual([["destroy-destination", 0]]);
   });
 
-  test("that reverts destroys nothing before the source has said that it has the guest", () => {
+  test("that reverts destroys nothing before the source has reported that it has the guest", () => {
     const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
     expect(asked(begin(world))).toEqual([["check-source", 0]]);
     for (const kind of ["failed", "gone", "host-fenced"] as const) {
@@ -336,7 +336,7 @@ describe("an operation", () => {
     }
   });
 
-  test("that the database refuses the way back tries again, and after a few times shows ERROR with the reason until it fits", () => {
+  test("whose way back the database refuses tries again, and after a few times shows ERROR with the reason until it fits", () => {
     const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
     const retreating = begin(world, { stage: "retreating" });
     let step = stepOperation(world, retreating.state, { kind: "done", step: 1 });
@@ -371,7 +371,7 @@ describe("an operation", () => {
     ]);
   });
 
-  test("hears no answer to another step, and nothing once it is fenced", () => {
+  test("ignores answers to another step, and everything once it is fenced", () => {
     const world = worldOf("resize");
     const first = begin(world);
     for (const event of [

@@ -7,7 +7,7 @@ import { type Ask, isSuccess, type Stage, type Target } from "./operation-routes
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
 import { ABORTED, type Arrow, noteOf, writeOf } from "./operation-writes.ts";
 
-/** Where an operation is by the cell's database; `step` counts the arrows that were committed. */
+/** The position of an operation according to the cell's database. `step` counts the committed arrows. */
 interface Position {
   readonly stage: Stage;
   readonly selection: number;
@@ -15,31 +15,34 @@ interface Position {
   readonly revision: number;
   readonly reason: string;
   readonly past: readonly PastAttempt[];
-  /** What the operation waits for was written to the database, where people see it. */
+  /** Whether the note about the present wait is in the database, where people see it. */
   readonly isWaitShown: boolean;
 }
 
 export type OperationState =
-  /** A host was asked what the stage asks; by force, if it was told so when the stage was entered. */
+  /** The stage's question was sent to a host. `signal` is `force` when a force was requested as the stage was entered. */
   | ({ readonly kind: "asking"; readonly signal: OperationSignal | null } & Position)
   /** The arrow is being written. */
   | { readonly kind: "writing"; readonly at: Position; readonly arrow: Arrow; readonly refusals: number }
-  /** What is awaited is being written. `next`: an arrow that was refused, to be written again; null: the host is asked again. */
+  /**
+   * A note about the wait is being written. `next` is an arrow that was refused and is written again afterwards. With null the host is
+   * asked again.
+   */
   | { readonly kind: "noting"; readonly at: Position; readonly next: Arrow | null }
-  /** `refused`: this version does not know the stage; whoever takes the task next tries again. */
+  /** `refused`: this version does not know the stage. The next conductor that takes the task tries again. */
   | {
       readonly kind: "ended";
       readonly as: "succeeded" | "given-up" | "lost" | "fenced" | "refused";
     };
 
 export type OperationEvent =
-  /** Answers name the step that they answer: `step` of the position that asked. */
+  /** An answer carries the `step` of the position that asked. */
   | { readonly kind: "done"; readonly step: number }
-  /** `final`: no other destination would do better. */
+  /** `final`: no other destination could succeed. */
   | { readonly kind: "failed"; readonly step: number; readonly reason: string; readonly final: boolean }
-  /** The host that was asked is down, for longer than the grace: nobody knows what it did. */
+  /** The asked host was down for longer than the grace, and nobody knows what it did. */
   | { readonly kind: "gone"; readonly step: number; readonly reason: string }
-  /** An operator has forced down the host that was asked: nothing runs there. */
+  /** An operator has forced down the asked host, so nothing runs there. */
   | { readonly kind: "host-fenced"; readonly step: number; readonly reason: string }
   /**
    * The source that was to hand over has no guest, and the destination's guest runs: the source has handed over in commits that the database
@@ -48,14 +51,14 @@ export type OperationEvent =
   | { readonly kind: "arrived"; readonly step: number }
   /** Guests have obeyed orders of commits that the database has lost, and nobody can tell where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
-  /** The host that is asked is connected (again), and has not heard the question over this connection. */
+  /** The asked host has connected, perhaps again, and has not received the question over this connection. */
   | { readonly kind: "host-connected" }
-  /** Of the commit of this step. */
+  /** The answer to the commit of this step. */
   | { readonly kind: "committed"; readonly step: number; readonly revision: number }
   | { readonly kind: "refused"; readonly step: number; readonly why: string }
   | { readonly kind: "fenced" };
 
-/** Each may be done twice: hosts know attempts and order ids, steps are counted and fenced. */
+/** Each may be carried out twice: hosts recognise attempts and order ids, and steps are counted and fenced. */
 export type OperationEffect =
   | {
       readonly kind: "ask";
@@ -64,13 +67,13 @@ export type OperationEffect =
       readonly selection: number;
       readonly step: number;
       readonly revision: number;
-      /** Of a live migration: complete it now. */
+      /** Only for a live migration: complete it now. */
       readonly force: boolean;
     }
   | { readonly kind: "commit"; readonly step: number; readonly write: StepWrite; readonly delayMs: number }
-  /** People should know what the operation waits for. */
+  /** Publishes the reason for the wait. */
   | { readonly kind: "tell-wait"; readonly note: string }
-  /** A guest that the move no longer speaks of: destroyed, if the database says so. */
+  /** The guest no longer belongs to the move, and is destroyed if the database permits it. */
   | { readonly kind: "clear"; readonly selection: number }
   | { readonly kind: "tell-attempt-failed"; readonly selection: number; readonly reason: string }
   | { readonly kind: "tell-end"; readonly as: "succeeded" | "given-up" | "lost"; readonly reason: string };
@@ -80,20 +83,20 @@ export interface MachineStep {
   readonly effects: readonly OperationEffect[];
 }
 
-/** What a machine is told for good. */
+/** The constant input of a machine. */
 export interface OperationWorld {
   readonly facts: OperationFacts;
   readonly unseenMs: number;
 }
 
-/** A step that the database refuses, as it should never be asked, is tried so often before people are told. */
+/** The database should never refuse such a step. It is tried this often before the refusal is shown to people. */
 const REFUSALS_MAX = 5;
 const REFUSED_AGAIN_MS = 1_000;
 const REFUSED_AGAIN_MS_MAX = 30_000;
 
 type Answer = Extract<OperationEvent, { kind: "done" | "failed" | "gone" | "host-fenced" }>;
 
-/** (taken) → asking, at the stage where the database has it; or, called off in time, on the way back. */
+/** (taken) → asking, at the stage that the database has; or, if the operation was aborted in time, on the way back. */
 export function beginOperation(
   world: OperationWorld,
   position: OperationPosition,
@@ -115,12 +118,12 @@ export function beginOperation(
   return enter(world, at, signal);
 }
 
-/** A confirmation is stored at `cleaning`; with no step committed but the first, its destination has not been heard yet. */
+/** A confirmation is stored at `cleaning`. While only its first step is committed, its destination has not answered yet. */
 function firstAsked({ facts }: OperationWorld, { stage, step }: OperationPosition): Stage {
   return facts.kind === "confirm" && stage === "cleaning" && step === 1 ? "verifying" : (stage as Stage);
 }
 
-/** One step. Events that the state does not wait for, or that answer another step, change nothing. */
+/** One step. Events for which the state does not wait, and answers to another step, change nothing. */
 export function stepOperation(world: OperationWorld, state: OperationState, event: OperationEvent): MachineStep {
   const unchanged: MachineStep = { state, effects: [] };
   if (state.kind === "ended") return unchanged;
@@ -155,7 +158,7 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
   }
 }
 
-/** What the stage asks of whom; of a server that is not to run nobody is asked to start it. */
+/** The question of the stage. No host is asked to start a server that should not run. */
 export function asksOf({ facts }: OperationWorld, stage: Stage): Ask {
   const ask = edgesOf(facts.kind, stage)?.ask ?? "nothing";
   return (ask === "start-destination" || ask === "start-source") && !facts.runs ? "nothing" : ask;
@@ -166,19 +169,19 @@ function askOf(world: OperationWorld, at: Position, signal: OperationSignal | nu
   return { kind: "ask", ask: asksOf(world, stage), stage, selection, step, revision, force: signal === "force" };
 }
 
-/** (arrow committed) → asking; or, where nobody is asked, along the next arrow. */
+/** (arrow committed) → asking or, when the stage asks no host, along the next arrow. */
 function enter(world: OperationWorld, at: Position, signal: OperationSignal | null): MachineStep {
   if (asksOf(world, at.stage) === "nothing") return answered(world, at, { kind: "done", step: at.step });
   return { state: { ...at, kind: "asking", signal }, effects: [askOf(world, at, signal)] };
 }
 
-/** Where the answer leads; null: this version does not know the stage. */
+/** The target of the answer, or null when this version does not know the stage. */
 function targetOf({ facts }: OperationWorld, { stage }: Position, { kind }: Answer): Target | null {
   const edges = edgesOf(facts.kind, stage);
   return edges === null ? null : edges[kind === "host-fenced" ? "fenced" : kind];
 }
 
-/** asking → writing the arrow that the answer leads along; → noting what is awaited, where the stage goes on. */
+/** asking → writing the arrow of the answer; → noting the wait, when the answer leads to the same stage. */
 function answered(world: OperationWorld, at: Position, event: Answer): MachineStep {
   const target = targetOf(world, at, event);
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
@@ -197,8 +200,8 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
 }
 
 /**
- * → writing the hop to the next selection, from `first` on, of a host that has not failed (another way to fit is of no use there); or, when
- * there is none, the way back.
+ * → writing the hop to the next selection, from `first` onwards, of a host that has not failed (another way to fit does not help there) or,
+ * when there is none, the way back.
  */
 function another(world: OperationWorld, at: Position, first: number, noted: readonly PastAttempt[]): MachineStep {
   const { selections } = world.facts;
@@ -224,7 +227,7 @@ function writeAfter(
   return { state: { kind: "writing", at, arrow, refusals }, effects: [effect] };
 }
 
-/** → noting: the operation stays where it is, and says why. */
+/** → noting: the operation stays at its stage, and says why. */
 function note(
   world: OperationWorld,
   at: Position,
@@ -238,7 +241,7 @@ function note(
   return { state: { kind: "noting", at, next }, effects };
 }
 
-/** noting → asking again, or writing what was refused before. */
+/** noting → asking again, or writing the arrow that was refused before. */
 function shown(world: OperationWorld, before: Position, next: Arrow | null, revision: number): MachineStep {
   const at: Position = { ...before, step: before.step + 1, revision, isWaitShown: true };
   if (next === null) return enter(world, at, null);
@@ -264,9 +267,9 @@ function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: 
 }
 
 /**
- * writing → writing something else: an alternate without room is passed over, a host that came back keeps its server. Anything else fits by
- * rights, unless somebody meddled with the allocations: it is tried again and again, and after a few refusals the server is in ERROR, with the
- * reason, until it succeeds. Nothing is destroyed for it.
+ * writing → writing something else: an alternate without room is skipped, and a host that came back keeps its server. Any other step must
+ * fit, unless another client has changed the allocations. It is tried again and again, and after a few refusals the server is shown in
+ * ERROR, with the reason, until it succeeds. No guest is destroyed because of a refusal.
  */
 function refused(
   world: OperationWorld,
@@ -279,7 +282,7 @@ function refused(
   }
   if (arrow.to === "starting")
     return write(world, at, { to: "restoring", selection: at.selection, reason: why, noted: [] });
-  // There was nothing to keep.
+  // There was no allocation to keep.
   if (arrow.to === "succeed-keeping")
     return write(world, at, { to: "succeed", selection: at.selection, reason: at.reason, noted: arrow.noted });
   const again = { at, arrow, refusals: refusals + 1 };

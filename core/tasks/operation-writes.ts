@@ -16,21 +16,21 @@ import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
 import type { StepWrite } from "./operation-step.ts";
 import type { ServerStatus } from "./server.ts";
 
-/** An arrow of a route: from a stage to the next, or to an end. */
+/** An arrow of a route, from a stage to the next one or to an end. */
 export interface Arrow {
-  /** Null: the operation begins. */
+  /** Null for the beginning of the operation. */
   readonly from: { readonly stage: Stage; readonly selection: number } | null;
   readonly to: Exclude<Target, "another">;
   readonly selection: number;
-  /** Why it goes back; "" while it goes forward. */
+  /** Why the operation goes back. Empty while it goes forward. */
   readonly reason: string;
-  /** What became of destinations on the way. */
+  /** The results of destinations on the way. */
   readonly noted: readonly PastAttempt[];
-  /** Of an evacuation whose fence is waived: how long nobody may have seen the source's agent. */
+  /** For an evacuation whose fence is waived: how long the source's agent must have been unseen. */
   readonly unseenMs: number;
 }
 
-/** What the cell's database is told of an arrow: the one place where it is decided. */
+/** The write of an arrow to the cell's database. It is decided only here. */
 export function writeOf(facts: OperationFacts, arrow: Arrow): StepWrite {
   const { to, selection, reason } = arrow;
   const ends = isEnd(to);
@@ -50,8 +50,8 @@ export function writeOf(facts: OperationFacts, arrow: Arrow): StepWrite {
 }
 
 /**
- * What the cell's database is told of an operation that stays where it is and waits: what is awaited, and what a person can do. `isError`:
- * the server is shown in ERROR meanwhile.
+ * The write for an operation that stays at its stage and waits: the reason for the wait, and the remedy. With `isError` the server is shown
+ * in ERROR meanwhile.
  */
 export function noteOf(
   facts: OperationFacts,
@@ -124,7 +124,7 @@ function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Arrow): Ser
 export const NOT_REVERTED = "Not reverted";
 const NOTED_AS: Partial<Record<OperationKind, string>> = { confirm: "Not confirmed", revert: NOT_REVERTED };
 
-/** A move's own migration, or that of the move which is confirmed or reverted. */
+/** The move's own migration, or the migration of the move that is confirmed or reverted. */
 function migrationOf(facts: OperationFacts, arrow: Arrow): StepWrite["migration"] {
   const { kind, migrationUuid, runs } = facts;
   const destination = destinationOf(facts, arrow.selection);
@@ -167,7 +167,7 @@ function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): stri
   }
 }
 
-/** How the reason of an operation begins that somebody called off. */
+/** The beginning of the reason of an aborted operation. */
 export const ABORTED = "Aborted";
 
 function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Arrow): StepWrite["attempts"] {
@@ -202,13 +202,16 @@ function changeOf(facts: OperationFacts, { from, to, selection }: Arrow): Alloca
   }
 }
 
-/** Of a server that was offloaded while its host would not say so: nothing else of it could hold the room of the guest that may be left. */
+/**
+ * Only for a server that was offloaded although its host did not confirm it. No other consumer could hold the allocation of the guest that
+ * may be left.
+ */
 function leftoverOf({ kind, source, taskId }: OperationFacts, { to }: Arrow): StepWrite["leftover"] {
   if (kind !== "shelve-offload" || to !== "succeed-keeping" || source === null) return undefined;
   return { uuid: leftoverUuid(taskId), host: source.host };
 }
 
-/** An evacuation takes the server only from a host that is fenced; or, where the fence is waived, from one that nobody sees. */
+/** An evacuation takes the server only from a fenced host or, where the fence is waived, from an unseen one. */
 function evacuatedOf(
   { kind, source, fenceWaived }: OperationFacts,
   { from, to, unseenMs }: Arrow,

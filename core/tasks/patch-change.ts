@@ -5,8 +5,8 @@ import { consumerUuid } from "../ledger/ids.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../ledger/model.ts";
 
 /**
- * So much more and so much less of what the server holds: the bandwidth of an interface that comes or goes. Only for the holding that
- * it was decided on: whoever changed it meanwhile raised its generation. Less than nothing is nothing.
+ * Adds and removes items of the server's allocation, for the bandwidth of an interface that is attached or detached. Only valid for the
+ * allocation that it was computed from, because every other change raises the generation. An amount below zero counts as zero.
  */
 export function patchChange(
   server: Pick<ServerSpec, "uuid" | "projectId" | "userId">,

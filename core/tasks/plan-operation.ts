@@ -9,37 +9,37 @@ import type { BeginOperation } from "./operation-step.ts";
 import { writeOf } from "./operation-writes.ts";
 import type { Server, ServerStatus } from "./server.ts";
 
-/** What somebody wants done, with all that the cell said of the server when it was decided. */
+/** A requested operation, with everything that the cell reported about the server. */
 export interface OperationRequest {
-  /** A new uuid: the task's, and a move's migration's. */
+  /** A new UUID for the task and, for a move, its migration. */
   readonly taskId: string;
   readonly kind: OperationKind;
   readonly server: Server;
-  /** What the server holds; null: nothing. */
+  /** The server's allocation, or null when it holds nothing. */
   readonly holding: Holding | null;
-  /** Of a move: destinations of the server's cell, best first; at least one. A rebuild's is its own host and allocation. */
+  /** For a move: destinations in the server's cell, best first, at least one. For a rebuild: the present host and allocation. */
   readonly selections?: readonly Selection[];
-  /** The server as it is to be afterwards: a resize's new flavor, a rebuild's new image. */
+  /** The server's spec after the operation: with a resize's new flavor or a rebuild's new image. */
   readonly after?: ServerSpec;
-  /** Of confirm and revert: the migration that waits for it. */
+  /** For confirm and revert: the migration that waits for it. */
   readonly migration?: ReadableMigration;
-  /** Of an evacuation: it may take the server from a host that no operator has forced down, once nobody has seen its agent for `unseenMs`. */
+  /** For an evacuation: it may take the server from a host that no operator has forced down, once its agent was unseen for `unseenMs`. */
   readonly fenceWaived?: boolean;
   readonly unseenMs?: number;
-  /** Who asked for it; absent: nobody did. */
+  /** The caller. Absent when no client asked for the operation. */
   readonly askedBy?: Caller;
 }
 
 export type PlannedOperation =
   | { readonly kind: "planned"; readonly begin: BeginOperation }
-  /** One operation at a time; what runs. */
+  /** Another operation is running. A server has one at a time. */
   | { readonly kind: "busy"; readonly running: string }
-  /** Not from this status. */
+  /** The operation is not allowed in this status. */
   | { readonly kind: "wrong-status"; readonly status: ServerStatus; readonly allowed: readonly ServerStatus[] }
-  /** Confirm or revert of what waits for neither. */
+  /** There is no move that waits for a confirm or revert. */
   | { readonly kind: "nothing-to-confirm" };
 
-/** The operation as a cell's store begins it. Asserts that a move has a destination. */
+/** The operation in the form that a cell's store begins. Asserts that a move has a destination. */
 export function planOperation(request: OperationRequest): PlannedOperation {
   const { taskId, kind, server, migration } = request;
   const allowed = OPERATIONS[kind].allowedFrom;

@@ -16,7 +16,7 @@ const named = (portId: string) => ({ portId, networkId: "n", tag: "" });
 const suffixes = (groups: readonly { readonly suffix: string }[]) => groups.map(({ suffix }) => suffix);
 
 describe("a port of a server", () => {
-  test("has suffixes of its own, also beside one that was there before and one that the claim knew", () => {
+  test("has suffixes that neither an earlier port nor the claim has used", () => {
     const spec = serverSpec(1);
     expect(suffixes(groupsToAttach(spec, {}, portOf("a", 2)))).toEqual(["_PORT0_0", "_PORT0_1"]);
     const first = attachChange(spec, named("a"), groupsToAttach(spec, {}, portOf("a", 2)), new Map());
@@ -24,7 +24,7 @@ describe("a port of a server", () => {
     expect(suffixes(groupsToAttach(first.spec, { _PORT1: "x" }, portOf("b")))).toEqual(["_PORT2"]);
   });
 
-  test("takes of the providers that serve it, and gives back there", () => {
+  test("uses the providers that serve it, and releases them", () => {
     const spec = serverSpec(1);
     const groups = groupsToAttach(spec, {}, portOf("a"));
     const { spec: with_, items } = attachChange(spec, named("a"), groups, new Map([["_PORT0", "nic"]]));
@@ -34,7 +34,7 @@ describe("a port of a server", () => {
     expect(detachChange(with_, "a", { mapping: {}, holding })).toEqual({ spec, items });
   });
 
-  test("is given back where the claim of the last move put it, not where it was attached", () => {
+  test("is released where the claim of the last move put it, not where it was attached", () => {
     const spec = serverSpec(1);
     const groups = groupsToAttach(spec, {}, portOf("a"));
     const { spec: with_ } = attachChange(spec, named("a"), groups, new Map([["_PORT0", "nic"]]));

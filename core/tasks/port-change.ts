@@ -4,25 +4,25 @@ import { providerUuid, resourceClass } from "../ledger/ids.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import type { PortRecord } from "./port-record.ts";
 
-/** Which provider serves which request group of a server where it is, by the group's suffix. */
+/** The provider that serves each request group of a server at its present place, by the group's suffix. */
 export type HomeMapping = Readonly<Record<string, string>>;
 
-/** The server as it is to be, and what it holds more or less for it. */
+/** The server's new spec, and the items that it holds more or less. */
 export interface PortChange {
   readonly spec: ServerSpec;
   readonly items: readonly AllocationItem[];
 }
 
 /**
- * The mapping of the claim that brought the server where it is (null: it is not known any more), and of the ports that were
- * attached there since. A claim's own word goes first: what a port has from before a move is about another place.
+ * The mapping of the claim that brought the server to its present place (null when it is no longer known), and of the ports that were
+ * attached there since. The claim's mapping takes precedence, because a port's provider from before a move belongs to another place.
  */
 export function homeMapping(spec: Pick<ServerSpec, "portRequests">, claimed: AllocationRequest | null): HomeMapping {
   const attached = spec.portRequests.filter(({ provider }) => provider !== "");
   return { ...Object.fromEntries(attached.map(({ suffix, provider }) => [suffix, provider])), ...claimed?.mappings };
 }
 
-/** The port's request groups, with suffixes that neither the server's other ports have nor those that it had here before. */
+/** The port's request groups, with suffixes that neither the server's present ports nor its earlier ports at this place have used. */
 export function groupsToAttach(
   spec: Pick<ServerSpec, "portRequests">,
   mapping: HomeMapping,
@@ -41,7 +41,7 @@ export function groupsToAttach(
   }));
 }
 
-/** `serving`: the provider of each of the groups, by suffix. */
+/** `serving` is the provider of each group, by suffix. */
 export function attachChange(
   spec: ServerSpec,
   port: ServerPort,
@@ -56,8 +56,8 @@ export function attachChange(
 }
 
 /**
- * What a port took is given back where the mapping says that it was taken; of a group that the mapping does not have, where the server
- * holds as much.
+ * The port's resources are released where the mapping says that they were claimed. For a group that the mapping lacks, they are released
+ * where the server holds as much.
  */
 export function detachChange(
   spec: ServerSpec,
@@ -76,7 +76,7 @@ export function detachChange(
   };
 }
 
-/** "": none. */
+/** "" when no provider holds as much. */
 function holderOf({ resources }: PortResourceRequest, items: readonly AllocationItem[]): string {
   const holds = (provider: string, [name, amount]: [string, number]): boolean =>
     items.some((item) => item.provider === provider && item.resourceClass === name && item.amount >= amount);

@@ -1,19 +1,19 @@
 import type { Ask } from "./operation-routes.ts";
 
-/** What a host says of one guest now. `silent`: it is not connected here, or does not answer. */
+/** A host's report about one guest. `silent`: the host is not connected here, or does not answer. */
 export type GuestLook =
   | { readonly kind: "silent" }
   | { readonly kind: "absent" }
   | { readonly kind: "found"; readonly state: string; readonly revision: number };
 
 /**
- * What the refusal of an order means, by a look at the guest afterwards.
- * - `failed`: nothing but what the host said.
- * - `done`: the guest runs, and has obeyed a later order than the database knows of. The operation only wants to hear that a guest of the
- *   server is there, and that one is: a server runs on one host at most (law 4).
- * - `back`: the source that was to hand over runs by a later order. The move has ended there in commits that the database has lost.
+ * The meaning of a refused order, judged by a look at the guest afterwards.
+ * - `failed`: no more than the host said.
+ * - `done`: the guest runs, and has obeyed a later order than the database knows of. The operation only needs to know that a guest of the
+ *   server is there, and it is: a server runs on one host at most (law 4).
+ * - `back`: the source that should hand over runs by a later order. The move has ended there in commits that the database has lost.
  * - `gone-over`: the source has no guest any more. The destination may have taken over in such commits.
- * - `forgotten`: the guest stands by a later order. Its server may run on any host, also on one that the database does not know of.
+ * - `forgotten`: the guest is stopped by a later order. Its server may run on any host, even on one that the database does not know of.
  */
 export type OrderRefusal = "failed" | "done" | "back" | "gone-over" | "forgotten";
 
@@ -37,8 +37,8 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
 }
 
 /**
- * What a look at the destination says of a source that has no guest: it has handed over in commits that the database has lost (`arrived`), the
- * destination may have been handed on from there (`forgotten`), or the source has lost its guest (`failed`).
+ * The meaning of a source without a guest, judged by a look at the destination. The source has handed over in commits that the database has
+ * lost (`arrived`), the destination may have handed over to a further host (`forgotten`), or the source has lost its guest (`failed`).
  */
 export function readGoneOver(look: GuestLook): "arrived" | "forgotten" | "failed" {
   if (look.kind !== "found") return "failed";
