@@ -82,6 +82,8 @@ export interface StreamSpec {
   readonly retention: "work" | "log";
   /** Messages older than this are dropped. 0 means that they are kept until acknowledged (`work`) or for ever (`log`). */
   readonly maxAgeMs: number;
+  /** A `log` drops its oldest messages above this number. Without it, only `maxAgeMs` bounds the stream. The in-process twin has no such bound. */
+  readonly maxMessages?: number;
   /** Number of servers that keep a copy. Without it, an existing stream keeps its number and a new one has 1. */
   readonly replicas?: number;
   readonly consumers: readonly ConsumerSpec[];

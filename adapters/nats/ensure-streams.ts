@@ -52,6 +52,8 @@ async function ensureStream(manager: JetStreamManager, spec: StreamSpec): Promis
     subjects: [...spec.subjects],
     retention: spec.retention === "work" ? RetentionPolicy.Workqueue : RetentionPolicy.Limits,
     max_age: spec.maxAgeMs * nsPerMs,
+    // Not `max_bytes`: the server would reserve that much for each stream, and refuse to create one when its disk is smaller.
+    max_msgs: spec.maxMessages ?? -1,
     duplicate_window: windowMs * nsPerMs,
     storage: StorageType.File,
     discard: DiscardPolicy.Old,

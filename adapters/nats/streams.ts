@@ -17,6 +17,8 @@ const requestAckWaitMs = 15_000;
 const taskAckWaitMs = 10_000;
 const eventAckWaitMs = 10_000;
 const eventMaxAgeMs = 3_600_000;
+/** About 250 MB. Sweeps make up for events that nobody has read. */
+const eventsMax = 1_000_000;
 const maxAckPending = 20_000;
 
 export function cellTasksSubject(cell: string): string {
@@ -56,6 +58,7 @@ export function cellStreams(cell: string): readonly StreamSpec[] {
       subjects: [cellEventsSubject(cell)],
       retention: "log",
       maxAgeMs: eventMaxAgeMs,
+      maxMessages: eventsMax,
       consumers: [
         { name: cellEventsForSchedulers.consumer, ackWaitMs: eventAckWaitMs, maxAckPending },
         { name: cellEventsForApi.consumer, ackWaitMs: eventAckWaitMs, maxAckPending },

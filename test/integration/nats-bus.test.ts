@@ -2,8 +2,10 @@ import { expect, test } from "vitest";
 import { startLocalNats } from "../../adapters/nats/local-server.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import type { NatsEvent } from "../../adapters/nats/nats-link.ts";
+import { cellEventsForApi, cellEventsSubject, cellStreams } from "../../adapters/nats/streams.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { busContract } from "../contract/bus.contract.ts";
+import { encode, textOf } from "../contract/bus-cells.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 busContract("NATS", async () => {
@@ -33,6 +35,28 @@ test("a tls:// URL connects to no server that has no TLS", async () => {
     expect(first).toMatchObject({ kind: "disconnected", reason: expect.stringContaining("tls") });
   } finally {
     await bus.close();
+    await nats.stop();
+  }
+});
+
+test("a log that is at its bound drops its oldest messages and takes new ones", async () => {
+  const nats = await startLocalNats({ cells: ["c"], writeConfig: natsConfig });
+  const api = createNatsBus({ url: nats.cellApiUrl("c"), name: "test api" });
+  const conductor = createNatsBus({ url: nats.conductorUrl("c"), name: "test conductor" });
+  try {
+    await api.ensureStreams(
+      cellStreams("c").map((spec) => (spec.retention === "log" ? { ...spec, maxMessages: 3 } : spec)),
+    );
+    for (const text of ["1", "2", "3", "4", "5"]) await conductor.publish(cellEventsSubject("c"), encode(text));
+    const texts: string[] = [];
+    await api.consume(cellEventsForApi, { maxInFlight: 10 }, (message) => {
+      texts.push(textOf(message));
+      message.ack();
+    });
+    await eventually("the last event", () => texts.at(-1) === "5");
+    expect(texts).toEqual(["3", "4", "5"]);
+  } finally {
+    await Promise.all([api.close(), conductor.close()]);
     await nats.stop();
   }
 });
