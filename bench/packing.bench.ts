@@ -2,7 +2,7 @@ import { type RequestGroup, requestGroup } from "../core/candidates/request.ts";
 import { providerUuid, resourceClass, trait } from "../core/ledger/ids.ts";
 import { LedgerView } from "../core/ledger/ledger-view.ts";
 import { HostChooser } from "../core/scheduling/host-chooser.ts";
-import type { PlacementQuery } from "../core/scheduling/placement-query.ts";
+import type { HostRequest } from "../core/scheduling/host-request.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "../core/scheduling/scheduling-settings.ts";
 import { buildFailures } from "../core/scheduling/weighers/build-failures.ts";
 import { GpuFragmentation } from "../core/scheduling/weighers/gpu-fragmentation.ts";
@@ -83,9 +83,9 @@ function placeAll(trace: Trace, multipliers: Readonly<Record<string, number>>) {
   let placed = 0;
   const startedMs = performance.now();
   for (const [index, task] of drawn.tasks.entries()) {
-    const query = queryOf(task, models);
-    fragmentation.arrive(query.groups, view);
-    const choice = chooser.choose(query, [{ name: "cell", view }], {
+    const hostRequest = hostRequestOf(task, models);
+    fragmentation.arrive(hostRequest.groups, view);
+    const choice = chooser.choose(hostRequest, [{ name: "cell", view }], {
       ...{ seed: index, alternates: 0, spread: 1, spreadTolerance: 0, weighers },
     });
     const isPlaced = choice.kind === "chosen";
@@ -123,7 +123,7 @@ function viewOf(machines: readonly Machine[]): LedgerView {
 }
 
 /** CPU and memory of the root, and each GPU of a different child. */
-function queryOf(task: TraceTask, models: readonly string[]): PlacementQuery {
+function hostRequestOf(task: TraceTask, models: readonly string[]): HostRequest {
   const resources = new Map([
     ...(task.cpuMilli > 0 ? [[resourceClass(CPU_CLASS), task.cpuMilli] as const] : []),
     ...(task.memoryMib > 0 ? [[resourceClass(MEMORY_CLASS), task.memoryMib] as const] : []),

@@ -1,6 +1,6 @@
 import { CandidateSearch } from "../core/candidates/best/candidate-search.ts";
 import { scanTrees } from "../core/candidates/best/scan-trees.ts";
-import { CompiledRequest } from "../core/candidates/bound/compiled-request.ts";
+import { BoundRequest } from "../core/candidates/bound/bound-request.ts";
 import { type CandidateRequest, OPEN_HOSTS, type RequestGroup, requestGroup } from "../core/candidates/request.ts";
 import { providerUuid, resourceClass, trait } from "../core/ledger/ids.ts";
 import { LedgerView } from "../core/ledger/ledger-view.ts";
@@ -30,7 +30,7 @@ export async function run(): Promise<void> {
 async function searches(view: LedgerView, groups: readonly RequestGroup[]): Promise<void> {
   const asked = request(groups, 1_000);
   const roots = new Int32Array(FLAT_HOSTS);
-  const scanUs = () => scanTrees(new CompiledRequest(view, asked), 0, FLAT_HOSTS, roots);
+  const scanUs = () => scanTrees(new BoundRequest(view, asked), 0, FLAT_HOSTS, roots);
   report(`all of ${FLAT_HOSTS} flat hosts that fit, as slots`, await measure(() => eachUs(scanUs)), "µs");
   for (const limit of [100, 1_000]) {
     const search = (start: number) => countCandidates(view, request(groups, limit), start);

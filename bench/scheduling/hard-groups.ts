@@ -4,7 +4,7 @@ import { providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { HostChooser } from "../../core/scheduling/host-chooser.ts";
-import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import type { HostRequest } from "../../core/scheduling/host-request.ts";
 import type { CellHosts } from "../../core/scheduling/ranking/cell-ranking.ts";
 import { measuredOf, ROUNDS, report } from "../measure.ts";
 
@@ -56,7 +56,7 @@ function viewOf(hosts: number, ofNic: number): LedgerView {
   return view;
 }
 
-function queryOf(amounts: readonly number[]): PlacementQuery {
+function hostRequestOf(amounts: readonly number[]): HostRequest {
   const groups = amounts.map((amount, index) =>
     requestGroup({ suffix: `_port${index}`, resources: new Map([[BANDWIDTH, amount]]) }),
   );
@@ -70,7 +70,7 @@ export function reportHardGroups(): void {
       const cloud = { name: "cell", view: viewOf(hosts, ofNic) };
       const rounds = { search: [] as number[], turn: [] as number[] };
       for (let round = 0; round <= ROUNDS; round += 1) {
-        const { searchMs, turnMs } = decideInTurns(queryOf(amounts), cloud);
+        const { searchMs, turnMs } = decideInTurns(hostRequestOf(amounts), cloud);
         // The first round only warms up.
         if (round === 0) continue;
         rounds.search.push(searchMs);
@@ -84,7 +84,7 @@ export function reportHardGroups(): void {
 
 /** One decision of a scheduler that has not seen the request's class before. */
 function decideInTurns(
-  query: PlacementQuery,
+  hostRequest: HostRequest,
   cloud: CellHosts,
 ): { readonly searchMs: number; readonly turnMs: number } {
   const chooser = new HostChooser();
@@ -93,7 +93,7 @@ function decideInTurns(
   let [searchMs, turnMs] = [0, 0];
   for (;;) {
     const startedMs = performance.now();
-    const { kind } = chooser.chooseSlice(query, [cloud], options, search);
+    const { kind } = chooser.chooseSlice(hostRequest, [cloud], options, search);
     const tookMs = performance.now() - startedMs;
     searchMs += tookMs;
     turnMs = Math.max(turnMs, tookMs);

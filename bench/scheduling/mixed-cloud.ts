@@ -3,8 +3,8 @@ import { type ProviderUuid, providerUuid, type ResourceClass, resourceClass } fr
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 import { AggregateIndex } from "../../core/scheduling/aggregate-index.ts";
+import type { HostRequest } from "../../core/scheduling/host-request.ts";
 import { LiveCellFacts } from "../../core/scheduling/live-cell-facts.ts";
-import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
 import { PLAIN_REQUEST } from "../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
@@ -36,7 +36,7 @@ export function flavorAt(random: () => number): number {
   return Math.min(FLAVORS.length - 1, Math.floor(-Math.log2(1 - random()) * 1.6));
 }
 
-export const QUERIES: readonly PlacementQuery[] = FLAVORS.map((size) => ({
+export const QUERIES: readonly HostRequest[] = FLAVORS.map((size) => ({
   groups: [requestGroup({ resources: new Map(CLASSES.map((name, index) => [name, size[index]!])) })],
   groupPolicy: "none",
 }));

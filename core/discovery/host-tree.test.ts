@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { resourceClass } from "../ledger/ids.ts";
-import { asked, queryOf } from "../scheduling/request/some-request.ts";
+import { asked, hostRequestOf } from "../scheduling/request/some-request.ts";
 import type { PciDevice } from "./discover-pci.ts";
 import { formatNumberList } from "./format-number-list.ts";
 import type { HostFiles } from "./host-files.ts";
@@ -90,7 +90,7 @@ describe("the tree of a host", () => {
   test("has room for as many guests with huge pages as it has pages, even when nearly all memory is in pages", () => {
     const pool = { sizeKib: 1048576, total: 14, free: 14, nodes: [0, 1].map((id) => ({ id, total: 7, free: 7 })) };
     const { inventories } = rootOf(twoNodes({ hugepages: [pool] }), { flat: true });
-    const query = queryOf(asked({ "hw:mem_page_size": "1GB" }));
+    const query = hostRequestOf(asked({ "hw:mem_page_size": "1GB" }));
     const [wanted] = query.groups.map(({ resources }) => resources);
     const guests = (name: string) =>
       Math.floor((inventories[name]?.total ?? 0) / (wanted?.get(resourceClass(name)) ?? 1));

@@ -1,5 +1,5 @@
 import { DEFAULT_SEARCH_LIMITS, type SearchBudget, type SearchLimits } from "../candidates/search-budget.ts";
-import type { PlacementQuery } from "./placement-query.ts";
+import type { HostRequest } from "./host-request.ts";
 
 /** Maximum number of shapes that are remembered. */
 const SHAPES_MAX = 1_000;
@@ -14,23 +14,23 @@ export class HardShapes {
   readonly #limits: SearchLimits;
   /** By shape: how often its limits were halved. The shape that was given up most recently comes last. */
   readonly #halvings = new Map<string, number>();
-  readonly #shapes = new WeakMap<PlacementQuery, string>();
+  readonly #shapes = new WeakMap<HostRequest, string>();
 
   constructor(limits: SearchLimits = DEFAULT_SEARCH_LIMITS) {
     this.#limits = limits;
   }
 
-  limitsFor(query: PlacementQuery): SearchLimits {
+  limitsFor(hostRequest: HostRequest): SearchLimits {
     if (this.#halvings.size === 0) return this.#limits;
-    const share = 2 ** -(this.#halvings.get(this.#shapeOf(query)) ?? 0);
+    const share = 2 ** -(this.#halvings.get(this.#shapeOf(hostRequest)) ?? 0);
     const { steps, ms, stepsPerSlice } = this.#limits;
     return { steps: Math.ceil(steps * share), ms: ms * share, stepsPerSlice };
   }
 
   /** Learns from how a decision's search ended. */
-  learn(query: PlacementQuery, search: SearchBudget): void {
+  learn(hostRequest: HostRequest, search: SearchBudget): void {
     if (search.spentBy === null && this.#halvings.size === 0) return;
-    const shape = this.#shapeOf(query);
+    const shape = this.#shapeOf(hostRequest);
     const halvings = (this.#halvings.get(shape) ?? 0) + (search.spentBy === null ? -1 : 1);
     this.#halvings.delete(shape);
     if (halvings > 0) this.#halvings.set(shape, Math.min(HALVINGS_MAX, halvings));
@@ -40,14 +40,14 @@ export class HardShapes {
     }
   }
 
-  #shapeOf(query: PlacementQuery): string {
-    const known = this.#shapes.get(query);
+  #shapeOf(hostRequest: HostRequest): string {
+    const known = this.#shapes.get(hostRequest);
     if (known !== undefined) return known;
-    const groups = query.groups.map(({ suffix, resources, requiredTraits }) =>
+    const groups = hostRequest.groups.map(({ suffix, resources, requiredTraits }) =>
       [suffix === "" ? "all" : "one", ...[...resources.keys()].sort(), ...[...requiredTraits].sort()].join(),
     );
-    const shape = [query.groupPolicy, ...groups.sort()].join(";");
-    this.#shapes.set(query, shape);
+    const shape = [hostRequest.groupPolicy, ...groups.sort()].join(";");
+    this.#shapes.set(hostRequest, shape);
     return shape;
   }
 }

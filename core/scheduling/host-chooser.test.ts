@@ -31,8 +31,8 @@ const FLAVOR: Flavor = {
 function choose(cells: readonly CellHosts[], extraSpecs: Record<string, string>, options: Partial<ChoiceOptions> = {}) {
   const flavor: Flavor = { ...FLAVOR, extraSpecs };
   const outcome = translateFlavor(flavor);
-  if (outcome.kind !== "query") throw new Error(`bad flavor: ${outcome.kind}`);
-  return chooser.choose(outcome.query, cells, {
+  if (outcome.kind !== "host-request") throw new Error(`bad flavor: ${outcome.kind}`);
+  return chooser.choose(outcome.hostRequest, cells, {
     seed: 1,
     alternates: 2,
     weighers: [],
@@ -114,18 +114,18 @@ describe("HostChooser", () => {
   it("gives the same alternates to a server whose host is already chosen as it gives when it chooses the host", () => {
     const cells = [cell("one", viewOf(flat("a", 8), flat("b", 2), flat("c", 5), flat("d", 0)))];
     const outcome = translateFlavor(FLAVOR);
-    if (outcome.kind !== "query") throw new Error("bad flavor");
+    if (outcome.kind !== "host-request") throw new Error("bad flavor");
     const options = { seed: 1, alternates: 2, weighers: by(freeCpu), spread: 1, spreadTolerance: 0 };
     const hostsOf = (excluded: string[]) =>
       chooser
-        .alternatesOf({ cell: "one", host: "d" }, outcome.query, cells, {
+        .alternatesOf({ cell: "one", host: "d" }, outcome.hostRequest, cells, {
           ...options,
           excludedHosts: new Map([["one", new Set(excluded)]]),
         })
         .map((selection) => selection.host);
     expect(hostsOf([])).toEqual(["b", "c"]);
     expect(hostsOf(["b", "d"])).toEqual(["c", "a"]);
-    expect(chooser.alternatesOf({ cell: "two", host: "d" }, outcome.query, cells, options)).toEqual([]);
+    expect(chooser.alternatesOf({ cell: "two", host: "d" }, outcome.hostRequest, cells, options)).toEqual([]);
   });
 
   it("names the resources of each provider and the group that it serves", () => {

@@ -7,7 +7,7 @@ import { type CellFunnel, refusalsOf, sumFunnels } from "./explain/funnel.ts";
 import { failureDomainOf } from "./failure-domain.ts";
 import type { HostFilter } from "./filters/host-filter.ts";
 import { type BoundFilters, bindFilters } from "./filters/host-filters.ts";
-import type { PlacementQuery } from "./placement-query.ts";
+import type { HostRequest } from "./host-request.ts";
 import type { CellHosts, CellRanking } from "./ranking/cell-ranking.ts";
 import { ClassBook, type ClassLimits, DEFAULT_CLASS_LIMITS } from "./ranking/class-book.ts";
 import type { WeightPart } from "./ranking/class-weights.ts";
@@ -114,10 +114,10 @@ export class HostChooser {
   }
 
   /** Runs all slices of the search in one turn of the event loop. */
-  choose(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions): HostChoice {
+  choose(hostRequest: HostRequest, cells: readonly CellHosts[], options: ChoiceOptions): HostChoice {
     const search = options.search ?? stepsOnly();
     for (;;) {
-      const choice = this.chooseSlice(query, cells, options, search);
+      const choice = this.chooseSlice(hostRequest, cells, options, search);
       if (choice.kind !== "paused") return choice;
       search.beginSlice();
     }
@@ -128,12 +128,12 @@ export class HostChooser {
    * they change, so it continues with the others, over the views as they are by then.
    */
   chooseSlice(
-    query: PlacementQuery,
+    hostRequest: HostRequest,
     cells: readonly CellHosts[],
     options: ChoiceOptions,
     search: SearchBudget,
   ): HostChoice | PausedChoice {
-    const { hosts, bound, ranked } = this.#rank(query, cells, options, search);
+    const { hosts, bound, ranked } = this.#rank(hostRequest, cells, options, search);
     const best = pickBest(ranked, options);
     const choice = best ? chosen(hosts, ranked, best, options) : null;
     ranked.settle();
@@ -143,7 +143,7 @@ export class HostChooser {
       choice ??
       (isPaused
         ? { kind: "paused", lookedAt }
-        : { ...noneOf(hosts, query, bound, { excludedHosts: options.excludedHosts, search }), lookedAt });
+        : { ...noneOf(hosts, hostRequest, bound, { excludedHosts: options.excludedHosts, search }), lookedAt });
     search.endSlice();
     return outcome;
   }
@@ -154,11 +154,11 @@ export class HostChooser {
    */
   alternatesOf(
     chosen: { readonly cell: string; readonly host: string },
-    query: PlacementQuery,
+    hostRequest: HostRequest,
     cells: readonly CellHosts[],
     options: ChoiceOptions,
   ): readonly Selection[] {
-    const { hosts, ranked } = this.#rank(query, cells, options, options.search ?? stepsOnly());
+    const { hosts, ranked } = this.#rank(hostRequest, cells, options, options.search ?? stepsOnly());
     const ranking = hosts.rankings.find(({ cell }) => cell.name === chosen.cell);
     if (!ranking) return [];
     const selections = standbysOf(ranked, ranking, ranking.cell.view.hosts.slotOf(chosen.host), options);
@@ -167,8 +167,8 @@ export class HostChooser {
   }
 
   /** The best `most` hosts on which the request fits, in the order in which they would be tried. */
-  best(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions, most: number): HostWeight[] {
-    const { hosts, ranked } = this.#rank(query, cells, options, options.search ?? stepsOnly());
+  best(hostRequest: HostRequest, cells: readonly CellHosts[], options: ChoiceOptions, most: number): HostWeight[] {
+    const { hosts, ranked } = this.#rank(hostRequest, cells, options, options.search ?? stepsOnly());
     const best: HostWeight[] = [];
     while (best.length < most) {
       const placed = ranked.takeNext();
@@ -179,11 +179,11 @@ export class HostChooser {
     return best;
   }
 
-  #rank(query: PlacementQuery, cells: readonly CellHosts[], options: ChoiceOptions, search: SearchBudget) {
+  #rank(hostRequest: HostRequest, cells: readonly CellHosts[], options: ChoiceOptions, search: SearchBudget) {
     const { seed, excludedHosts, weighers, spec = null, filters = NO_FILTERS, watch } = options;
     watch?.enter("filter");
     const bound = cells.map((cell) => boundTo(cell, spec, filters));
-    const hosts = this.#book.classOf({ query, spec, filters, weighers, watch }, cells, bound);
+    const hosts = this.#book.classOf({ hostRequest, spec, filters, weighers, watch }, cells, bound);
     watch?.enter("combine");
     const ranked = new RankedHosts(hosts, {
       seed,
@@ -264,12 +264,12 @@ function standbysOf(ranked: RankedHosts, ranking: CellRanking, root: number, opt
 
 function noneOf(
   hosts: HostClass,
-  query: PlacementQuery,
+  hostRequest: HostRequest,
   bound: readonly BoundFilters[],
   asked: { readonly excludedHosts: ChoiceOptions["excludedHosts"] | undefined; readonly search: SearchBudget },
 ) {
   const funnels = hosts.rankings.map(({ cell, rejected }, index) => {
-    const ask = { query, bound: bound[index]!, excludedHosts: asked.excludedHosts?.get(cell.name) ?? NO_HOSTS };
+    const ask = { hostRequest, bound: bound[index]!, excludedHosts: asked.excludedHosts?.get(cell.name) ?? NO_HOSTS };
     return examineCell(cell, ask, asked.search, rejected).funnel;
   });
   const { trees, steps } = sumFunnels(funnels);

@@ -54,7 +54,7 @@ function setUp(unknownDestroysPerMinute = 10) {
   return { ledger, store, registry, comparer, sent, connection };
 }
 
-function queryOf(message: ConductorMessage | undefined): number {
+function hostRequestOf(message: ConductorMessage | undefined): number {
   return message?.body?.$case === "listGuests" ? message.body.value.query : 0;
 }
 
@@ -108,7 +108,7 @@ test("counts unknown guests that wait for their turn until they are gone or thei
       ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0 },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
-    comparer.listed({ host, query: queryOf(sent.at(-1)), guests }, connection);
+    comparer.listed({ host, query: hostRequestOf(sent.at(-1)), guests }, connection);
     await compared;
   };
   await compare("host-0", [1, 2, 3]);
@@ -132,7 +132,7 @@ function booting() {
     questions += 1;
     const compared = comparer.compare(connection, host);
     await eventually("the question", () => sent.length === questions);
-    comparer.listed({ host, query: queryOf(sent.at(-1)), guests: [] }, connection);
+    comparer.listed({ host, query: hostRequestOf(sent.at(-1)), guests: [] }, connection);
     await compared;
   };
   const boot = async () => {
@@ -156,7 +156,7 @@ test("accepts an answer only from the asked agent and about the asked host, unde
       isAnswered = true;
     });
     await eventually("the question", () => sent.length === round);
-    const query = queryOf(sent.at(-1));
+    const query = hostRequestOf(sent.at(-1));
     ids.push(query);
     comparer.listed({ host: "host-0", query, guests: [] }, other);
     comparer.listed({ host: "host-1", query, guests: [] }, connection);
@@ -180,14 +180,14 @@ test("a guest list does not release what is held for a guest that came after the
   const [taken] = await store.takeTasks(conductorId(1), [taskId(2)]);
   const claim = { taskId: taskId(2), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, left: ["host-0"] };
   expect(await store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
-  comparer.listed({ host: "host-0", query: queryOf(sent[0]), guests: [] }, connection);
+  comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [] }, connection);
   await compared;
   const [held] = await store.holdings([leftoverUuid(taskId(2))]);
   expect(held?.items.length).toBeGreaterThan(0);
 
   const comparedAgain = comparer.compare(connection, "host-0");
   await eventually("the next question", () => sent.length === 2);
-  comparer.listed({ host: "host-0", query: queryOf(sent[1]), guests: [] }, connection);
+  comparer.listed({ host: "host-0", query: hostRequestOf(sent[1]), guests: [] }, connection);
   await comparedAgain;
   expect(await store.holdings([leftoverUuid(taskId(2))])).toEqual([null]);
 });
@@ -198,6 +198,6 @@ test("refuses a list with a guest whose id the database cannot store", async () 
   compared.catch(() => {});
   await eventually("the question", () => sent.length === 1);
   const guest = { serverUuid: serverId(1), attemptId: "a\0", state: GuestState.GUEST_STATE_RUNNING, revision: 0 };
-  comparer.listed({ host: "host-0", query: queryOf(sent[0]), guests: [guest] }, connection);
+  comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
   await expect(compared).rejects.toThrow("agent a lists guests of host-0 that cannot be");
 });

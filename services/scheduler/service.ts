@@ -7,7 +7,7 @@ import type { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import { nameClash } from "../../core/scheduling/filters/host-filters.ts";
 import { HostChooser } from "../../core/scheduling/host-chooser.ts";
-import type { PlacementQuery } from "../../core/scheduling/placement-query.ts";
+import type { HostRequest } from "../../core/scheduling/host-request.ts";
 import type { RequestContext } from "../../core/scheduling/request/request-context.ts";
 import { buildFailures } from "../../core/scheduling/weighers/build-failures.ts";
 import { GpuFragmentation } from "../../core/scheduling/weighers/gpu-fragmentation.ts";
@@ -293,7 +293,7 @@ function assembleRules(
     recentPicks: picksOfOthers,
     gpuFragmentation: fragmentation,
   });
-  const onArrival = ({ groups }: PlacementQuery, view: LedgerView) => {
+  const onArrival = ({ groups }: HostRequest, view: LedgerView) => {
     if (live.current.multipliers.gpu_fragmentation !== 0) fragmentation.arrive(groups, view);
   };
   return { live, aggregates, weighers, ownFilters, onArrival };

@@ -10,7 +10,7 @@ import {
 } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";
 import { capacityOf, type Inventory, type Provider } from "../../ledger/model.ts";
-import { CompiledRequest } from "../bound/compiled-request.ts";
+import { BoundRequest } from "../bound/bound-request.ts";
 import { ANY_TREE, type CandidateRequest, type RequestGroup, requestGroup } from "../request.ts";
 import { CandidateSearch } from "./candidate-search.ts";
 import { hasGroupRules } from "./group-rules.ts";
@@ -336,7 +336,7 @@ describe("candidate search compared with trying everything", () => {
     fc.assert(
       fc.property(before, treeSpec, groupsSpec, fc.boolean(), rulesSpec, (other, tree, asked, isolate, rules) => {
         const view = buildView(tree, other.tree);
-        const request = new CompiledRequest(view, buildRequest(...asked, isolate, rules));
+        const request = new BoundRequest(view, buildRequest(...asked, isolate, rules));
         const rootOf = (name: string) => view.slots.find(providerUuid(name));
         const used = new TreeSearch(request).begin(rootOf("q0"), other.steps);
         for (let way = 0; way < other.ways; way += 1) used.next();

@@ -2,7 +2,7 @@ import { assert } from "../../assert.ts";
 import type { ProviderUuid } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { AllocationItem } from "../../ledger/model.ts";
-import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "../bound/compiled-request.ts";
+import { BoundRequest, CODE_GAVE_UP, CODE_NO_COMBINATION } from "../bound/bound-request.ts";
 import type { RefusalCount } from "../refusal.ts";
 import type { CandidateRequest } from "../request.ts";
 import { WORK_PER_TREE } from "../search-budget.ts";
@@ -38,7 +38,7 @@ const BLOCK = 512;
  */
 export class CandidateSearch implements Iterable<Candidate> {
   readonly #view: LedgerView;
-  readonly #compiled: CompiledRequest;
+  readonly #compiled: BoundRequest;
   readonly #start: number;
   readonly #workPerTree: number;
   readonly #version: number;
@@ -47,7 +47,7 @@ export class CandidateSearch implements Iterable<Candidate> {
   constructor(view: LedgerView, request: CandidateRequest, options: SearchOptions = {}) {
     this.#view = view;
     this.#version = view.version;
-    this.#compiled = new CompiledRequest(view, request);
+    this.#compiled = new BoundRequest(view, request);
     const trees = Math.max(1, view.slots.rootCount);
     this.#start = (((options.start ?? 0) % trees) + trees) % trees;
     this.#workPerTree = options.workPerTree ?? WORK_PER_TREE;

@@ -3,7 +3,7 @@ import { expect, test } from "vitest";
 import { provider } from "../../../test/rigs/view-builders.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";
-import { CompiledRequest } from "../bound/compiled-request.ts";
+import { BoundRequest } from "../bound/bound-request.ts";
 import { ANY_TREE, requestGroup } from "../request.ts";
 import { TreeSearch } from "./tree-search.ts";
 
@@ -54,7 +54,7 @@ test("packing finds every possible way exactly once, although it cuts branches e
       const groups = amounts.map((amount, index) =>
         requestGroup({ suffix: `${index}`, resources: new Map([[CLASS, amount]]) }),
       );
-      const request = new CompiledRequest(view, { groups, groupPolicy: "none", trees: ANY_TREE, limit: 1 });
+      const request = new BoundRequest(view, { groups, groupPolicy: "none", trees: ANY_TREE, limit: 1 });
       const search = new TreeSearch(request).begin(view.slots.find(providerUuid("host")), 1_000_000);
       const found: string[] = [];
       for (let way = search.next(); way; way = search.next()) {

@@ -142,9 +142,9 @@ function largestFirst(placement: GroupPlacement): readonly number[] {
   const groups = memberCounts.map((_, group) => group);
   const sizes = groups.map(() => 0);
   for (let index = 0; index < classCount; index += 1) {
-    const wanted = groups.reduce((sum, group) => sum + memberCounts[group]! * placement.need(group, index), 0);
+    const wanted = groups.reduce((sum, group) => sum + memberCounts[group]! * placement.amountOf(group, index), 0);
     if (wanted === 0) continue;
-    for (const group of groups) sizes[group] = Math.max(sizes[group]!, placement.need(group, index) / wanted);
+    for (const group of groups) sizes[group] = Math.max(sizes[group]!, placement.amountOf(group, index) / wanted);
   }
   return groups.sort((a, b) => sizes[b]! - sizes[a]!);
 }

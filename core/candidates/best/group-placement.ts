@@ -1,4 +1,4 @@
-import type { CompiledRequest } from "../bound/compiled-request.ts";
+import type { BoundRequest } from "../bound/bound-request.ts";
 import { WorkBudget } from "../work-budget.ts";
 import { ProviderKinds } from "./provider-kinds.ts";
 
@@ -37,18 +37,18 @@ export class GroupPlacement {
    */
   serves = new Float64Array(0);
   /** The amount of each class that one member of the group takes. Rows are groups. */
-  readonly #needs: Float64Array;
+  readonly #amounts: Float64Array;
 
-  constructor(request: CompiledRequest) {
+  constructor(request: BoundRequest) {
     const { classes, numbered } = request;
     this.kinds = new ProviderKinds(request);
     this.classCount = classes.length;
     this.memberCounts = numbered.map((group) => group.suffixes.length);
-    this.#needs = new Float64Array(numbered.length * classes.length);
-    numbered.forEach(({ demands }, group) => {
-      for (const { resourceClass, amount } of demands) {
+    this.#amounts = new Float64Array(numbered.length * classes.length);
+    numbered.forEach(({ amounts }, group) => {
+      for (const { resourceClass, amount } of amounts) {
         const index = classes.findIndex((one) => one.resourceClass === resourceClass);
-        this.#needs[group * classes.length + index] = amount;
+        this.#amounts[group * classes.length + index] = amount;
       }
     });
   }
@@ -65,14 +65,14 @@ export class GroupPlacement {
   }
 
   /** The amount of a class that one member of the group takes. */
-  need(group: number, index: number): number {
-    return this.#needs[group * this.classCount + index]!;
+  amountOf(group: number, index: number): number {
+    return this.#amounts[group * this.classCount + index]!;
   }
 
   fits(group: number, provider: number): boolean {
     if (this.kinds.groupFits[provider * this.memberCounts.length + group] === 0) return false;
     for (let index = 0; index < this.classCount; index += 1) {
-      if (this.room[provider * this.classCount + index]! < this.need(group, index)) return false;
+      if (this.room[provider * this.classCount + index]! < this.amountOf(group, index)) return false;
     }
     return true;
   }
@@ -81,7 +81,7 @@ export class GroupPlacement {
   place(group: number, provider: number, times: number): void {
     for (let index = 0; index < this.classCount; index += 1) {
       const at = provider * this.classCount + index;
-      this.room[at] = this.room[at]! - times * this.need(group, index);
+      this.room[at] = this.room[at]! - times * this.amountOf(group, index);
     }
   }
 }

@@ -1,10 +1,10 @@
 import {
-  type CompiledRequest,
-  type GroupDemand,
+  type BoundGroup,
+  type BoundRequest,
   hasRoom,
   mayServeNumbered,
   mayServeUnnumbered,
-} from "../bound/compiled-request.ts";
+} from "../bound/bound-request.ts";
 import { hasGroupRules } from "./group-rules.ts";
 
 /**
@@ -26,9 +26,9 @@ export class ProviderKinds {
   /** By provider and group: 1 if the provider alone could serve one of the group's members. Rows are providers. */
   groupFits = new Uint8Array(0);
   /** By provider and class of the unnumbered group: 1 if the provider could serve it. Rows are providers. */
-  demandFits = new Uint8Array(0);
-  readonly #request: CompiledRequest;
-  readonly #demandCount: number;
+  amountFits = new Uint8Array(0);
+  readonly #request: BoundRequest;
+  readonly #amountCount: number;
   readonly #hasRules: boolean;
   /** The usable providers in the order of the tree: slot, room of all requested classes added up, and kind. */
   #found = new Int32Array(0);
@@ -42,9 +42,9 @@ export class ProviderKinds {
   #place = new Int32Array(0);
   #next = new Int32Array(0);
 
-  constructor(request: CompiledRequest) {
+  constructor(request: BoundRequest) {
     this.#request = request;
-    this.#demandCount = request.unnumbered?.demands.length ?? 0;
+    this.#amountCount = request.unnumbered?.amounts.length ?? 0;
     this.#hasRules = hasGroupRules(request.request);
   }
 
@@ -78,14 +78,14 @@ export class ProviderKinds {
   #isUsable(slot: number): boolean {
     const { view, unnumbered, numbered } = this.#request;
     if (unnumbered !== null && mayServeUnnumbered(view, unnumbered, slot)) {
-      for (const demand of unnumbered.demands) if (hasRoom(demand, slot)) return true;
+      for (const requested of unnumbered.amounts) if (hasRoom(requested, slot)) return true;
     }
     for (const group of numbered) if (this.#couldServe(group, slot)) return true;
     return false;
   }
 
-  #couldServe(group: GroupDemand, slot: number): boolean {
-    for (const demand of group.demands) if (!hasRoom(demand, slot)) return false;
+  #couldServe(group: BoundGroup, slot: number): boolean {
+    for (const requested of group.amounts) if (!hasRoom(requested, slot)) return false;
     return mayServeNumbered(this.#request.view, group, slot);
   }
 
@@ -165,9 +165,9 @@ export class ProviderKinds {
     }
     if (unnumbered === null) return;
     const mayServe = mayServeUnnumbered(view, unnumbered, slot);
-    for (let index = 0; index < this.#demandCount; index += 1) {
-      const fits = mayServe && hasRoom(unnumbered.demands[index]!, slot);
-      this.demandFits[provider * this.#demandCount + index] = fits ? 1 : 0;
+    for (let index = 0; index < this.#amountCount; index += 1) {
+      const fits = mayServe && hasRoom(unnumbered.amounts[index]!, slot);
+      this.amountFits[provider * this.#amountCount + index] = fits ? 1 : 0;
     }
   }
 
@@ -178,7 +178,7 @@ export class ProviderKinds {
     this.kind = new Int32Array(providers);
     this.room = new Float64Array(providers * classes.length);
     this.groupFits = new Uint8Array(providers * numbered.length);
-    this.demandFits = new Uint8Array(providers * this.#demandCount);
+    this.amountFits = new Uint8Array(providers * this.#amountCount);
     this.#found = new Int32Array(providers);
     this.#roomOfFound = new Float64Array(providers);
     this.#kindOfFound = new Int32Array(providers);

@@ -37,9 +37,9 @@ export class RestBounds {
       let large = 0;
       for (let place = 0; place < count; place += 1) {
         const group = order[place]!;
-        const need = this.#placement.need(group, index);
-        needed += todo[group]! * need;
-        if (need * 2 > roomiest) large += todo[group]!;
+        const amount = this.#placement.amountOf(group, index);
+        needed += todo[group]! * amount;
+        if (amount * 2 > roomiest) large += todo[group]!;
       }
       if (needed > 0 && needed > this.#room[provider * classCount + index]!) return false;
       // No provider has room for two of these members.
@@ -79,8 +79,8 @@ export class RestBounds {
     if (!this.#placement.fits(group, provider)) return 0;
     let most = Number.POSITIVE_INFINITY;
     for (let index = 0; index < classCount; index += 1) {
-      const need = this.#placement.need(group, index);
-      if (need > 0) most = Math.min(most, Math.floor(room[provider * classCount + index]! / need));
+      const amount = this.#placement.amountOf(group, index);
+      if (amount > 0) most = Math.min(most, Math.floor(room[provider * classCount + index]! / amount));
     }
     return most;
   }

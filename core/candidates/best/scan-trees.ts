@@ -1,6 +1,8 @@
 import { HOST, HOST_DISABLED, HOST_OPEN } from "../../ledger/view-hosts.ts";
 import {
   ANY_ROOT,
+  type BoundGroup,
+  type BoundRequest,
   CODE_HOST_DISABLED,
   CODE_HOST_DOWN,
   CODE_HOST_EXCLUDED,
@@ -9,14 +11,12 @@ import {
   CODE_OTHER_HOST,
   CODE_ROOT_AGGREGATES,
   CODE_ROOT_TRAITS,
-  type CompiledRequest,
-  type Demand,
-  type GroupDemand,
   hasRoom,
   haveTogether,
   mayServeNumbered,
   mayServeUnnumbered,
-} from "../bound/compiled-request.ts";
+  type RequestedAmount,
+} from "../bound/bound-request.ts";
 
 /**
  * Scans the trees `from` (inclusive) to `to` (exclusive) of the view's dense list of roots. It writes the root slots of trees that may
@@ -25,13 +25,13 @@ import {
  *
  * Cost: a few nanoseconds per tree when roots alone decide, some tens when descendants must be read. It allocates nothing.
  */
-export function scanTrees(request: CompiledRequest, from: number, to: number, out: Int32Array): number {
+export function scanTrees(request: BoundRequest, from: number, to: number, out: Int32Array): number {
   return scanRoots(request, request.view.slots.roots, { from, to }, out);
 }
 
 /** Like `scanTrees` for a part of any list of roots. `out` may be the same array. */
 export function scanRoots(
-  request: CompiledRequest,
+  request: BoundRequest,
   roots: Int32Array,
   { from, to }: { readonly from: number; readonly to: number },
   out: Int32Array,
@@ -62,7 +62,7 @@ export function scanRoots(
 
 /** Keeps the named hosts, at the cost of a set lookup for each root, and then applies the checks of `keepByRoot`. */
 function keepByHost(
-  request: CompiledRequest,
+  request: BoundRequest,
   roots: Int32Array,
   { from, to }: { readonly from: number; readonly to: number },
   out: Int32Array,
@@ -87,18 +87,21 @@ function keepByHost(
  * search for flat hosts. It asks `servesUnnumbered` about whatever it cannot decide.
  */
 function keepByRoot(
-  request: CompiledRequest,
+  request: BoundRequest,
   roots: Int32Array,
   { from, to }: { readonly from: number; readonly to: number },
   out: Int32Array,
 ): number {
   const { state } = request.view.hosts;
   const { unnumbered } = request;
-  const demands = unnumbered?.demands ?? [];
-  const [first] = demands;
+  const amounts = unnumbered?.amounts ?? [];
+  const [first] = amounts;
   const openOnly = request.request.trees.openHostsOnly;
   const inLoop =
-    first !== undefined && demands.length <= 3 && !isPicky(unnumbered) && demands.every((demand) => demand.roomDecides);
+    first !== undefined &&
+    amounts.length <= 3 &&
+    !isPicky(unnumbered) &&
+    amounts.every((requested) => requested.roomDecides);
   if (!inLoop) {
     let kept = 0;
     for (let index = from; index < to; index += 1) {
@@ -109,8 +112,8 @@ function keepByRoot(
     }
     return kept;
   }
-  const second = demands[1] ?? first;
-  const third = demands[2] ?? first;
+  const second = amounts[1] ?? first;
+  const third = amounts[2] ?? first;
   const [free1, free2, free3] = [first.column.free, second.column.free, third.column.free];
   const [amount1, amount2, amount3] = [first.amount, second.amount, third.amount];
   let kept = 0;
@@ -142,60 +145,60 @@ function keepIf(out: Int32Array, count: number, keeps: (root: number) => boolean
 }
 
 /** Whether the group has conditions on a provider other than room. */
-function isConstrained(group: GroupDemand): boolean {
+function isConstrained(group: BoundGroup): boolean {
   return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
 }
 
 /** Whether the group has any condition other than room. */
-function isPicky(group: GroupDemand | null): boolean {
+function isPicky(group: BoundGroup | null): boolean {
   return group !== null && (isConstrained(group) || group.togetherSets !== null || group.treeRoot !== ANY_ROOT);
 }
 
 /** Whether the tree's host may be used. Like the checks below, it counts its own refusal. */
-function isOpen(request: CompiledRequest, root: number, openOnly: boolean): boolean {
+function isOpen(request: BoundRequest, root: number, openOnly: boolean): boolean {
   const state = request.view.hosts.state[root]!;
   if (!openOnly || state === HOST_OPEN) return true;
   if ((state & HOST) === 0) return request.refuse(CODE_NO_HOST);
   return request.refuse((state & HOST_DISABLED) !== 0 ? CODE_HOST_DISABLED : CODE_HOST_DOWN);
 }
 
-function isInTree(request: CompiledRequest, group: GroupDemand, root: number): boolean {
+function isInTree(request: BoundRequest, group: BoundGroup, root: number): boolean {
   return group.treeRoot === ANY_ROOT || root === group.treeRoot || request.refuse(group.treeCode);
 }
 
 /** Whether each class of the unnumbered group has a provider in the tree that could serve it, and the tree has the required traits. */
-function servesUnnumbered(request: CompiledRequest, group: GroupDemand | null, root: number): boolean {
+function servesUnnumbered(request: BoundRequest, group: BoundGroup | null, root: number): boolean {
   if (group === null) return true;
   if (!isInTree(request, group, root)) return false;
-  const { demands } = group;
-  for (let index = 0; index < demands.length; index += 1)
-    if (!servesDemand(request, group, demands[index]!, root)) return false;
+  const { amounts } = group;
+  for (let index = 0; index < amounts.length; index += 1)
+    if (!servesAmount(request, group, amounts[index]!, root)) return false;
   return hasTogether(request, group, root);
 }
 
-function servesDemand(request: CompiledRequest, group: GroupDemand, demand: Demand, root: number): boolean {
+function servesAmount(request: BoundRequest, group: BoundGroup, requested: RequestedAmount, root: number): boolean {
   const { view } = request;
   const constrained = isConstrained(group);
-  if (hasRoom(demand, root) && (!constrained || mayServeUnnumbered(view, group, root))) return true;
+  if (hasRoom(requested, root) && (!constrained || mayServeUnnumbered(view, group, root))) return true;
   const descendants = view.slots.descendants(root);
   for (let index = 0; index < descendants.length; index += 1) {
     const slot = descendants[index]!;
-    if (hasRoom(demand, slot) && (!constrained || mayServeUnnumbered(view, group, slot))) return true;
+    if (hasRoom(requested, slot) && (!constrained || mayServeUnnumbered(view, group, slot))) return true;
   }
-  return request.refuse(constrained ? codeOfDemand(request, group, demand, root) : demand.lackCode);
+  return request.refuse(constrained ? codeOfAmount(request, group, requested, root) : requested.lackCode);
 }
 
 /** Why no provider of the tree serves this class: either none has room, or those with room do not meet the other conditions. */
-function codeOfDemand(request: CompiledRequest, group: GroupDemand, demand: Demand, root: number): number {
+function codeOfAmount(request: BoundRequest, group: BoundGroup, requested: RequestedAmount, root: number): number {
   const { slots } = request.view;
-  const roomy = [root, ...slots.descendants(root)].filter((slot) => hasRoom(demand, slot));
-  if (roomy.length === 0) return demand.lackCode;
+  const roomy = [root, ...slots.descendants(root)].filter((slot) => hasRoom(requested, slot));
+  if (roomy.length === 0) return requested.lackCode;
   const traitsServe = group.traitsServe;
   const byTraits = traitsServe === null || roomy.some((slot) => traitsServe[slots.traitSet[slot]!] === 1);
   return byTraits ? group.aggregateCode : group.traitCode;
 }
 
-function hasTogether(request: CompiledRequest, group: GroupDemand, root: number): boolean {
+function hasTogether(request: BoundRequest, group: BoundGroup, root: number): boolean {
   if (group.togetherSets === null) return true;
   const { slots } = request.view;
   if (group.togetherSets[slots.traitSet[root]!] === 1) return true;
@@ -205,7 +208,7 @@ function hasTogether(request: CompiledRequest, group: GroupDemand, root: number)
 }
 
 /** Whether the tree has places for all of these equivalent groups, considered by themselves. */
-function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): boolean {
+function holdsGroup(request: BoundRequest, group: BoundGroup, root: number, constrained: boolean): boolean {
   const wanted = group.suffixes.length;
   const eachOne = request.isolate || wanted === 1;
   const places =
@@ -216,7 +219,12 @@ function holdsGroup(request: CompiledRequest, group: GroupDemand, root: number, 
 }
 
 /** Counts the tree's providers with room for one member, when the group asks for one class and traits only, which is the usual case. */
-function plainPlaces({ view }: CompiledRequest, group: GroupDemand, { column, amount }: Demand, root: number): number {
+function plainPlaces(
+  { view }: BoundRequest,
+  group: BoundGroup,
+  { column, amount }: RequestedAmount,
+  root: number,
+): number {
   const { traitSet } = view.slots;
   const { traitsServe } = group;
   const { free } = column;
@@ -229,7 +237,7 @@ function plainPlaces({ view }: CompiledRequest, group: GroupDemand, { column, am
   return places;
 }
 
-function placesIn(request: CompiledRequest, group: GroupDemand, root: number, constrained: boolean): number {
+function placesIn(request: BoundRequest, group: BoundGroup, root: number, constrained: boolean): number {
   const descendants = request.view.slots.descendants(root);
   let places = placesAt(request, group, root, constrained);
   for (let index = 0; index < descendants.length; index += 1) {
@@ -239,34 +247,34 @@ function placesIn(request: CompiledRequest, group: GroupDemand, root: number, co
 }
 
 /** How many members of a numbered group the provider could take if nothing else were placed on it. */
-function placesAt(request: CompiledRequest, group: GroupDemand, slot: number, constrained: boolean): number {
+function placesAt(request: BoundRequest, group: BoundGroup, slot: number, constrained: boolean): number {
   if (constrained && !mayServeNumbered(request.view, group, slot)) return 0;
   let places = request.isolate ? 1 : Number.POSITIVE_INFINITY;
-  for (const demand of group.demands) {
-    if (!hasRoom(demand, slot)) return 0;
-    places = Math.min(places, placesFor(demand, slot));
+  for (const requested of group.amounts) {
+    if (!hasRoom(requested, slot)) return 0;
+    places = Math.min(places, placesFor(requested, slot));
   }
   return places;
 }
 
 /** Amounts on one provider add up, and their sum must also stay within max_unit. */
-function placesFor({ column, amount }: Demand, slot: number): number {
+function placesFor({ column, amount }: RequestedAmount, slot: number): number {
   return Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount);
 }
 
 /** What the group lacks in the tree: room of a class, then the right traits where there is room, and otherwise the right aggregates. */
-function codeOfGroup(request: CompiledRequest, group: GroupDemand, root: number): number {
+function codeOfGroup(request: BoundRequest, group: BoundGroup, root: number): number {
   const wanted = group.suffixes.length;
   if (group.plain !== null) {
     const lacks = group.traitsServe === null || placesIn(request, group, root, false) < wanted;
     return lacks ? group.plain.lackCode : group.traitCode;
   }
-  for (const demand of group.demands) {
-    const alone = { ...group, ...NO_CONDITIONS, demands: [demand] };
-    if (placesIn(request, alone, root, false) < wanted) return demand.lackCode;
+  for (const requested of group.amounts) {
+    const alone = { ...group, ...NO_CONDITIONS, amounts: [requested] };
+    if (placesIn(request, alone, root, false) < wanted) return requested.lackCode;
   }
   if (group.traitsServe === null) {
-    return isConstrained(group) ? group.aggregateCode : (group.demands[0]?.lackCode ?? CODE_NO_COMBINATION);
+    return isConstrained(group) ? group.aggregateCode : (group.amounts[0]?.lackCode ?? CODE_NO_COMBINATION);
   }
   const byTraits = placesIn(request, { ...group, ...NO_CONDITIONS, traitsServe: group.traitsServe }, root, true);
   return byTraits < wanted ? group.traitCode : group.aggregateCode;

@@ -1,6 +1,6 @@
 import type { ProviderUuid, ResourceClass } from "../../ledger/ids.ts";
 import type { AllocationItem } from "../../ledger/model.ts";
-import { type CompiledRequest, haveTogether } from "../bound/compiled-request.ts";
+import { type BoundRequest, haveTogether } from "../bound/bound-request.ts";
 import { GroupIsolator } from "./group-isolator.ts";
 import { GroupPacker } from "./group-packer.ts";
 import { GroupPlacement, type GroupPlacer } from "./group-placement.ts";
@@ -17,12 +17,12 @@ export interface Assignment {
 }
 
 /** A flat tree that passed the scan can serve an unnumbered group in exactly one way. */
-export function assignmentOnRoot(request: CompiledRequest, root: number): Assignment {
-  const demands = request.unnumbered?.demands ?? [];
+export function assignmentOnRoot(request: BoundRequest, root: number): Assignment {
+  const amounts = request.unnumbered?.amounts ?? [];
   const provider = request.view.slots.uuid(root);
   return {
     root,
-    items: demands.map(({ resourceClass, amount }) => ({ provider, resourceClass, amount })),
+    items: amounts.map(({ resourceClass, amount }) => ({ provider, resourceClass, amount })),
     mappings: request.unnumbered ? [{ suffix: "", slots: [root] }] : [],
   };
 }
@@ -41,7 +41,7 @@ const IN_VAIN_MAX = 256;
  * before its end.
  */
 export class TreeSearch {
-  readonly #request: CompiledRequest;
+  readonly #request: BoundRequest;
   readonly #placement: GroupPlacement;
   /** Null when there are no numbered groups. */
   readonly #numbered: GroupPlacer | null;
@@ -54,18 +54,18 @@ export class TreeSearch {
   #root = 0;
   #stage: "new" | "flat" | "unnumbered" | "numbered" | "ended" = "ended";
 
-  constructor(request: CompiledRequest) {
+  constructor(request: BoundRequest) {
     const { unnumbered, numbered, classes, isolate } = request;
     this.#request = request;
     this.#placement = new GroupPlacement(request);
     const Placer = isolate ? GroupIsolator : GroupPacker;
     this.#numbered = numbered.length > 0 ? new Placer(this.#placement) : null;
     this.#hasRules = hasGroupRules(request.request);
-    const demands = unnumbered?.demands ?? [];
-    this.#classOf = demands.map((demand) =>
-      classes.findIndex(({ resourceClass }) => resourceClass === demand.resourceClass),
+    const amounts = unnumbered?.amounts ?? [];
+    this.#classOf = amounts.map((requested) =>
+      classes.findIndex(({ resourceClass }) => resourceClass === requested.resourceClass),
     );
-    this.#chosen = demands.map(() => -1);
+    this.#chosen = amounts.map(() => -1);
   }
 
   /** Turns to a tree that passed the scan. The view must not change until its last way has been requested. */
@@ -108,7 +108,7 @@ export class TreeSearch {
       kinds.kind.subarray(0, count),
       kinds.room.subarray(0, count * classCount),
       kinds.groupFits.subarray(0, count * memberCounts.length),
-      kinds.demandFits.subarray(0, count * this.#chosen.length),
+      kinds.amountFits.subarray(0, count * this.#chosen.length),
       traitSets,
     ].join(";");
   }
@@ -184,7 +184,7 @@ export class TreeSearch {
   #moveOn(index: number): boolean {
     const { kinds, room, serves, classCount } = this.#placement;
     const total = this.#chosen.length;
-    const { amount } = this.#request.unnumbered!.demands[index]!;
+    const { amount } = this.#request.unnumbered!.amounts[index]!;
     const column = this.#classOf[index]!;
     const bit = 2 ** index;
     let provider = this.#chosen[index]!;
@@ -194,7 +194,7 @@ export class TreeSearch {
     }
     for (provider += 1; provider < kinds.count; provider += 1) {
       const at = provider * classCount + column;
-      if (kinds.demandFits[provider * total + index] === 0 || room[at]! < amount) continue;
+      if (kinds.amountFits[provider * total + index] === 0 || room[at]! < amount) continue;
       const before = provider - 1;
       if (before >= 0 && kinds.kind[before] === kinds.kind[provider] && serves[before] === serves[provider]) continue;
       room[at] = room[at]! - amount;
@@ -226,20 +226,20 @@ export class TreeSearch {
       const serving: number[] = [];
       for (let index = 0; index < this.#chosen.length; index += 1) {
         const slot = slots[this.#chosen[index]!]!;
-        const { resourceClass, amount } = unnumbered.demands[index]!;
+        const { resourceClass, amount } = unnumbered.amounts[index]!;
         addItem(items, view.slots.uuid(slot), resourceClass, amount);
         if (!serving.includes(slot)) serving.push(slot);
       }
       mappings.push({ suffix: "", slots: serving });
     }
     for (let group = 0; group < numbered.length; group += 1) {
-      const { demands, suffixes } = numbered[group]!;
+      const { amounts, suffixes } = numbered[group]!;
       let next = 0;
       for (let provider = 0; provider < count; provider += 1) {
         const slot = slots[provider]!;
         const uuid = view.slots.uuid(slot);
         for (let times = this.#numbered!.counts[provider * numbered.length + group]!; times > 0; times -= 1) {
-          for (const { resourceClass, amount } of demands) addItem(items, uuid, resourceClass, amount);
+          for (const { resourceClass, amount } of amounts) addItem(items, uuid, resourceClass, amount);
           mappings.push({ suffix: suffixes[next]!, slots: [slot] });
           next += 1;
         }
@@ -276,10 +276,10 @@ function addItem(
   else items.splice(behind + 1, 0, item);
 }
 
-const kept = new WeakMap<CompiledRequest, TreeSearch>();
+const kept = new WeakMap<BoundRequest, TreeSearch>();
 
 /** Begins a search of this tree with an object that is kept with the request. The caller must be done with it before the next call. */
-export function searchTree(request: CompiledRequest, root: number, steps: number): TreeSearch {
+export function searchTree(request: BoundRequest, root: number, steps: number): TreeSearch {
   let search = kept.get(request);
   if (!search) {
     search = new TreeSearch(request);

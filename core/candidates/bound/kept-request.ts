@@ -1,6 +1,6 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { CandidateRequest } from "../request.ts";
-import { CompiledRequest, type Demand } from "./compiled-request.ts";
+import { BoundRequest, type RequestedAmount } from "./bound-request.ts";
 
 /**
  * A request that is searched for many times. It is compiled again only when the view has changed in a way that makes the compiled form
@@ -14,8 +14,8 @@ export class KeptRequest {
    * again.
    */
   readonly #namesTrees: boolean;
-  #compiled: CompiledRequest;
-  #demands: readonly Demand[] = [];
+  #compiled: BoundRequest;
+  #amounts: readonly RequestedAmount[] = [];
   #layout = 0;
   #traitSets = 0;
   #aggregateSets = 0;
@@ -28,18 +28,18 @@ export class KeptRequest {
   }
 
   /** The compiled request, valid until the view changes. */
-  current(): CompiledRequest {
+  current(): BoundRequest {
     if (!this.#isCurrent()) this.#compiled = this.#compile();
     return this.#compiled;
   }
 
-  #compile(): CompiledRequest {
+  #compile(): BoundRequest {
     this.#layout = this.#view.layout;
     this.#traitSets = this.#view.traits.count;
     this.#aggregateSets = this.#view.aggregates.count;
-    const compiled = new CompiledRequest(this.#view, this.#request);
+    const compiled = new BoundRequest(this.#view, this.#request);
     const groups = compiled.unnumbered ? [compiled.unnumbered, ...compiled.numbered] : compiled.numbered;
-    this.#demands = groups.flatMap((group) => group.demands);
+    this.#amounts = groups.flatMap((group) => group.amounts);
     return compiled;
   }
 
@@ -50,7 +50,7 @@ export class KeptRequest {
     const { layout, traits, aggregates, slots } = this.#view;
     if (this.#namesTrees || layout !== this.#layout) return false;
     if (traits.count !== this.#traitSets || aggregates.count !== this.#aggregateSets) return false;
-    for (const { resourceClass, column, roomDecides, amount } of this.#demands) {
+    for (const { resourceClass, column, roomDecides, amount } of this.#amounts) {
       const now = this.#view.column(resourceClass);
       if (now === undefined ? column.count > 0 || column.free.length !== slots.capacity : now !== column) return false;
       if (roomDecides && (column.unevenCount > 0 || amount > column.maxUnitAtLeast)) return false;

@@ -1,5 +1,5 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import { type CompiledQuery, compileQuery } from "../bound/compiled-query.ts";
+import { type BoundQuery, bindQuery } from "../bound/bound-query.ts";
 import type { CandidateQuery } from "../candidate-query.ts";
 import type { FoundCandidate } from "./found-candidates.ts";
 import { SharingProviders } from "./sharing-providers.ts";
@@ -21,7 +21,7 @@ export interface PlacementSearchOptions {
  */
 export class PlacementSearch {
   readonly #view: LedgerView;
-  readonly #query: CompiledQuery | null;
+  readonly #query: BoundQuery | null;
   readonly #sharing: SharingProviders;
   readonly #found: Iterator<TreeEnumerator>;
   /** Keys of candidates that consist of shared inventory only, since the searches of several trees find them. */
@@ -33,7 +33,7 @@ export class PlacementSearch {
 
   constructor(view: LedgerView, query: CandidateQuery, bound: WorkBound, options: PlacementSearchOptions) {
     this.#view = view;
-    this.#query = compileQuery(view, query);
+    this.#query = bindQuery(view, query);
     this.#sharing = new SharingProviders(view);
     this.#found =
       options.strategy === "depth-first" ? this.#depthFirst(bound, options) : this.#breadthFirst(bound, options);
@@ -115,7 +115,7 @@ export class PlacementSearch {
     if (this.#sharing.slots.length === 0) return false;
     if (!slots.every((slot) => this.#sharing.isSharing(slot))) return false;
     const key = choices
-      .map((choice, at) => `${choice.group.suffix}:${choice.needs[0]?.index}:${slots[at]}`)
+      .map((choice, at) => `${choice.group.suffix}:${choice.amounts[0]?.index}:${slots[at]}`)
       .sort()
       .join();
     if (this.#lent.has(key)) return true;

@@ -14,7 +14,7 @@ export function referenceCandidates(providers: readonly Provider[], query: Candi
 interface Part {
   readonly suffix: string;
   readonly provider: Provider;
-  readonly needs: readonly (readonly [name: string, amount: number])[];
+  readonly amounts: readonly (readonly [name: string, amount: number])[];
 }
 
 class ReferenceSearch {
@@ -45,17 +45,17 @@ class ReferenceSearch {
   /** Every way in which one group can be served in the tree of this root. */
   #choices(group: QueryGroup, root: Provider): readonly (readonly Part[])[] {
     const reach = this.#providers.filter((provider) => provider.root === root.uuid || this.#lendsTo(provider, root));
-    const needs = [...group.resources];
+    const amounts = [...group.resources];
     if (group.suffix !== "") {
-      if (needs.length === 0 && group.required.length === 0 && group.memberOf.length === 0) return [];
+      if (amounts.length === 0 && group.required.length === 0 && group.memberOf.length === 0) return [];
       return reach
         .filter((provider) => this.#servesAlone(group, provider))
-        .map((provider) => [{ suffix: group.suffix, provider, needs }]);
+        .map((provider) => [{ suffix: group.suffix, provider, amounts }]);
     }
-    const options = needs.map((need) =>
+    const options = amounts.map((requested) =>
       reach
-        .filter((provider) => this.#givesClass(group, provider, root, need))
-        .map((provider): Part => ({ suffix: "", provider, needs: [need] })),
+        .filter((provider) => this.#givesClass(group, provider, root, requested))
+        .map((provider): Part => ({ suffix: "", provider, amounts: [requested] })),
     );
     return product(options).filter((parts) => {
       const traits = new Set(parts.flatMap((part) => [...part.provider.traits]));
@@ -145,8 +145,8 @@ function hasRoom(provider: Provider, name: string, amount: number): boolean {
 
 function fitsTogether(parts: readonly Part[]): boolean {
   const sums = new Map<string, { provider: Provider; name: string; amount: number }>();
-  for (const { provider, needs } of parts) {
-    for (const [name, amount] of needs) {
+  for (const { provider, amounts } of parts) {
+    for (const [name, amount] of amounts) {
       const key = `${provider.uuid} ${name}`;
       sums.set(key, { provider, name, amount: (sums.get(key)?.amount ?? 0) + amount });
     }
@@ -174,9 +174,9 @@ function product<Item>(lists: readonly (readonly Item[])[]): Item[][] {
 function describe(parts: readonly (Omit<Part, "provider"> & { provider: Pick<Provider, "uuid"> })[]): string {
   const resources = new Map<string, number>();
   const mappings = new Set<string>();
-  for (const { suffix, provider, needs } of parts) {
+  for (const { suffix, provider, amounts } of parts) {
     mappings.add(`${suffix}=${provider.uuid}`);
-    for (const [name, amount] of needs)
+    for (const [name, amount] of amounts)
       resources.set(`${provider.uuid}.${name}`, (resources.get(`${provider.uuid}.${name}`) ?? 0) + amount);
   }
   return `${[...resources]
@@ -187,10 +187,10 @@ function describe(parts: readonly (Omit<Part, "provider"> & { provider: Pick<Pro
 
 /** Describes a candidate of the search in the same format as `referenceCandidates`. */
 export function describeCandidate({ view, choices, slots }: FoundCandidate): string {
-  const parts = choices.map(({ group, needs }, at) => ({
+  const parts = choices.map(({ group, amounts }, at) => ({
     suffix: group.suffix,
     provider: { uuid: view.slots.uuid(slots[at]!) },
-    needs: needs.map((need) => [need.resourceClass, need.amount] as const),
+    amounts: amounts.map((requested) => [requested.resourceClass, requested.amount] as const),
   }));
   return describe(parts);
 }

@@ -1,5 +1,5 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import type { CompiledQuery, SharedOut } from "../bound/compiled-query.ts";
+import type { BoundQuery, SharedOut } from "../bound/bound-query.ts";
 import { DistinctProviders } from "./distinct-providers.ts";
 import { SubtreeRules } from "./subtree-rules.ts";
 import type { Variable } from "./tree-variables.ts";
@@ -21,7 +21,7 @@ export interface WorkBound {
  */
 export class TreeEnumerator {
   readonly #view: LedgerView;
-  readonly #query: CompiledQuery;
+  readonly #query: BoundQuery;
   readonly #bound: WorkBound;
   readonly #variables: readonly Variable[];
   /** Traits that the providers of the group without suffix must have together. */
@@ -33,7 +33,7 @@ export class TreeEnumerator {
   readonly #chosen: number[];
   #depth = 0;
 
-  constructor(view: LedgerView, query: CompiledQuery, variables: readonly Variable[], bound: WorkBound) {
+  constructor(view: LedgerView, query: BoundQuery, variables: readonly Variable[], bound: WorkBound) {
     this.#view = view;
     this.#query = query;
     this.#bound = bound;
@@ -112,7 +112,7 @@ export class TreeEnumerator {
 
   /** Whether the amounts that all groups take from one provider fit it together and stay within its max_unit. */
   #fits(at: number, slot: number): boolean {
-    for (const { index, column, amount } of this.#variables[at]!.needs) {
+    for (const { index, column, amount } of this.#variables[at]!.amounts) {
       const sum = this.#takenOf(at, slot, index) + amount;
       if (sum > column.free[slot]! || sum > column.maxUnit[slot]!) return false;
     }
@@ -124,7 +124,8 @@ export class TreeEnumerator {
     let taken = 0;
     for (let before = 0; before < at; before += 1) {
       if (this.#chosen[before] !== slot) continue;
-      for (const need of this.#variables[before]!.needs) if (need.index === index) taken += need.amount;
+      for (const requested of this.#variables[before]!.amounts)
+        if (requested.index === index) taken += requested.amount;
     }
     return taken;
   }
@@ -156,10 +157,11 @@ export class TreeEnumerator {
    * through every arrangement.
    */
   #cannotHold(): boolean {
-    if (!this.#query.hasLikeGroups) return false;
+    if (!this.#query.hasEqualGroups) return false;
     const alike = Map.groupBy(
-      this.#variables.filter((variable) => variable.granular && variable.needs.length > 0),
-      (variable) => `${variable.options.join()};${variable.needs.map((need) => `${need.index}:${need.amount}`).join()}`,
+      this.#variables.filter((variable) => variable.granular && variable.amounts.length > 0),
+      (variable) =>
+        `${variable.options.join()};${variable.amounts.map((requested) => `${requested.index}:${requested.amount}`).join()}`,
     );
     for (const variables of alike.values()) {
       const [first] = variables;
@@ -171,11 +173,11 @@ export class TreeEnumerator {
   }
 }
 
-const amountOf = (variable: Variable): number => variable.needs.reduce((sum, need) => sum + need.amount, 0);
+const amountOf = (variable: Variable): number => variable.amounts.reduce((sum, requested) => sum + requested.amount, 0);
 
 function timesThatFit(variable: Variable, slot: number): number {
   return Math.min(
-    ...variable.needs.map(({ column, amount }) =>
+    ...variable.amounts.map(({ column, amount }) =>
       Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount),
     ),
   );

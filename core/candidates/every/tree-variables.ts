@@ -1,5 +1,5 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import { type CompiledGroup, type CompiledQuery, hasRoomAlone, type Need } from "../bound/compiled-query.ts";
+import { type BoundQuery, type BoundQueryGroup, hasRoomAlone, type IndexedAmount } from "../bound/bound-query.ts";
 import type { SharingProviders } from "./sharing-providers.ts";
 
 /**
@@ -7,10 +7,10 @@ import type { SharingProviders } from "./sharing-providers.ts";
  * that group is a separate choice, which keeps the search lazy: their product is never listed.
  */
 export interface Variable {
-  readonly group: CompiledGroup;
+  readonly group: BoundQueryGroup;
   readonly granular: boolean;
   /** Amounts that the chosen provider has to give. */
-  readonly needs: readonly Need[];
+  readonly amounts: readonly IndexedAmount[];
   /** Slots that could serve, each considered alone. */
   readonly options: readonly number[];
 }
@@ -18,7 +18,7 @@ export interface Variable {
 /** The choices in the tree of this root, or null when a group has no provider there. Cost: linear in the tree and its sharing providers. */
 export function treeVariables(
   view: LedgerView,
-  query: CompiledQuery,
+  query: BoundQuery,
   sharing: SharingProviders,
   root: number,
 ): readonly Variable[] | null {
@@ -30,13 +30,13 @@ export function treeVariables(
     if (group.suffix !== "") {
       const options = granularOptions(view, group, tree, lenders);
       if (options.length === 0) return null;
-      variables.push({ group, granular: true, needs: group.needs, options });
+      variables.push({ group, granular: true, amounts: group.amounts, options });
       continue;
     }
-    for (const need of group.needs) {
-      const options = classOptions(view, group, need, { root, tree, lenders });
+    for (const requested of group.amounts) {
+      const options = classOptions(view, group, requested, { root, tree, lenders });
       if (options.length === 0) return null;
-      variables.push({ group, granular: false, needs: [need], options });
+      variables.push({ group, granular: false, amounts: [requested], options });
     }
   }
   return variables;
@@ -45,7 +45,7 @@ export function treeVariables(
 /** Providers that can serve a numbered group alone, with all its classes, traits and aggregates. */
 function granularOptions(
   view: LedgerView,
-  group: CompiledGroup,
+  group: BoundQueryGroup,
   tree: readonly number[],
   lenders: readonly number[],
 ): readonly number[] {
@@ -56,11 +56,11 @@ function granularOptions(
   return own;
 }
 
-function servesAlone({ slots }: LedgerView, group: CompiledGroup, slot: number): boolean {
-  for (const need of group.needs) if (!hasRoomAlone(need, slot)) return false;
+function servesAlone({ slots }: LedgerView, group: BoundQueryGroup, slot: number): boolean {
+  for (const requested of group.amounts) if (!hasRoomAlone(requested, slot)) return false;
   return (
     // Upstream ignores in_tree for a group without resources.
-    (group.treeRoot < 0 || group.needs.length === 0 || slots.root[slot] === group.treeRoot) &&
+    (group.treeRoot < 0 || group.amounts.length === 0 || slots.root[slot] === group.treeRoot) &&
     group.traitsServe(slots.traitSet[slot]!) &&
     group.isMember(slots.aggregateSet[slot]!) &&
     !group.isForbiddenMember(slots.aggregateSet[slot]!)
@@ -73,8 +73,8 @@ function servesAlone({ slots }: LedgerView, group: CompiledGroup, slot: number):
  */
 function classOptions(
   view: LedgerView,
-  group: CompiledGroup,
-  need: Need,
+  group: BoundQueryGroup,
+  requested: IndexedAmount,
   place: { readonly root: number; readonly tree: readonly number[]; readonly lenders: readonly number[] },
 ): readonly number[] {
   const { slots } = view;
@@ -84,7 +84,7 @@ function classOptions(
   if (group.isForbiddenMember(rootSet)) return [];
   const rootIsMember = group.isMember(rootSet);
   const serves = (slot: number, isMember: boolean): boolean =>
-    hasRoomAlone(need, slot) &&
+    hasRoomAlone(requested, slot) &&
     !group.traitsForbidden(slots.traitSet[slot]!) &&
     !group.isForbiddenMember(slots.aggregateSet[slot]!) &&
     (isMember || group.isMember(slots.aggregateSet[slot]!));

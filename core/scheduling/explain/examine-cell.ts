@@ -1,16 +1,16 @@
 import { scanTrees } from "../../candidates/best/scan-trees.ts";
-import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { BoundRequest } from "../../candidates/bound/bound-request.ts";
 import type { RefusalCount } from "../../candidates/refusal.ts";
 import type { SearchBudget } from "../../candidates/search-budget.ts";
 import { type BoundFilter, type BoundFilters, refusedBy } from "../filters/host-filters.ts";
-import { type PlacementQuery, searchOf } from "../placement-query.ts";
+import { type HostRequest, searchOf } from "../host-request.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
 import { placeOnTree } from "../ranking/place-on-tree.ts";
 import { type CellFunnel, funnelOf } from "./funnel.ts";
 
 /** What a cell's hosts are examined for. */
 export interface CellAsk {
-  readonly query: PlacementQuery;
+  readonly hostRequest: HostRequest;
   readonly bound: BoundFilters;
   /** Hosts that must not be chosen. */
   readonly excludedHosts: ReadonlySet<string>;
@@ -19,7 +19,7 @@ export interface CellAsk {
 export interface CellExamination {
   readonly funnel: CellFunnel;
   /** Valid until the view changes. */
-  readonly request: CompiledRequest;
+  readonly request: BoundRequest;
   /** By slot of the root: 1 if the request fits there. */
   readonly fits: Uint8Array;
 }
@@ -33,13 +33,13 @@ export interface CellExamination {
  */
 export function examineCell(
   cell: CellHosts,
-  { query, bound, excludedHosts }: CellAsk,
+  { hostRequest, bound, excludedHosts }: CellAsk,
   search: SearchBudget,
   rejected: ReadonlyMap<number, number> = new Map(),
 ): CellExamination {
   const { view, facts } = cell;
-  const asked = searchOf(query);
-  const request = new CompiledRequest(view, { ...asked, trees: { ...asked.trees, excludedHosts } });
+  const asked = searchOf(hostRequest);
+  const request = new BoundRequest(view, { ...asked, trees: { ...asked.trees, excludedHosts } });
   const roots = new Int32Array(view.slots.rootCount);
   const passed = roots.subarray(0, scanTrees(request, 0, roots.length, roots));
   const filters: readonly BoundFilter[] = [...bound.kind, ...bound.request];
@@ -69,6 +69,6 @@ export function examineCell(
 }
 
 /** Whether the scan alone proves that the request fits, which is the case for a flat tree without numbered groups. */
-function fitsForSure({ numbered, view }: CompiledRequest, root: number): boolean {
+function fitsForSure({ numbered, view }: BoundRequest, root: number): boolean {
   return numbered.length === 0 && view.slots.descendants(root).length === 0;
 }

@@ -22,7 +22,7 @@ function askFor(spec: ServerSpec, over: Partial<ExplainAsk> & { readonly choice?
   // The zone is left to its filter here, so that the filters have something to do.
   const asked = askedOf({ ...spec, availabilityZone: "" });
   const read = asked && translateRequest(asked, PLAIN_CONTEXT);
-  if (read?.kind !== "query") throw new Error("the request cannot be asked");
+  if (read?.kind !== "host-request") throw new Error("the request cannot be asked");
   const filters = hostFilters(settingsOf({ enabled_filters: ["AvailabilityZoneFilter", "DifferentHostFilter"] }));
   const weighers = [
     { weigher: freeMemory, multiplier: 1 },
@@ -30,7 +30,7 @@ function askFor(spec: ServerSpec, over: Partial<ExplainAsk> & { readonly choice?
   ];
   const choice = { ...{ seed: 1, alternates: 2, spread: 1, spreadTolerance: 0 }, spec, filters, weighers };
   const options = { ...choice, ...over.choice };
-  return { query: read.query, hostsMax: 3, missesMax: 5, count: 1, ...over, options };
+  return { hostRequest: read.hostRequest, hostsMax: 3, missesMax: 5, count: 1, ...over, options };
 }
 const explain = (scene: FactsScene, spec: ServerSpec, over: Parameters<typeof askFor>[1] = {}) =>
   explainRequest([scene], askFor(spec, over));
@@ -159,9 +159,9 @@ describe("HostAsker", () => {
 
   it("gives the same first reason for each host as the search of all hosts", () => {
     const scene = funnelScene();
-    const { query } = askFor(choosy);
+    const { hostRequest } = askFor(choosy);
     const filters = { kind: [], request: [] };
-    const asker = new HostAsker(scene, { query, bound: filters, excludedHosts: new Set() });
+    const asker = new HostAsker(scene, { hostRequest, bound: filters, excludedHosts: new Set() });
     const counted = new Map<string, number>();
     for (const root of scene.view.slots.roots.subarray(0, scene.view.slots.rootCount)) {
       const why = firstRefusal(asker.ask(root));

@@ -1,7 +1,7 @@
 import { stepsOnly } from "../../candidates/search-budget.ts";
 import { itemsOf } from "../../tasks/move-change.ts";
 import { boundTo, type ChoiceOptions, HostChooser, type HostWeight } from "../host-chooser.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
 import { examineCell } from "./examine-cell.ts";
 import { type Funnel, sumFunnels } from "./funnel.ts";
@@ -9,7 +9,7 @@ import { type HostAnswer, HostAsker } from "./host-asker.ts";
 import { type ExaminedCell, type Miss, nearestMisses } from "./nearest-misses.ts";
 
 export interface ExplainAsk {
-  readonly query: PlacementQuery;
+  readonly hostRequest: HostRequest;
   readonly options: ChoiceOptions;
   /** Maximum number of hosts that are shown with their weights. */
   readonly hostsMax: number;
@@ -46,12 +46,12 @@ export interface Explanation {
  * Cost: some 200 ns a host, and a microsecond for each host that the ledger alone does not refuse.
  */
 export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Explanation {
-  const { query, options, host } = ask;
-  const examined = examineCells(query, cells, options);
+  const { hostRequest, options, host } = ask;
+  const examined = examineCells(hostRequest, cells, options);
   const chooser = new HostChooser();
   return {
     funnel: sumFunnels(examined.map(({ examination }) => examination.funnel)),
-    hosts: chooser.best(query, cells, options, ask.hostsMax),
+    hosts: chooser.best(hostRequest, cells, options, ask.hostsMax),
     misses: nearestMisses(examined, ask.missesMax),
     host: host === undefined ? null : askAbout(examined, host),
     servers: placeInThought(chooser, cells, ask),
@@ -60,13 +60,13 @@ export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Ex
 
 /** Examines the hosts of each cell. Use the result before any of the views changes. */
 export function examineCells(
-  query: PlacementQuery,
+  hostRequest: HostRequest,
   cells: readonly CellHosts[],
   { spec, filters = [], excludedHosts, search = stepsOnly() }: ChoiceOptions,
 ): ExaminedCell[] {
   return cells.map((cell) => {
     const bound = boundTo(cell, spec ?? null, filters);
-    const ask = { query, bound, excludedHosts: excludedHosts?.get(cell.name) ?? new Set<string>() };
+    const ask = { hostRequest, bound, excludedHosts: excludedHosts?.get(cell.name) ?? new Set<string>() };
     return { cell, ask, examination: examineCell(cell, ask, search) };
   });
 }
@@ -82,13 +82,13 @@ function askAbout(examined: readonly ExaminedCell[], host: string): HostAnswer |
 function placeInThought(
   chooser: HostChooser,
   cells: readonly CellHosts[],
-  { query, options, count }: ExplainAsk,
+  { hostRequest, options, count }: ExplainAsk,
 ): ExplainedServer[] {
   const servers: ExplainedServer[] = [];
   const reserved: (() => void)[] = [];
   try {
     while (servers.length < count) {
-      const choice = chooser.choose(query, cells, { ...options, seed: (options.seed + servers.length) >>> 0 });
+      const choice = chooser.choose(hostRequest, cells, { ...options, seed: (options.seed + servers.length) >>> 0 });
       const [first, ...others] = choice.kind === "chosen" ? choice.selections : [];
       const cell = choice.kind === "chosen" ? cells.find(({ name }) => name === choice.cell) : undefined;
       if (!first || !cell) break;

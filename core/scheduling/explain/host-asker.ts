@@ -1,10 +1,10 @@
 import { scanRoots } from "../../candidates/best/scan-trees.ts";
-import { CODE_GAVE_UP, CODE_NO_COMBINATION, CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { BoundRequest, CODE_GAVE_UP, CODE_NO_COMBINATION } from "../../candidates/bound/bound-request.ts";
 import type { Refusal } from "../../candidates/refusal.ts";
 import { ANY_TREE } from "../../candidates/request.ts";
 import { boundlessSearch } from "../../candidates/search-budget.ts";
 import type { BoundFilter } from "../filters/host-filters.ts";
-import { searchOf } from "../placement-query.ts";
+import { searchOf } from "../host-request.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
 import { placeOnTree } from "../ranking/place-on-tree.ts";
 import type { CellAsk } from "./examine-cell.ts";
@@ -36,16 +36,16 @@ export class HostAsker {
   readonly #cell: CellHosts;
   readonly #filters: readonly BoundFilter[];
   /** The request as the search compiles it, and the same request without its conditions on hosts. */
-  readonly #whole: CompiledRequest;
-  readonly #anywhere: CompiledRequest;
+  readonly #whole: BoundRequest;
+  readonly #anywhere: BoundRequest;
   readonly #one = new Int32Array(1);
 
-  constructor(cell: CellHosts, { query, bound, excludedHosts }: CellAsk) {
+  constructor(cell: CellHosts, { hostRequest, bound, excludedHosts }: CellAsk) {
     this.#cell = cell;
     this.#filters = [...bound.kind, ...bound.request];
-    const asked = searchOf(query);
-    this.#whole = new CompiledRequest(cell.view, { ...asked, trees: { ...asked.trees, excludedHosts } });
-    this.#anywhere = new CompiledRequest(cell.view, { ...asked, trees: ANY_TREE });
+    const asked = searchOf(hostRequest);
+    this.#whole = new BoundRequest(cell.view, { ...asked, trees: { ...asked.trees, excludedHosts } });
+    this.#anywhere = new BoundRequest(cell.view, { ...asked, trees: ANY_TREE });
   }
 
   /** Examines one host. `root` is the slot of its root provider in the cell's view. */
@@ -72,7 +72,7 @@ export class HostAsker {
     };
   }
 
-  #prefilter(request: CompiledRequest, root: number): Refusal | null {
+  #prefilter(request: BoundRequest, root: number): Refusal | null {
     request.refused.fill(0);
     this.#one[0] = root;
     const passes = scanRoots(request, this.#one, { from: 0, to: 1 }, new Int32Array(1)) === 1;

@@ -1,9 +1,9 @@
 import {
-  type CompiledRequest,
-  type Demand,
-  type GroupDemand,
+  type BoundGroup,
+  type BoundRequest,
   hasRoom,
-} from "../../candidates/bound/compiled-request.ts";
+  type RequestedAmount,
+} from "../../candidates/bound/bound-request.ts";
 import type { ResourceClass } from "../../ledger/ids.ts";
 
 /** A shortage of one class in a host's providers. */
@@ -22,22 +22,24 @@ export interface Lack {
  * The resources of which a tree has too little, apart from traits and aggregates. The list is empty when the tree does not fail for lack of
  * room.
  */
-export function lacksOf(request: CompiledRequest, root: number): Lack[] {
+export function lacksOf(request: BoundRequest, root: number): Lack[] {
   const providers = [root, ...request.view.slots.descendants(root)];
   const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;
-  return groups.flatMap((group) => group.demands.flatMap((demand) => lackOf(request, group, demand, providers) ?? []));
+  return groups.flatMap((group) =>
+    group.amounts.flatMap((requested) => lackOf(request, group, requested, providers) ?? []),
+  );
 }
 
 /**
  * How far a tree is from having enough: the sum, over the classes it lacks, of the missing part of the requested amount. Cost: that of the
  * scan.
  */
-export function shortageOf(request: CompiledRequest, root: number): number {
+export function shortageOf(request: BoundRequest, root: number): number {
   const descendants = request.view.slots.descendants(root);
   const groups = request.unnumbered ? [request.unnumbered, ...request.numbered] : request.numbered;
   let shortage = 0;
-  for (const { demands } of groups) {
-    for (const { column, amount } of demands) {
+  for (const { amounts } of groups) {
+    for (const { column, amount } of amounts) {
       let most = column.free[root]!;
       for (const slot of descendants) if (column.free[slot]! > most) most = column.free[slot]!;
       if (most < amount) shortage += (amount - Math.max(0, most)) / amount;
@@ -47,15 +49,15 @@ export function shortageOf(request: CompiledRequest, root: number): number {
 }
 
 function lackOf(
-  { view, isolate }: CompiledRequest,
-  { suffixes }: GroupDemand,
-  demand: Demand,
+  { view, isolate }: BoundRequest,
+  { suffixes }: BoundGroup,
+  requested: RequestedAmount,
   providers: readonly number[],
 ): Lack | null {
-  const { column, amount, resourceClass } = demand;
+  const { column, amount, resourceClass } = requested;
   const having = providers.filter((slot) => column.has(slot));
   const placesAt = (slot: number) => (isolate ? 1 : Math.floor(column.free[slot]! / amount));
-  const places = having.reduce((sum, slot) => sum + (hasRoom(demand, slot) ? placesAt(slot) : 0), 0);
+  const places = having.reduce((sum, slot) => sum + (hasRoom(requested, slot) ? placesAt(slot) : 0), 0);
   if (places >= suffixes.length) return null;
   const freeAt = (slot: number) => Math.max(0, column.free[slot]!);
   const best = having.toSorted((a, b) => freeAt(b) - freeAt(a))[0];

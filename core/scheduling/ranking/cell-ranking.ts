@@ -1,11 +1,11 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { scanRoots } from "../../candidates/best/scan-trees.ts";
-import { ANY_ROOT, type CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { ANY_ROOT, type BoundRequest } from "../../candidates/bound/bound-request.ts";
 import { KeptRequest } from "../../candidates/bound/kept-request.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
 import type { CellFacts } from "../host-facts.ts";
-import { type PlacementQuery, searchOf } from "../placement-query.ts";
+import { type HostRequest, searchOf } from "../host-request.ts";
 import type { HostBatch } from "../weighers/weigher.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
 import { RootPlaces } from "./root-places.ts";
@@ -43,21 +43,21 @@ export class CellRanking {
   readonly #kept: KeptRequest;
   #mark = -1;
 
-  /** `spec` is that of any request of the class, or null when only the query is known. */
+  /** `spec` is that of any request of the class, or null when only the host request is known. */
   constructor(
     cell: CellHosts,
-    { query, spec }: { readonly query: PlacementQuery; readonly spec: ServerSpec | null },
+    { hostRequest, spec }: { readonly hostRequest: HostRequest; readonly spec: ServerSpec | null },
     weighers: number,
   ) {
     this.cell = cell;
     this.#spec = spec;
-    this.#kept = new KeptRequest(cell.view, searchOf(query));
+    this.#kept = new KeptRequest(cell.view, searchOf(hostRequest));
     this.#weighers = weighers;
     this.sorted = new SortedRoots();
   }
 
   /** The compiled request, valid until the view changes. */
-  get request(): CompiledRequest {
+  get request(): BoundRequest {
     return this.#kept.current();
   }
 
@@ -195,7 +195,7 @@ export class CellRanking {
     return this.#batch(this.#kept.current(), Int32Array.of(root), 1);
   }
 
-  #batch(request: CompiledRequest, roots: Int32Array, count: number): HostBatch {
+  #batch(request: BoundRequest, roots: Int32Array, count: number): HostBatch {
     const { name, facts } = this.cell;
     return { cell: name, request, facts, spec: this.#spec, roots, count };
   }
@@ -212,7 +212,7 @@ export class CellRanking {
 }
 
 /** The only possible roots when the request names trees or hosts, or null when any root is possible. */
-function namedRoots({ view, onlyRoots, unnumbered }: CompiledRequest): Int32Array | null {
+function namedRoots({ view, onlyRoots, unnumbered }: BoundRequest): Int32Array | null {
   const { slots } = view;
   const treeRoot = unnumbered?.treeRoot ?? ANY_ROOT;
   if (onlyRoots === null && treeRoot === ANY_ROOT) return null;

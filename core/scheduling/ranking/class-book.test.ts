@@ -5,7 +5,7 @@ import { settingsOf } from "../../../test/rigs/filter-cases.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import { AggregateIndex } from "../aggregate-index.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import type { AbsoluteWeigher, WeighedBy } from "../weighers/weigher.ts";
 import { WeigherSet } from "../weighers/weigher-set.ts";
 import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
@@ -17,7 +17,7 @@ const weighers: readonly WeighedBy[] = new WeigherSet({
   recentPicks: nothing("recent_picks"),
   gpuFragmentation: nothing("gpu_fragmentation"),
 }).of(settingsOf({}));
-const query: PlacementQuery = {
+const hostRequest: HostRequest = {
   groups: [requestGroup({ resources: new Map([[resourceClass("VCPU"), 1]]) })],
   groupPolicy: "none",
 };
@@ -29,7 +29,7 @@ test("requests of one kind share a class, regardless of their images, projects a
   const scene = sceneOf({ a: { servers: [ofImage("old")] }, b: {} });
   const book = new ClassBook(DEFAULT_CLASS_LIMITS);
   const take = (spec: ServerSpec) =>
-    book.classOf({ query, spec, filters: [], weighers }, [scene], [{ kind: [], request: [] }]);
+    book.classOf({ hostRequest, spec, filters: [], weighers }, [scene], [{ kind: [], request: [] }]);
   const plain = take(specWith(1));
   for (const spec of [
     ...[ofImage("one"), ofImage("two"), specWith(2, { projectId: "other" })],

@@ -1,6 +1,6 @@
 import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilters } from "../filters/host-filters.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import { SPEC_PARTS, type SpecPart, specKey } from "../spec-parts.ts";
 import { countsAnywhere } from "../weighers/host-multiplier.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
@@ -33,8 +33,8 @@ export class ClassBook {
   readonly #limits: ClassLimits;
   readonly #scratch = new RankingScratch();
   readonly #classes = new Map<string, KeptClass>();
-  readonly #queryNumbers = new Map<string, number>();
-  #numberOf = new WeakMap<PlacementQuery, number>();
+  readonly #requestNumbers = new Map<string, number>();
+  #numberOf = new WeakMap<HostRequest, number>();
   #filters: readonly HostFilter[] = [];
   #weighers: readonly WeighedBy[] = [];
   /** By filter name: the parts of the spec that it reads. */
@@ -116,8 +116,8 @@ export class ClassBook {
    * The key contains only the parts of the spec that are read. A filter that does not apply to the request reads nothing, nor does a
    * weigher whose multiplier is 0 everywhere.
    */
-  #keyOf({ query, spec }: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): string {
-    let key = `${this.#queryNumber(query)}`;
+  #keyOf({ hostRequest, spec }: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): string {
+    let key = `${this.#requestNumber(hostRequest)}`;
     for (const { name } of cells) key += `/${name}`;
     if (!spec) return key;
     const parts = new Set<SpecPart>();
@@ -132,18 +132,18 @@ export class ClassBook {
   }
 
   /** Equal queries get equal numbers. A known object is found without comparing contents. */
-  #queryNumber(query: PlacementQuery): number {
-    const known = this.#numberOf.get(query);
+  #requestNumber(hostRequest: HostRequest): number {
+    const known = this.#numberOf.get(hostRequest);
     if (known !== undefined) return known;
-    if (this.#queryNumbers.size >= QUERIES_MAX) {
-      this.#queryNumbers.clear();
+    if (this.#requestNumbers.size >= QUERIES_MAX) {
+      this.#requestNumbers.clear();
       this.#numberOf = new WeakMap();
       this.#forgetAll();
     }
-    const text = JSON.stringify(query, flatten);
-    const number = this.#queryNumbers.get(text) ?? this.#queryNumbers.size;
-    this.#queryNumbers.set(text, number);
-    this.#numberOf.set(query, number);
+    const text = JSON.stringify(hostRequest, flatten);
+    const number = this.#requestNumbers.get(text) ?? this.#requestNumbers.size;
+    this.#requestNumbers.set(text, number);
+    this.#numberOf.set(hostRequest, number);
     return number;
   }
 

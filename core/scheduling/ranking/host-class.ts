@@ -1,7 +1,7 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { HostFilter } from "../filters/host-filter.ts";
 import type { BoundFilter } from "../filters/host-filters.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import type { StageWatch } from "../stage-watch.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
 import { type CellHosts, CellRanking, keepAllowed } from "./cell-ranking.ts";
@@ -10,7 +10,7 @@ import type { RankingScratch } from "./ranking-scratch.ts";
 
 /** The properties that decide which class a request belongs to. */
 export interface ClassAsk {
-  readonly query: PlacementQuery;
+  readonly hostRequest: HostRequest;
   readonly spec: ServerSpec | null;
   readonly filters: readonly HostFilter[];
   readonly weighers: readonly WeighedBy[];
@@ -51,9 +51,12 @@ export class HostClass {
   #changedSinceWeighed = 0;
   #timesMade = 0;
 
-  constructor({ query, spec, weighers }: Pick<ClassAsk, "query" | "spec" | "weighers">, cells: readonly CellHosts[]) {
+  constructor(
+    { hostRequest, spec, weighers }: Pick<ClassAsk, "hostRequest" | "spec" | "weighers">,
+    cells: readonly CellHosts[],
+  ) {
     this.#weights = new ClassWeights(weighers);
-    this.rankings = cells.map((cell) => new CellRanking(cell, { query, spec }, this.#weights.relativeCount));
+    this.rankings = cells.map((cell) => new CellRanking(cell, { hostRequest, spec }, this.#weights.relativeCount));
   }
 
   /** Number of hosts that fit as far as is known. */

@@ -4,8 +4,8 @@ import { sceneOf, serverRow, specWith } from "../../../test/rigs/facts-builders.
 import { HostWeights } from "../../../test/rigs/weigh-all-hosts.ts";
 import { UNKNOWN_HYPERVISOR } from "../../ledger/hypervisor-facts.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
-import type { PlacementQuery } from "../placement-query.ts";
-import { queryOf } from "../request/some-request.ts";
+import type { HostRequest } from "../host-request.ts";
+import { hostRequestOf } from "../request/some-request.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
 import { hypervisorVersion } from "../weighers/hypervisor-version.ts";
 import { ioOps } from "../weighers/io-ops.ts";
@@ -18,7 +18,7 @@ const CELLS = 2;
 const HOSTS = 20;
 const SERVERS = 8;
 const PASS_ALL = Array.from({ length: CELLS }, () => ({ kind: [], request: [] }));
-const query: PlacementQuery = queryOf({
+const hostRequest: HostRequest = hostRequestOf({
   ...{ flavor: specWith(0).flavor!, imageProperties: {}, portRequests: [] },
   ...{ projectId: "p", availabilityZone: "", forcedHost: "", requestedHost: "" },
 });
@@ -97,7 +97,7 @@ function expectSame({ kept, anew }: { readonly kept: readonly number[]; readonly
 
 describe("rankings with moving ranges of weights", () => {
   const ask = (book: ClassBook, cells: Cloud, by: readonly WeighedBy[] = weighers) =>
-    book.classOf({ query, spec: null, filters: [], weighers: by }, cells, PASS_ALL);
+    book.classOf({ hostRequest, spec: null, filters: [], weighers: by }, cells, PASS_ALL);
 
   it("have the weights of a full search once enough has changed, whichever hosts were weighed again", () => {
     fc.assert(

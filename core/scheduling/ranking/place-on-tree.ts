@@ -1,12 +1,12 @@
 import type { AllocationRequest, Selection } from "../../../proto/gen/berth/shared.ts";
 import { type Assignment, searchTree } from "../../candidates/best/tree-search.ts";
 import {
+  type BoundRequest,
   CODE_GAVE_UP,
   CODE_NO_COMBINATION,
   CODE_OUT_OF_STEPS,
   CODE_OUT_OF_TIME,
-  type CompiledRequest,
-} from "../../candidates/bound/compiled-request.ts";
+} from "../../candidates/bound/bound-request.ts";
 import { type SearchBudget, WORK_PER_TREE } from "../../candidates/search-budget.ts";
 import type { ProviderSlots } from "../../ledger/provider-slots.ts";
 
@@ -17,7 +17,7 @@ const HARD_STEPS = 200;
  * The preferred way in which a request fits on a tree that passed the scan, or the refusal's code. A code of `isForNow` means that the
  * budget was spent before the search of the tree ended, so whether the request fits is unknown.
  */
-export function placeOnTree(request: CompiledRequest, root: number, budget: SearchBudget): AllocationRequest | number {
+export function placeOnTree(request: BoundRequest, root: number, budget: SearchBudget): AllocationRequest | number {
   if (budget.spentBy !== null) return codeOfSpent(budget);
   const stepsMax = budget.stepsForTree;
   const search = searchTree(request, root, stepsMax);
@@ -45,7 +45,7 @@ function codeOfSpent({ spentBy }: SearchBudget): number {
 
 /** Up to `most` ways, with the preferred one first. Empty when the budget is spent. */
 export function waysOnTree(
-  request: CompiledRequest,
+  request: BoundRequest,
   root: number,
   most: number,
   budget: SearchBudget,
@@ -62,13 +62,13 @@ export function waysOnTree(
   return ways;
 }
 
-export function selectionOf({ view }: CompiledRequest, root: number, allocation: AllocationRequest): Selection {
+export function selectionOf({ view }: BoundRequest, root: number, allocation: AllocationRequest): Selection {
   const { hosts, slots } = view;
   return { host: hosts.nameOf(root) ?? "", rootProvider: slots.uuid(root), availabilityZone: "", allocation };
 }
 
 /** Converts a way to fit to its wire format. The names of several providers of one group are separated by commas. */
-function wayOf({ view: { slots } }: CompiledRequest, { items, mappings }: Assignment): AllocationRequest {
+function wayOf({ view: { slots } }: BoundRequest, { items, mappings }: Assignment): AllocationRequest {
   return {
     items,
     // A suffix may be any word, even `__proto__`. `fromEntries` treats it like any other.

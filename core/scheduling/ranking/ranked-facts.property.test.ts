@@ -6,8 +6,8 @@ import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import { AggregateIndex } from "../aggregate-index.ts";
 import { bindFilters, hostFilters, refusedBy } from "../filters/host-filters.ts";
+import type { HostRequest } from "../host-request.ts";
 import { LiveCellFacts } from "../live-cell-facts.ts";
-import type { PlacementQuery } from "../placement-query.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "../scheduling-settings.ts";
 import { numInstances } from "../weighers/num-instances.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
@@ -15,7 +15,7 @@ import { ClassBook, DEFAULT_CLASS_LIMITS } from "./class-book.ts";
 
 const HOSTS = 8;
 const names = Array.from({ length: HOSTS }, (_, index) => `h${index}`);
-const query: PlacementQuery = {
+const hostRequest: HostRequest = {
   groups: [requestGroup({ resources: new Map([[resourceClass("VCPU"), 1]]) })],
   groupPolicy: "none",
 };
@@ -76,7 +76,7 @@ it("rank the hosts that the filters pass now, whatever changed beside the ledger
         } else {
           const spec = serverSpec(100, { availabilityZone: step.zone, projectId: step.project });
           const bound = bindFilters(filters, spec, cells[0]!);
-          const [ranking] = book.classOf({ query, spec, filters, weighers }, cells, [bound]).rankings;
+          const [ranking] = book.classOf({ hostRequest, spec, filters, weighers }, cells, [bound]).rankings;
           const ranked = Array.from(
             { length: ranking!.sorted.count },
             (_, rank) => facts.at(ranking!.sorted.at(rank))!,

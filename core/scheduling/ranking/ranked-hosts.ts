@@ -3,10 +3,10 @@ import type { SearchBudget } from "../../candidates/search-budget.ts";
 import type { StandbyHosts } from "../choose-alternates.ts";
 import { type BoundFilter, refusedBy } from "../filters/host-filters.ts";
 import type { CellRanking } from "./cell-ranking.ts";
+import { headroomOf } from "./headroom.ts";
 import type { HostClass } from "./host-class.ts";
 import { isForNow, placeOnTree, waysOnTree } from "./place-on-tree.ts";
 import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
-import { roomToSpare } from "./room-to-spare.ts";
 
 /** What one request requires of the hosts of its class. */
 export interface RankedAsk {
@@ -95,7 +95,7 @@ export class RankedHosts {
       count: sorted.count,
       root: (at) => sorted.at(at),
       weight: (root) => ranking.weightOf(root),
-      room: roomToSpare(ranking.request),
+      room: headroomOf(ranking.request),
       waysOn: (root, most) => {
         if (!this.#isAllowed(index, root)) return [];
         this.#lookedAt += 1;

@@ -3,11 +3,11 @@ import { describe, expect, it } from "vitest";
 import { host, provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import { HostWeights } from "../../../test/rigs/weigh-all-hosts.ts";
 import { scanTrees } from "../../candidates/best/scan-trees.ts";
-import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { BoundRequest } from "../../candidates/bound/bound-request.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import { type PlacementQuery, searchOf } from "../placement-query.ts";
+import { type HostRequest, searchOf } from "../host-request.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
 import { freeMemory } from "../weighers/free-memory.ts";
 import { gpuBestFit } from "../weighers/gpu-best-fit.ts";
@@ -21,7 +21,7 @@ import { RANGE_DRIFT_MAX } from "./weight-range.ts";
 const HOSTS = 24;
 const NO_FILTERS = { kind: [], request: [] };
 
-const query = (cpus: number, required?: string): PlacementQuery => ({
+const hostRequest = (cpus: number, required?: string): HostRequest => ({
   groups: [
     requestGroup({
       resources: new Map([
@@ -33,13 +33,13 @@ const query = (cpus: number, required?: string): PlacementQuery => ({
   ],
   groupPolicy: "none",
 });
-/** Only one tree serves the third query, and only some hosts serve the fourth. */
-const QUERIES: readonly PlacementQuery[] = [
-  query(1),
-  query(5),
-  { ...query(1), groups: query(1).groups.map((group) => ({ ...group, inTree: providerUuid("0-3") })) },
-  { ...query(2), onlyHosts: new Set(["0-1", "1-2", "1-26"]) },
-  query(1, "FAST"),
+/** Only one tree serves the third request, and only some hosts serve the fourth. */
+const QUERIES: readonly HostRequest[] = [
+  hostRequest(1),
+  hostRequest(5),
+  { ...hostRequest(1), groups: hostRequest(1).groups.map((group) => ({ ...group, inTree: providerUuid("0-3") })) },
+  { ...hostRequest(2), onlyHosts: new Set(["0-1", "1-2", "1-26"]) },
+  hostRequest(1, "FAST"),
 ];
 
 /** One change in a cell. */
@@ -47,7 +47,7 @@ type Step =
   | { readonly kind: "use"; readonly cell: number; readonly host: number; readonly used: number }
   | { readonly kind: "hold" | "trait" | "remove" | "down"; readonly cell: number; readonly host: number }
   | { readonly kind: "reload"; readonly cell: number }
-  | { readonly kind: "ask"; readonly query: number };
+  | { readonly kind: "ask"; readonly hostRequest: number };
 
 const cell = fc.nat({ max: 1 });
 const oneHost = fc.nat({ max: HOSTS + 3 });
@@ -68,7 +68,7 @@ const steps: fc.Arbitrary<Step[]> = fc.array(
     { weight: 1, arbitrary: fc.record({ kind: fc.constant("reload" as const), cell }) },
     {
       weight: 6,
-      arbitrary: fc.record({ kind: fc.constant("ask" as const), query: fc.nat({ max: QUERIES.length - 1 }) }),
+      arbitrary: fc.record({ kind: fc.constant("ask" as const), hostRequest: fc.nat({ max: QUERIES.length - 1 }) }),
     },
   ),
   { maxLength: 80 },
@@ -115,11 +115,11 @@ function take(views: readonly LedgerView[], step: Exclude<Step, { kind: "ask" }>
 /** Weights of all hosts that fit, computed by a new class, by cell and host. */
 function weighedAnew(
   views: readonly LedgerView[],
-  asked: PlacementQuery,
+  asked: HostRequest,
   weighers: readonly WeighedBy[],
 ): Map<string, number> {
   const batches = views.map((view, index) => {
-    const request = new CompiledRequest(view, searchOf(asked));
+    const request = new BoundRequest(view, searchOf(asked));
     const roots = new Int32Array(view.slots.rootCount);
     return { cell: `${index}`, request, roots, count: scanTrees(request, 0, roots.length, roots) };
   });
@@ -172,8 +172,8 @@ describe("rankings that are kept up to date", () => {
             take(views, step);
             continue;
           }
-          const asked = QUERIES[step.query]!;
-          const hosts = book.classOf({ query: asked, spec: null, filters: [], weighers }, cells, [
+          const asked = QUERIES[step.hostRequest]!;
+          const hosts = book.classOf({ hostRequest: asked, spec: null, filters: [], weighers }, cells, [
             NO_FILTERS,
             NO_FILTERS,
           ]);
@@ -193,7 +193,7 @@ describe("rankings that are kept up to date", () => {
     const view = freshCell(0);
     const cells = [{ name: "0", view }];
     const book = new ClassBook(DEFAULT_CLASS_LIMITS);
-    const ask = { query: QUERIES[0]!, spec: null, filters: [], weighers };
+    const ask = { hostRequest: QUERIES[0]!, spec: null, filters: [], weighers };
     // The two ends of both ranges stay unchanged, since hosts 0 to 2 and 23 are left alone.
     book.classOf(ask, cells, [NO_FILTERS]);
     for (let index = 6; index < 20; index += 1) take([view], { kind: "use", cell: 0, host: index, used: 11 });
@@ -209,13 +209,13 @@ describe("rankings that are kept up to date", () => {
   it("drop the least recently used classes, and recognise equal queries by their content", () => {
     const cells = [{ name: "0", view: freshCell(0) }];
     const book = new ClassBook({ ...DEFAULT_CLASS_LIMITS, classesMax: 2 });
-    const use = (asked: PlacementQuery) =>
-      book.classOf({ query: asked, spec: null, filters: [], weighers }, cells, [NO_FILTERS]);
-    const first = use(query(1));
-    use(query(2));
-    expect(use(query(1))).toBe(first);
-    use(query(3));
+    const use = (asked: HostRequest) =>
+      book.classOf({ hostRequest: asked, spec: null, filters: [], weighers }, cells, [NO_FILTERS]);
+    const first = use(hostRequest(1));
+    use(hostRequest(2));
+    expect(use(hostRequest(1))).toBe(first);
+    use(hostRequest(3));
     expect(book.size).toBe(2);
-    expect(use(query(1))).toBe(first);
+    expect(use(hostRequest(1))).toBe(first);
   });
 });

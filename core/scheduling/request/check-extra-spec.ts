@@ -1,7 +1,7 @@
 import { CPU_POLICIES } from "./cpu-plan.ts";
 import { extraSpecGroups } from "./extra-spec-groups.ts";
 import { orList } from "./hardware-request.ts";
-import { QueryDraft } from "./query-draft.ts";
+import { HostRequestDraft } from "./host-request-draft.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 
 const SOME_SIZE = { id: "", name: "", vcpus: 1, memoryMib: 1, diskGib: 1, ephemeralGib: 0, swapMib: 0 };
@@ -25,5 +25,5 @@ export function checkExtraSpec(key: string, value: string): RequestRefusal | nul
   const choices = Object.hasOwn(CHOICES, key) ? CHOICES[key] : undefined;
   if (choices && !choices.includes(value)) return badExtraSpec(key, value, orList(choices));
   const flavor = { ...SOME_SIZE, extraSpecs: { [key]: value } };
-  return extraSpecGroups({ flavor, imageProperties: {}, portRequests: [] }, new QueryDraft());
+  return extraSpecGroups({ flavor, imageProperties: {}, portRequests: [] }, new HostRequestDraft());
 }

@@ -2,7 +2,7 @@ import { trait } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
 import { cpuPlan } from "./cpu-plan.ts";
 import { agreedRequest, contradiction, hardwareRequest } from "./hardware-request.ts";
-import type { QueryDraft } from "./query-draft.ts";
+import type { HostRequestDraft } from "./host-request-draft.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
@@ -30,7 +30,7 @@ export const cpuPolicy: TranslationRule = (asked, draft) => {
 
 function threadPolicy(
   asked: Asked,
-  draft: QueryDraft,
+  draft: HostRequestDraft,
   { inNodes, isPinned }: { readonly inNodes: boolean; readonly isPinned: boolean },
 ): RequestRefusal | null {
   const { flavor, image } = hardwareRequest(asked, "cpu_thread_policy");

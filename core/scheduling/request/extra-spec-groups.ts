@@ -1,5 +1,5 @@
 import { resourceClass, trait } from "../../ledger/ids.ts";
-import type { GroupDraft, QueryDraft } from "./query-draft.ts";
+import type { GroupDraft, HostRequestDraft } from "./host-request-draft.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
@@ -22,7 +22,7 @@ export const extraSpecGroups: TranslationRule = ({ flavor }, draft) => {
   return null;
 };
 
-function readExtraSpec(draft: QueryDraft, key: string, value: string): RequestRefusal | null {
+function readExtraSpec(draft: HostRequestDraft, key: string, value: string): RequestRefusal | null {
   if (key === "group_policy") {
     if (value !== "none" && value !== "isolate") return badExtraSpec(key, value, "none or isolate");
     draft.groupPolicy = value;
@@ -37,7 +37,7 @@ function readExtraSpec(draft: QueryDraft, key: string, value: string): RequestRe
   return prefix === "resources" ? addResource(group, key, name, value) : addTrait(group, key, name, value);
 }
 
-function addSubtrees(draft: QueryDraft, key: string, value: string): RequestRefusal | null {
+function addSubtrees(draft: HostRequestDraft, key: string, value: string): RequestRefusal | null {
   for (const list of value.split(";")) {
     const suffixes = list.split(",").map((suffix) => suffix.trim());
     if (!suffixes.every((suffix) => SUFFIX.test(suffix)))

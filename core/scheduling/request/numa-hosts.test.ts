@@ -2,9 +2,9 @@ import { describe, expect, it } from "vitest";
 import { CandidateSearch } from "../../candidates/best/candidate-search.ts";
 import { type ProviderUuid, providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";
-import { searchOf } from "../placement-query.ts";
+import { searchOf } from "../host-request.ts";
 import type { AskedPlace } from "./asked.ts";
-import { asked, queryOf, type Specs } from "./some-request.ts";
+import { asked, hostRequestOf, type Specs } from "./some-request.ts";
 
 /** Adds a host that is flat, or that has its CPUs and memory in NUMA nodes, each with a GPU below it. */
 function hostOf(view: LedgerView, name: string, nodes: number, traits: readonly string[] = []): void {
@@ -39,7 +39,7 @@ describe("requests to NUMA hosts and flat hosts", () => {
   hostOf(view, "numa", 2);
   hostOf(view, "off", 0, ["COMPUTE_STATUS_DISABLED"]);
   const found = (extraSpecs: Specs, more: Partial<AskedPlace> = {}) =>
-    [...new CandidateSearch(view, { ...searchOf(queryOf(asked(extraSpecs, {}, more))), limit: 1000 })].map(
+    [...new CandidateSearch(view, { ...searchOf(hostRequestOf(asked(extraSpecs, {}, more))), limit: 1000 })].map(
       (candidate) => ({
         host: candidate.host,
         nodes: [0, 1].flatMap((index) => candidate.mappings.get(`_NUMA${index}`)?.join() ?? []),

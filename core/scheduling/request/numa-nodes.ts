@@ -1,8 +1,8 @@
 import type { Asked } from "./asked.ts";
 import { type CpuPlan, cpuPlan } from "./cpu-plan.ts";
 import { contradiction, type HardwareRequest, hardwareRequest } from "./hardware-request.ts";
+import type { HostRequestDraft } from "./host-request-draft.ts";
 import { parseCpuMask } from "./parse-cpu-mask.ts";
-import type { QueryDraft } from "./query-draft.ts";
 import { badExtraSpec, badImageProperty, type RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
@@ -42,7 +42,7 @@ export const numaNodes: TranslationRule = (asked, draft) => {
 };
 
 /** Adds the CPUs of each node. The emulator's threads belong to the first node. */
-function addCpus(draft: QueryDraft, nodes: readonly GuestNode[], { dedicated, extraPcpus }: CpuPlan): void {
+function addCpus(draft: HostRequestDraft, nodes: readonly GuestNode[], { dedicated, extraPcpus }: CpuPlan): void {
   nodes.forEach(({ suffix, cpus }, index) => {
     const pcpus = [...cpus].filter((cpu) => dedicated.has(cpu)).length;
     const vcpus = cpus.size - pcpus;

@@ -1,8 +1,8 @@
 import { resourceClass } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
 import { agreedRequest, hardwareRequest } from "./hardware-request.ts";
+import type { HostRequestDraft } from "./host-request-draft.ts";
 import { guestNodes } from "./numa-nodes.ts";
-import type { QueryDraft } from "./query-draft.ts";
 import type { RequestRefusal } from "./request-refusal.ts";
 import type { TranslationRule } from "./translation-rule.ts";
 
@@ -14,7 +14,7 @@ const PLAIN_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "MEMORY_MB",
 /**
  * Reads `hw:pci_numa_affinity_policy`. `socket` requires the trait COMPUTE_SOCKET_PCI_NUMA_AFFINITY of the host. `required` puts the
  * numbered groups of devices that the flavor names (`resources_GPU:VGPU=1`) into one subtree with the guest's NUMA node, if it has one.
- * With several nodes a query cannot say which of them is meant. `preferred` and `legacy` add nothing. It must run after the rule for NUMA
+ * With several nodes a host request cannot say which of them is meant. `preferred` and `legacy` add nothing. It must run after the rule for NUMA
  * nodes.
  */
 export const pciAffinity: TranslationRule = (asked, draft) => {
@@ -25,7 +25,7 @@ export const pciAffinity: TranslationRule = (asked, draft) => {
 };
 
 /** Ties those of the given groups that request devices to the guest's node when the policy is `required`. */
-export function tieToNode(asked: Asked, draft: QueryDraft, suffixes: readonly string[]): RequestRefusal | null {
+export function tieToNode(asked: Asked, draft: HostRequestDraft, suffixes: readonly string[]): RequestRefusal | null {
   const read = readPolicy(asked);
   if (read.kind !== "request") return read;
   if (read.value !== "required") return null;

@@ -1,13 +1,13 @@
 import { trait } from "../../ledger/ids.ts";
 import type { Asked } from "./asked.ts";
-import type { QueryDraft } from "./query-draft.ts";
+import type { HostRequestDraft } from "./host-request-draft.ts";
 
 /**
  * Adds each request group of a port (Neutron's `resource_request`: minimum bandwidth with the traits of its physical network) to the
  * server's groups. Several groups of one port must be served in one subtree, that of a network agent and its interfaces, as Neutron always
  * requests.
  */
-export const portGroups = ({ portRequests }: Pick<Asked, "portRequests">, draft: QueryDraft): null => {
+export const portGroups = ({ portRequests }: Pick<Asked, "portRequests">, draft: HostRequestDraft): null => {
   const byPort = new Map<string, string[]>();
   for (const { portId, suffix, resources, requiredTraits } of portRequests) {
     for (const [name, amount] of Object.entries(resources)) draft.add(suffix, name, amount);

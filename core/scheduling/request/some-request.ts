@@ -1,5 +1,5 @@
 import type { Flavor } from "../../../proto/gen/berth/shared.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import type { AskedPlace } from "./asked.ts";
 import { PLAIN_CONTEXT, type RequestContext } from "./request-context.ts";
 import { describeRequestRefusal } from "./request-refusal.ts";
@@ -31,8 +31,8 @@ export const asked = (extraSpecs: Specs, image: Specs = {}, more: Partial<AskedP
   ...more,
 });
 /** Throws when the request is refused. */
-export function queryOf(ask: AskedPlace, context: RequestContext = PLAIN_CONTEXT): PlacementQuery {
+export function hostRequestOf(ask: AskedPlace, context: RequestContext = PLAIN_CONTEXT): HostRequest {
   const outcome = translateRequest(ask, context);
-  if (outcome.kind !== "query") throw new Error(describeRequestRefusal(outcome));
-  return outcome.query;
+  if (outcome.kind !== "host-request") throw new Error(describeRequestRefusal(outcome));
+  return outcome.hostRequest;
 }

@@ -18,9 +18,9 @@ const flavor = (extraSpecs: Record<string, string>, size: Partial<Flavor> = {}):
 /** The groups as plain text. */
 function groupsOf(asked: Flavor): Record<string, string> {
   const outcome = translateFlavor(asked);
-  if (outcome.kind !== "query") throw new Error(describeRequestRefusal(outcome));
+  if (outcome.kind !== "host-request") throw new Error(describeRequestRefusal(outcome));
   return Object.fromEntries(
-    outcome.query.groups.map((group) => [
+    outcome.hostRequest.groups.map((group) => [
       group.suffix,
       [
         ...[...group.resources].map(([name, amount]) => `${name}=${amount}`),
@@ -32,7 +32,7 @@ function groupsOf(asked: Flavor): Record<string, string> {
 }
 const refusalOf = (asked: Flavor): string => {
   const outcome = translateFlavor(asked);
-  return outcome.kind === "query" ? "a query" : describeRequestRefusal(outcome);
+  return outcome.kind === "host-request" ? "a hostRequest" : describeRequestRefusal(outcome);
 };
 
 describe("translateFlavor", () => {
@@ -69,7 +69,7 @@ describe("translateFlavor", () => {
     const two = { "resources1:VGPU": "1", "resources2:VGPU": "1" };
     const policy = (extraSpecs: Record<string, string>) => {
       const outcome = translateFlavor(flavor(extraSpecs));
-      return outcome.kind === "query" && outcome.query.groupPolicy;
+      return outcome.kind === "host-request" && outcome.hostRequest.groupPolicy;
     };
     expect(policy({ ...two, group_policy: "isolate" })).toBe("isolate");
     expect(policy({ "resources1:VGPU": "1" })).toBe("none");

@@ -1,13 +1,13 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { resourceClass } from "../../ledger/ids.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import { describeRequestRefusal } from "./request-refusal.ts";
-import { asked, queryOf, type Specs } from "./some-request.ts";
+import { asked, hostRequestOf, type Specs } from "./some-request.ts";
 import { translateResources } from "./translate-request.ts";
 
-/** The query as plain text. */
-function shown({ groups, rootRules, sameSubtree, apart }: PlacementQuery): Record<string, unknown> {
+/** The host request as plain text. */
+function shown({ groups, rootRules, sameSubtree, apart }: HostRequest): Record<string, unknown> {
   const traits = (required: Iterable<string>, forbidden: Iterable<string>) => [
     ...required,
     ...[...forbidden].filter((name) => name !== "COMPUTE_STATUS_DISABLED").map((name) => `!${name}`),
@@ -169,9 +169,9 @@ const TRANSLATIONS: readonly [string, Specs, Specs, Record<string, unknown>][] =
   ["persistent memory", { "hw:pmem": "4GB,4GB" }, {}, { "": `${SIZE} CUSTOM_PMEM_NAMESPACE_4GB=2` }],
 ];
 
-describe("the query of a request", () => {
-  it.each(TRANSLATIONS)("%s", (_, extraSpecs, image, query) => {
-    expect(shown(queryOf(asked(extraSpecs, image)))).toEqual(query);
+describe("the hostRequest of a request", () => {
+  it.each(TRANSLATIONS)("%s", (_, extraSpecs, image, hostRequest) => {
+    expect(shown(hostRequestOf(asked(extraSpecs, image)))).toEqual(hostRequest);
   });
 
   it("bandwidth of a port is a group with the port's traits", () => {
@@ -182,13 +182,13 @@ describe("the query of a request", () => {
       requiredTraits: ["CUSTOM_PHYSNET_A"],
       provider: "",
     };
-    expect(shown(queryOf(asked({}, {}, { portRequests: [port, { ...port, portId: "y", suffix: "_PORT1" }] })))).toEqual(
-      {
-        _PORT0: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
-        _PORT1: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
-        "": SIZE,
-      },
-    );
+    expect(
+      shown(hostRequestOf(asked({}, {}, { portRequests: [port, { ...port, portId: "y", suffix: "_PORT1" }] }))),
+    ).toEqual({
+      _PORT0: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
+      _PORT1: "NET_BW_EGR_KILOBIT_PER_SEC=1000 CUSTOM_PHYSNET_A",
+      "": SIZE,
+    });
   });
 });
 
@@ -248,7 +248,7 @@ const REFUSALS: readonly [Specs, Specs, string][] = [
 describe("requests that cannot be translated", () => {
   it.each(REFUSALS)("flavor %o with image %o", (extraSpecs, image, why) => {
     const outcome = translateResources(asked(extraSpecs, image));
-    expect(outcome.kind === "query" ? "a query" : describeRequestRefusal(outcome)).toContain(why);
+    expect(outcome.kind === "host-request" ? "a hostRequest" : describeRequestRefusal(outcome)).toContain(why);
   });
 });
 
@@ -269,12 +269,15 @@ describe("any translation", () => {
     fc.assert(
       fc.property(specs, fc.record({ hw_cpu_policy: policy }, { requiredKeys: [] }), (extraSpecs, image) => {
         const outcome = translateResources(asked(extraSpecs as Specs, image as Specs));
-        if (outcome.kind !== "query") {
+        if (outcome.kind !== "host-request") {
           expect(describeRequestRefusal(outcome)).toMatch(/hw[:_]/);
           return;
         }
         const sum = (name: string) =>
-          outcome.query.groups.reduce((total, group) => total + (group.resources.get(resourceClass(name)) ?? 0), 0);
+          outcome.hostRequest.groups.reduce(
+            (total, group) => total + (group.resources.get(resourceClass(name)) ?? 0),
+            0,
+          );
         const emulator = extraSpecs["hw:emulator_threads_policy"] === "isolate" ? 1 : 0;
         expect(sum("VCPU") + sum("PCPU")).toBe(4 + emulator);
         expect(sum("MEMORY_MB")).toBe(4096);

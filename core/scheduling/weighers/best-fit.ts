@@ -1,4 +1,4 @@
-import type { Demand } from "../../candidates/bound/compiled-request.ts";
+import type { RequestedAmount } from "../../candidates/bound/bound-request.ts";
 import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
 
@@ -12,14 +12,14 @@ export function bestFit({ bestFitClasses }: SchedulingSettings): AbsoluteWeigher
     name: "best_fit",
     kind: "absolute",
     addTo({ request, roots, count }, weights, offset, multiplier) {
-      const demands = request.classes.filter(({ resourceClass }) => classes.size === 0 || classes.has(resourceClass));
-      const factor = multiplier / demands.length;
+      const amounts = request.classes.filter(({ resourceClass }) => classes.size === 0 || classes.has(resourceClass));
+      const factor = multiplier / amounts.length;
       const { slots } = request.view;
-      for (const demand of demands) {
+      for (const requested of amounts) {
         for (let index = 0; index < count; index += 1) {
           const root = roots[index]!;
-          const slotsOfTree = demand.column.has(root) ? null : slots.descendants(root);
-          const left = slotsOfTree ? leftTogether(demand, slotsOfTree) : leftOn(demand, root);
+          const slotsOfTree = requested.column.has(root) ? null : slots.descendants(root);
+          const left = slotsOfTree ? leftTogether(requested, slotsOfTree) : leftOn(requested, root);
           weights[offset + index] = weights[offset + index]! - factor * left;
         }
       }
@@ -27,12 +27,12 @@ export function bestFit({ bestFitClasses }: SchedulingSettings): AbsoluteWeigher
   };
 }
 
-function leftOn({ amount, column: { free, used } }: Demand, slot: number): number {
+function leftOn({ amount, column: { free, used } }: RequestedAmount, slot: number): number {
   const capacity = free[slot]! + used[slot]!;
   return capacity > 0 ? Math.max(0, free[slot]! - amount) / capacity : 0;
 }
 
-function leftTogether({ amount, column }: Demand, slots: readonly number[]): number {
+function leftTogether({ amount, column }: RequestedAmount, slots: readonly number[]): number {
   let free = 0;
   let capacity = 0;
   for (const slot of slots) {

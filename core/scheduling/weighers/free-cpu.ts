@@ -1,4 +1,4 @@
-import { demandOf, weighFree } from "./free-of-class.ts";
+import { amountOf, weighFree } from "./free-of-class.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
 const CPU_CLASSES: ReadonlySet<string> = new Set(["VCPU", "PCPU", "CUSTOM_CPU_MILLI"]);
@@ -9,8 +9,8 @@ export const freeCpu: RelativeWeigher = {
   kind: "relative",
   lowest: 0,
   weigh(batch, weights, offset) {
-    const demand = demandOf(batch.request, CPU_CLASSES);
-    if (demand) weighFree(batch, demand, weights, offset);
-    return demand !== undefined;
+    const requested = amountOf(batch.request, CPU_CLASSES);
+    if (requested) weighFree(batch, requested, weights, offset);
+    return requested !== undefined;
   },
 };

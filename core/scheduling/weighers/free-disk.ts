@@ -1,4 +1,4 @@
-import { demandOf, weighFree } from "./free-of-class.ts";
+import { amountOf, weighFree } from "./free-of-class.ts";
 import type { RelativeWeigher } from "./weigher.ts";
 
 const DISK_CLASSES: ReadonlySet<string> = new Set(["DISK_GB"]);
@@ -9,8 +9,8 @@ export const freeDisk: RelativeWeigher = {
   kind: "relative",
   lowest: 0,
   weigh(batch, weights, offset) {
-    const demand = demandOf(batch.request, DISK_CLASSES);
-    if (demand) weighFree(batch, demand, weights, offset);
-    return demand !== undefined;
+    const requested = amountOf(batch.request, DISK_CLASSES);
+    if (requested) weighFree(batch, requested, weights, offset);
+    return requested !== undefined;
   },
 };

@@ -1,15 +1,15 @@
-import type { CompiledRequest, Demand } from "../../candidates/bound/compiled-request.ts";
+import type { BoundRequest, RequestedAmount } from "../../candidates/bound/bound-request.ts";
 import type { HostBatch } from "./weigher.ts";
 
 /** The first of these classes that the request asks for. */
-export function demandOf(request: CompiledRequest, classes: ReadonlySet<string>): Demand | undefined {
-  return request.classes.find((demand) => classes.has(demand.resourceClass));
+export function amountOf(request: BoundRequest, classes: ReadonlySet<string>): RequestedAmount | undefined {
+  return request.classes.find((requested) => classes.has(requested.resourceClass));
 }
 
 /** Writes how much of the class each host has free: on its root, or on all its other providers together when the root has none. */
-export function weighFree(batch: HostBatch, demand: Demand, weights: Float64Array, offset: number): void {
+export function weighFree(batch: HostBatch, requested: RequestedAmount, weights: Float64Array, offset: number): void {
   const { roots, count, request } = batch;
-  const { column } = demand;
+  const { column } = requested;
   const { free } = column;
   for (let index = 0; index < count; index += 1) {
     const root = roots[index]!;

@@ -1,5 +1,5 @@
-import type { CompiledRequest, Demand } from "../../candidates/bound/compiled-request.ts";
-import { hasRoom } from "../../candidates/bound/compiled-request.ts";
+import type { BoundRequest, RequestedAmount } from "../../candidates/bound/bound-request.ts";
+import { hasRoom } from "../../candidates/bound/bound-request.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { resourceClassPattern } from "./resource-class-pattern.ts";
@@ -34,22 +34,24 @@ interface Sums {
   readonly multiplier: number;
 }
 
-/** A demand that occurs `times` times, each on one provider. */
-interface GpuDemand {
-  readonly demand: Demand;
+/** A requested amount that occurs `times` times, each on one provider. */
+interface GpuAmount {
+  readonly requested: RequestedAmount;
   readonly times: number;
 }
 
 /** Remembered, since one request is weighed for many times, with some hosts at a time. */
-const knownWanted = new WeakMap<CompiledRequest, readonly GpuDemand[]>();
+const knownWanted = new WeakMap<BoundRequest, readonly GpuAmount[]>();
 
-function gpusWanted(request: CompiledRequest): readonly GpuDemand[] {
+function gpusWanted(request: BoundRequest): readonly GpuAmount[] {
   const known = knownWanted.get(request);
   if (known) return known;
   const { numbered, unnumbered } = request;
   const groups = unnumbered ? [...numbered, unnumbered] : numbered;
-  const wanted = groups.flatMap(({ demands, suffixes }) =>
-    demands.filter((demand) => isGpuClass(demand.resourceClass)).map((demand) => ({ demand, times: suffixes.length })),
+  const wanted = groups.flatMap(({ amounts, suffixes }) =>
+    amounts
+      .filter((requested) => isGpuClass(requested.resourceClass))
+      .map((requested) => ({ requested, times: suffixes.length })),
   );
   knownWanted.set(request, wanted);
   return wanted;
@@ -84,7 +86,7 @@ function addUnwanted(batch: HostBatch, columns: readonly Readonly<InventoryColum
 }
 
 /** Adds from 0, when nothing of any GPU is left, down to −1. */
-function addRemainders(batch: HostBatch, wanted: readonly GpuDemand[], sums: Sums): void {
+function addRemainders(batch: HostBatch, wanted: readonly GpuAmount[], sums: Sums): void {
   const { weights, offset } = sums;
   const factor = sums.multiplier / (3 * wanted.length);
   const { slots } = batch.request.view;
@@ -93,9 +95,9 @@ function addRemainders(batch: HostBatch, wanted: readonly GpuDemand[], sums: Sum
     const descendants = slots.descendants(root);
     let remainder = 0;
     let left = 0;
-    for (const { demand, times } of wanted) {
-      const { amount, roomDecides } = demand;
-      const { free, used } = demand.column;
+    for (const { requested, times } of wanted) {
+      const { amount, roomDecides } = requested;
+      const { free, used } = requested.column;
       let tightest = 1;
       let freeSum = 0;
       let capacity = 0;
@@ -106,7 +108,7 @@ function addRemainders(batch: HostBatch, wanted: readonly GpuDemand[], sums: Sum
         const total = room + used[slot]!;
         freeSum += room;
         capacity += total;
-        if (room >= amount && (roomDecides || hasRoom(demand, slot)))
+        if (room >= amount && (roomDecides || hasRoom(requested, slot)))
           tightest = Math.min(tightest, (room - amount) / total);
       }
       remainder += tightest;

@@ -1,15 +1,15 @@
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
-import type { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import type { BoundRequest } from "../../candidates/bound/bound-request.ts";
 import type { CellFacts } from "../host-facts.ts";
 import type { SpecPart } from "../spec-parts.ts";
 
 /** The hosts of one cell that may serve a request, by the slots of their roots. */
 export interface HostBatch {
   readonly cell: string;
-  readonly request: CompiledRequest;
+  readonly request: BoundRequest;
   /** Facts about the hosts beyond the ledger. Without them, weighers that read facts do not apply. */
   readonly facts?: CellFacts | undefined;
-  /** The spec of any of these requests, which are alike in what the weighers read. Null when only the query is known. */
+  /** The spec of any of these requests, which are alike in what the weighers read. Null when only the host request is known. */
   readonly spec?: ServerSpec | null;
   /** Roots of the hosts, of which the first `count` entries are valid. */
   readonly roots: Int32Array;
@@ -28,7 +28,7 @@ export type Weigher = RelativeWeigher | AbsoluteWeigher;
 /** What a ranking must know about a weigher to stay up to date. */
 interface KeptWeigher {
   readonly name: string;
-  /** The parts of the spec on which its weights depend, besides the query. */
+  /** The parts of the spec on which its weights depend, besides the host request. */
   readonly reads?: readonly SpecPart[];
   /** Rises when weights may have changed although nothing changed in the hosts' view. */
   readonly version?: number;

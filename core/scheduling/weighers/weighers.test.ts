@@ -3,10 +3,10 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { aggregate, sceneOf, specWith } from "../../../test/rigs/facts-builders.ts";
 import { settingsOf } from "../../../test/rigs/filter-cases.ts";
 import { provider } from "../../../test/rigs/view-builders.ts";
-import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { BoundRequest } from "../../candidates/bound/bound-request.ts";
 import { OPEN_HOSTS } from "../../candidates/request.ts";
 import { providerUuid } from "../../ledger/ids.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import { translateFlavor } from "../request/translate-request.ts";
 import type { StoredSchedulingSettings } from "../scheduling-settings.ts";
 import { crossCellMove } from "./cross-cell-move.ts";
@@ -30,17 +30,17 @@ function weigherOf(name: WeigherName, settings: StoredSchedulingSettings = {}): 
   return set.of(settingsOf(settings)).find(({ weigher }) => weigher.name === name)!;
 }
 
-function queryOf(spec: ServerSpec): PlacementQuery {
+function hostRequestOf(spec: ServerSpec): HostRequest {
   const translated = translateFlavor(spec.flavor!);
-  if (translated.kind !== "query") throw new Error("the flavor of a test asks what it should not");
-  return translated.query;
+  if (translated.kind !== "host-request") throw new Error("the flavor of a test asks what it should not");
+  return translated.hostRequest;
 }
 
 /** The weigher's result for each host of the scene, rounded, or null when the weigher does not apply. */
 function weights(weigher: Weigher, scene: Scene, spec: ServerSpec, hosts: readonly string[]): number[] | null {
   const { name, view, facts } = scene;
-  const { groups, groupPolicy } = queryOf(spec);
-  const request = new CompiledRequest(view, { groups, groupPolicy, trees: OPEN_HOSTS, limit: 1 });
+  const { groups, groupPolicy } = hostRequestOf(spec);
+  const request = new BoundRequest(view, { groups, groupPolicy, trees: OPEN_HOSTS, limit: 1 });
   const roots = Int32Array.from(hosts, (host) => view.slots.find(providerUuid(host)));
   const batch: HostBatch = { cell: name, request, roots, count: roots.length, facts, spec };
   // The offset of 1 shows that the weigher heeds it.
@@ -134,9 +134,9 @@ describe("weighers", () => {
     const weigher = new GpuFragmentation(() => [gpus.view]);
     const half = asks({ VCPU: 1, CUSTOM_GPU_MILLI: 500 });
     expect(weights(weigher, gpus, half, ["cut", "whole", "none"])).toEqual([0, 0, 0]);
-    const whole1 = queryOf(asks({ VCPU: 8, CUSTOM_GPU_MILLI: 1_000 })).groups;
+    const whole1 = hostRequestOf(asks({ VCPU: 8, CUSTOM_GPU_MILLI: 1_000 })).groups;
     for (let index = 0; index < 40; index += 1)
-      weigher.arrive(index % 4 === 0 ? queryOf(half).groups : whole1, gpus.view);
+      weigher.arrive(index % 4 === 0 ? hostRequestOf(half).groups : whole1, gpus.view);
     expect(weigher.version).toBeGreaterThan(0);
     const [cut, whole, none] = weights(weigher, gpus, half, ["cut", "whole", "none"])!;
     expect(cut).toBeGreaterThan(whole!);
@@ -150,9 +150,10 @@ test("gpu_fragmentation keeps the only host with room for a large server free", 
     for (let gpu = 0; gpu < count; gpu += 1)
       gpus.view.applyAll(provider(`${host}-gpu${gpu}`, { PGPU: 1 }, { parent: host }));
   const one = asks({ VCPU: 1, PGPU: 1 });
-  const four = queryOf(asks({ VCPU: 8, PGPU: 4 })).groups;
+  const four = hostRequestOf(asks({ VCPU: 8, PGPU: 4 })).groups;
   const weigher = new GpuFragmentation(() => [gpus.view]);
-  for (let index = 0; index < 40; index += 1) weigher.arrive(index % 4 === 0 ? four : queryOf(one).groups, gpus.view);
+  for (let index = 0; index < 40; index += 1)
+    weigher.arrive(index % 4 === 0 ? four : hostRequestOf(one).groups, gpus.view);
   const [large, small] = weights(weigher, gpus, one, ["large", "small"])!;
   expect(small).toBeGreaterThan(large!);
 });

@@ -1,4 +1,4 @@
-import type { Need } from "../../../core/candidates/bound/compiled-query.ts";
+import type { IndexedAmount } from "../../../core/candidates/bound/bound-query.ts";
 import type { FoundCandidate } from "../../../core/candidates/every/found-candidates.ts";
 import type { ResourceClass } from "../../../core/ledger/ids.ts";
 import type { AsciiJson } from "./ascii-json.ts";
@@ -25,8 +25,8 @@ export class AllocationRequests {
   readonly #json: AsciiJson;
   readonly #form: typeof MAP_FORM;
   readonly #withMappings: boolean;
-  /** `"VCPU":2` of each need. */
-  readonly #needTexts = new Map<Need, string>();
+  /** `"VCPU":2` of each amount. */
+  readonly #amountTexts = new Map<IndexedAmount, string>();
   /** The choices of the current tree, with the text before and after the provider of each. */
   #choices: FoundCandidate["choices"] = [];
   #takenStarts: readonly string[] = [];
@@ -71,9 +71,11 @@ export class AllocationRequests {
     this.#choices = choices;
     if (isLikeBefore) return;
     this.#hasPlain = choices.some(({ granular }) => !granular);
-    this.#takenEnds = choices.map(({ needs }) => `${middle}${needs.map((need) => this.#needText(need)).join()}}}`);
-    this.#takenStarts = choices.map(({ needs }) => {
-      if (needs.length === 0) return "";
+    this.#takenEnds = choices.map(
+      ({ amounts }) => `${middle}${amounts.map((requested) => this.#amountText(requested)).join()}}}`,
+    );
+    this.#takenStarts = choices.map(({ amounts }) => {
+      if (amounts.length === 0) return "";
       const text = takenComma + start;
       takenComma = ",";
       return text;
@@ -86,11 +88,11 @@ export class AllocationRequests {
     });
   }
 
-  #needText(need: Need): string {
-    let text = this.#needTexts.get(need);
+  #amountText(requested: IndexedAmount): string {
+    let text = this.#amountTexts.get(requested);
     if (text === undefined) {
-      text = `"${need.resourceClass}":${need.amount}`;
-      this.#needTexts.set(need, text);
+      text = `"${requested.resourceClass}":${requested.amount}`;
+      this.#amountTexts.set(requested, text);
     }
     return text;
   }
@@ -143,7 +145,7 @@ export class AllocationRequests {
     let text = open;
     let comma = "";
     for (let at = 0; at < choices.length; at += 1) {
-      if (choices[at]!.needs.length === 0 || isServedBefore(candidate, at)) continue;
+      if (choices[at]!.amounts.length === 0 || isServedBefore(candidate, at)) continue;
       text += comma + start + view.slots.uuid(slots[at]!) + this.#takenTogether(candidate, at);
       comma = ",";
     }
@@ -163,7 +165,7 @@ export class AllocationRequests {
     const amounts = new Map<ResourceClass, number>();
     for (let at = first; at < choices.length; at += 1) {
       if (slots[at] !== slots[first]) continue;
-      for (const { resourceClass, amount } of choices[at]!.needs)
+      for (const { resourceClass, amount } of choices[at]!.amounts)
         amounts.set(resourceClass, (amounts.get(resourceClass) ?? 0) + amount);
     }
     let text = "";
@@ -177,8 +179,8 @@ function areAlike(one: FoundCandidate["choices"], other: FoundCandidate["choices
   if (one.length !== other.length) return false;
   for (let at = 0; at < one.length; at += 1) {
     const [a, b] = [one[at]!, other[at]!];
-    // A choice for one class of the unnumbered group has a separate list of needs in every tree.
-    if (a.group !== b.group || a.needs.length !== b.needs.length || a.needs[0] !== b.needs[0]) return false;
+    // A choice for one class of the unnumbered group has a separate list of amounts in every tree.
+    if (a.group !== b.group || a.amounts.length !== b.amounts.length || a.amounts[0] !== b.amounts[0]) return false;
   }
   return true;
 }
@@ -194,7 +196,7 @@ function areDistinct(slots: readonly number[], known: number): boolean {
 function isServedBefore({ choices, slots }: FoundCandidate, at: number): boolean {
   const slot = slots[at];
   for (let before = 0; before < at; before += 1)
-    if (slots[before] === slot && choices[before]!.needs.length > 0) return true;
+    if (slots[before] === slot && choices[before]!.amounts.length > 0) return true;
   return false;
 }
 

@@ -98,7 +98,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     const open = views.cells.all().filter((link) => !link.disabled && !shut.has(link.name));
     const unseen = await views.look(open);
     const read = views.translationOf(this.#search.spec);
-    if (read?.kind === "query") this.#search.query = read.query;
+    if (read?.kind === "host-request") this.#search.hostRequest = read.hostRequest;
     return { kind: "looked", unseen };
   }
 

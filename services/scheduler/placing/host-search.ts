@@ -1,6 +1,6 @@
 import type { SearchBudget } from "../../../core/candidates/search-budget.ts";
 import type { HostsByCell } from "../../../core/placing/placing.ts";
-import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
+import type { HostRequest } from "../../../core/scheduling/host-request.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
 const NO_HOSTS: HostsByCell = new Map();
@@ -9,7 +9,7 @@ const NO_HOSTS: HostsByCell = new Map();
 export class HostSearch {
   readonly spec: ServerSpec;
   /** What the request asks of the ledger. It changes when operators change what request filters look at. */
-  query: PlacementQuery;
+  hostRequest: HostRequest;
   /** Hosts that were chosen for the other servers of the same multi-create. */
   readonly chosenTogether: HostsByCell;
   /** What may be spent on it; null: nothing was looked for yet. */
@@ -17,9 +17,9 @@ export class HostSearch {
   /** It was counted that the search was given up. */
   isCounted = false;
 
-  constructor(spec: ServerSpec, query: PlacementQuery, chosenTogether: HostsByCell = NO_HOSTS) {
+  constructor(spec: ServerSpec, hostRequest: HostRequest, chosenTogether: HostsByCell = NO_HOSTS) {
     this.spec = spec;
-    this.query = query;
+    this.hostRequest = hostRequest;
     this.chosenTogether = chosenTogether;
   }
 }

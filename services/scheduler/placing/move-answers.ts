@@ -2,7 +2,7 @@ import { assert } from "../../../core/assert.ts";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type { AnswerTo, PlacingQuestion } from "../../../core/placing/placing.ts";
 import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
-import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
+import type { HostRequest } from "../../../core/scheduling/host-request.ts";
 import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
 import { hostInUse, unfencedHost } from "../../../core/tasks/evacuation-rule.ts";
@@ -79,9 +79,9 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
     if (server === null || server.status === "DELETED") return never("The server was deleted.");
     const { after, spec } = specsOf(move, server);
     const read = this.#parts.views.translationOf(spec);
-    if (read?.kind !== "query") return never(read ? describeRequestRefusal(read) : "The server has no flavor.");
-    const query: PlacementQuery = read.query;
-    this.#read = { kind, server, holding, after, search: new HostSearch(spec, query) };
+    if (read?.kind !== "host-request") return never(read ? describeRequestRefusal(read) : "The server has no flavor.");
+    const hostRequest: HostRequest = read.hostRequest;
+    this.#read = { kind, server, holding, after, search: new HostSearch(spec, hostRequest) };
     return { kind: "server-read", leftOut: hostsLeftOut(move, server) };
   }
 

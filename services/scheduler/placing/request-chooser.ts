@@ -7,9 +7,9 @@ import { type Miss, nearestMisses } from "../../../core/scheduling/explain/neare
 import type { HostFilter } from "../../../core/scheduling/filters/host-filter.ts";
 import { HardShapes } from "../../../core/scheduling/hard-shapes.ts";
 import type { ChoiceOptions, HostChoice, HostChooser, PausedChoice } from "../../../core/scheduling/host-chooser.ts";
+import type { HostRequest } from "../../../core/scheduling/host-request.ts";
 import { hostRules } from "../../../core/scheduling/host-rules.ts";
-import { pinQuery } from "../../../core/scheduling/pin-query.ts";
-import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
+import { pinHostRequest } from "../../../core/scheduling/pin-host-request.ts";
 import type { SchedulingSettings } from "../../../core/scheduling/scheduling-settings.ts";
 import { seedOf } from "../../../core/scheduling/seeded-random.ts";
 import type { StageWatch } from "../../../core/scheduling/stage-watch.ts";
@@ -31,7 +31,7 @@ export class RequestChooser {
   readonly #chooser: HostChooser;
   readonly #weighers: WeigherSet;
   readonly #ownFilters: readonly HostFilter[];
-  readonly #onArrival: (query: PlacementQuery, view: LedgerView) => void;
+  readonly #onArrival: (hostRequest: HostRequest, view: LedgerView) => void;
   readonly #live: { readonly current: SchedulingSettings };
   readonly #settings: SchedulerSettings;
   readonly #clock: Clock;
@@ -45,7 +45,7 @@ export class RequestChooser {
     /** Asked after those that operators have enabled. */
     readonly ownFilters: readonly HostFilter[];
     /** A request comes to be placed: for those who learn what usually comes. */
-    readonly onArrival: (query: PlacementQuery, view: LedgerView) => void;
+    readonly onArrival: (hostRequest: HostRequest, view: LedgerView) => void;
     readonly live: { readonly current: SchedulingSettings };
     readonly settings: SchedulerSettings;
     readonly clock: Clock;
@@ -73,7 +73,7 @@ export class RequestChooser {
     const { pinned } = limits;
     const { at, shut } = learnt;
     const isNew = at === null && learnt.tried.size === 0 && !learnt.fresh && this.#budgetOf(search).steps === 0;
-    if (isNew && links[0]) this.#onArrival(search.query, links[0].view);
+    if (isNew && links[0]) this.#onArrival(search.hostRequest, links[0].view);
     const open = links.filter(
       (link) => link.isOpen && !shut.has(link.name) && (pinned === null || pinned.cell === link.name),
     );
@@ -118,14 +118,14 @@ export class RequestChooser {
     const { excluded } = this.#limitsOf(search, learnt);
     const limits = { pinned: null, excluded: unionOf(excluded, search.chosenTogether) };
     const options = this.#optionsFor(search, limits);
-    return this.#chooser.alternatesOf({ cell: link.name, host }, search.query, [link], options);
+    return this.#chooser.alternatesOf({ cell: link.name, host }, search.hostRequest, [link], options);
   }
 
   /** The hosts that nearly fit, of those that a refusal has just looked at. */
   nearestTo(search: HostSearch, learnt: Learnt, links: readonly CellLink[]): readonly Miss[] {
     const limits = this.#limitsOf(search, learnt);
     const open = links.filter((link) => link.isOpen && !learnt.shut.has(link.name));
-    const examined = examineCells(search.query, open, this.#optionsFor(search, limits));
+    const examined = examineCells(search.hostRequest, open, this.#optionsFor(search, limits));
     return nearestMisses(examined, MISSES_MAX);
   }
 
@@ -138,7 +138,12 @@ export class RequestChooser {
 
   #among(links: readonly CellLink[], search: HostSearch, limits: ChoiceLimits): HostChoice | PausedChoice {
     const options = this.#optionsFor(search, limits);
-    return this.#chooser.chooseSlice(queryFor(search.query, limits, links), links, options, this.#budgetOf(search));
+    return this.#chooser.chooseSlice(
+      hostRequestFor(search.hostRequest, limits, links),
+      links,
+      options,
+      this.#budgetOf(search),
+    );
   }
 
   #tell(
@@ -153,14 +158,14 @@ export class RequestChooser {
     }
     this.#events.decided({ outcome: kind, ...effort });
     if (search.isCounted) return;
-    this.#hardShapes.learn(search.query, budget);
+    this.#hardShapes.learn(search.hostRequest, budget);
     if (budget.spentBy === null) return;
     search.isCounted = true;
     this.#events.searchGivenUp(search.spec.uuid, budget.spentBy, budget.steps);
   }
 
   #budgetOf(search: HostSearch): SearchBudget {
-    search.budget ??= new SearchBudget(this.#hardShapes.limitsFor(search.query), () => this.#clock.monotonic());
+    search.budget ??= new SearchBudget(this.#hardShapes.limitsFor(search.hostRequest), () => this.#clock.monotonic());
     return search.budget;
   }
 
@@ -198,16 +203,16 @@ function unionOf(some: HostsByCell, more: HostsByCell): HostsByCell {
   return union;
 }
 
-/** The query, narrowed to the host that the server is pinned to. */
-function queryFor(
-  query: PlacementQuery,
+/** The host request, narrowed to the host that the server is pinned to. */
+function hostRequestFor(
+  hostRequest: HostRequest,
   { pinned, excluded }: ChoiceLimits,
   links: readonly CellLink[],
-): PlacementQuery {
+): HostRequest {
   const link = pinned && links.find(({ name }) => name === pinned.cell);
-  if (!link) return query;
+  if (!link) return hostRequest;
   const spent = excluded.get(pinned.cell);
   const host = pinned.hosts.find((name) => !spent?.has(name)) ?? pinned.hosts[0];
   const root = host === undefined ? undefined : link.view.host(host)?.provider;
-  return root === undefined ? query : pinQuery(query, root);
+  return root === undefined ? hostRequest : pinHostRequest(hostRequest, root);
 }

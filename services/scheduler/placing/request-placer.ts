@@ -3,7 +3,7 @@ import { BOOT, BOOT_OF_AFFINITY_GROUP, routeInMultiCreate } from "../../../core/
 import type { DecisionEffort } from "../../../core/scheduling/explain/decision.ts";
 import { sumFunnels } from "../../../core/scheduling/explain/funnel.ts";
 import type { HostChoice } from "../../../core/scheduling/host-chooser.ts";
-import type { PlacementQuery } from "../../../core/scheduling/placement-query.ts";
+import type { HostRequest } from "../../../core/scheduling/host-request.ts";
 import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
 import { bareSpec } from "../../../core/tasks/server-spec.ts";
 import { SPEC_BYTES_MAX } from "../../../core/tasks/spec-limits.ts";
@@ -19,7 +19,7 @@ import { type EndedPlacing, runPlacing } from "./run-placing.ts";
 /** Tries of a request, however old, before what keeps it from being placed counts as lasting. */
 const GIVE_UP_TRIES = 5;
 
-const NOTHING_ASKED: PlacementQuery = { groups: [], groupPolicy: "none" };
+const NOTHING_ASKED: HostRequest = { groups: [], groupPolicy: "none" };
 
 /** Places new servers, one request at a time, by the machine of core/placing. */
 export class RequestPlacer {
@@ -38,10 +38,15 @@ export class RequestPlacer {
    */
   place(request: PlacingRequest, together: ChosenTogether | null = null): Promise<Placement> {
     const read = this.#parts.views.translationOf(request.spec);
-    const query = read?.kind === "query" ? read.query : NOTHING_ASKED;
-    const malformed = read?.kind === "query" ? null : read ? describeRequestRefusal(read) : "the request has no flavor";
+    const hostRequest = read?.kind === "host-request" ? read.hostRequest : NOTHING_ASKED;
+    const malformed =
+      read?.kind === "host-request" ? null : read ? describeRequestRefusal(read) : "the request has no flavor";
     const isOld = request.tries >= GIVE_UP_TRIES && request.agedMs() >= this.#settings.giveUpMs;
-    return this.#run(request, new HostSearch(request.spec, query, together?.hosts), { malformed, isOld, together });
+    return this.#run(request, new HostSearch(request.spec, hostRequest, together?.hosts), {
+      malformed,
+      isOld,
+      together,
+    });
   }
 
   /** Says in the API database that the request is placed nowhere, unless it was placed meanwhile. Rejects as `place` does. */

@@ -3,7 +3,7 @@ import type { RequestTranslation } from "../../../core/scheduling/request/transl
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellLink } from "../cells/cell-link.ts";
 import type { SchedulerSettings } from "../settings.ts";
-import { QueryCache } from "./query-cache.ts";
+import { HostRequestCache } from "./host-request-cache.ts";
 import type { RequestChooser } from "./request-chooser.ts";
 
 /** What a choice of a host is made from: the cells with their views, and what operators have set. */
@@ -13,7 +13,7 @@ export class SchedulerViews {
   readonly #context: () => RequestContext;
   readonly #catchUp: () => Promise<void>;
   readonly #seenDeadlineMs: number;
-  readonly #queries = new QueryCache();
+  readonly #queries = new HostRequestCache();
 
   constructor(
     deps: {

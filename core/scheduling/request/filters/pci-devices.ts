@@ -1,7 +1,7 @@
 import { devicesWanted, PCI_ALIAS_SPEC } from "../../filters/pci-passthrough-filter.ts";
 import type { Asked } from "../asked.ts";
+import type { HostRequestDraft } from "../host-request-draft.ts";
 import { tieToNode } from "../pci-affinity.ts";
-import type { QueryDraft } from "../query-draft.ts";
 import type { RequestContext } from "../request-context.ts";
 import { badExtraSpec, type RequestRefusal } from "../request-refusal.ts";
 
@@ -12,7 +12,7 @@ const DEVICES_MAX = 32;
  * Adds a group for each device in `pci_passthrough:alias` (`gpu:1,nic:2`), with the alias's class, so that devices are claimed like other
  * resources. With `hw:pci_numa_affinity_policy=required` the groups must be at the guest's NUMA node.
  */
-export function pciDevices(asked: Asked, draft: QueryDraft, { settings }: RequestContext): RequestRefusal | null {
+export function pciDevices(asked: Asked, draft: HostRequestDraft, { settings }: RequestContext): RequestRefusal | null {
   const text = asked.flavor.extraSpecs[PCI_ALIAS_SPEC];
   if (text === undefined || text === "") return null;
   const wanted = devicesWanted(text, settings.pciAliases);

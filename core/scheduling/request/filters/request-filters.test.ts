@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { AskedPlace } from "../asked.ts";
 import { DEFAULT_REQUEST_FILTER_SETTINGS, type RequestContext } from "../request-context.ts";
-import { asked, queryOf, type Specs } from "../some-request.ts";
+import { asked, hostRequestOf, type Specs } from "../some-request.ts";
 import { translateRequest } from "../translate-request.ts";
 
 describe("request filters", () => {
@@ -11,7 +11,7 @@ describe("request filters", () => {
     settings: { ...DEFAULT_REQUEST_FILTER_SETTINGS, ...settings },
   });
   const rootOf = (ask: AskedPlace, of: RequestContext) => {
-    const rules = queryOf(ask, of).rootRules!;
+    const rules = hostRequestOf(ask, of).rootRules!;
     return {
       in: rules.memberOf.map((set) => [...set].join()),
       out: [...rules.forbiddenAggregates],
@@ -67,14 +67,14 @@ describe("request filters", () => {
   });
 
   it("a named host is the only one admitted", () => {
-    expect(queryOf(asked({}, {}, { forcedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
-    expect(queryOf(asked({}, {}, { requestedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
-    expect(queryOf(asked({}, {}, { requestedHost: "h", forcedHost: "i" })).onlyHosts).toEqual(new Set());
+    expect(hostRequestOf(asked({}, {}, { forcedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
+    expect(hostRequestOf(asked({}, {}, { requestedHost: "h" })).onlyHosts).toEqual(new Set(["h"]));
+    expect(hostRequestOf(asked({}, {}, { requestedHost: "h", forcedHost: "i" })).onlyHosts).toEqual(new Set());
   });
 
   it("each PCI device is a group with its alias's class", () => {
     const groupsOf = (extraSpecs: Specs, settings: Partial<RequestContext["settings"]> = {}) => {
-      const { groups, sameSubtree } = queryOf(asked(extraSpecs), context(settings));
+      const { groups, sameSubtree } = hostRequestOf(asked(extraSpecs), context(settings));
       return {
         groups: groups.flatMap((one) => [...one.resources].map(([name, n]) => `${one.suffix}:${name}=${n}`)),
         sameSubtree,
@@ -105,7 +105,7 @@ describe("request filters", () => {
       provider: "",
     };
     const subtreesOf = (extraSpecs: Specs) =>
-      queryOf({ ...asked(extraSpecs), portRequests: [port] }, context({})).sameSubtree;
+      hostRequestOf({ ...asked(extraSpecs), portRequests: [port] }, context({})).sameSubtree;
     expect(subtreesOf(near)).toEqual([["_NUMA0", "_VGPU"]]);
     expect(subtreesOf({ ...near, "pci_passthrough:alias": "nic:1" })).toEqual([
       ["_NUMA0", "_VGPU"],

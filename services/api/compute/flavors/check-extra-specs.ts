@@ -7,7 +7,7 @@ import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 /** Returns why a flavor can never be satisfied, naming the extra spec and its value, or null when it is valid. */
 export function explainBadFlavor(flavor: Flavor): string | null {
   const outcome = translateFlavor(flavor);
-  return outcome.kind === "query" ? null : `The flavor cannot be used: ${describeRequestRefusal(outcome)}.`;
+  return outcome.kind === "host-request" ? null : `The flavor cannot be used: ${describeRequestRefusal(outcome)}.`;
 }
 
 /** Returns the same for a flavor together with an image and ports. `problem` is the known problem of the flavor alone. */
@@ -17,7 +17,7 @@ export function explainBadRequest(
 ): string | null {
   if (Object.keys(imageProperties).length === 0 && portRequests.length === 0) return problem;
   const outcome = translateResources({ flavor, imageProperties, portRequests });
-  return outcome.kind === "query" ? null : `The request cannot be placed: ${describeRequestRefusal(outcome)}.`;
+  return outcome.kind === "host-request" ? null : `The request cannot be placed: ${describeRequestRefusal(outcome)}.`;
 }
 
 /** Returns why an extra spec is invalid by itself, naming it and its value, or null when it is valid. */

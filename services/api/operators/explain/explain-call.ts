@@ -76,12 +76,12 @@ export async function explainCall(deps: ExplainDeps, call: KnownCall, body: Expl
   const { cells, cellsNotSearched } = searchable(deps.cells, index);
   const asked = askedOf(spec);
   const translated = asked && translateRequest(asked, { aggregates: index.all, settings });
-  if (translated?.kind !== "query") {
+  if (translated?.kind !== "host-request") {
     const refusal = translated ? describeRequestRefusal(translated) : "the request has no flavor";
     return { refusal, explanation: null, cellsNotSearched };
   }
   const explanation = explainRequest(cells, {
-    query: translated.query,
+    hostRequest: translated.hostRequest,
     options: {
       ...rulesOf(settings, failures, deps.ownFilters),
       seed: seedOf(body.flavor),

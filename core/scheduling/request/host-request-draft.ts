@@ -7,7 +7,7 @@ import {
   type Trait,
   trait,
 } from "../../ledger/ids.ts";
-import type { PlacementQuery } from "../placement-query.ts";
+import type { HostRequest } from "../host-request.ts";
 import { badExtraSpec, type RequestRefusal } from "./request-refusal.ts";
 
 export interface GroupDraft {
@@ -17,8 +17,8 @@ export interface GroupDraft {
   readonly forbidden: Set<Trait>;
 }
 
-/** A placement query under construction by rules and filters. */
-export class QueryDraft {
+/** A host request under construction by rules and filters. */
+export class HostRequestDraft {
   groupPolicy: GroupPolicy | null = null;
   readonly sameSubtree: (readonly string[])[] = [];
   readonly apart: (readonly string[])[] = [];
@@ -78,8 +78,8 @@ export class QueryDraft {
     return new Set([...this.required, ...[...this.#groups.values()].flatMap(({ required }) => [...required])]);
   }
 
-  /** Completes the query. It refuses whatever Placement would refuse. */
-  finish(): { readonly kind: "query"; readonly query: PlacementQuery } | RequestRefusal {
+  /** Completes the host request. It refuses whatever Placement would refuse. */
+  finish(): { readonly kind: "host-request"; readonly hostRequest: HostRequest } | RequestRefusal {
     const groups: RequestGroup[] = [];
     for (const [suffix, draft] of this.#groups) {
       const group = this.#finishGroup(suffix, draft);
@@ -97,7 +97,7 @@ export class QueryDraft {
     };
     const { sameSubtree, apart, onlyHosts } = this;
     const asksOfRoot = [this.required, this.forbidden, this.forbiddenAggregates].some((set) => set.size > 0);
-    const query: PlacementQuery = {
+    const hostRequest: HostRequest = {
       groups,
       groupPolicy: this.groupPolicy ?? "none",
       ...(sameSubtree.length > 0 && { sameSubtree }),
@@ -105,7 +105,7 @@ export class QueryDraft {
       ...((asksOfRoot || this.memberOf.length > 0) && { rootRules }),
       ...(onlyHosts && { onlyHosts }),
     };
-    return { kind: "query", query };
+    return { kind: "host-request", hostRequest };
   }
 
   /** Completes one group. Null when the group asks for nothing. */

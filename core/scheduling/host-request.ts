@@ -8,7 +8,7 @@ import {
 } from "../candidates/request.ts";
 
 /** What a request asks of the ledger, in the form in which Nova queries Placement (ResourceRequest.from_request_spec). */
-export interface PlacementQuery extends GroupRules {
+export interface HostRequest extends GroupRules {
   readonly groups: readonly RequestGroup[];
   readonly groupPolicy: GroupPolicy;
   readonly rootRules?: RootRules;
@@ -16,7 +16,7 @@ export interface PlacementQuery extends GroupRules {
   readonly onlyHosts?: ReadonlySet<string>;
 }
 
-/** The search for hosts on which a query fits, among hosts that are up and not disabled. */
-export function searchOf({ onlyHosts, ...query }: PlacementQuery): CandidateRequest {
-  return { ...query, trees: onlyHosts ? { ...OPEN_HOSTS, onlyHosts } : OPEN_HOSTS, limit: 1 };
+/** The search for hosts that a host request fits, among hosts that are up and not disabled. */
+export function searchOf({ onlyHosts, ...hostRequest }: HostRequest): CandidateRequest {
+  return { ...hostRequest, trees: onlyHosts ? { ...OPEN_HOSTS, onlyHosts } : OPEN_HOSTS, limit: 1 };
 }

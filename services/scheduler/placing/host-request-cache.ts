@@ -9,7 +9,7 @@ const QUERIES_MAX = 1_000;
  * Remembers the translation of each kind of request. There are few kinds and many requests, so each kind is translated only once per
  * context.
  */
-export class QueryCache {
+export class HostRequestCache {
   readonly #queries = new Map<string, RequestTranslation>();
   #context = PLAIN_CONTEXT;
 
@@ -31,8 +31,8 @@ export class QueryCache {
     const key = JSON.stringify([flavor, imageProperties, ports, availabilityZone, forcedHost, requestedHost, project]);
     const known = this.#queries.get(key);
     if (known) return known;
-    const query = translateRequest(asked, context);
-    this.#queries.set(key, query);
-    return query;
+    const hostRequest = translateRequest(asked, context);
+    this.#queries.set(key, hostRequest);
+    return hostRequest;
   }
 }

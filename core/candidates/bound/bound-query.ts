@@ -8,7 +8,7 @@ import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
 export type SetTest = (set: number) => boolean;
 
 /** An amount of one class. `index` numbers the classes of the whole query. */
-export interface Need {
+export interface IndexedAmount {
   readonly index: number;
   readonly resourceClass: ResourceClass;
   readonly column: Readonly<InventoryColumn>;
@@ -25,9 +25,9 @@ export interface SharedOut {
 }
 
 /** A group prepared for the current state of one view. */
-export interface CompiledGroup {
+export interface BoundQueryGroup {
   readonly suffix: string;
-  readonly needs: readonly Need[];
+  readonly amounts: readonly IndexedAmount[];
   readonly traitsServe: SetTest;
   /** Whether the set holds a forbidden trait. */
   readonly traitsForbidden: SetTest;
@@ -45,12 +45,12 @@ export interface CompiledGroup {
   readonly findsNothing: boolean;
 }
 
-export interface CompiledQuery {
-  readonly groups: readonly CompiledGroup[];
+export interface BoundQuery {
+  readonly groups: readonly BoundQueryGroup[];
   readonly classCount: number;
   readonly isolate: boolean;
   /** Whether two or more numbered groups ask for the same amounts of the same classes. */
-  readonly hasLikeGroups: boolean;
+  readonly hasEqualGroups: boolean;
   readonly sameSubtrees: readonly (readonly string[])[];
   readonly rootServes: SetTest;
   /** Admits only candidates with one provider of each tree (API before 1.29, in a cloud that has trees). */
@@ -61,11 +61,11 @@ export interface CompiledQuery {
 const SHARED_OUT_RULES_MAX = 31;
 
 /** Prepares a query for a view. Returns null when no provider of the view can serve it, because the view does not know a class or tree. */
-export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQuery | null {
+export function bindQuery(view: LedgerView, query: CandidateQuery): BoundQuery | null {
   const classes = new Map<ResourceClass, number>();
-  const groups: CompiledGroup[] = [];
+  const groups: BoundQueryGroup[] = [];
   for (const group of query.groups) {
-    const compiled = compileGroup(view, group, classes);
+    const compiled = bindGroup(view, group, classes);
     if (compiled === null) return null;
     groups.push(compiled);
   }
@@ -74,20 +74,20 @@ export function compileQuery(view: LedgerView, query: CandidateQuery): CompiledQ
     groups,
     classCount: classes.size,
     isolate: query.groupPolicy === "isolate",
-    hasLikeGroups: countDistinct(groups) < groups.length,
+    hasEqualGroups: countDistinct(groups) < groups.length,
     sameSubtrees: query.sameSubtrees,
     rootServes: traitTest(view.traits, query.rootTraits.required, query.rootTraits.forbidden),
     flatOnly: !query.nested && slots.knownCount > slots.rootCount,
   };
 }
 
-function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<ResourceClass, number>): CompiledGroup | null {
-  const needs: Need[] = [];
+function bindGroup(view: LedgerView, group: QueryGroup, classes: Map<ResourceClass, number>): BoundQueryGroup | null {
+  const amounts: IndexedAmount[] = [];
   for (const [resourceClass, amount] of group.resources) {
     const column = view.column(resourceClass);
     if (column === undefined) return null;
     if (!classes.has(resourceClass)) classes.set(resourceClass, classes.size);
-    needs.push({ index: classes.get(resourceClass)!, resourceClass, column, amount });
+    amounts.push({ index: classes.get(resourceClass)!, resourceClass, column, amount });
   }
   let treeRoot = -1;
   if (group.inTree !== undefined) {
@@ -98,7 +98,7 @@ function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<Resource
   const { memberOf, forbiddenAggregates } = group;
   return {
     suffix: group.suffix,
-    needs,
+    amounts,
     traitsServe: traitTest(view.traits, group.required, group.forbidden),
     traitsForbidden: anyTest(view.traits, group.forbidden),
     sharedOut: sharedOut(view.traits, group.required),
@@ -106,14 +106,14 @@ function compileGroup(view: LedgerView, group: QueryGroup, classes: Map<Resource
     hasMemberRules: memberOf.length > 0,
     isForbiddenMember: anyTest(view.aggregates, forbiddenAggregates),
     treeRoot,
-    findsNothing: needs.length === 0 && group.required.length === 0 && memberOf.length === 0,
+    findsNothing: amounts.length === 0 && group.required.length === 0 && memberOf.length === 0,
   };
 }
 
 /** Counts the groups that ask for different things. The group without suffix never equals another one. */
-function countDistinct(groups: readonly CompiledGroup[]): number {
-  const marks = groups.map(({ suffix, needs }) =>
-    suffix === "" ? "" : needs.map((need) => `${need.index}:${need.amount}`).join(),
+function countDistinct(groups: readonly BoundQueryGroup[]): number {
+  const marks = groups.map(({ suffix, amounts }) =>
+    suffix === "" ? "" : amounts.map((requested) => `${requested.index}:${requested.amount}`).join(),
   );
   return new Set(marks).size;
 }
@@ -168,8 +168,8 @@ function sharedOut(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly T
 }
 
 /** Whether one provider alone has room for the amount, with its unit rules considered. Cost: a few array reads. */
-export function hasRoomAlone(need: Need, slot: number): boolean {
-  const { column, amount } = need;
+export function hasRoomAlone(requested: IndexedAmount, slot: number): boolean {
+  const { column, amount } = requested;
   if (column.free[slot]! < amount || amount > column.maxUnit[slot]!) return false;
   if (column.unevenCount === 0) return true;
   return amount >= column.minUnit[slot]! && amount % column.stepSize[slot]! === 0;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
-import { CompiledRequest } from "../../candidates/bound/compiled-request.ts";
+import { BoundRequest } from "../../candidates/bound/bound-request.ts";
 import { OPEN_HOSTS, requestGroup } from "../../candidates/request.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
-import { roomToSpare } from "./room-to-spare.ts";
+import { headroomOf } from "./headroom.ts";
 
 /** By suffix: the resources of each group. */
 function asks(groups: Readonly<Record<string, Readonly<Record<string, number>>>>) {
@@ -30,7 +30,7 @@ test("a host has room as often as the request fits, in every class and on provid
     ...["0", "1"].flatMap((card) => provider(`cards-${card}`, { VGPU: 4 }, { parent: "cards" })),
   ]);
   const spare = (groups: Parameters<typeof asks>[0]) => {
-    const tell = roomToSpare(new CompiledRequest(view, asks(groups)));
+    const tell = headroomOf(new BoundRequest(view, asks(groups)));
     return ["full", "roomy", "scraps", "cards"].map((host) => tell(view.slots.find(providerUuid(host))));
   };
   expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual([1, 2, 4, 4]);

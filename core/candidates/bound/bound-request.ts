@@ -7,7 +7,7 @@ import type { Refusal, RefusalCount } from "../refusal.ts";
 import type { CandidateRequest, GroupRules, RequestGroup, RootRules } from "../request.ts";
 
 /** An amount of one resource class, with the view's column that says how much of it each provider has. */
-export interface Demand {
+export interface RequestedAmount {
   readonly resourceClass: ResourceClass;
   readonly amount: number;
   readonly column: Readonly<InventoryColumn>;
@@ -18,11 +18,11 @@ export interface Demand {
 }
 
 /** One request group, or several that ask for the same thing. These are its members, and they are interchangeable. */
-export interface GroupDemand {
+export interface BoundGroup {
   readonly suffixes: readonly string[];
-  readonly demands: readonly Demand[];
-  /** The group's only demand, when the group asks a provider for nothing but room for it and traits; otherwise null. */
-  readonly plain: Demand | null;
+  readonly amounts: readonly RequestedAmount[];
+  /** The only amount of the group, when the group asks a provider for nothing but room for it and traits; otherwise null. */
+  readonly plain: RequestedAmount | null;
   /** By trait-set number: 1 if a provider with that set may serve the group (a numbered group: on its own). Null when any provider may. */
   readonly traitsServe: Uint8Array | null;
   /** Unnumbered group: lists of trait ids. The chosen providers together must have at least one trait of each list. */
@@ -43,12 +43,12 @@ export interface GroupDemand {
 }
 
 /** Conditions on a tree's root, by set number: 1 if a root with that set will do. A field is null when it demands nothing. */
-export interface RootDemand {
+export interface BoundRoot {
   readonly traitSets: Uint8Array | null;
   readonly aggregateSets: Uint8Array | null;
 }
 
-/** Special values of GroupDemand.treeRoot: ANY_ROOT permits any tree, NO_ROOT means that this view does not have the requested tree. */
+/** Special values of BoundGroup.treeRoot: ANY_ROOT permits any tree, NO_ROOT means that this view does not have the requested tree. */
 export const ANY_ROOT = -1;
 export const NO_ROOT = -2;
 
@@ -78,18 +78,18 @@ const FIXED_REFUSALS: readonly Refusal[] = [
 ];
 
 /** A request bound to the current state of a view: names became ids, and classes became columns. It is valid until the view changes. */
-export class CompiledRequest {
+export class BoundRequest {
   readonly view: LedgerView;
   readonly request: CandidateRequest;
-  readonly unnumbered: GroupDemand | null;
-  readonly numbered: readonly GroupDemand[];
+  readonly unnumbered: BoundGroup | null;
+  readonly numbered: readonly BoundGroup[];
   readonly isolate: boolean;
   /** Every requested class, once. */
-  readonly classes: readonly Demand[];
+  readonly classes: readonly RequestedAmount[];
   readonly excludedRoots: ReadonlySet<number>;
   /** Null when any root is permitted. */
   readonly onlyRoots: ReadonlySet<number> | null;
-  readonly root: RootDemand;
+  readonly root: BoundRoot;
   /** Number of refused trees, by refusal code. */
   readonly refused: Int32Array;
   readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
@@ -100,13 +100,13 @@ export class CompiledRequest {
     this.isolate = request.groupPolicy === "isolate";
     this.excludedRoots = this.#rootsOf(request.trees.excludedHosts);
     this.onlyRoots = request.trees.onlyHosts ? this.#rootsOf(request.trees.onlyHosts) : null;
-    this.root = compileRoot(view, request.rootRules);
+    this.root = bindRoot(view, request.rootRules);
     const unnumbered = request.groups.find((group) => group.suffix === "");
-    this.unnumbered = unnumbered ? this.#compileGroup([unnumbered]) : null;
-    this.numbered = gatherInterchangeable(request.groups, request).map((groups) => this.#compileGroup(groups));
-    const byClass = new Map<ResourceClass, Demand>();
+    this.unnumbered = unnumbered ? this.#bindGroup([unnumbered]) : null;
+    this.numbered = gatherInterchangeable(request.groups, request).map((groups) => this.#bindGroup(groups));
+    const byClass = new Map<ResourceClass, RequestedAmount>();
     for (const group of [...(this.unnumbered ? [this.unnumbered] : []), ...this.numbered]) {
-      for (const demand of group.demands) byClass.set(demand.resourceClass, demand);
+      for (const requested of group.amounts) byClass.set(requested.resourceClass, requested);
     }
     this.classes = [...byClass.values()];
     this.refused = new Int32Array(this.#refusals.length);
@@ -124,7 +124,7 @@ export class CompiledRequest {
       .filter((count) => count.trees > 0);
   }
 
-  #compileGroup(groups: readonly RequestGroup[]): GroupDemand {
+  #bindGroup(groups: readonly RequestGroup[]): BoundGroup {
     const [group] = groups;
     assert(group !== undefined, "there are no groups of nothing");
     assert(group.resources.size > 0 || group.suffix !== "", "the unnumbered group asks for resources");
@@ -136,14 +136,14 @@ export class CompiledRequest {
     const requiredIds = required.map((names) => names.map((name) => traits.idOf(name)));
     const forbiddenIds = [...group.forbiddenTraits].map((name) => traits.idOf(name));
     const alone = group.suffix !== "";
-    const demands = [...group.resources].map(([resourceClass, amount]) =>
-      this.#compileDemand(group, resourceClass, amount),
+    const amounts = [...group.resources].map(([resourceClass, amount]) =>
+      this.#bindAmount(group, resourceClass, amount),
     );
     const inAggregates = group.memberOf.length > 0 || group.forbiddenAggregates.size > 0;
     return {
       suffixes: groups.map((one) => one.suffix),
-      demands,
-      plain: demands.length === 1 && demands[0]!.roomDecides && !inAggregates ? demands[0]! : null,
+      amounts,
+      plain: amounts.length === 1 && amounts[0]!.roomDecides && !inAggregates ? amounts[0]! : null,
       traitsServe:
         forbiddenIds.length > 0 || (alone && requiredIds.length > 0)
           ? servingSets(traits, alone ? requiredIds : [], forbiddenIds)
@@ -169,7 +169,7 @@ export class CompiledRequest {
     };
   }
 
-  #compileDemand(group: RequestGroup, resourceClass: ResourceClass, amount: number): Demand {
+  #bindAmount(group: RequestGroup, resourceClass: ResourceClass, amount: number): RequestedAmount {
     assert(Number.isSafeInteger(amount) && amount >= 1, "amounts are whole numbers of at least 1");
     const column = this.view.column(resourceClass) ?? new InventoryColumn(this.view.slots.capacity);
     return {
@@ -197,14 +197,14 @@ export class CompiledRequest {
 }
 
 /** Whether the provider has room for the amount and its unit rules permit it. */
-export function hasRoom({ column, amount, roomDecides }: Demand, slot: number): boolean {
+export function hasRoom({ column, amount, roomDecides }: RequestedAmount, slot: number): boolean {
   if (column.free[slot]! < amount) return false;
   if (roomDecides) return true;
   return amount >= column.minUnit[slot]! && amount <= column.maxUnit[slot]! && amount % column.stepSize[slot]! === 0;
 }
 
 /** Whether a provider meets the conditions of a numbered group, apart from room. */
-export function mayServeNumbered(view: LedgerView, group: GroupDemand, slot: number): boolean {
+export function mayServeNumbered(view: LedgerView, group: BoundGroup, slot: number): boolean {
   const { slots } = view;
   if (group.traitsServe !== null && group.traitsServe[slots.traitSet[slot]!] === 0) return false;
   if (group.memberSets !== null && group.memberSets[slots.aggregateSet[slot]!] === 0) return false;
@@ -212,7 +212,7 @@ export function mayServeNumbered(view: LedgerView, group: GroupDemand, slot: num
 }
 
 /** Whether a provider may serve a part of the unnumbered group, apart from room and required traits. */
-export function mayServeUnnumbered(view: LedgerView, group: GroupDemand, slot: number): boolean {
+export function mayServeUnnumbered(view: LedgerView, group: BoundGroup, slot: number): boolean {
   const { slots } = view;
   if (group.traitsServe !== null && group.traitsServe[slots.traitSet[slot]!] === 0) return false;
   const own = slots.aggregateSet[slot]!;
@@ -222,7 +222,7 @@ export function mayServeUnnumbered(view: LedgerView, group: GroupDemand, slot: n
 }
 
 /** Whether providers with these trait sets together have the traits that the unnumbered group requires. */
-export function haveTogether(view: LedgerView, group: GroupDemand, traitSets: readonly number[]): boolean {
+export function haveTogether(view: LedgerView, group: BoundGroup, traitSets: readonly number[]): boolean {
   return group.togetherTraits.every((anyOf) =>
     anyOf.some((id) => id >= 0 && traitSets.some((set) => view.traits.has(set, id))),
   );
@@ -250,7 +250,7 @@ function idsOf<Name extends Trait | AggregateUuid>(
 }
 
 /** A rule about names that no provider has ever had is dropped, so that it does not cost a pass over the hosts. */
-function compileRoot({ traits, aggregates }: LedgerView, rules: RootRules | undefined): RootDemand {
+function bindRoot({ traits, aggregates }: LedgerView, rules: RootRules | undefined): BoundRoot {
   if (!rules) return { traitSets: null, aggregateSets: null };
   const required = [...rules.requiredTraits].map((name) => [traits.idOf(name)]);
   const forbidden = [...rules.forbiddenTraits].map((name) => traits.idOf(name)).filter((id) => id >= 0);
