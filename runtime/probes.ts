@@ -75,7 +75,7 @@ async function answer(
     default: {
       const page = options.pages?.[path];
       if (page === undefined) return { status: 404, type, body: "not found\n" };
-      return { status: 200, type: "application/json", body: `${JSON.stringify(page())}\n` };
+      return { status: 200, type: "application/json", body: `${JSON.stringify(await page())}\n` };
     }
   }
 }

@@ -8,12 +8,12 @@ import { closeOnce } from "../../runtime/close-once.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import { createProbes } from "../../runtime/probes.ts";
 import type { Service } from "../../runtime/service.ts";
-import { FakeDriver } from "./fake-driver.ts";
 import { FileJournal } from "./file-journal.ts";
+import { openDriver } from "./open-driver.ts";
 import { type ComputeAgent, createComputeAgent } from "./service.ts";
-import { type AgentOptions, hostSourceOf } from "./settings.ts";
+import type { AgentOptions } from "./settings.ts";
 
-/** An agent with its real adapters, the fake driver and its probes, all of which it owns. */
+/** An agent with its real adapters, its driver and its probes, all of which it owns. */
 export interface AgentProcess extends Service {
   /** The address of the probes, known after `start`. */
   readonly note: string;
@@ -26,20 +26,20 @@ export function openAgent(
   { settings: options, logger, fail }: ServiceContext<AgentOptions>,
   surroundings: { readonly otlpEndpoint: string | null; readonly crash: () => void },
 ): AgentProcess {
-  const source = hostSourceOf(options);
+  const clock = systemClock;
+  const loseConnections = () => agent.loseConnections();
+  const { crash } = surroundings;
+  const opened = openDriver(options, { clock, logger, crash, loseConnections });
+  const { driver, source } = opened;
   const { hosts, warnings } = source.look();
   for (const warning of warnings) logger.warn({ warning }, "a value of the host is unknown or doubtful");
-  const clock = systemClock;
-  const { agentId, seed, buildLimit, conductors, fakeByMetadata: byMetadata } = options;
+  const { agentId, buildLimit, conductors } = options;
   const tracing = startTracing({
     service: "berth-compute-agent",
     instance: agentId,
     exportTo: surroundings.otlpEndpoint,
   });
   const registry = createRegistry({ service: "compute-agent" });
-  const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
-  const loseConnections = () => agent.loseConnections();
-  const driver = new FakeDriver({ clock, seed, scripts, byMetadata, crash: surroundings.crash, loseConnections });
   const journal = new FileJournal(join(options.dataDir, `${agentId}.journal`));
   const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
   const agent: ComputeAgent = createComputeAgent(
@@ -50,7 +50,9 @@ export function openAgent(
     listen: options.metricsListen,
     registry,
     isReady: () => agent.ready,
-    pages: { "/guests": () => ({ hosts: hosts.map((host) => host.name), guests: driver.guests() }) },
+    pages: {
+      "/guests": async () => ({ hosts: hosts.map((host) => host.name), guests: await opened.guests() }),
+    },
   });
   return {
     get note() {
@@ -63,6 +65,7 @@ export function openAgent(
     },
     close: closeOnce(async () => {
       await agent.close();
+      opened.close();
       await Promise.all([probes.close(), tracing.close()]);
     }),
   };

@@ -1,11 +1,12 @@
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, hostPort, integer, type Kind, listOf, text } from "../../runtime/setting-kinds.ts";
+import { boolean, hostPort, integer, type Kind, listOf, oneOf, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { DiscoveredHost } from "./discovered-host.ts";
 import { discoverySettings } from "./discovery-settings.ts";
 import { type FakeScript, parseScript } from "./fake-script.ts";
 import { generateHosts } from "./host-config.ts";
 import { fixedHosts, type HostSource, hostsOfFile } from "./host-source.ts";
+import { qemuSettings } from "./qemu/qemu-settings.ts";
 
 const name = text({ pattern: /^[A-Za-z0-9._-]{1,100}$/, allowed: "letters, digits, dots, dashes and underscores" });
 const address = text({ pattern: /^\S+:\d{1,5}$/, allowed: "host:port" });
@@ -23,7 +24,7 @@ const script: Kind<FakeScript> = {
 
 export const agentDeclaration = {
   command: "berth compute-agent",
-  about: "Carries hosts: reports what they offer and builds servers on them, by the fake driver.",
+  about: "Carries hosts: reports what they offer and builds servers on them.",
   settings: {
     ...processSettings,
     agentId: setting(name, { about: "name of this agent, the same after each restart" }),
@@ -41,6 +42,11 @@ export const agentDeclaration = {
       default: "60",
     }),
     ...discoverySettings,
+    driver: setting(oneOf("fake", "qemu"), {
+      about: "what builds servers: fake pretends, qemu runs virtual machines",
+      default: "fake",
+    }),
+    ...qemuSettings,
     dataDir: setting(text(), { about: "where the journal is kept", default: ".berth" }),
     buildLimit: setting(integer({ min: 1, max: 10_000 }), { about: "builds at a time on one host", default: "10" }),
     fake: optional(script, { about: "how the fake driver behaves on hosts without a script of their own" }),

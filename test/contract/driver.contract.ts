@@ -21,8 +21,13 @@ export interface DriverSubject {
 const NEVER = new AbortController().signal;
 
 /** What every driver promises. */
-export function driverContract(name: string, makeSubject: () => Promise<DriverSubject>): void {
-  describe(`the driver ${name}`, () => {
+export function driverContract(
+  name: string,
+  makeSubject: () => Promise<DriverSubject>,
+  { whySkipped = null }: { readonly whySkipped?: string | null } = {},
+): void {
+  const title = whySkipped === null ? name : `${name} (skipped: ${whySkipped})`;
+  describe.skipIf(whySkipped !== null)(`the driver ${title}`, () => {
     let subject: DriverSubject | null = null;
     afterEach(async () => {
       await subject?.close();
@@ -110,6 +115,82 @@ export function driverContract(name: string, makeSubject: () => Promise<DriverSu
       expect(await next.powersOf([source, destination])).toEqual(["stopped", "running"]);
     });
 
+    test("stops and starts a guest that never ran", async () => {
+      const { driver, scene } = await opened();
+      const guest = scene.guest(0, 0);
+      await scene.prepare(guest);
+      await driver.power(guest, "stop", NEVER);
+      expect(await scene.powerOf(guest)).toBe("stopped");
+      await driver.start(guest, NEVER);
+      expect(await scene.powerOf(guest)).toBe("running");
+    });
+
+    test("adopts a paused guest and one that never ran, and lets both run", async () => {
+      const { driver, scene } = await opened();
+      const [paused, fresh] = [scene.guest(0, 0), scene.guest(0, 1)];
+      for (const guest of [paused, fresh]) await scene.prepare(guest);
+      await driver.start(paused, NEVER);
+      await driver.power(paused, "pause", NEVER);
+      const next = await scene.reopen([
+        { ...paused, state: "paused" },
+        { ...fresh, state: "prepared" },
+      ]);
+      expect(await next.powersOf([paused, fresh])).toEqual(["paused", "stopped"]);
+      await next.power(paused, "unpause", NEVER);
+      await next.start(fresh, NEVER);
+      expect(await next.powersOf([paused, fresh])).toEqual(["running", "running"]);
+    });
+
+    test("a build that is called off leaves nothing after its removal", async () => {
+      const { driver, scene } = await opened();
+      const guest = scene.guest(0, 0);
+      const control = new AbortController();
+      const building = scene.prepare(guest, null, control.signal).catch(() => undefined);
+      control.abort(new Error("the build was cancelled"));
+      await driver.destroy(guest, NEVER);
+      await building;
+      await driver.destroy(guest, NEVER);
+      expect(await scene.powerOf(guest)).toBe("missing");
+    });
+
+    test.each(["live-migrate", "migrate", "resize", "rebuild"])(
+      "after a hand-over the source can be removed, and the destination runs on (%s)",
+      async (by) => {
+        const { driver, scene } = await opened();
+        const { source, destination, order } = await scene.movable(by === "live-migrate", by);
+        await driver.handOff(order, NEVER);
+        await driver.handOff(order, NEVER);
+        expect(await driver.powersOf([source, destination])).toEqual(["stopped", "stopped"]);
+        await driver.start(destination, NEVER);
+        await driver.destroy(source, NEVER);
+        expect(await driver.powersOf([source, destination])).toEqual(["missing", "running"]);
+      },
+    );
+
+    test.each(["live-migrate", "migrate", "rebuild"])(
+      "after a hand-over the source can be started instead of the destination (%s)",
+      async (by) => {
+        const { driver, scene } = await opened();
+        const { source, destination, order } = await scene.movable(by === "live-migrate", by);
+        await driver.handOff(order, NEVER);
+        await driver.start(source, NEVER);
+        await driver.destroy(destination, NEVER);
+        expect(await driver.powersOf([source, destination])).toEqual(["running", "missing"]);
+      },
+    );
+
+    test("a live hand-over that is called off can be completed by its forced form", async () => {
+      const { driver, scene } = await opened();
+      const { source, destination, order } = await scene.movable(true);
+      const control = new AbortController();
+      const unforced = driver.handOff(order, control.signal).catch(() => undefined);
+      control.abort(new Error("a later order was given"));
+      await unforced;
+      await driver.handOff({ ...order, force: true, orderId: "order/2" }, NEVER);
+      await driver.start(destination, NEVER);
+      expect(await driver.powersOf([source, destination])).toEqual(["stopped", "running"]);
+    });
+
     test("a hand-over to an address where nobody listens leaves the guest as it was", async () => {
       const { driver, scene } = await opened();
       const { source, destination, order } = await scene.movable(true);
@@ -135,11 +216,15 @@ class Scene {
     return { host: this.#subject.hosts[host], serverUuid: uuid, attemptId: `task-${server}/${selection}` };
   }
 
-  prepare(guest: GuestName, movedFrom: { readonly guest: GuestName; readonly by: string } | null = null) {
+  prepare(
+    guest: GuestName,
+    movedFrom: { readonly guest: GuestName; readonly by: string } | null = null,
+    signal: AbortSignal = NEVER,
+  ) {
     const index = Number(guest.attemptId.match(/\d+/)?.[0]);
     const from = movedFrom === null ? null : { ...movedFrom.guest, by: movedFrom.by };
     const order = { ...guest, server: this.#subject.server(index), allocation: undefined, movedFrom: from };
-    return this.#driver.prepare(order, { signal: NEVER, onStep: () => {} });
+    return this.#driver.prepare(order, { signal, onStep: () => {} });
   }
 
   async powerOf(guest: GuestName): Promise<FoundPower | undefined> {
@@ -153,7 +238,10 @@ class Scene {
   }
 
   /** A running guest, and a guest that was prepared for it on the other host. */
-  async movable(live: boolean): Promise<{
+  async movable(
+    live: boolean,
+    by = live ? "live-migrate" : "migrate",
+  ): Promise<{
     readonly source: GuestName;
     readonly destination: GuestName;
     readonly order: HandOffOrder;
@@ -161,7 +249,7 @@ class Scene {
     const [source, destination] = [this.guest(0, 0), this.guest(1, 0, 1)];
     await this.prepare(source);
     await this.#driver.start(source, NEVER);
-    const prepared = await this.prepare(destination, { guest: source, by: live ? "live-migrate" : "migrate" });
+    const prepared = await this.prepare(destination, { guest: source, by });
     const to = { toHost: destination.host, toAttemptId: destination.attemptId, listensAt: addressOf(prepared) };
     return { source, destination, order: { ...source, ...to, live, force: false, orderId: "order/1" } };
   }

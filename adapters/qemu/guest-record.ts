@@ -1,0 +1,58 @@
+import { readFileSync } from "node:fs";
+import { open, rename } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { QemuError } from "./qemu-error.ts";
+import type { VirtualMachine } from "./virtual-machine.ts";
+
+const FILE = "guest.json";
+const VERSION = 1;
+
+/** What is kept beside a guest's disks, so that the guest can outlive its agent. */
+export interface GuestRecord {
+  readonly host: string;
+  readonly serverUuid: string;
+  readonly attemptId: string;
+  readonly machine: VirtualMachine;
+  /** The SHA-512 of the image below the first disk; empty for a disk that began blank. */
+  readonly baseSha512: string;
+  /** Whether the guest ran on this host at some time. Set before it is told to run. */
+  readonly hasRun: boolean;
+  /** What a moved guest waits for. Null after its first start, and for a new guest. */
+  readonly receives: "memory" | "disks" | null;
+  /** Where the guest waits for it. */
+  readonly listensAt: string;
+  /** The attempt to which this guest was, or is being, handed over. `wasRunning` tells whether the guest runs on if that fails. */
+  readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;
+}
+
+/** Writes the record so that a crash leaves either the old one or the new one. */
+export async function writeGuestRecord(dir: string, record: GuestRecord): Promise<void> {
+  const path = join(dir, FILE);
+  const file = await open(`${path}.new`, "w", 0o600);
+  try {
+    await file.writeFile(`${JSON.stringify({ version: VERSION, ...record }, null, 2)}\n`);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  await rename(`${path}.new`, path);
+  const folder = await open(dirname(path));
+  await folder.sync().finally(() => folder.close());
+}
+
+/** Null when the directory has no record. Throws a QemuError when it has one that this version cannot read. */
+export function readGuestRecord(dir: string): GuestRecord | null {
+  let text: string;
+  try {
+    text = readFileSync(join(dir, FILE), "utf8");
+  } catch {
+    return null;
+  }
+  try {
+    const { version, ...record } = JSON.parse(text) as GuestRecord & { readonly version: number };
+    if (version === VERSION && typeof record.machine.name === "string") return record;
+  } catch (error) {
+    throw new QemuError("storage", `${join(dir, FILE)} is damaged`, { cause: error });
+  }
+  throw new QemuError("storage", `${join(dir, FILE)} was written by another version of Berth`);
+}

@@ -1,0 +1,95 @@
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import { whyNoQemu } from "../../test/rigs/qemu-guests.ts";
+import { ImageCache } from "./image-cache.ts";
+import { nanoImage } from "./nano-image.ts";
+import { runTool } from "./run-tool.ts";
+
+const MIB = 1_048_576;
+const skipped = whyNoQemu();
+
+describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
+  let dir: string;
+  let source: string;
+  let cache: ImageCache;
+  beforeEach(() => {
+    dir = makeOwnedDir("images");
+    source = join(dir, "source");
+    mkdirSync(source);
+    cache = new ImageCache({ sourceDir: source, dir: join(dir, "cache") });
+  });
+  afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+  const image = (id: string, expected: { format?: "qcow2" | "raw"; sha512?: string } = {}) =>
+    cache.image({ id, format: expected.format ?? null, sha512: expected.sha512 ?? null });
+  const createQcow2 = (name: string, ...options: string[]) =>
+    runTool("qemu-img", ["create", "-q", "-f", "qcow2", ...options, join(source, name), "8M"]);
+
+  test("raw and qcow2 images are copied once, with their hash", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    await createQcow2("b");
+    const sha512 = createHash("sha512").update(nanoImage()).digest("hex");
+    const [first, again] = await Promise.all([image("a", { sha512 }), image("a", { sha512 })]);
+    expect(first).toEqual({ path: expect.stringContaining("cache"), format: "raw", virtualBytes: MIB, sha512 });
+    expect(again).toBe(first);
+    expect(await image("b")).toMatchObject({ format: "qcow2", virtualBytes: 8 * MIB });
+    expect(readFileSync(first.path).equals(nanoImage())).toBe(true);
+    expect(readdirSync(join(dir, "cache")).filter((name) => name.startsWith(".new"))).toEqual([]);
+  });
+
+  test("an image that changes becomes another base, and guests keep the one that they stand on", async () => {
+    const path = join(source, "a.raw");
+    writeFileSync(path, nanoImage());
+    const before = await image("a");
+    writeFileSync(path, Buffer.alloc(2 * MIB));
+    utimesSync(path, 1, 1);
+    const after = await image("a");
+    expect([after.virtualBytes, after.path === before.path]).toEqual([2 * MIB, false]);
+    expect(readFileSync(before.path).equals(nanoImage())).toBe(true);
+  });
+
+  test("an image that refers to another file is refused everywhere", async () => {
+    writeFileSync(join(dir, "secret"), Buffer.alloc(8 * MIB));
+    await createQcow2("backed", "-b", join(dir, "secret"), "-F", "raw");
+    await createQcow2("external", "-o", `data_file=${join(dir, "data")}`);
+    await expect(image("backed")).rejects.toMatchObject({
+      isFinal: true,
+      message: expect.stringContaining("backing file"),
+    });
+    await expect(image("external")).rejects.toMatchObject({
+      isFinal: true,
+      message: expect.stringContaining("another file"),
+    });
+  });
+
+  test("an image that is not what it was declared as is refused everywhere", async () => {
+    writeFileSync(join(source, "a.qcow2"), nanoImage());
+    writeFileSync(join(source, "vmdk"), Buffer.concat([Buffer.from("KDMV"), Buffer.alloc(MIB)]));
+    await createQcow2("disguised.raw");
+    await expect(image("a")).rejects.toMatchObject({
+      isFinal: true,
+      message: expect.stringContaining("declared as qcow2"),
+    });
+    await expect(image("disguised")).rejects.toMatchObject({
+      isFinal: true,
+      message: expect.stringContaining("content is qcow2"),
+    });
+    await expect(image("vmdk")).rejects.toMatchObject({ isFinal: true, message: expect.stringContaining("VMDK") });
+  });
+
+  test("an image with another hash is refused, and a missing one is only missing here", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    await expect(image("a", { sha512: "00" })).rejects.toMatchObject({
+      isFinal: false,
+      message: expect.stringContaining("SHA-512"),
+    });
+    await expect(image("b")).rejects.toMatchObject({ isFinal: false, message: "this host has no image b" });
+  });
+
+  test.each(["../a", "a/b", "..", ".hidden", ""])("%j is no image id", async (id) => {
+    await expect(image(id)).rejects.toMatchObject({ isFinal: true });
+  });
+});

@@ -1,0 +1,134 @@
+import { createHash, randomUUID } from "node:crypto";
+import { createReadStream, createWriteStream } from "node:fs";
+import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Transform } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { type ImageFacts, type ImageFormat, inspectImage } from "./disk-image.ts";
+import { QemuError } from "./qemu-error.ts";
+
+/** An image that guests' disks can be built on. It never changes. */
+export interface BaseImage extends ImageFacts {
+  readonly path: string;
+  readonly sha512: string;
+}
+
+/** What the cloud says of an image. An image that is not so is refused. */
+export interface ExpectedImage {
+  readonly id: string;
+  readonly format: ImageFormat | null;
+  readonly sha512: string | null;
+}
+
+/** What is kept beside a cached image, to find it without reading the image again. */
+interface Entry extends BaseImage {
+  readonly source: { readonly bytes: number; readonly changedAtMs: number };
+}
+
+const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
+const SUFFIXES: readonly (readonly [suffix: string, format: ImageFormat | null])[] = [
+  ["", null],
+  [".qcow2", "qcow2"],
+  [".raw", "raw"],
+  [".img", null],
+];
+
+/**
+ * Copies of images in a directory of the host, made from a directory in which an operator puts images under their ids. A copy is checked once,
+ * before the first guest is built on it, and has its content's hash in its name, so that a changed source cannot change what guests stand on.
+ */
+export class ImageCache {
+  readonly #sourceDir: string;
+  readonly #dir: string;
+  readonly #fetching = new Map<string, Promise<BaseImage>>();
+
+  constructor(options: { readonly sourceDir: string; readonly dir: string }) {
+    this.#sourceDir = options.sourceDir;
+    this.#dir = options.dir;
+  }
+
+  /** The image, copied if necessary. Rejects with a QemuError; a final one when no host could use the image. */
+  image(expected: ExpectedImage): Promise<BaseImage> {
+    if (!ID.test(expected.id))
+      return Promise.reject(new QemuError("image", `"${expected.id.slice(0, 100)}" is no image id`, { isFinal: true }));
+    const key = `${expected.id} ${expected.format} ${expected.sha512}`;
+    const running = this.#fetching.get(key);
+    if (running !== undefined) return running;
+    const fetched = this.#find(expected).finally(() => this.#fetching.delete(key));
+    this.#fetching.set(key, fetched);
+    return fetched;
+  }
+
+  async #find(expected: ExpectedImage): Promise<BaseImage> {
+    const source = await this.#source(expected.id);
+    const entry = await this.#entry(expected.id);
+    const isCurrent =
+      entry !== null && entry.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
+    const image = isCurrent ? entry : await this.#copy(expected, source);
+    if (expected.sha512 !== null && image.sha512 !== expected.sha512)
+      throw new QemuError("image", `image ${expected.id}: its SHA-512 is not the one that the image service states`);
+    if (expected.format !== null && image.format !== expected.format) {
+      const words = `it was declared as ${expected.format}, but its content is ${image.format}`;
+      throw new QemuError("image", `image ${expected.id} cannot be used: ${words}`, { isFinal: true });
+    }
+    const { path, format, virtualBytes, sha512 } = image;
+    return { path, format, virtualBytes, sha512 };
+  }
+
+  async #source(id: string): Promise<Entry["source"] & { readonly path: string; readonly format: ImageFormat | null }> {
+    for (const [suffix, format] of SUFFIXES) {
+      const path = join(this.#sourceDir, `${id}${suffix}`);
+      const found = await stat(path).catch(() => null);
+      if (found?.isFile()) return { path, format, bytes: found.size, changedAtMs: found.mtimeMs };
+    }
+    throw new QemuError("image", `this host has no image ${id}`);
+  }
+
+  async #entry(id: string): Promise<Entry | null> {
+    try {
+      const entry = JSON.parse(await readFile(this.#indexOf(id), "utf8")) as Entry;
+      await stat(entry.path);
+      return entry;
+    } catch {
+      return null; // it was never copied, or the copy is gone: it is copied again
+    }
+  }
+
+  async #copy(
+    { id }: ExpectedImage,
+    source: Entry["source"] & { readonly path: string; readonly format: ImageFormat | null },
+  ): Promise<Entry> {
+    await mkdir(this.#dir, { recursive: true, mode: 0o700 });
+    const copy = join(this.#dir, `.new-${randomUUID()}`);
+    const hash = createHash("sha512");
+    const hashing = new Transform({
+      transform(chunk: Buffer, _encoding, done) {
+        hash.update(chunk);
+        done(null, chunk);
+      },
+    });
+    try {
+      const written = createWriteStream(copy, { mode: 0o400, flush: true });
+      await pipeline(createReadStream(source.path), hashing, written);
+      const facts = await inspectImage(copy, source.format).catch((error: unknown) => {
+        if (!(error instanceof QemuError)) throw error;
+        throw new QemuError(error.code, `image ${id}: ${error.message}`, { isFinal: error.isFinal, cause: error });
+      });
+      const sha512 = hash.digest("hex");
+      const path = join(this.#dir, `${id}-${sha512.slice(0, 32)}`);
+      await rename(copy, path);
+      const { bytes, changedAtMs } = source;
+      const entry = { path, ...facts, sha512, source: { bytes, changedAtMs } };
+      const index = `${this.#indexOf(id)}.${randomUUID()}`;
+      await writeFile(index, JSON.stringify(entry));
+      await rename(index, this.#indexOf(id));
+      return entry;
+    } finally {
+      await rm(copy, { force: true });
+    }
+  }
+
+  #indexOf(id: string): string {
+    return join(this.#dir, `${id}.json`);
+  }
+}

@@ -1,0 +1,213 @@
+import { spawn } from "node:child_process";
+import { closeSync, openSync, readFileSync, rmSync } from "node:fs";
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import { type GuestRecord, readGuestRecord, writeGuestRecord } from "./guest-record.ts";
+import { QemuError } from "./qemu-error.ts";
+import { QmpClient, type QmpEvent } from "./qmp-client.ts";
+import { QmpError } from "./qmp-error.ts";
+import { findRunningQemu, isRunning, type RunningQemu } from "./running-qemu.ts";
+import { GUEST_FILES, qemuArguments } from "./virtual-machine.ts";
+
+/** A loaded machine with slow disks needs seconds to start QEMU. */
+const START_MS = 30_000;
+const POLL_MS = 10;
+/** After `quit` QEMU flushes its disks. It is killed when that takes longer. */
+const QUIT_MS = 10_000;
+const KILLED_MS = 10_000;
+
+/**
+ * QEMU's own word for how a machine is (its RunState: `prelaunch`, `inmigrate`, `running`, `paused`, `shutdown`, `postmigrate`, …), `absent` when
+ * no QEMU runs for the guest, or `starting` when one runs and does not listen, because it has just begun or is about to end.
+ */
+export type RunState = string;
+
+/**
+ * One guest: its directory with the disks and the record, and the QEMU that runs it, if one does. QEMU is a process of its own that outlives
+ * this one. Calls for one guest must not overlap, except those of `state`.
+ */
+export class QemuGuest {
+  readonly dir: string;
+  #record: GuestRecord;
+  #client: QmpClient | null = null;
+  #connecting: Promise<QmpClient | null> | null = null;
+  readonly #onEvent: (event: QmpEvent | null) => void;
+
+  private constructor(dir: string, record: GuestRecord, onEvent: (event: QmpEvent | null) => void) {
+    this.dir = dir;
+    this.#record = record;
+    this.#onEvent = onEvent;
+  }
+
+  /** A new guest in an existing directory. `onEvent` hears what happens in its QEMU, and null when the connection to it ends. */
+  static async create(
+    dir: string,
+    record: GuestRecord,
+    onEvent: (event: QmpEvent | null) => void = () => undefined,
+  ): Promise<QemuGuest> {
+    await writeGuestRecord(dir, record);
+    return new QemuGuest(dir, record, onEvent);
+  }
+
+  /** The guest that an earlier process left in the directory, or null. */
+  static load(dir: string, onEvent: (event: QmpEvent | null) => void = () => undefined): QemuGuest | null {
+    const record = readGuestRecord(dir);
+    return record === null ? null : new QemuGuest(dir, record, onEvent);
+  }
+
+  get record(): GuestRecord {
+    return this.#record;
+  }
+
+  async change(changes: Partial<GuestRecord>): Promise<void> {
+    const record = { ...this.#record, ...changes };
+    await writeGuestRecord(this.dir, record);
+    this.#record = record;
+  }
+
+  /** Starts QEMU with the guest halted. Rejects with a QemuError that has QEMU's own complaint. */
+  async boot(program: string, { isReceiving }: { readonly isReceiving: boolean }): Promise<void> {
+    for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.processId])
+      rmSync(join(this.dir, name), { force: true });
+    const errors = openSync(join(this.dir, GUEST_FILES.errors), "w", 0o600);
+    const child = spawn(program, qemuArguments(this.#record.machine, { isReceiving }), {
+      cwd: this.dir,
+      detached: true,
+      // A pipe of this process would keep a test runner waiting, and would break when this process ends.
+      stdio: ["ignore", errors, errors],
+      env: { PATH: process.env.PATH ?? "" },
+    });
+    closeSync(errors);
+    let failed: string | null = null;
+    child.once("error", (error) => {
+      failed = error.message;
+    });
+    child.once("exit", (code, signal) => {
+      failed ??= this.#complaint() ?? `QEMU ended with ${signal ?? `exit code ${code}`}`;
+    });
+    child.unref();
+    for (let waited = 0; waited < START_MS; waited += POLL_MS) {
+      await delay(POLL_MS);
+      if (failed !== null) throw new QemuError("not-started", failed);
+      if ((await this.monitor()) !== null) return;
+    }
+    child.kill("SIGKILL");
+    throw new QemuError("not-started", `QEMU did not answer within ${START_MS / 1_000} s`);
+  }
+
+  /** A connection to the guest's QEMU, or null when none runs. Rejects with a QmpError when QEMU runs and does not answer. */
+  monitor(): Promise<QmpClient | null> {
+    if (this.#client !== null && !this.#client.isClosed) return Promise.resolve(this.#client);
+    this.#connecting ??= this.#connect().finally(() => {
+      this.#connecting = null;
+    });
+    return this.#connecting;
+  }
+
+  async state(): Promise<RunState> {
+    try {
+      const client = await this.monitor();
+      if (client === null) return this.process() === null ? "absent" : "starting";
+      return ((await client.execute("query-status")) as { readonly status: string }).status;
+    } catch (error) {
+      if (error instanceof QmpError && error.code === "lost" && this.process() === null) return "absent";
+      throw error;
+    }
+  }
+
+  /** Executes a command of a guest whose QEMU has to run. */
+  async execute(command: string, args: object = {}, timeoutMs?: number): Promise<unknown> {
+    const client = await this.monitor();
+    if (client === null) throw new QemuError("state", `the guest's QEMU is gone${this.#because()}`);
+    return client.execute(command, args, timeoutMs);
+  }
+
+  process(): RunningQemu | null {
+    return findRunningQemu(this.dir);
+  }
+
+  /** Ends the guest's QEMU, if one runs. When it resolves, the process is gone and the disks are written. */
+  async end(): Promise<void> {
+    const running = this.process();
+    if (running === null) return this.#forget();
+    const client = await this.monitor().catch(() => null);
+    await client?.execute("quit", {}, QUIT_MS).catch(() => undefined);
+    this.#forget();
+    if (client !== null && (await isGone(running, QUIT_MS))) return;
+    if (isRunning(running)) process.kill(running.pid, "SIGKILL");
+    if (!(await isGone(running, KILLED_MS)))
+      throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
+  }
+
+  /** Ends the guest's QEMU at once, without a word to it, and removes all files of the guest. */
+  async remove(): Promise<void> {
+    this.#forget();
+    await removeGuestDir(this.dir);
+  }
+
+  /** Gives up the connection, and leaves QEMU as it is. */
+  detach(): void {
+    this.#forget();
+  }
+
+  async #connect(): Promise<QmpClient | null> {
+    if (this.process() === null) return null;
+    let client: QmpClient;
+    try {
+      client = await QmpClient.connect(join(this.dir, GUEST_FILES.monitor));
+    } catch (error) {
+      // QEMU opens its monitor a moment after its start, and closes it a moment before its end.
+      if (error instanceof QmpError && error.code === "lost") return null;
+      throw error;
+    }
+    client.onEvent(this.#onEvent);
+    client.closed.then(() => {
+      if (this.#client !== client) return;
+      this.#client = null;
+      this.#onEvent(null);
+    });
+    this.#client = client;
+    return client;
+  }
+
+  #forget(): void {
+    const client = this.#client;
+    this.#client = null;
+    client?.close();
+  }
+
+  #because(): string {
+    const complaint = this.#complaint();
+    return complaint === null ? "" : `: ${complaint}`;
+  }
+
+  /** The last line that QEMU wrote to its errors. */
+  #complaint(): string | null {
+    try {
+      const lines = readFileSync(join(this.dir, GUEST_FILES.errors), "utf8").trim().split("\n");
+      return lines.at(-1)?.slice(0, 500) || null;
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** Removes what a directory has of a guest, whole or not: its QEMU and its files. */
+export async function removeGuestDir(dir: string): Promise<void> {
+  const running = findRunningQemu(dir);
+  if (running !== null) {
+    process.kill(running.pid, "SIGKILL");
+    if (!(await isGone(running, KILLED_MS)))
+      throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
+  }
+  await rm(dir, { recursive: true, force: true });
+}
+
+async function isGone(running: RunningQemu, withinMs: number): Promise<boolean> {
+  for (let waited = 0; isRunning(running); waited += POLL_MS) {
+    if (waited >= withinMs) return false;
+    await delay(POLL_MS);
+  }
+  return true;
+}

@@ -1,0 +1,67 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { join } from "node:path";
+import { GUEST_FILES } from "./virtual-machine.ts";
+
+/** A process that still exists and was not replaced by another one with its id. */
+export interface RunningQemu {
+  readonly pid: number;
+  /** The start time of /proc/PID/stat, in clock ticks since the machine's boot. With the id it names a process for good. */
+  readonly startTime: string;
+}
+
+/**
+ * The QEMU that runs in this guest's directory, or null. It is known by its working directory, since process ids are used again. The file with
+ * the id is not there yet when an agent died right after it started QEMU; all processes are looked through then.
+ */
+export function findRunningQemu(dir: string): RunningQemu | null {
+  const pid = readProcessId(dir);
+  if (pid !== null) {
+    const found = lookAt(pid, dir);
+    if (found !== null) return found;
+  }
+  for (const entry of readdirSync("/proc")) {
+    const found = /^\d+$/.test(entry) ? lookAt(Number(entry), dir) : null;
+    if (found !== null) return found;
+  }
+  return null;
+}
+
+/** Whether the process still exists. One that has ended and that nobody waited for does not count. */
+export function isRunning(qemu: RunningQemu): boolean {
+  return startTimeOf(qemu.pid) === qemu.startTime;
+}
+
+function lookAt(pid: number, dir: string): RunningQemu | null {
+  const startTime = startTimeOf(pid);
+  if (startTime === null) return null;
+  try {
+    if (readlinkSync(`/proc/${pid}/cwd`) !== dir) return null;
+    const [command = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
+    return command.includes("qemu-system") ? { pid, startTime } : null;
+  } catch {
+    return null; // the process has ended meanwhile, or is another user's
+  }
+}
+
+/** Null when there is no such process, or only what is left of it until its parent asks for its end. */
+function startTimeOf(pid: number): string | null {
+  let text: string;
+  try {
+    text = readFileSync(`/proc/${pid}/stat`, "utf8");
+  } catch {
+    return null;
+  }
+  // The second field, the program's name in parentheses, may contain blanks and parentheses. The state is the third, the start time the 22nd.
+  const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
+  const [state] = fields;
+  return state === "Z" || state === "X" ? null : (fields[19] ?? null);
+}
+
+function readProcessId(dir: string): number | null {
+  try {
+    const text = readFileSync(join(dir, GUEST_FILES.processId), "utf8").trim();
+    return /^\d{1,9}$/.test(text) ? Number(text) : null;
+  } catch {
+    return null;
+  }
+}

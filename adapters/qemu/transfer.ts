@@ -1,0 +1,187 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { QemuError } from "./qemu-error.ts";
+import type { QemuGuest } from "./qemu-guest.ts";
+
+/** How far a transfer has come, in bytes. */
+export interface TransferProgress {
+  readonly memory: Amounts;
+  readonly disks: Amounts;
+}
+export interface Amounts {
+  readonly total: number;
+  readonly processed: number;
+  readonly remaining: number;
+}
+
+/** Where a guest waits for another one's memory and disks. */
+export interface TransferTarget {
+  readonly host: string;
+  /** TCP port for the memory; null when only disks are wanted. */
+  readonly memoryPort: number | null;
+  /** TCP port for the disks; null when both guests see the same disks. */
+  readonly disksPort: number | null;
+}
+
+interface BlockJob {
+  readonly device: string;
+  readonly status: string;
+  readonly len: number;
+  readonly offset: number;
+  readonly ready?: boolean;
+}
+export interface MigrationInfo {
+  readonly status?: string;
+  readonly "error-desc"?: string;
+  readonly downtime?: number;
+  readonly ram?: { readonly total: number; readonly transferred: number; readonly remaining: number };
+  readonly "socket-address"?: readonly { readonly type: string; readonly port?: string }[];
+}
+
+const POLL_MS = 20;
+export const NO_AMOUNTS: Amounts = { total: 0, processed: 0, remaining: 0 };
+/**
+ * Both sides need the same. The guest stands still at the switch-over until it is told to go on, the source has completed only when the
+ * destination has said so, and the destination takes the disks only at its start.
+ */
+const CAPABILITIES = ["events", "return-path", "pause-before-switchover", "late-block-activate"];
+/** QEMU's default, 128 MiB/s, keeps busy guests from ever ending their move on fast networks. */
+const BYTES_PER_SECOND_MAX = 10 * 1024 ** 3;
+
+/** Lets a guest wait for another guest's memory. Resolves with its port. */
+export async function listenForMemory(guest: QemuGuest, host: string): Promise<number> {
+  await setCapabilities(guest, []);
+  await guest.execute("migrate-incoming", { uri: `tcp:${bracketed(host)}:0` });
+  const { "socket-address": addresses = [] } = await queryMigration(guest);
+  const port = Number(addresses.find(({ type }) => type === "inet")?.port);
+  if (!Number.isInteger(port) || port <= 0) throw new QemuError("not-started", "QEMU does not say where it listens");
+  return port;
+}
+
+/** Lets a guest wait for another guest's disks on this port. */
+export async function listenForDisks(guest: QemuGuest, host: string, port: number): Promise<void> {
+  await guest.execute("nbd-server-start", { addr: { type: "inet", data: { host, port: String(port) } } });
+  for (const { node } of guest.record.machine.disks) {
+    await guest.execute("block-export-add", {
+      type: "nbd",
+      id: `export-${node}`,
+      "node-name": node,
+      name: node,
+      writable: true,
+    });
+  }
+}
+
+/** Ends the waiting for disks. Does nothing if the guest does not wait. */
+export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
+  const exports = (await guest.execute("query-block-exports")) as readonly unknown[];
+  if (exports.length > 0) await guest.execute("nbd-server-stop");
+}
+
+/**
+ * Copies the guest's disks to where another one waits for them, and then every further write, until `endMirrors`. Resolves when both are the
+ * same. With `isSameBase` only what the guest changed is copied.
+ */
+export async function mirrorDisks(
+  guest: QemuGuest,
+  target: { readonly host: string; readonly port: number; readonly isSameBase: boolean },
+  control: { readonly signal: AbortSignal; onProgress(disks: Amounts): void },
+): Promise<void> {
+  const server = { type: "inet", host: target.host, port: String(target.port) };
+  const { disks } = guest.record.machine;
+  for (const { node } of disks) {
+    await guest.execute("blockdev-add", { driver: "nbd", "node-name": `to-${node}`, server, export: node });
+    await guest.execute("blockdev-mirror", {
+      ...{ "job-id": `move-${node}`, device: node, target: `to-${node}` },
+      ...{ sync: target.isSameBase ? "top" : "full", "auto-dismiss": false },
+    });
+  }
+  for (;;) {
+    control.signal.throwIfAborted();
+    const jobs = await moveJobs(guest);
+    control.onProgress(
+      sum(jobs.map(({ len, offset }) => ({ total: len, processed: offset, remaining: len - offset }))),
+    );
+    const ended = jobs.find(({ status }) => status === "concluded" || status === "aborting");
+    if (ended !== undefined || jobs.length < disks.length) throw new QemuError("storage", await reasonOf(guest, ended));
+    if (jobs.every(({ ready }) => ready === true)) return;
+    await delay(POLL_MS);
+  }
+}
+
+/** Ends the copying. The copies are complete if they were ready and the guest does not write; `isUnwanted` leaves them as they are. */
+export async function endMirrors(guest: QemuGuest, { isUnwanted }: { readonly isUnwanted: boolean }): Promise<void> {
+  for (const { device, status } of await moveJobs(guest)) {
+    if (status !== "concluded") await guest.execute("block-job-cancel", { device, force: isUnwanted });
+  }
+  for (;;) {
+    const jobs = await moveJobs(guest);
+    for (const { device, status } of jobs)
+      if (status === "concluded") await guest.execute("job-dismiss", { id: device });
+    if (jobs.length === 0) break;
+    await delay(POLL_MS);
+  }
+  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly { "node-name": string }[];
+  for (const { "node-name": node } of nodes) {
+    if (node.startsWith("to-")) await guest.execute("blockdev-del", { "node-name": node });
+  }
+}
+
+/** Begins to copy the guest's memory to where another guest waits for it. */
+export async function beginMemory(guest: QemuGuest, host: string, port: number): Promise<void> {
+  await setCapabilities(guest, ["auto-converge"]);
+  await guest.execute("migrate-set-parameters", { "max-bandwidth": BYTES_PER_SECOND_MAX });
+  await guest.execute("migrate", { uri: `tcp:${bracketed(host)}:${port}` });
+}
+
+/** The memory's transfer at present. QEMU keeps what it says of the last one. */
+export async function queryMigration(guest: QemuGuest): Promise<MigrationInfo> {
+  return (await guest.execute("query-migrate")) as MigrationInfo;
+}
+
+/** A transfer with one of these states is under way. */
+export const UNDER_WAY: readonly string[] = [
+  ...["setup", "active", "pre-switchover", "device", "wait-unplug", "cancelling", "postcopy-active"],
+];
+
+/** Calls off the transfer of memory and disks, and waits for its end. Does nothing if there is none. */
+export async function cancelTransfer(guest: QemuGuest): Promise<void> {
+  const isUnderWay = async () => UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
+  if (await isUnderWay()) {
+    await guest.execute("migrate_cancel");
+    while (await isUnderWay()) await delay(POLL_MS);
+  }
+  await endMirrors(guest, { isUnwanted: true });
+}
+
+export function memoryAmounts({ ram }: MigrationInfo): Amounts {
+  if (ram === undefined) return NO_AMOUNTS;
+  return { total: ram.total, processed: ram.transferred, remaining: ram.remaining };
+}
+
+async function setCapabilities(guest: QemuGuest, further: readonly string[]): Promise<void> {
+  const capabilities = [...CAPABILITIES, ...further].map((capability) => ({ capability, state: true }));
+  await guest.execute("migrate-set-capabilities", { capabilities });
+}
+
+async function moveJobs(guest: QemuGuest): Promise<readonly BlockJob[]> {
+  const jobs = (await guest.execute("query-block-jobs")) as readonly BlockJob[];
+  return jobs.filter(({ device }) => device.startsWith("move-"));
+}
+
+async function reasonOf(guest: QemuGuest, ended: BlockJob | undefined): Promise<string> {
+  const jobs = (await guest.execute("query-jobs")) as readonly { readonly id: string; readonly error?: string }[];
+  const error = jobs.find(({ id }) => id === ended?.device)?.error;
+  return `the copying of a disk broke off${error === undefined ? "" : `: ${error}`}`;
+}
+
+const sum = (amounts: readonly Amounts[]): Amounts =>
+  amounts.reduce(
+    (all, one) => ({
+      total: all.total + one.total,
+      processed: all.processed + one.processed,
+      remaining: all.remaining + one.remaining,
+    }),
+    NO_AMOUNTS,
+  );
+
+const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host);

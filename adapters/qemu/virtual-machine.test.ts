@@ -1,0 +1,68 @@
+import { expect, test } from "vitest";
+import { qemuArguments, type VirtualMachine } from "./virtual-machine.ts";
+
+const MACHINE: VirtualMachine = {
+  name: "task/0",
+  uuid: "6f1f2ad0-7d3c-4d0b-8f0e-0c9b6a8c0001",
+  machineType: "pc-q35-7.2",
+  accel: "tcg",
+  cpuModel: "qemu64,+aes",
+  vcpus: 2,
+  memoryMib: 512,
+  disks: [
+    { node: "disk0", file: "disk0.qcow2" },
+    { node: "disk1", file: "a,b.qcow2" },
+  ],
+  configDrive: "config.iso",
+  interfaces: [
+    { mac: "fa:16:3e:00:00:01", bridge: null },
+    { mac: "fa:16:3e:00:00:02", bridge: "br0" },
+  ],
+};
+/** The values of an option, in order. */
+const valuesOf = (args: readonly string[], option: string) => args.filter((_, index) => args[index - 1] === option);
+
+test("builds the same machine at every start, and keeps it halted", () => {
+  const args = qemuArguments(MACHINE, { isReceiving: false });
+  expect(args).toEqual(qemuArguments(MACHINE, { isReceiving: false }));
+  expect(args).toContain("-S");
+  expect(args).not.toContain("-incoming");
+  expect(valuesOf(args, "-machine")).toEqual(["pc-q35-7.2,usb=off,dump-guest-core=off"]);
+  expect([valuesOf(args, "-m"), valuesOf(args, "-smp"), valuesOf(args, "-uuid")]).toEqual([
+    ["512"],
+    ["2"],
+    [MACHINE.uuid],
+  ]);
+});
+
+test("lets a receiving guest wait", () => {
+  expect(valuesOf(qemuArguments(MACHINE, { isReceiving: true }), "-incoming")).toEqual(["defer"]);
+});
+
+test("refuses a CPU that the host cannot give, instead of leaving features out", () => {
+  expect(valuesOf(qemuArguments(MACHINE, { isReceiving: false }), "-cpu")).toEqual(["qemu64,+aes,enforce"]);
+});
+
+test("never lets QEMU guess an image's format, and boots the first disk", () => {
+  const args = qemuArguments(MACHINE, { isReceiving: false });
+  const images = valuesOf(args, "-blockdev");
+  expect(images).toHaveLength(3);
+  for (const image of images) expect(image).toMatch(/^driver=(qcow2|raw),/);
+  expect(images[2]).toContain("read-only=on");
+  expect(valuesOf(args, "-device").filter((device) => device.includes("bootindex=1"))).toEqual([
+    "virtio-blk-pci,drive=disk0,id=disk0-device,bootindex=1",
+  ]);
+});
+
+test("a comma in a name cannot add an option", () => {
+  const args = qemuArguments({ ...MACHINE, name: "x,process=y" }, { isReceiving: false });
+  expect(valuesOf(args, "-name")).toEqual(["guest=x,,process=y,debug-threads=on"]);
+  expect(valuesOf(args, "-blockdev")[1]).toContain("file.filename=a,,b.qcow2");
+});
+
+test("attaches interfaces to QEMU's own network or to a bridge", () => {
+  expect(valuesOf(qemuArguments(MACHINE, { isReceiving: false }), "-netdev")).toEqual([
+    "user,id=net0",
+    "bridge,br=br0,id=net1",
+  ]);
+});

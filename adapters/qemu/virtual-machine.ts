@@ -1,0 +1,96 @@
+/** A virtual machine as QEMU has to build it, the same at every start and on every host. File names are relative to the guest's directory. */
+export interface VirtualMachine {
+  /** Names the guest among its host's processes: the attempt's id. */
+  readonly name: string;
+  /** The server's UUID, which the guest sees in its firmware tables. */
+  readonly uuid: string;
+  /** A versioned type such as `pc-q35-7.2`, because only that stays the same when QEMU is upgraded. */
+  readonly machineType: string;
+  readonly accel: "tcg" | "kvm";
+  /** QEMU's name for the CPU model, with features after commas (`Westmere,+aes`). */
+  readonly cpuModel: string;
+  readonly vcpus: number;
+  readonly memoryMib: number;
+  readonly disks: readonly MachineDisk[];
+  /** An ISO image that the guest finds under the label `config-2`, or null. */
+  readonly configDrive: string | null;
+  readonly interfaces: readonly MachineInterface[];
+}
+
+export interface MachineDisk {
+  /** Names the disk in QEMU: `disk0`, `disk1`, …; the first one is booted. */
+  readonly node: string;
+  /** A qcow2 image. */
+  readonly file: string;
+}
+
+export interface MachineInterface {
+  readonly mac: string;
+  /** The host's bridge that a tap device is attached to. Null for QEMU's own network, which only reaches out. */
+  readonly bridge: string | null;
+}
+
+/** The names of a guest's files in its directory. */
+export const GUEST_FILES = {
+  monitor: "qmp",
+  console: "console",
+  consoleLog: "console.log",
+  processId: "pid",
+  errors: "qemu.log",
+} as const;
+
+/** TCG's cache of translated code. QEMU's default takes a quarter of the guest's memory more, and small guests do not need it. */
+const TRANSLATION_CACHE_MIB = 32;
+
+/**
+ * The arguments of qemu-system for a guest that does not run yet. `isReceiving` guests wait for the memory or the disks of another guest. The
+ * working directory of QEMU is the guest's directory. A CPU that this host cannot give the guest ends QEMU at once.
+ */
+export function qemuArguments(
+  machine: VirtualMachine,
+  { isReceiving }: { readonly isReceiving: boolean },
+): readonly string[] {
+  const { disks, interfaces, configDrive } = machine;
+  // QEMU starts its bridge helper, which has rights that QEMU itself may lack.
+  const usesBridge = interfaces.some(({ bridge }) => bridge !== null);
+  const accel = machine.accel === "tcg" ? `tcg,tb-size=${TRANSLATION_CACHE_MIB}` : "kvm";
+  return [
+    ...["-nodefaults", "-no-user-config", "-display", "none"],
+    ...["-sandbox", `on,obsolete=deny,resourcecontrol=deny${usesBridge ? "" : ",elevateprivileges=deny,spawn=deny"}`],
+    ...["-name", `guest=${escaped(machine.name)},debug-threads=on`, "-uuid", machine.uuid],
+    ...["-machine", `${escaped(machine.machineType)},usb=off,dump-guest-core=off`, "-accel", accel],
+    ...["-cpu", `${machine.cpuModel},enforce`, "-m", String(machine.memoryMib), "-smp", String(machine.vcpus)],
+    ...["-object", "rng-builtin,id=rng0", "-device", "virtio-rng-pci,rng=rng0,id=random0", "-device", "pvpanic-pci"],
+    ...disks.flatMap(diskArguments),
+    ...(configDrive === null ? [] : configDriveArguments(configDrive)),
+    ...interfaces.flatMap(interfaceArguments),
+    ...["-chardev", `socket,id=console,path=${GUEST_FILES.console},server=on,wait=off,${CONSOLE_LOG}`],
+    ...["-serial", "chardev:console"],
+    ...["-chardev", `socket,id=monitor,path=${GUEST_FILES.monitor},server=on,wait=off`],
+    ...["-mon", "chardev=monitor,mode=control", "-pidfile", GUEST_FILES.processId],
+    // After the guest's own end the process stays, so that an agent which was away still learns how the guest ended.
+    ...["-action", "reboot=reset,shutdown=pause,panic=pause", "-S"],
+    ...(isReceiving ? ["-incoming", "defer"] : []),
+  ];
+}
+
+const CONSOLE_LOG = `logfile=${GUEST_FILES.consoleLog},logappend=on`;
+
+function diskArguments({ node, file }: MachineDisk, index: number): readonly string[] {
+  const image = `driver=qcow2,node-name=${node},discard=unmap,file.driver=file,file.filename=${escaped(file)}`;
+  return ["-blockdev", image, "-device", `virtio-blk-pci,drive=${node},id=${node}-device,bootindex=${index + 1}`];
+}
+
+function configDriveArguments(file: string): readonly string[] {
+  const image = `driver=raw,node-name=config,read-only=on,file.driver=file,file.filename=${escaped(file)}`;
+  return ["-blockdev", image, "-device", "virtio-blk-pci,drive=config,id=config-device"];
+}
+
+function interfaceArguments({ mac, bridge }: MachineInterface, index: number): readonly string[] {
+  const network = bridge === null ? "user" : `bridge,br=${escaped(bridge)}`;
+  const id = `net${index}`;
+  return ["-netdev", `${network},id=${id}`, "-device", `virtio-net-pci,netdev=${id},mac=${mac},id=${id}-device`];
+}
+
+/** In QEMU's options a comma ends a value unless it is doubled. */
+const escaped = (value: string): string => value.replaceAll(",", ",,");

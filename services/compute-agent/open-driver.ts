@@ -1,0 +1,58 @@
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Driver } from "./driver.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import type { HostConfig } from "./host-config.ts";
+import type { HostSource } from "./host-source.ts";
+import type { GuestName } from "./journal.ts";
+import { openQemuDriver } from "./qemu/open-qemu-driver.ts";
+import { type AgentOptions, hostSourceOf } from "./settings.ts";
+
+/** The driver of an agent's process, with the hosts that it works on. */
+export interface OpenedDriver {
+  readonly driver: Driver;
+  readonly source: HostSource;
+  /** The guests that really exist, for an auditor. */
+  guests(): Promise<readonly (GuestName & { readonly running: boolean })[]>;
+  /** Leaves the guests as they are. */
+  close(): void;
+}
+
+/** Opens the driver that the settings name. `crash` and `loseConnections` are what a script of the fake driver may do. */
+export function openDriver(
+  options: AgentOptions,
+  surroundings: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly crash: () => void;
+    readonly loseConnections: () => void;
+  },
+): OpenedDriver {
+  const source = hostSourceOf(options);
+  if (options.driver === "qemu") {
+    const { driver, hypervisor } = openQemuDriver(options, surroundings);
+    const described = withHypervisor(source, hypervisor);
+    const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
+    return { driver, source: described, guests, close: () => driver.close() };
+  }
+  const { clock, crash, loseConnections } = surroundings;
+  const { seed, fakeByMetadata: byMetadata } = options;
+  const { hosts } = source.look();
+  const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
+  const driver = new FakeDriver({ clock, seed, scripts, byMetadata, crash, loseConnections });
+  return { driver, source, guests: async () => driver.guests(), close: () => undefined };
+}
+
+/** Adds what the driver knows of the hypervisor. The rest of what the hosts say of it stays. */
+function withHypervisor(source: HostSource, hypervisor: NonNullable<HostConfig["hypervisor"]>): HostSource {
+  return {
+    isLive: source.isLive,
+    look: () => {
+      const seen = source.look();
+      return {
+        ...seen,
+        hosts: seen.hosts.map((host) => ({ ...host, hypervisor: { ...host.hypervisor, ...hypervisor } })),
+      };
+    },
+  };
+}

@@ -1,0 +1,132 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
+
+const POLL_MS = 20;
+/** How long QEMU may need to take over memory that has arrived completely. */
+const TAKE_OVER_MS = 10_000;
+
+export interface PowerControl {
+  /** The program of QEMU. */
+  readonly program: string;
+  /** How long a guest may take to power off by itself, after its power button was pressed. */
+  readonly shutdownMs: number;
+  /** A press of the power button is lost while a guest boots, so it is repeated at this interval (Nova: shutdown_retry_interval). */
+  readonly pressAgainMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** Lets the guest run, whatever it does now: a guest that has no QEMU is booted, one that powered off is reset, any other one goes on. */
+export async function startGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  const state = await settledState(guest, control.signal);
+  switch (state) {
+    case "running":
+    case "suspended":
+      return;
+    case "prelaunch":
+    case "paused":
+    case "postmigrate":
+      return run(guest);
+    case "shutdown":
+      await guest.execute("system_reset");
+      return run(guest);
+    case "inmigrate":
+      if (guest.record.receives === "memory")
+        throw new QemuError("state", "the memory of the guest has not arrived on this host");
+      return boot(guest, control.program);
+    default:
+      return boot(guest, control.program);
+  }
+}
+
+/**
+ * Stops the guest: its power button is pressed, and after `shutdownMs` its power is cut. Nothing of it is left but its disks. A guest that never
+ * ran on this host keeps waiting as it is, unless another one's memory has arrived.
+ */
+export async function stopGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  const state = await guest.state();
+  if (state === "absent") return;
+  if (!guest.record.hasRun && state !== "running" && state !== "paused") return;
+  if (state === "running") await pressPowerButton(guest, control);
+  await guest.end();
+}
+
+/** Restarts the guest. A soft reboot lets it shut down first. */
+export async function rebootGuest(
+  guest: QemuGuest,
+  control: PowerControl & { readonly isSoft: boolean },
+): Promise<void> {
+  if (control.isSoft && (await guest.state()) === "running") {
+    await pressPowerButton(guest, control);
+    await guest.execute("system_reset");
+    return run(guest);
+  }
+  return boot(guest, control.program);
+}
+
+export async function pauseGuest(guest: QemuGuest): Promise<void> {
+  const state = await guest.state();
+  if (state === "paused") return;
+  if (state !== "running") throw new QemuError("state", `the guest does not run (${state})`);
+  await guest.execute("stop");
+}
+
+export async function unpauseGuest(guest: QemuGuest): Promise<void> {
+  const state = await guest.state();
+  if (state === "running") return;
+  if (state !== "paused") throw new QemuError("state", `the guest is not paused (${state})`);
+  await guest.execute("cont");
+}
+
+/** Halts the guest for good before its disks are copied. Its QEMU stays, or is started, for the copying. */
+export async function haltForCopy(guest: QemuGuest, control: PowerControl): Promise<void> {
+  const state = await guest.state();
+  if (state === "running") {
+    await pressPowerButton(guest, control);
+    if ((await guest.state()) === "running") await guest.execute("stop");
+  } else if (["absent", "starting", "inmigrate"].includes(state)) {
+    await guest.end();
+    await guest.boot(control.program, { isReceiving: false });
+  }
+}
+
+async function boot(guest: QemuGuest, program: string): Promise<void> {
+  await guest.end();
+  await guest.boot(program, { isReceiving: false });
+  await run(guest);
+}
+
+/** The record is written first, so that no guest ever runs of which the record says that it never ran. */
+async function run(guest: QemuGuest): Promise<void> {
+  const { hasRun, receives, handedTo } = guest.record;
+  await stopListeningForDisks(guest);
+  if (!hasRun || receives !== null || handedTo !== null)
+    await guest.change({ hasRun: true, receives: null, listensAt: "", handedTo: null });
+  await guest.execute("cont");
+}
+
+/** Resolves when the guest has powered off, or its time is over. */
+async function pressPowerButton(guest: QemuGuest, control: PowerControl): Promise<void> {
+  const { shutdownMs, pressAgainMs, signal } = control;
+  let nextPressMs = 0;
+  for (let waited = 0; waited < shutdownMs; waited += POLL_MS) {
+    if (waited >= nextPressMs) {
+      await guest.execute("system_powerdown");
+      nextPressMs += pressAgainMs;
+    }
+    await delay(POLL_MS);
+    if ((await guest.state()) !== "running") return;
+    signal.throwIfAborted();
+  }
+}
+
+/** A guest whose memory has arrived a moment ago is `inmigrate` until QEMU has taken it over. */
+async function settledState(guest: QemuGuest, signal: AbortSignal): Promise<RunState> {
+  for (let waited = 0; ; waited += POLL_MS) {
+    const state = await guest.state();
+    if (state !== "inmigrate" || guest.record.receives !== "memory" || waited >= TAKE_OVER_MS) return state;
+    signal.throwIfAborted();
+    await delay(POLL_MS);
+  }
+}

@@ -1,0 +1,98 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import {
+  type Amounts,
+  beginMemory,
+  cancelTransfer,
+  endMirrors,
+  memoryAmounts,
+  mirrorDisks,
+  NO_AMOUNTS,
+  queryMigration,
+  type TransferProgress,
+  UNDER_WAY,
+} from "../../../adapters/qemu/transfer.ts";
+import { baseMark, type TransferAddress } from "./transfer-address.ts";
+
+const POLL_MS = 20;
+
+export interface HandOverControl {
+  readonly signal: AbortSignal;
+  onProgress(progress: TransferProgress): void;
+}
+
+/**
+ * Copies a halted guest's disks to where another guest waits for them. The guest's QEMU has to exist, and ends afterwards, so that nothing can
+ * write to the disks any more.
+ */
+export async function handOverDisks(guest: QemuGuest, to: TransferAddress, control: HandOverControl): Promise<void> {
+  const { host, disksPort: port } = to;
+  if (port === null) throw new Error("the guest at the destination does not wait for disks");
+  const onProgress = (disks: Amounts) => control.onProgress({ memory: NO_AMOUNTS, disks });
+  try {
+    await mirrorDisks(guest, { host, port, isSameBase: isSameBase(guest, to) }, { ...control, onProgress });
+    await endMirrors(guest, { isUnwanted: false });
+  } catch (error) {
+    await endMirrors(guest, { isUnwanted: true });
+    throw error;
+  }
+}
+
+/**
+ * Transfers a guest with its memory while it runs. When it resolves nobody runs: this guest is halted (`postmigrate`), and the other one has
+ * everything and waits to be started. Before that, a raised signal ends the waiting only. The transfer itself goes on up to the switch-over,
+ * which it never passes alone: a forced order may take it up, and `callOffHandOver` ends it.
+ */
+export async function handOverLive(
+  guest: QemuGuest,
+  to: TransferAddress,
+  control: HandOverControl & { readonly force: boolean },
+): Promise<void> {
+  const { host, memoryPort, disksPort } = to;
+  if (memoryPort === null) throw new Error("the guest at the destination does not wait for a guest that runs");
+  if (control.force) await guest.execute("stop");
+  let disks = NO_AMOUNTS;
+  const onProgress = (amounts: Amounts) => {
+    disks = amounts;
+    control.onProgress({ memory: NO_AMOUNTS, disks });
+  };
+  if (!UNDER_WAY.includes((await queryMigration(guest)).status ?? "none")) {
+    await endMirrors(guest, { isUnwanted: true });
+    if (disksPort !== null) {
+      const target = { host, port: disksPort, isSameBase: isSameBase(guest, to) };
+      await mirrorDisks(guest, target, { signal: control.signal, onProgress });
+    }
+    await beginMemory(guest, host, memoryPort);
+  }
+  for (;;) {
+    control.signal.throwIfAborted();
+    const info = await queryMigration(guest);
+    control.onProgress({ memory: memoryAmounts(info), disks });
+    if (info.status === "completed") return;
+    if (info.status === "failed" || info.status === "cancelled")
+      throw new QemuError(
+        "state",
+        `the transfer of the guest's memory broke off: ${info["error-desc"] ?? info.status}`,
+      );
+    if (info.status === "pre-switchover") {
+      await endMirrors(guest, { isUnwanted: false });
+      await guest.execute("migrate-continue", { state: "pre-switchover" });
+    }
+    await delay(POLL_MS);
+  }
+}
+
+/** Ends a transfer that is no longer wanted. The guest is left as it was before: it runs on if it ran. */
+export async function callOffHandOver(guest: QemuGuest): Promise<void> {
+  const { handedTo } = guest.record;
+  if (handedTo === null || (await guest.state()) === "absent") return;
+  await cancelTransfer(guest);
+  const state = await guest.state();
+  // A transfer that was completed meanwhile leaves the guest to the order that comes next.
+  if (handedTo.wasRunning && state === "paused") await guest.execute("cont");
+  if (state !== "postmigrate") await guest.change({ handedTo: null });
+}
+
+/** Two disks that both began blank have the same base, too. */
+const isSameBase = (guest: QemuGuest, { base }: TransferAddress): boolean => baseMark(guest.record.baseSha512) === base;

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { blankDisksOf, expectedImageOf, guestMetadataOf, machineOf } from "./machine-of-server.ts";
+
+const DEFAULTS = { machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null } as const;
+const flavor = serverSpec(1).flavor as NonNullable<ServerSpec["flavor"]>;
+
+test("a machine has the flavor's size, and a disk for each size that the flavor names", () => {
+  const server = serverSpec(1, { flavor: { ...flavor, vcpus: 3, memoryMib: 2_048, ephemeralGib: 2, swapMib: 512 } });
+  const blank = blankDisksOf(server);
+  expect(blank).toEqual([2 * 1_024 ** 3, 512 * 1_024 ** 2]);
+  const machine = machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: blank.length });
+  expect(machine).toMatchObject({ vcpus: 3, memoryMib: 2_048, uuid: server.uuid, name: "task/0" });
+  expect(machine.disks.map(({ node }) => node)).toEqual(["disk0", "disk1", "disk2"]);
+});
+
+test("a port's interface has the same address on every host", () => {
+  const server = serverSpec(1, { ports: [{ portId: "p1", networkId: "n1", tag: "" }] });
+  const [first, second] = ["br0", null].map((bridge) =>
+    machineOf(server, { ...DEFAULTS, bridge, name: "task/0", blankDisks: 0 }),
+  );
+  expect(first?.interfaces[0]?.mac).toMatch(/^fa:16:3e(:[0-9a-f]{2}){3}$/);
+  expect(second?.interfaces[0]?.mac).toBe(first?.interfaces[0]?.mac);
+  expect(guestMetadataOf(server).interfaces[0]?.mac).toBe(first?.interfaces[0]?.mac);
+});
+
+test("a flavor without memory is refused", () => {
+  const server = serverSpec(1, { flavor: { ...flavor, memoryMib: 0 } });
+  expect(() => machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: 0 })).toThrow("no memory");
+});
+
+test("an image is expected to be what the image service states of it", () => {
+  const imageProperties = { disk_format: "qcow2", os_hash_algo: "sha512", os_hash_value: "ABCD" };
+  expect(expectedImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toEqual({
+    id: "i",
+    format: "qcow2",
+    sha512: "abcd",
+  });
+  expect(
+    expectedImageOf(serverSpec(1, { imageRef: "i", imageProperties: { os_hash_algo: "md5", os_hash_value: "a" } })),
+  ).toEqual({
+    ...{ id: "i", format: null, sha512: null },
+  });
+  expect(expectedImageOf(serverSpec(1, { imageRef: "" }))).toBeNull();
+});
+
+test.each([
+  ["Web Server_1", "", "web-server-1"],
+  ["ü.-", "", "u"],
+  ["!", "", "server-"],
+  ["web", "db.example", "db.example"],
+])("the host name of a server called %j", (name, hostname, expected) => {
+  expect(guestMetadataOf(serverSpec(1, { name, hostname })).hostname).toContain(expected);
+});

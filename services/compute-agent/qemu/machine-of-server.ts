@@ -1,0 +1,90 @@
+import { createHash } from "node:crypto";
+import type { GuestMetadata } from "../../../adapters/qemu/config-drive.ts";
+import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
+import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
+import type { MachineInterface, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+
+/** What the host's settings say of every guest. */
+export interface MachineDefaults {
+  readonly machineType: string;
+  readonly accel: "tcg" | "kvm";
+  readonly cpuModel: string;
+  /** The bridge of the guests' interfaces, or null for QEMU's own network. */
+  readonly bridge: string | null;
+}
+
+export const ROOT_DISK = { node: "disk0", file: "disk0.qcow2" } as const;
+export const CONFIG_DRIVE = "config.iso";
+
+const FORMATS: readonly ImageFormat[] = ["qcow2", "raw"];
+const HOSTNAME_CHARS_MAX = 63;
+
+/** The machine of a server. Throws an Error that says why no host could build it. */
+export function machineOf(
+  server: ServerSpec,
+  options: MachineDefaults & { readonly name: string; readonly blankDisks: number },
+): VirtualMachine {
+  const { flavor, uuid } = server;
+  if (flavor === undefined || flavor.vcpus < 1 || flavor.memoryMib < 1)
+    throw new Error("the server's flavor has no VCPU or no memory");
+  const { name, machineType, accel, cpuModel } = options;
+  const further = Array.from({ length: options.blankDisks }, (_, index) => ({
+    node: `disk${index + 1}`,
+    file: `disk${index + 1}.qcow2`,
+  }));
+  return {
+    ...{ name, uuid, machineType, accel, cpuModel },
+    vcpus: flavor.vcpus,
+    memoryMib: flavor.memoryMib,
+    disks: [ROOT_DISK, ...further],
+    configDrive: CONFIG_DRIVE,
+    interfaces: interfacesOf(server, options.bridge),
+  };
+}
+
+/** Sizes of the disks beside the first one, in bytes: what the flavor calls ephemeral and swap. They are blank, without a file system. */
+export function blankDisksOf({ flavor }: ServerSpec): readonly number[] {
+  const sizes = [(flavor?.ephemeralGib ?? 0) * 1_024 ** 3, (flavor?.swapMib ?? 0) * 1_024 ** 2];
+  return sizes.filter((bytes) => bytes > 0);
+}
+
+/** What the cloud says of the server's image; null for a server without one. */
+export function expectedImageOf({ imageRef, imageProperties }: ServerSpec): ExpectedImage | null {
+  if (imageRef === "") return null;
+  const format = FORMATS.find((one) => one === imageProperties.disk_format) ?? null;
+  const { os_hash_algo: algorithm, os_hash_value: value } = imageProperties;
+  return { id: imageRef, format, sha512: algorithm === "sha512" && value !== undefined ? value.toLowerCase() : null };
+}
+
+/** What the guest is told about itself. */
+export function guestMetadataOf(server: ServerSpec): GuestMetadata {
+  const { uuid, name, projectId, availabilityZone, metadata, ports } = server;
+  const hostname = server.hostname || sanitized(name) || `server-${uuid}`.slice(0, HOSTNAME_CHARS_MAX);
+  return {
+    ...{ uuid, name, hostname, projectId, availabilityZone, meta: metadata, userData: null, publicKeys: {} },
+    interfaces: ports.map(({ portId, networkId }) => ({ mac: macOf(portId), portId, networkId })),
+  };
+}
+
+const interfacesOf = ({ ports }: ServerSpec, bridge: string | null): readonly MachineInterface[] =>
+  ports.map(({ portId }) => ({ mac: macOf(portId), bridge }));
+
+/** The same address on every host. The prefix is the one that Neutron gives out by default. */
+function macOf(portId: string): string {
+  const bytes = createHash("sha256").update(portId).digest("hex").slice(0, 6);
+  return `fa:16:3e:${bytes.slice(0, 2)}:${bytes.slice(2, 4)}:${bytes.slice(4, 6)}`;
+}
+
+/** A host name made from a server's name (Nova: sanitize_hostname). */
+function sanitized(name: string): string {
+  const plain = name
+    .normalize("NFKD")
+    .toLowerCase()
+    .replace(/[ _]/g, "-")
+    .replace(/[^a-z0-9.-]/g, "");
+  return plain
+    .replace(/^[.-]+|[.-]+$/g, "")
+    .slice(0, HOSTNAME_CHARS_MAX)
+    .replace(/[.-]+$/, "");
+}

@@ -1,0 +1,69 @@
+import { join, resolve } from "node:path";
+import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import { qemuVersion } from "../../../adapters/qemu/qemu-version.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { Logger } from "../../../runtime/logger.ts";
+import { SettingsError } from "../../../runtime/settings.ts";
+import type { HostConfig } from "../host-config.ts";
+import type { MachineDefaults } from "./machine-of-server.ts";
+import { QemuDriver } from "./qemu-driver.ts";
+import type { QemuSettings } from "./qemu-settings.ts";
+
+/** As Nova's driver: a press that came too early is repeated after this time. */
+const PRESS_AGAIN_MS = 10_000;
+const CPU_MODELS = { tcg: "qemu64", kvm: "host" } as const;
+
+export interface OpenedQemuDriver {
+  readonly driver: QemuDriver;
+  /** What filters and weighers are told of hosts whose configuration does not say it. */
+  readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
+}
+
+/** A driver of virtual machines, as an operator's settings say. Throws a SettingsError when something is missing. */
+export function openQemuDriver(
+  settings: QemuSettings & { readonly instancesPath: string },
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): OpenedQemuDriver {
+  const { qemu: program, images, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
+  const instancesPath = resolve(settings.instancesPath);
+  if (instancesPath === "/") throw new SettingsError("--driver qemu needs BERTH_INSTANCES_PATH (--instances-path)");
+  if (images === null) throw new SettingsError("--driver qemu needs BERTH_IMAGES (--images)");
+  const version = versionOf(program);
+  // Found out once, when the first guest is built: it may take half a minute.
+  let chosen: Promise<ChosenAccel> | null = null;
+  const accelOf = (): Promise<ChosenAccel> => {
+    chosen ??= settings.accel === "auto" ? chooseAccel(program) : Promise.resolve(asTold(settings.accel));
+    return chosen;
+  };
+  if (settings.accel === "auto") {
+    accelOf().then(
+      ({ accel, reason }) => logger.info({ accel, reason }, "chose how guests are run"),
+      (error: unknown) => logger.error({ err: error }, "could not find out how guests can be run"),
+    );
+  }
+  const defaults = async (): Promise<MachineDefaults> => {
+    const { accel } = await accelOf();
+    const { machineType, bridge } = settings;
+    return { accel, machineType, bridge, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
+  };
+  const driver = new QemuDriver({
+    ...{ clock, program, instancesPath, images: resolve(images), transferHost, shutdownMs, defaults },
+    imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
+    pressAgainMs: PRESS_AGAIN_MS,
+  });
+  const kinds = settings.accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
+  const supported = kinds.map((kind): [string, string, string] => ["x86_64", kind, "hvm"]);
+  return { driver, hypervisor: { type: "QEMU", version, supported_instances: supported } };
+}
+
+function versionOf(program: string): number {
+  try {
+    return qemuVersion(program);
+  } catch (error) {
+    if (error instanceof QemuError) throw new SettingsError(`--driver qemu: ${error.message}`);
+    throw error;
+  }
+}
+
+const asTold = (accel: "tcg" | "kvm"): ChosenAccel => ({ accel, reason: "the settings say so" });

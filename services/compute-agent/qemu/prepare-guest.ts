@@ -1,0 +1,164 @@
+import { link, mkdir } from "node:fs/promises";
+import { join } from "node:path";
+import { writeConfigDrive } from "../../../adapters/qemu/config-drive.ts";
+import { createDisk } from "../../../adapters/qemu/disk-image.ts";
+import { freePortAt } from "../../../adapters/qemu/free-port-at.ts";
+import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import type { BaseImage, ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
+import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer.ts";
+import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { PrepareControl, PrepareOrder } from "../driver.ts";
+import {
+  blankDisksOf,
+  CONFIG_DRIVE,
+  expectedImageOf,
+  guestMetadataOf,
+  type MachineDefaults,
+  machineOf,
+  ROOT_DISK,
+} from "./machine-of-server.ts";
+import { baseMark, formatTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
+
+export interface PreparerOptions {
+  readonly program: string;
+  readonly images: ImageCache;
+  readonly defaults: MachineDefaults;
+  /** The address of this host at which prepared guests wait for others. */
+  readonly transferHost: string;
+  /** The directory of an attempt's guest. */
+  readonly dirOf: (attemptId: string) => string;
+}
+
+const GIB = 1_024 ** 3;
+
+/** Builds the guest up to a QEMU that is halted. Returns the guest and where it waits for another one. */
+export async function prepareGuest(
+  options: PreparerOptions,
+  order: PrepareOrder,
+  control: PrepareControl & { readonly onEvent: (event: QmpEvent | null) => void },
+): Promise<QemuGuest> {
+  const dir = options.dirOf(order.attemptId);
+  await mkdir(dir, { recursive: true, mode: 0o700 });
+  const shared = sharedSourceOf(options, order);
+  const built =
+    shared === null ? await buildDisks(options, order, dir, control) : await linkDisks(options, shared, order, dir);
+  control.signal.throwIfAborted();
+  control.onStep("spawn");
+  const record = { ...built, host: order.host, serverUuid: order.serverUuid, attemptId: order.attemptId };
+  const receives = receivesOf(order, shared !== null);
+  const guest = await QemuGuest.create(
+    dir,
+    { ...record, hasRun: false, receives, listensAt: "", handedTo: null },
+    control.onEvent,
+  );
+  await guest.boot(options.program, { isReceiving: receives !== null });
+  const listensAt = await listen(options, guest, {
+    hasSharedDisks: shared !== null,
+    isMoved: order.movedFrom !== null,
+  });
+  await guest.change({ listensAt });
+  return guest;
+}
+
+/**
+ * The record of the guest that moves here, if its files are visible on this host because both hosts have the same directory. Only a live move
+ * and an evacuation go on with the same disks. Every other move keeps the source's disks as they are, so that it can be reverted.
+ */
+function sharedSourceOf({ dirOf }: PreparerOptions, { movedFrom, serverUuid }: PrepareOrder): SharedSource | null {
+  if (movedFrom === null || !["live-migrate", "evacuate"].includes(movedFrom.by)) return null;
+  const dir = dirOf(movedFrom.attemptId);
+  const record = readGuestRecord(dir);
+  const isIt = record?.host === movedFrom.host && record.serverUuid === serverUuid;
+  return record !== null && isIt ? { dir, record } : null;
+}
+
+interface SharedSource {
+  readonly dir: string;
+  readonly record: GuestRecord;
+}
+type Built = Pick<GuestRecord, "machine" | "baseSha512">;
+
+/**
+ * Gives the new guest names of its own for the same files, so that destroying either guest leaves the other one's disks. QEMU locks the files
+ * themselves: only one of the two guests can run.
+ */
+async function linkDisks(
+  options: PreparerOptions,
+  { dir: from, record }: SharedSource,
+  order: PrepareOrder,
+  dir: string,
+): Promise<Built> {
+  const { machine, baseSha512 } = record;
+  const files = [
+    ...machine.disks.map(({ file }) => file),
+    ...(machine.configDrive === null ? [] : [machine.configDrive]),
+  ];
+  for (const file of files) await link(join(from, file), join(dir, file));
+  const { accel } = options.defaults;
+  return { machine: { ...machine, name: order.attemptId, accel }, baseSha512 };
+}
+
+async function buildDisks(
+  options: PreparerOptions,
+  order: PrepareOrder,
+  dir: string,
+  control: PrepareControl,
+): Promise<Built> {
+  const { server } = order;
+  const blankDisks = blankDisksOf(server);
+  const machine = finally_(() =>
+    machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length }),
+  );
+  control.onStep("image");
+  const expected = expectedImageOf(server);
+  const base = expected === null ? null : await options.images.image(expected);
+  control.signal.throwIfAborted();
+  control.onStep("disk");
+  await createDisk(join(dir, ROOT_DISK.file), rootBytes(order, base), base);
+  for (const [index, bytes] of blankDisks.entries())
+    await createDisk(join(dir, machine.disks[index + 1]?.file ?? ""), bytes, null);
+  await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
+  return { machine, baseSha512: base?.sha512 ?? "" };
+}
+
+/** Nova: a flavor without a disk takes the image's size, and an image that is larger than the flavor's disk is refused everywhere. */
+function rootBytes({ server }: PrepareOrder, base: BaseImage | null): number {
+  const bytes = (server.flavor?.diskGib ?? 0) * GIB;
+  const needed = base?.virtualBytes ?? 0;
+  if (bytes === 0 && needed > 0) return needed;
+  if (bytes === 0) throw new QemuError("image", "the server has neither an image nor a disk", { isFinal: true });
+  if (needed <= bytes) return bytes;
+  const words = `Flavor's disk is too small for requested image. Flavor disk is ${bytes} bytes, image is ${needed} bytes.`;
+  throw new QemuError("image", words, { isFinal: true });
+}
+
+function receivesOf({ movedFrom }: PrepareOrder, hasSharedDisks: boolean): GuestRecord["receives"] {
+  if (movedFrom?.by === "live-migrate") return "memory";
+  const isCold = movedFrom?.by === "resize" || movedFrom?.by === "migrate";
+  return isCold && !hasSharedDisks ? "disks" : null;
+}
+
+async function listen(
+  { transferHost: host }: PreparerOptions,
+  guest: QemuGuest,
+  { hasSharedDisks, isMoved }: { readonly hasSharedDisks: boolean; readonly isMoved: boolean },
+): Promise<string> {
+  const { receives, baseSha512 } = guest.record;
+  if (receives === null) return isMoved ? TAKES_NOTHING : "";
+  const memoryPort = receives === "memory" ? await listenForMemory(guest, host) : null;
+  const disksPort = hasSharedDisks ? null : await freePortAt(host);
+  if (disksPort !== null) await listenForDisks(guest, host, disksPort);
+  return formatTransferAddress({ host, memoryPort, disksPort, base: baseMark(baseSha512) });
+}
+
+/** Errors of `make` are the request's fault: no host could do better. */
+function finally_(make: () => VirtualMachine): VirtualMachine {
+  try {
+    return make();
+  } catch (error) {
+    throw new QemuError("image", (error as Error).message, { isFinal: true, cause: error });
+  }
+}

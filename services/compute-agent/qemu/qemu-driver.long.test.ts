@@ -1,0 +1,67 @@
+import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { type DriverSubject, driverContract } from "../../../test/contract/driver.contract.ts";
+import { makeQemuGuestsDir, NANO_FLAVOR, qemuDriverIn, whyNoQemu } from "../../../test/rigs/qemu-guests.ts";
+import type { Driver } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+
+const HOSTS = ["h1", "h2"] as const;
+const server = (index: number) => serverSpec(index, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
+
+/** Two hosts that see the same directory of guests. */
+async function withSharedDisks(): Promise<DriverSubject> {
+  const dir = makeQemuGuestsDir();
+  let driver = qemuDriverIn(dir);
+  return {
+    hosts: HOSTS,
+    open: async () => {
+      driver.close();
+      driver = qemuDriverIn(dir);
+      return driver;
+    },
+    server,
+    close: () => dir.remove(),
+  };
+}
+
+/** Two hosts with a directory each. */
+async function withOwnDisks(): Promise<DriverSubject> {
+  const dirs = { h1: makeQemuGuestsDir(), h2: makeQemuGuestsDir() };
+  const open = () => ({ h1: qemuDriverIn(dirs.h1), h2: qemuDriverIn(dirs.h2) });
+  let drivers = open();
+  return {
+    hosts: HOSTS,
+    open: async () => {
+      for (const host of HOSTS) drivers[host].close();
+      drivers = open();
+      return byHost((host) => drivers[host as "h1" | "h2"]);
+    },
+    server,
+    close: async () => {
+      for (const host of HOSTS) await dirs[host].remove();
+    },
+  };
+}
+
+/** One driver for a test, which is really one for each host. */
+function byHost(of: (host: string) => Driver): Driver {
+  const among = <Guest extends GuestName>(guests: readonly Guest[], host: string) =>
+    guests.filter((one) => one.host === host);
+  return {
+    adopt: async (guests) => {
+      for (const host of HOSTS) await of(host).adopt(among(guests, host));
+    },
+    powersOf: async (guests) => {
+      const found = await Promise.all(guests.map((guest) => of(guest.host).powersOf([guest])));
+      return found.flat();
+    },
+    prepare: (order, control) => of(order.host).prepare(order, control),
+    start: (guest, signal) => of(guest.host).start(guest, signal),
+    power: (guest, verb, signal) => of(guest.host).power(guest, verb, signal),
+    handOff: (order, signal) => of(order.host).handOff(order, signal),
+    destroy: (guest, signal) => of(guest.host).destroy(guest, signal),
+  };
+}
+
+driverContract("of virtual machines on shared disks", withSharedDisks, { whySkipped: whyNoQemu() });
+driverContract("of virtual machines on disks of their own", withOwnDisks, { whySkipped: whyNoQemu() });

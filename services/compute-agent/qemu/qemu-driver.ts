@@ -1,0 +1,292 @@
+import { mkdir, readdir } from "node:fs/promises";
+import { join } from "node:path";
+import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import { QemuGuest, type RunState, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
+import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
+import type { Clock, Timer } from "../../../runtime/clock.ts";
+import type {
+  Driver,
+  FoundPower,
+  HandOffOrder,
+  KeptState,
+  PrepareControl,
+  PrepareOrder,
+  PrepareOutcome,
+} from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import { messageOf } from "../message-of.ts";
+import {
+  haltForCopy,
+  type PowerControl,
+  pauseGuest,
+  rebootGuest,
+  startGuest,
+  stopGuest,
+  unpauseGuest,
+} from "./guest-power.ts";
+import { callOffHandOver, handOverDisks, handOverLive } from "./hand-over.ts";
+import type { MachineDefaults } from "./machine-of-server.ts";
+import { prepareGuest } from "./prepare-guest.ts";
+import { parseTransferAddress } from "./transfer-address.ts";
+
+export interface QemuDriverOptions {
+  readonly clock: Clock;
+  readonly program: string;
+  /** The directory of the guests, one directory each. Hosts may share it: then live moves need not copy disks. */
+  readonly instancesPath: string;
+  /** The directory in which images are found under their ids. */
+  readonly images: string;
+  /** The directory of the checked copies on which guests' disks are built. */
+  readonly imageCache: string;
+  /** The address of this host at which prepared guests wait for others. */
+  readonly transferHost: string;
+  /** How long a guest may take to power off by itself. */
+  readonly shutdownMs: number;
+  /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
+  readonly pressAgainMs: number;
+  /** What the settings say of every guest. Called for each build. */
+  readonly defaults: () => Promise<MachineDefaults>;
+}
+
+/** A live move that was called off goes on for so long, short of its switch-over, since the order that comes next may be its forced form. */
+const FORCE_GRACE_MS = 500;
+const DIR_PREFIX = "guest-";
+
+/** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
+export class QemuDriver implements Driver {
+  readonly #options: QemuDriverOptions;
+  readonly #images: ImageCache;
+  readonly #guests = new Map<string, QemuGuest>();
+  /** Live moves that were called off and have not ended yet, by guest. */
+  readonly #calledOff = new Map<string, CalledOffMove>();
+
+  constructor(options: QemuDriverOptions) {
+    this.#options = options;
+    this.#images = new ImageCache({ sourceDir: options.images, dir: options.imageCache });
+  }
+
+  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
+    await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
+    await Promise.all(
+      guests.map(async (name) => {
+        const guest = this.#find(name);
+        if (guest?.record.handedTo?.isDone === false) await callOffHandOver(guest);
+      }),
+    );
+  }
+
+  powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {
+    return Promise.all(
+      guests.map(async (name) => {
+        const guest = this.#find(name);
+        return guest === null ? "missing" : powerOf(guest, await guest.state());
+      }),
+    );
+  }
+
+  /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same directory. */
+  async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
+    const names = await readdir(this.#options.instancesPath).catch(() => []);
+    const records = names
+      .filter((name) => name.startsWith(DIR_PREFIX))
+      .flatMap((name) => readGuestRecord(join(this.#options.instancesPath, name)) ?? []);
+    const own = records.filter(({ host }) => hosts.has(host)).flatMap((record) => this.#find(record) ?? []);
+    return Promise.all(
+      own.map(async (guest) => {
+        const { host, serverUuid, attemptId } = guest.record;
+        return { host, serverUuid, attemptId, running: powerOf(guest, await guest.state()) === "running" };
+      }),
+    );
+  }
+
+  /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
+  close(): void {
+    for (const guest of this.#guests.values()) guest.detach();
+  }
+
+  async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
+    const { program, transferHost } = this.#options;
+    const dirOf = (attemptId: string) => this.#dirOf(attemptId);
+    const onEvent = () => undefined;
+    try {
+      const defaults = await this.#options.defaults();
+      const options = { program, images: this.#images, defaults, transferHost, dirOf };
+      const guest = await prepareGuest(options, order, { ...control, onEvent });
+      this.#guests.set(keyOf(order), guest);
+      const { listensAt } = guest.record;
+      return { kind: "prepared", ...(listensAt !== "" && { listensAt }) };
+    } catch (error) {
+      const isFinal = error instanceof QemuError && error.isFinal;
+      return { kind: "failed", failure: isFinal ? "abort" : "reschedule", reason: messageOf(error) };
+    }
+  }
+
+  async start(name: GuestName, signal: AbortSignal): Promise<void> {
+    const guest = await this.#atRest(name);
+    await startGuest(guest, this.#power(signal));
+  }
+
+  async power(name: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+    const guest = await this.#atRest(name);
+    const control = this.#power(signal);
+    switch (verb) {
+      case "start":
+        return startGuest(guest, control);
+      case "stop":
+        return stopGuest(guest, control);
+      case "reboot":
+        return rebootGuest(guest, { ...control, isSoft: true });
+      case "hard-reboot":
+        return rebootGuest(guest, { ...control, isSoft: false });
+      case "pause":
+        return pauseGuest(guest);
+      case "unpause":
+        return unpauseGuest(guest);
+      default:
+        return verb satisfies never;
+    }
+  }
+
+  async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+    const { toAttemptId, listensAt } = order;
+    const to = parseTransferAddress(listensAt);
+    const open = this.#calledOff.get(keyOf(order));
+    const isResumed = order.force && open?.toAttemptId === toAttemptId && open.ending === null;
+    if (isResumed) this.#forgetCalledOff(order);
+    const guest = isResumed ? this.#existing(order) : await this.#atRest(order);
+    const { handedTo } = guest.record;
+    if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
+    if (to === null) await stopGuest(guest, this.#power(signal));
+    else if (order.live) return this.#handOverLive(guest, order, to, signal);
+    else await this.#handOverCold(guest, order, to, signal);
+    await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
+  }
+
+  async destroy(name: GuestName): Promise<void> {
+    this.#forgetCalledOff(name);
+    const guest = this.#guests.get(keyOf(name));
+    this.#guests.delete(keyOf(name));
+    if (guest === undefined) await removeGuestDir(this.#dirOf(name.attemptId));
+    else await guest.remove();
+  }
+
+  async #handOverCold(
+    guest: QemuGuest,
+    { toAttemptId }: HandOffOrder,
+    to: NonNullable<ReturnType<typeof parseTransferAddress>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    await guest.change({ handedTo: { attemptId: toAttemptId, isDone: false, wasRunning: false } });
+    await haltForCopy(guest, this.#power(signal));
+    await handOverDisks(guest, to, { signal, onProgress: () => undefined });
+    await guest.end();
+  }
+
+  async #handOverLive(
+    guest: QemuGuest,
+    order: HandOffOrder,
+    to: NonNullable<ReturnType<typeof parseTransferAddress>>,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { toAttemptId: attemptId, force } = order;
+    const state = await guest.state();
+    const { handedTo } = guest.record;
+    const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
+    const wasRunning = handedTo?.attemptId === attemptId ? handedTo.wasRunning : state === "running";
+    if (!isComplete) {
+      if (!["running", "paused", "finish-migrate"].includes(state))
+        throw new QemuError("state", `the guest does not run (${state})`);
+      await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
+      try {
+        await handOverLive(guest, to, { signal, force, onProgress: () => undefined });
+      } catch (error) {
+        if (signal.aborted) this.#callOffLater(order);
+        else await callOffHandOver(guest);
+        throw error;
+      }
+    }
+    await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
+  }
+
+  /** Ends the guest's called-off live move, unless the move's forced form takes it up before. */
+  #callOffLater(order: HandOffOrder): void {
+    const timer = this.#options.clock.setTimer(FORCE_GRACE_MS, () => {
+      // The guest's next order tries again, and fails if this cannot be done.
+      this.#atRest(order).catch(() => undefined);
+    });
+    this.#calledOff.set(keyOf(order), { toAttemptId: order.toAttemptId, timer, ending: null });
+  }
+
+  #forgetCalledOff(name: GuestName): void {
+    this.#calledOff.get(keyOf(name))?.timer.cancel();
+    this.#calledOff.delete(keyOf(name));
+  }
+
+  /** The guest, without a transfer that is no longer wanted. */
+  async #atRest(name: GuestName): Promise<QemuGuest> {
+    const guest = this.#existing(name);
+    const open = this.#calledOff.get(keyOf(name));
+    if (open === undefined) return guest;
+    open.timer.cancel();
+    open.ending ??= callOffHandOver(guest).finally(() => {
+      open.ending = null;
+    });
+    await open.ending;
+    this.#calledOff.delete(keyOf(name));
+    return guest;
+  }
+
+  #existing(name: GuestName): QemuGuest {
+    const guest = this.#find(name);
+    if (guest === null) throw new Error("there is no such guest");
+    return guest;
+  }
+
+  #find(name: GuestName): QemuGuest | null {
+    const known = this.#guests.get(keyOf(name));
+    if (known !== undefined) return known;
+    const guest = QemuGuest.load(this.#dirOf(name.attemptId));
+    if (guest === null || guest.record.host !== name.host) return null;
+    this.#guests.set(keyOf(name), guest);
+    return guest;
+  }
+
+  /** Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */
+  #dirOf(attemptId: string): string {
+    const name = encodeURIComponent(attemptId).replaceAll("%2F", "+");
+    return join(this.#options.instancesPath, `${DIR_PREFIX}${name}`);
+  }
+
+  #power(signal: AbortSignal): PowerControl {
+    const { program, shutdownMs, pressAgainMs } = this.#options;
+    return { program, shutdownMs, pressAgainMs, signal };
+  }
+}
+
+interface CalledOffMove {
+  readonly toAttemptId: string;
+  readonly timer: Timer;
+  /** Settles when the transfer has ended. Null while it goes on, and after an ending that failed. */
+  ending: Promise<void> | null;
+}
+
+/** A guest that never ran here counts as stopped, also when it has received another one's memory. */
+function powerOf(guest: QemuGuest, state: RunState): FoundPower {
+  const { hasRun, handedTo } = guest.record;
+  if (!hasRun) return "stopped";
+  switch (state) {
+    case "running":
+    case "suspended":
+    case "finish-migrate":
+      return "running";
+    case "paused":
+      // A live move halts the guest for its switch-over, and a forced one before. It runs on if that is called off.
+      return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";
+    default:
+      return "stopped";
+  }
+}
+
+const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;

@@ -1,0 +1,46 @@
+import { duration, oneOf, text } from "../../../runtime/setting-kinds.ts";
+import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
+
+const modelName = text({
+  pattern: /^[A-Za-z0-9_.-]+(,[+-]?[A-Za-z0-9_.=-]+)*$/,
+  allowed: "a CPU model of QEMU, as Westmere,+aes",
+});
+const machineName = text({
+  pattern: /^pc-(q35|i440fx)-\d+\.\d+$/,
+  allowed: "a machine type with its version, as pc-q35-7.2",
+});
+const bridgeName = text({ pattern: /^[A-Za-z0-9._-]{1,15}$/, allowed: "the name of a network interface" });
+const ipAddress = text({ pattern: /^[0-9a-fA-F:.]+$/, allowed: "an IP address" });
+
+/** The settings of `--driver qemu`. Without it they mean nothing. */
+export const qemuSettings = {
+  qemu: setting(text(), { about: "QEMU's program", default: "qemu-system-x86_64" }),
+  images: optional(text(), { about: "for --driver qemu: the directory in which images are found under their ids" }),
+  imageCache: optional(text(), {
+    about: "directory of the checked copies of images; otherwise _base in the instances path",
+  }),
+  accel: setting(oneOf("auto", "tcg", "kvm"), {
+    about: "how QEMU runs guests; auto takes kvm if this machine's own kernel boots with it",
+    default: "auto",
+  }),
+  cpuModel: optional(modelName, { about: "CPU model of the guests; otherwise qemu64 with tcg, host with kvm" }),
+  machineType: setting(machineName, {
+    about: "machine type of the guests, the same on all hosts between which they move",
+    default: "pc-q35-7.2",
+  }),
+  // The option of this name in Nova's section [libvirt].
+  liveMigrationInboundAddr: setting(ipAddress, {
+    about: "address of this machine at which guests arrive that move here",
+    default: "127.0.0.1",
+  }),
+  // The option of this name in Nova's section [DEFAULT].
+  shutdownTimeout: setting(duration({ minMs: 0, maxMs: 50_000 }), {
+    about: "how long a guest may take to power off by itself",
+    default: "40s",
+  }),
+  bridge: optional(bridgeName, {
+    about: "bridge that guests' interfaces are attached to; otherwise they get QEMU's own network",
+  }),
+} as const;
+
+export type QemuSettings = ValuesOf<typeof qemuSettings>;

@@ -1,0 +1,24 @@
+import { expect, test } from "vitest";
+import { formatTransferAddress, parseTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
+
+test.each([
+  { host: "10.0.0.2", memoryPort: 49_152, disksPort: 10_809, base: "ab12" },
+  { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "" },
+  { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12" },
+])("reads the address that it wrote: $host", (address) => {
+  expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);
+});
+
+test("a guest that is built from an image takes nothing", () => {
+  expect(parseTransferAddress(TAKES_NOTHING)).toBeNull();
+});
+
+test.each([
+  ["", "nobody knows where the guest at the destination listens"],
+  ["fake://h2/task/1", 'listens at "fake://h2/task/1", which is no address of a QEMU guest'],
+  ["10.0.0.2:49152", "which is no address of a QEMU guest"],
+  ["qemu://10.0.0.2/?memory=0", 'the destination\'s port for the memory is "0"'],
+  ["qemu://10.0.0.2/?disks=70000", 'the destination\'s port for the disks is "70000"'],
+])("refuses %j", (text, message) => {
+  expect(() => parseTransferAddress(text)).toThrow(message);
+});

@@ -1,0 +1,46 @@
+import type { TransferTarget } from "../../../adapters/qemu/transfer.ts";
+
+/** Where a prepared guest waits for the guest that moves to it. */
+export interface TransferAddress extends TransferTarget {
+  /** The beginning of the SHA-512 of the image below the first disk; empty for a blank one. Equal bases need not be copied. */
+  readonly base: string;
+}
+
+const SCHEME = "qemu:";
+/** The address of a prepared guest that takes nothing from the other one, because it is built from an image. */
+export const TAKES_NOTHING = "qemu://nothing";
+const PORT_MAX = 65_535;
+
+export function formatTransferAddress({ host, memoryPort, disksPort, base }: TransferAddress): string {
+  const query = new URLSearchParams();
+  if (memoryPort !== null) query.set("memory", String(memoryPort));
+  if (disksPort !== null) query.set("disks", String(disksPort));
+  if (base !== "") query.set("base", base);
+  return `${SCHEME}//${host.includes(":") ? `[${host}]` : host}/?${query}`;
+}
+
+/** Reads an address; null for a guest that takes nothing. Throws an Error for anything else. */
+export function parseTransferAddress(text: string): TransferAddress | null {
+  if (text === TAKES_NOTHING) return null;
+  if (text === "") throw new Error("nobody knows where the guest at the destination listens");
+  const url = URL.canParse(text) ? new URL(text) : null;
+  const host = url?.hostname.replace(/^\[|\]$/g, "") ?? "";
+  if (url === null || url.protocol !== SCHEME || host === "")
+    throw new Error(`the guest at the destination listens at "${text}", which is no address of a QEMU guest`);
+  const memoryPort = portOf(url, "memory");
+  const disksPort = portOf(url, "disks");
+  return { host, memoryPort, disksPort, base: url.searchParams.get("base") ?? "" };
+}
+
+function portOf(url: URL, name: string): number | null {
+  const text = url.searchParams.get(name);
+  if (text === null) return null;
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0;
+  if (port < 1 || port > PORT_MAX) throw new Error(`the destination's port for the ${name} is "${text.slice(0, 20)}"`);
+  return port;
+}
+
+const BASE_CHARS = 32;
+
+/** How an address names a base. */
+export const baseMark = (sha512: string): string => sha512.slice(0, BASE_CHARS);

@@ -1,0 +1,76 @@
+import { execFileSync } from "node:child_process";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
+import { removeGuestDir } from "../../adapters/qemu/qemu-guest.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import { QemuDriver, type QemuDriverOptions } from "../../services/compute-agent/qemu/qemu-driver.ts";
+
+const PROGRAMS = ["qemu-system-x86_64", "qemu-img", "genisoimage"];
+
+/** Why tests with virtual machines cannot run here, or null when they can. */
+export function whyNoQemu(): string | null {
+  const missing = PROGRAMS.filter((program) => {
+    try {
+      execFileSync(program, ["--version"], { stdio: "ignore" });
+      return false;
+    } catch {
+      return true;
+    }
+  });
+  return missing.length === 0
+    ? null
+    : `${missing.join(", ")} missing; npm run test:long installs them as root on Debian`;
+}
+
+/** A directory with the nano guest's image in it, and room for guests. Its guests end with it. */
+export interface QemuGuestsDir {
+  readonly path: string;
+  readonly images: string;
+  readonly instancesPath: string;
+  remove(): Promise<void>;
+}
+
+export function makeQemuGuestsDir(): QemuGuestsDir {
+  const path = makeOwnedDir("qemu");
+  const images = join(path, "images");
+  const instancesPath = join(path, "instances");
+  mkdirSync(images);
+  mkdirSync(instancesPath);
+  writeFileSync(join(images, `${NANO_IMAGE_ID}.raw`), nanoImage());
+  return {
+    path,
+    images,
+    instancesPath,
+    async remove() {
+      for (const dir of instanceDirs(path)) await removeGuestDir(dir);
+      rmSync(path, { recursive: true, force: true });
+    },
+  };
+}
+
+/** The directories of guests below a directory. */
+export function instanceDirs(path: string): readonly string[] {
+  return readdirSync(path, { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isDirectory() && entry.name.startsWith("guest-"))
+    .map((entry) => join(entry.parentPath, entry.name));
+}
+
+export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOptions> = {}): QemuDriver {
+  const { images, instancesPath } = dir;
+  return new QemuDriver({
+    ...{ clock: systemClock, program: "qemu-system-x86_64", images, instancesPath, transferHost: "127.0.0.1" },
+    imageCache: join(instancesPath, "_base"),
+    shutdownMs: 5_000,
+    pressAgainMs: 200,
+    defaults: async () => ({ machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null }),
+    ...options,
+  });
+}
+
+/** The smallest flavor that the nano guest runs with. */
+export const NANO_FLAVOR = {
+  ...{ id: "nano", name: "nano", vcpus: 1, memoryMib: 16, diskGib: 1 },
+  ...{ ephemeralGib: 0, swapMib: 0, extraSpecs: {} },
+};
