@@ -7,7 +7,7 @@ import { reachedFrom } from "./tidy/reached-from.ts";
 import { type Import, listFiles, readSourceFile, type SourceFile } from "./tidy/source-file.ts";
 import { readSqlFunctions } from "./tidy/sql-function.ts";
 
-// The rules of the house that a machine can hold. There is no list of exceptions: what breaks a rule is changed, or the rule is.
+// The rules of the repository that a machine can check. There is no list of exceptions: either the code is changed or the rule.
 
 const root = join(import.meta.dirname, "..");
 const LABORATORIES = ["audit", "sim", "chaos", "replay", "cloud"];
@@ -35,16 +35,16 @@ const files = FOLDERS.flatMap((folder) => listFiles(root, folder, (path) => path
 );
 const isTest = (path: string) => path.endsWith(".test.ts") || path.startsWith("test/");
 const product = files.filter((file) => !isTest(file.path));
-/** Without what only shows or measures it. */
+/** Leaves out code that only demonstrates or measures the product. */
 const shipped = product.filter(({ path }) => !/^(bench|examples)\//.test(path));
 
-/** `adapters/postgres` and `services/api` stand for themselves, everything else for its first folder. */
+/** A file's room is its first folder, except that `adapters/postgres` and `services/api` are rooms of their own. */
 function roomOf(path: string): string {
   const [first = "", second = ""] = path.split("/");
   return first === "adapters" || first === "services" ? `${first}/${second}` : first;
 }
 
-/** Folders in the order in which they build on each other: each may import from those before it. Files beside them may import from all. */
+/** Folders in the order in which they build on each other. Each may import from those before it. Files beside them may import from all. */
 const ORDERS: Readonly<Record<string, readonly string[]>> = {
   core: ["ledger", "candidates", "agent", "tasks", "scheduling", "stores", "placing", "audit", "discovery"],
   "core/candidates": ["bound", "best", "every"],
@@ -54,7 +54,7 @@ const ORDERS: Readonly<Record<string, readonly string[]>> = {
   "services/scheduler": ["cells", "placing", "sweeps"],
 };
 
-/** The folder in `folder` that has the file; null: it is not in `folder`, or directly in it. */
+/** The folder in `folder` that contains the file. Null when the file is not in `folder`, or directly in it. */
 function childOf(folder: string, path: string): string | null {
   if (!path.startsWith(`${folder}/`)) return null;
   const [child = "", ...rest] = path.slice(folder.length + 1).split("/");
@@ -99,21 +99,21 @@ function violations(among: readonly SourceFile[], find: (file: SourceFile) => re
 }
 
 describe("rooms", () => {
-  test("imports go one way: services → adapters → core, runtime beside them, and no room knows another of its kind", () => {
+  test("imports go one way: services → adapters → core, with runtime beside them, and no room imports another one of its kind", () => {
     const found = violations(product, (file) =>
       file.imports.filter((one) => !isAllowed(roomOf(file.path), one)).map((one) => `imports ${one.target}`),
     );
     expect(found).toEqual([]);
   });
 
-  test("no file imports itself by a way round", () => {
+  test("no file imports itself in a cycle", () => {
     const edges = new Map(
       files.map((file) => [file.path, file.imports.filter((one) => one.isLocal).map((one) => one.target)]),
     );
     expect(findCycles(edges)).toEqual([]);
   });
 
-  test("core reads no clock, no chance, no surroundings", () => {
+  test("core reads no clock, no randomness and no environment", () => {
     const core = product.filter((file) => file.path.startsWith("core/"));
     expect(violations(core, (file) => [...file.ambient])).toEqual([]);
   });
@@ -155,7 +155,7 @@ describe("folders", () => {
     expect([...reachedFrom(inCell, edges)].filter((path) => ofApi.test(path))).toEqual([]);
   });
 
-  test("core waits for nothing; only the stores' contracts promise", () => {
+  test("core awaits nothing, and only the stores' contracts have promises", () => {
     const core = product.filter(({ path }) => path.startsWith("core/") && !path.startsWith("core/stores/"));
     expect(violations(core, (file) => file.waitingLines.map((line) => `line ${line}`))).toEqual([]);
   });
@@ -166,8 +166,8 @@ describe("names", () => {
     expect(namesDefinedTwice(shipped)).toEqual([]);
   });
 
-  // Errors stand beside what throws them; `events.ts` is called so in every service.
-  test("a class's file bears the class's name", () => {
+  // Errors are defined beside the code that throws them, and `events.ts` has the same name in every service.
+  test("a class's file has the class's name", () => {
     const found = violations(shipped, ({ path, classes }) =>
       basename(path) === "events.ts"
         ? []
@@ -193,12 +193,12 @@ describe("names", () => {
     expect(files.map((file) => file.path).filter((path) => !kebab.test(path))).toEqual([]);
   });
 
-  test("no file or folder has a name that says nothing", () => {
+  test("no file or folder has a meaningless name", () => {
     const empty = /(^|[/-])(utils?|helpers?|common|misc|managers?)(?=[/.-])|(^|\/)types(?=[/.])/;
     expect(files.map((file) => file.path).filter((path) => empty.test(path))).toEqual([]);
   });
 
-  test("no file only exports what others define", () => {
+  test("no file only exports the definitions of others", () => {
     expect(files.filter((file) => file.isBarrel).map((file) => file.path)).toEqual([]);
   });
 
@@ -251,13 +251,13 @@ describe("SQL", () => {
     expect(functions.filter(({ isExplained }) => !isExplained).map(({ path }) => path)).toEqual([]);
   });
 
-  test("each function says which others it requires: those that it calls", () => {
+  test("each function's `requires` line lists the functions that it calls", () => {
     expect(functions.map(({ path, requires }) => [path, requires])).toEqual(
       functions.map(({ path, calls }) => [path, calls]),
     );
   });
 
-  test("functions that only older versions call are in former/, and say which versions call them", () => {
+  test("functions that only older versions call are in former/, and name these versions", () => {
     const former = functions.filter(({ path }) => path.includes("/former/"));
     expect(functions.filter(({ calledBy }) => calledBy !== null)).toEqual(former);
   });
@@ -268,14 +268,14 @@ describe("text", () => {
     expect(violations(files, (file) => file.anyLines.map((line) => `line ${line}`))).toEqual([]);
   });
 
-  test("nothing is left to do, left out, or left on", () => {
+  test("nothing is marked as unfinished, skipped or left for debugging", () => {
     const marks = new RegExp(
       ["TO" + "DO", "FIX" + "ME", "@ts-" + "ignore", "(test|describe|it)\\.(on" + "ly|sk" + "ip)\\("].join("|"),
     );
     expect(violations(files, (file) => file.text.match(marks)?.slice(0, 1) ?? [])).toEqual([]);
   });
 
-  test("no text names a place on somebody's machine", () => {
+  test("no text contains a path of somebody's machine", () => {
     const homes = new RegExp(`(^|[\\s"'\`(=:])/(${["wo" + "rk", "ro" + "ot", "home/[a-z]+"].join("|")})/`, "m");
     const texts = listFiles(root, "", (path) => /\.(ts|mjs|sql|md|json|ya?ml|sh|conf|proto|toml)$/.test(path));
     expect(texts.filter((path) => homes.test(readFileSync(join(root, path), "utf8")))).toEqual([]);

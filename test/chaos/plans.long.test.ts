@@ -27,7 +27,7 @@ async function outcomeOf(name: string, nemesis: string) {
   return { failures: result.failures, faults: new Set(begun.map(({ fault }) => fault)), rounds: result.rounds };
 }
 
-test("services die and stand still, hosts fail builds, a disk is full: everything ends as it should", async () => {
+test("services die and are paused, hosts fail builds, and a disk is full: everything ends as it should", async () => {
   const { failures, faults, rounds } = await outcomeOf(
     "deaths",
     `- { fault: kill, target: conductor, at: 500ms, every: 2s, for: 1s }
@@ -42,7 +42,7 @@ test("services die and stand still, hosts fail builds, a disk is full: everythin
   expect(rounds[0]?.accepted).toBeGreaterThan(10);
 });
 
-test("a cell is cut off, links are slow, messages and soft state get lost: everything ends as it should", async () => {
+test("a cell is cut off, links are slow, and messages and soft state get lost: everything ends as it should", async () => {
   const { failures, faults } = await outcomeOf(
     "links",
     `- { fault: cut, target: above -> cell1, at: 500ms, for: 3s }
@@ -55,7 +55,7 @@ test("a cell is cut off, links are slow, messages and soft state get lost: every
   expect(faults).toEqual(new Set(["cut", "slow", "kill", "redis-flush"]));
 });
 
-test("what somebody left standing still, cut off and full is whole again", async () => {
+test("a cloud that was left paused, cut off and full is made whole again", async () => {
   const [cell] = cloud.cells;
   const [nats, agent] = ["nats", "agent"].map((role) =>
     cloud.parts.find((one) => one.role === role && one.cell === cell),
@@ -67,7 +67,7 @@ test("what somebody left standing still, cut off and full is whole again", async
   expect(failures).toEqual([]);
 });
 
-test("a cell's Postgres fails over under load: nothing that was answered is lost", async () => {
+test("a cell's Postgres fails over under load, and nothing that was acknowledged is lost", async () => {
   const { failures, faults } = await outcomeOf(
     "failover",
     "- { fault: failover, target: postgres@cell1, at: 2s, for: 1s }",

@@ -4,14 +4,17 @@ import { promisify } from "node:util";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PROJECT = "berth-compose-test";
-/** Not the port of a deployment that may run beside it. */
+/** A port that differs from that of a deployment which may run beside the test. */
 const PORT = "18774";
-/** Containers end within ten seconds each, and are then removed. */
+/** Each container ends within ten seconds, and is then removed. */
 const DOWN_MS_MAX = 180_000;
 
 const runFile = promisify(execFile);
 
-/** A deployment of deploy/cells.ts by docker-compose, with secrets and file of its own. When `signal` aborts, all but `down` reject. */
+/**
+ * A deployment of deploy/cells.ts by docker-compose, with its own secrets and its own file. When `signal` aborts, every call except `down`
+ * rejects.
+ */
 export class Deployment {
   readonly apiUrl = `http://127.0.0.1:${PORT}`;
   readonly #dir: string;
@@ -20,7 +23,7 @@ export class Deployment {
 
   constructor(dir: string, env: NodeJS.ProcessEnv, signal: AbortSignal) {
     this.#dir = dir;
-    // It is published on loopback alone, and on this machine for the time of the test.
+    // The port is published only on loopback, and only for the duration of the test.
     this.#env = { ...env, BERTH_PORT: PORT, BERTH_ALLOW_UNAUTHENTICATED_NETWORK: "true" };
     this.#signal = signal;
   }
@@ -41,7 +44,7 @@ export class Deployment {
     await this.compose(["up", "-d", "--no-build"]);
   }
 
-  /** All containers end; those that took longer than ten seconds were killed. */
+  /** Stops all containers. Those that took longer than ten seconds were killed. */
   async stop(): Promise<void> {
     await this.compose(["stop"]);
   }
@@ -63,7 +66,7 @@ export class Deployment {
     return `${PROJECT}_${service}_1`;
   }
 
-  /** A cell's queue keeps running; what the API tier says to it and hears from it does not pass. */
+  /** Cuts a cell off. Its queue keeps running, but no message passes between it and the API tier. */
   async cutFromHub(cell: string): Promise<void> {
     await this.docker(["network", "disconnect", `${PROJECT}_uplink-${cell}`, this.containerOf(`${cell}-nats`)]);
   }
@@ -73,13 +76,13 @@ export class Deployment {
     await this.docker(["network", "connect", "--alias", name, `${PROJECT}_uplink-${cell}`, this.containerOf(name)]);
   }
 
-  /** Carries out a plan of chaos on it; throws, with what was printed, unless it passes. */
+  /** Runs a chaos plan on the deployment. Throws, with the printed output, unless the plan passes. */
   chaos(plan: string, duration: string): Promise<string> {
     const on = ["--target", "compose", "--project", PROJECT, "--compose-file", this.#file];
     return this.#run(join(ROOT, "bin/berth"), ["chaos", "--plan", plan, "--duration", duration, ...on]);
   }
 
-  /** Exit codes of containers that have ended, by service. */
+  /** Exit codes of ended containers, by service. */
   async exitCode(service: string): Promise<number> {
     return Number(await this.docker(["inspect", "--format", "{{.State.ExitCode}}", this.containerOf(service)]));
   }
@@ -88,7 +91,7 @@ export class Deployment {
     return join(this.#dir, "compose.yaml");
   }
 
-  /** Its output; rejects, with what it said (`stderr`), unless it ends with 0. */
+  /** Runs a command and returns its output. Rejects with its `stderr` unless it ends with 0. */
   async #run(command: string, args: readonly string[], signal: AbortSignal = this.#signal): Promise<string> {
     const { stdout } = await runFile(command, [...args], { env: this.#env, maxBuffer: 1 << 26, signal });
     return stdout;

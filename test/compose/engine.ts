@@ -3,21 +3,21 @@ import { openSync } from "node:fs";
 import { join } from "node:path";
 import { eventually } from "../rigs/eventually.ts";
 
-/** A Docker engine: the one that runs, or one of our own. */
+/** A Docker engine, either one that is already running or one of our own. */
 export interface Engine {
-  /** For all that asks it. */
+  /** The environment for every command that uses the engine. */
   readonly env: NodeJS.ProcessEnv;
   stop(): Promise<void>;
 }
 
 /**
- * The engine takes the place of a shell that has left a watcher behind: the watcher reads from our pipe, whose end (our death,
- * SIGKILL included) makes it stop the engine, with all containers.
+ * The engine replaces a shell that has left a watcher behind. The watcher reads from our pipe. When the pipe ends (our death, SIGKILL
+ * included), the watcher stops the engine with all containers.
  */
 const WATCHED =
   'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -TERM $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
 
-/** Null, with the reason printed, where there is no engine and none can be started. */
+/** Returns null and prints the reason when there is no engine and none can be started. */
 export async function openEngine(dir: string): Promise<Engine | null> {
   if (answers(process.env)) return { env: process.env, stop: async () => {} };
   if (process.getuid?.() !== 0) return refuse("none runs, and only root can start one");
@@ -26,15 +26,15 @@ export async function openEngine(dir: string): Promise<Engine | null> {
   const logFile = join(dir, "dockerd.log");
   const log = openSync(logFile, "w");
   const own = ["--exec-root", join(dir, "exec"), "--pidfile", join(dir, "dockerd.pid"), "-H", socket];
-  // Not of the terminal's group: Ctrl-C would end it before the containers that are to be brought down.
+  // The engine is not in the terminal's process group, because Ctrl-C would end it before the containers are brought down.
   const child = spawn("/bin/sh", ["-c", WATCHED, "dockerd", ...own], { stdio: ["pipe", log, log], detached: true });
-  child.stdin?.on("error", () => undefined); // the watcher is gone already: nothing left to tell it
+  child.stdin?.on("error", () => undefined); // The watcher is already gone and need not be told.
   let ended: string | null = null;
   child.once("error", (error) => {
     ended = error.message;
   });
   child.once("exit", (code) => {
-    // Its process id is free for others now: the watcher must not signal it.
+    // Other processes can get its process id now, so the watcher must not signal it.
     child.stdin?.end("gone\n");
     ended ??= `dockerd ended with ${code}`;
   });

@@ -10,23 +10,26 @@ import { openEngine } from "./engine.ts";
 const CELLS = ["cell1", "cell2"];
 const HOSTS_PER_CELL = 5;
 const SERVERS = 20;
-/** Names of plans, parted by commas: three take some minutes, so only when asked for. */
+/** Names of plans, separated by commas. Three plans take some minutes, so they run only on request. */
 const CHAOS = (process.env.BERTH_COMPOSE_CHAOS ?? "").split(",").filter((plan) => plan !== "");
 const CHAOS_DURATION = "20s";
-/** Nothing was tried, for want of an engine; as test runners have it. */
+/** The exit code that test runners use for skipped tests. Nothing was tried, because there is no engine. */
 const SKIPPED = 77;
 const SLOW = { everyMs: 2_000, withinMs: 300_000 };
 const startedMs = performance.now();
 
-/** For all but the end: BERTH_COMPOSE_MINUTES, or forty. */
+/** The limit for everything except the end: BERTH_COMPOSE_MINUTES, or forty. */
 const limitMs = Number(process.env.BERTH_COMPOSE_MINUTES ?? 40) * 60_000;
 
-/** Two small cells in containers, booted through failing hosts and a cut to the hub, audited, and ended within their grace. */
+/**
+ * Runs two small cells in containers: boots servers through failing hosts and a cut to the hub, audits the cloud, and checks that all
+ * containers end within their grace.
+ */
 async function main(): Promise<number> {
   const dir = mkdtempSync(join(tmpdir(), "berth-compose-"));
   const engine = await openEngine(dir);
   if (engine === null) return SKIPPED;
-  // Broken off, it is brought down like one that failed: containers outlive the engine that started them.
+  // An interrupted run is brought down like a failed one, because containers outlive the engine that started them.
   const stop = new AbortController();
   const stopped = new Promise<never>((_, reject) => {
     for (const name of ["SIGINT", "SIGTERM"] as const) {
@@ -36,7 +39,7 @@ async function main(): Promise<number> {
       });
     }
   });
-  stopped.catch(() => undefined); // also when nobody waits for it any more
+  stopped.catch(() => undefined); // The promise may reject when nothing awaits it any more.
   const env = { ...engine.env, BERTH_FAKE_BY_METADATA: "true" };
   const deployment = new Deployment(dir, env, AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)]));
   try {

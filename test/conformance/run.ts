@@ -8,11 +8,11 @@ import { startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../../adapters/postgres/schema/migrate.ts";
 
 /**
- * Runs upstream Placement's own tests against `berth api --only placement`, each group against a server in the configuration that
- * it needs, the main group on one cell and on three. Exit code 1 when a test failed.
+ * Runs upstream Placement's own tests against `berth api --only placement`. Each group runs against a server in the configuration that it
+ * needs, and the main group on one cell and on three. Exit code 1 when a test failed.
  */
 
-/** A group of the suite and the server that it is run against. */
+/** A group of the suite and the server to run it against. */
 interface Run {
   readonly title: string;
   readonly group: string;
@@ -79,7 +79,7 @@ async function openRules(): Promise<string> {
     .join("");
 }
 
-/** An API database that names so many fresh cells. */
+/** Makes an API database that lists this many fresh cells. */
 async function prepareCells(run: Run, index: number, urlOf: (database: string) => string): Promise<string> {
   const apiName = `api_${index}`;
   await ensureDatabase(urlOf("postgres"), apiName);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Journal, JournalRecord } from "../../services/compute-agent/journal.ts";
 
-/** `open` gives the journal of the same disk again, as a new process would find it. */
+/** `open` returns the journal of the same disk again, as a new process would find it. */
 export interface JournalSubject {
   open(): Promise<Journal>;
 }
@@ -15,7 +15,7 @@ const guest = (index: number): JournalRecord => ({
   atMs: index,
 });
 
-/** What both bodies of an agent's journal promise. */
+/** The guarantees of both implementations of an agent's journal. */
 export function agentJournalContract(name: string, makeSubject: () => Promise<JournalSubject>): void {
   describe(`the agent's journal in ${name}`, () => {
     test("is empty at first", async () => {
@@ -24,7 +24,7 @@ export function agentJournalContract(name: string, makeSubject: () => Promise<Jo
       await journal.close();
     });
 
-    test("gives back what was appended, in order, to the next process", async () => {
+    test("gives the appended records to the next process, in order", async () => {
       const subject = await makeSubject();
       const journal = await subject.open();
       await journal.load();
@@ -41,7 +41,7 @@ export function agentJournalContract(name: string, makeSubject: () => Promise<Jo
       await next.close();
     });
 
-    test("keeps what survives a compaction and what is appended after it", async () => {
+    test("keeps the records that survive a compaction, and those that are appended after it", async () => {
       const subject = await makeSubject();
       const journal = await subject.open();
       await journal.load();
@@ -60,7 +60,7 @@ export function agentJournalContract(name: string, makeSubject: () => Promise<Jo
       await next.close();
     });
 
-    test("refuses what is appended after its close", async () => {
+    test("refuses records after it was closed", async () => {
       const journal = await (await makeSubject()).open();
       await journal.load();
       await journal.close();

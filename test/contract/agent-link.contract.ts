@@ -6,7 +6,7 @@ import type { Closable } from "../../runtime/closable.ts";
 export interface LinkSubject {
   readonly listener: AgentListener & Closable;
   readonly dialer: ConductorDialer;
-  /** An address where nobody listens. */
+  /** An address at which no process listens. */
   readonly nobody: string;
 }
 
@@ -23,7 +23,7 @@ const reasonOf = (message: AgentMessage): string =>
   message.body?.$case === "attempt" ? message.body.value.reason : "?";
 const hostOf = (message: ConductorMessage): string => (message.body?.$case === "start" ? message.body.value.host : "?");
 
-/** Resolves with the first value of `read` that is not null, looked for after each turn of the event loop. */
+/** Resolves with the first value of `read` that is not null. Reads after each turn of the event loop. */
 async function eventually<T>(what: string, read: () => T | null): Promise<T> {
   const deadline = performance.now() + 10_000;
   for (;;) {
@@ -49,7 +49,7 @@ function connect(subject: LinkSubject): {
   return { agent: subject.dialer.dial(subject.listener.address), conductor, received };
 }
 
-/** What both bodies of the link between agents and conductors promise. */
+/** The guarantees of both implementations of the link between agents and conductors. */
 export function agentLinkContract(name: string, makeSubject: () => Promise<LinkSubject>): void {
   describe(`the agent link over ${name}`, () => {
     let subject: LinkSubject | null = null;
@@ -84,7 +84,7 @@ export function agentLinkContract(name: string, makeSubject: () => Promise<LinkS
       expect(received.map((frame) => frame.length)).toEqual([50]);
     });
 
-    test("carries more than a full buffer to a reader that was slow", async () => {
+    test("delivers more than a full buffer to a reader that was slow", async () => {
       const { agent, received } = connect(await make());
       const big = "x".repeat(10_000);
       for (let index = 0; index < 3_000; index += 1) agent.send(report(`${index}:${big}`));

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { AggregateRecord } from "../../core/scheduling/aggregate-record.ts";
 import type { AggregateStore } from "../../core/stores/api/aggregate-store.ts";
 
-/** What both bodies of the aggregates' store promise. */
+/** The guarantees of both implementations of the aggregates' store. */
 export function aggregateStoreContract(name: string, makeStore: () => Promise<AggregateStore>): void {
   describe(`aggregates in ${name}`, () => {
     let store: AggregateStore;
@@ -17,7 +17,7 @@ export function aggregateStoreContract(name: string, makeStore: () => Promise<Ag
       return outcome.aggregate;
     };
 
-    test("a new one has no hosts, and is listed by id", async () => {
+    test("a new aggregate has no hosts, and is listed by id", async () => {
       const fast = await make("fast");
       const east = await make("east", "zone-east");
       expect(fast).toMatchObject({ name: "fast", metadata: {}, hosts: [], updatedAtMs: null });
@@ -27,7 +27,7 @@ export function aggregateStoreContract(name: string, makeStore: () => Promise<Ag
       expect(await store.aggregate(fast.id)).toEqual(fast);
     });
 
-    test("one that is not there is unknown to every call", async () => {
+    test("every call answers that an unknown aggregate does not exist", async () => {
       for (const id of [999_999, 2 ** 40]) {
         expect(await store.aggregate(id)).toBeNull();
         expect(await store.update(id, { name: "x" })).toEqual({ kind: "unknown" });
@@ -38,7 +38,7 @@ export function aggregateStoreContract(name: string, makeStore: () => Promise<Ag
       }
     });
 
-    test("no two have one name", async () => {
+    test("no two aggregates have the same name", async () => {
       const fast = await make("fast");
       const slow = await make("slow");
       expect(await store.create({ uuid: randomUUID(), name: "fast", zone: null })).toEqual({ kind: "name-taken" });
@@ -46,7 +46,7 @@ export function aggregateStoreContract(name: string, makeStore: () => Promise<Ag
       expect(await store.update(fast.id, { name: "fast" })).toMatchObject({ kind: "written" });
     });
 
-    test("hosts come and go, each once, sorted", async () => {
+    test("hosts are added and removed, each once, and are sorted", async () => {
       const { id } = await make("fast");
       await store.addHost(id, "h2");
       expect(await store.addHost(id, "h1")).toMatchObject({ kind: "written", aggregate: { hosts: ["h1", "h2"] } });
@@ -64,7 +64,7 @@ export function aggregateStoreContract(name: string, makeStore: () => Promise<Ag
       expect((await store.aggregate(id))?.updatedAtMs).not.toBeNull();
     });
 
-    test("no host gets into two zones, by whichever way", async () => {
+    test("no host gets into two zones by any call", async () => {
       const east = await make("east", "zone-east");
       const west = await make("west", "zone-west");
       const plain = await make("plain");
@@ -79,14 +79,14 @@ export function aggregateStoreContract(name: string, makeStore: () => Promise<Ag
       expect(await store.update(east.id, { zone: "zone-north" })).toMatchObject({ kind: "zone-conflict" });
     });
 
-    test("two that would put one host into two zones at once do not both succeed", async () => {
+    test("two concurrent calls that would put one host into two zones do not both succeed", async () => {
       const east = await make("east", "zone-east");
       const west = await make("west", "zone-west");
       const outcomes = await Promise.all([store.addHost(east.id, "h1"), store.addHost(west.id, "h1")]);
       expect(outcomes.map((outcome) => outcome.kind).sort()).toEqual(["written", "zone-conflict"]);
     });
 
-    test("one with hosts is not deleted; a deleted one is remembered by its uuid", async () => {
+    test("an aggregate with hosts is not deleted, and a deleted one is remembered by its UUID", async () => {
       const { id, uuid } = await make("fast");
       await store.addHost(id, "h1");
       expect(await store.delete(id)).toEqual({ kind: "has-hosts" });

@@ -3,7 +3,7 @@ import type { ApiStore } from "../../core/stores/api/api-store.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
-/** What readers of many requests may rely on: pages, and sweeps of what is stale. */
+/** The guarantees for reading many requests: pages, and sweeps of stale requests. */
 export function requestListContract(current: () => ApiStore): void {
   describe("a list", () => {
     const list = async (query: Partial<Parameters<ApiStore["listRequests"]>[0]> = {}): Promise<string[]> =>
@@ -11,7 +11,7 @@ export function requestListContract(current: () => ApiStore): void {
         (record) => record.serverUuid,
       );
 
-    test("has the newest first, those of one millisecond by uuid, a page at a time", async () => {
+    test("has the newest first and those of one millisecond by UUID, one page at a time", async () => {
       const store = current();
       const sameMs = 1_700_000_000_500;
       await store.accept([
@@ -32,7 +32,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect(paged).toEqual(all);
     });
 
-    test("finds a server by the name that it was given last", async () => {
+    test("finds a server by its latest name", async () => {
       const store = current();
       await store.accept([1, 2].map((server) => serverSpec(server)));
       await store.rename(serverId(1), "other");
@@ -44,7 +44,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect((await store.requests([serverId(1)])).map(({ spec }) => spec.name)).toEqual(["other"]);
     });
 
-    test("leaves out what is cancelled or deleted, which may still be a marker", async () => {
+    test("leaves out cancelled and deleted requests, which may still be markers", async () => {
       const store = current();
       await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
       await store.cancel(serverId(3), "req-a");
@@ -57,7 +57,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await list({ marker: "nonsense" })).toEqual([]);
     });
 
-    test("is gone through a stretch at a time, which looks at so many requests, whatever their names", async () => {
+    test("can be scanned in stretches, each of which examines a fixed number of requests, whatever their names", async () => {
       const store = current();
       const sameMs = 1_700_000_000_500;
       await store.accept([
@@ -85,7 +85,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect(unknown).toEqual({ records: [], resumeAt: null });
     });
 
-    test("is narrowed by project, by a part of the name taken literally, and by the last change", async () => {
+    test("can be limited to a project, to a literal part of the name, and to the time of the last change", async () => {
       const store = current();
       await store.accept([
         serverSpec(1, { projectId: "a", name: "web_1%" }),
@@ -104,7 +104,7 @@ export function requestListContract(current: () => ApiStore): void {
   });
 
   describe("a sweep", () => {
-    test("finds what was accepted or cancelled and is touched by nobody, oldest first, up to the limit", async () => {
+    test("finds accepted and cancelled requests that were not touched for a while, oldest first, up to the limit", async () => {
       const store = current();
       for (const server of [3, 1, 2, 4, 5]) await store.accept([serverSpec(server)]);
       await store.assignCells([{ serverUuid: serverId(4), from: null, to: "east" }]);
@@ -117,7 +117,7 @@ export function requestListContract(current: () => ApiStore): void {
         [serverId(1), "accepted"],
         [serverId(2), "accepted"],
       ]);
-      // What was handed out is touched by that: it comes last now.
+      // Returning a request counts as touching it, so it comes last now.
       expect((await store.stale(0, 10)).map((record) => record.serverUuid)).toEqual([3, 1, 2].map(serverId));
     });
   });
@@ -126,7 +126,7 @@ export function requestListContract(current: () => ApiStore): void {
     const swept = async (untouchedMs: number, query = {}): Promise<string[]> =>
       (await current().stale(untouchedMs, 10, query)).map((one) => one.serverUuid);
 
-    test("is swept after its delay and not before, also when it was assigned to a cell", async () => {
+    test("is swept after its delay and not before, even when it is assigned to a cell", async () => {
       const store = current();
       await store.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
       for (const server of [2, 4]) await store.assignCells([{ serverUuid: serverId(server), from: null, to: "east" }]);
@@ -136,11 +136,11 @@ export function requestListContract(current: () => ApiStore): void {
       }));
       await store.putOff([...delays, { serverUuid: "nonsense", delayMs: 0 }, { serverUuid: serverId(9), delayMs: 0 }]);
       expect((await swept(3_600_000)).sort()).toEqual([1, 2].map(serverId));
-      // Handed out: nobody else gets it meanwhile.
+      // The sweep has returned it, so no other sweep gets it meanwhile.
       expect(await swept(3_600_000)).toEqual([]);
     });
 
-    test("is handed to one of those who sweep at the same time", async () => {
+    test("is given to only one of several concurrent sweeps", async () => {
       const store = current();
       const servers = Array.from({ length: 9 }, (_, server) => server);
       await store.accept(servers.map((server) => serverSpec(server)));
@@ -150,7 +150,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect([...taken.flat(), ...(await swept(3_600_000))].sort()).toEqual(servers.map(serverId));
     });
 
-    test("is left alone while its cell is away, and when only cancelled ones are swept", async () => {
+    test("is left alone while its cell is away, and while only cancelled requests are swept", async () => {
       const store = current();
       await store.accept([1, 2, 3].map((server) => serverSpec(server)));
       await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
@@ -162,7 +162,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await swept(0, { exceptCells: ["west"] })).toContain(serverId(1));
     });
 
-    test("is not swept once it has arrived or ended, and not waited for once it is cancelled", async () => {
+    test("is not swept once it has arrived or ended, and is swept without delay once it is cancelled", async () => {
       const store = current();
       await store.accept([1, 2, 3].map((server) => serverSpec(server)));
       await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
@@ -175,11 +175,11 @@ export function requestListContract(current: () => ApiStore): void {
     });
   });
 
-  describe("a read of what is to be placed", () => {
+  describe("a read of requests to be placed", () => {
     const limits = { specBytesMax: 5_000, pageBytesMax: 10_000 };
     const big = (server: number, bytes: number) => serverSpec(server, { metadata: { big: "x".repeat(bytes) } });
 
-    test("tells each request's spec, its cell, how often it was put off and how old it is", async () => {
+    test("returns each request's spec, its cell, its number of put-offs and its age", async () => {
       const store = current();
       await store.accept([serverSpec(1), serverSpec(2)]);
       await store.assignCells([{ serverUuid: serverId(2), from: null, to: "east" }]);
@@ -190,12 +190,12 @@ export function requestListContract(current: () => ApiStore): void {
         { serverUuid: serverId(2), state: "dispatched", cell: "east", putOffs: 2, spec: serverSpec(2) },
         { serverUuid: serverId(1), state: "accepted", cell: null, putOffs: 1, spec: serverSpec(1) },
       ]);
-      // `createdAtMs` of the fixture is years ago: the age is by the store's own clock.
+      // `createdAtMs` of the fixture is years ago, but the age is by the store's own clock.
       for (const { ageMs } of found) expect(ageMs).toBeLessThan(3_600_000);
       expect(await store.placeable([], limits)).toEqual({ found: [], left: [] });
     });
 
-    test("reads specs in pages of so many bytes, and of too large ones only the size", async () => {
+    test("reads specs in pages of limited size, and only the size of a spec that is too large", async () => {
       const store = current();
       await store.accept([big(1, 4_000), big(2, 9_000), big(3, 4_000), big(4, 4_000)]);
       const uuids = [1, 2, 3, 4].map(serverId);
@@ -243,13 +243,13 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await kinds([call(4), call(5, 6), call(7)], 3)).toEqual(["accepted", "accepted", "over limit at 3"]);
     });
 
-    test("counts a call that was accepted before only once: its answer was lost", async () => {
+    test("counts a call once that was accepted before and whose answer was lost", async () => {
       expect(await kinds([call(1, 2)], 2)).toEqual(["accepted"]);
       expect(await kinds([call(1, 2), call(3)], 2)).toEqual(["accepted", "over limit at 2"]);
       expect(await kinds([call(1, 2), call(3)], 3)).toEqual(["accepted", "accepted"]);
     });
 
-    test("holds when many accept at once", async () => {
+    test("holds for concurrent calls", async () => {
       const outcomes = await Promise.all(
         Array.from({ length: 24 }, (_, server) => kinds([call(server), call(100 + server, 200 + server)], 10)),
       );
@@ -262,11 +262,11 @@ export function requestListContract(current: () => ApiStore): void {
     });
   });
 
-  describe("a look for what arrived", () => {
+  describe("a search for arrived requests", () => {
     const unarrived = async (cell: string, untouchedMs = 0, limit = 10): Promise<string[]> =>
       (await current().unarrived(cell, untouchedMs, limit)).map((record) => record.serverUuid);
 
-    test("names what was assigned to the cell until it is said to be there, or is touched", async () => {
+    test("lists requests that were assigned to the cell until they are marked as arrived or touched", async () => {
       const store = current();
       await store.accept([1, 2, 3, 4, 5].map((server) => serverSpec(server)));
       for (const server of [3, 1, 2]) {
@@ -280,17 +280,17 @@ export function requestListContract(current: () => ApiStore): void {
       await store.markArrived("east", [serverId(1), serverId(4), serverId(5), serverId(9), "nonsense"]);
       expect((await unarrived("east")).sort()).toEqual([2, 3].map(serverId));
       expect(await unarrived("west")).toEqual([serverId(4)]);
-      // Nothing has changed for those who ask what has.
+      // Nothing has changed for clients that list changed servers.
       expect(await store.requests([serverId(1)])).toEqual([before]);
       expect(await store.takeLost("east", [1, 2, 4, 5].map(serverId), 3_600_000)).toEqual([]);
       expect(await store.takeLost("east", [...[1, 2, 4, 5].map(serverId), "nonsense"], 0)).toEqual([serverId(2)]);
-      // Handed to the next sweep.
+      // The request is left to the next sweep.
       expect((await store.stale(3_600_000, 10)).map((record) => record.serverUuid)).toEqual([serverId(2)]);
       await store.cancel(serverId(3), "req-a");
       expect(await unarrived("east")).toEqual([serverId(2)]);
     });
 
-    test("names what left the cell where it had arrived", async () => {
+    test("lists requests that were moved from the cell in which they had arrived", async () => {
       const store = current();
       await store.accept([serverSpec(1)]);
       await store.assignCells([{ serverUuid: serverId(1), from: null, to: "east" }]);
@@ -301,7 +301,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await unarrived("west")).toEqual([serverId(1)]);
     });
 
-    test("of several that find the same request lost, one gets it", async () => {
+    test("gives a lost request to only one of several concurrent callers", async () => {
       const store = current();
       const servers = Array.from({ length: 20 }, (_, index) => index + 1);
       await store.accept(servers.map((server) => serverSpec(server)));

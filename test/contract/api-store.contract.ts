@@ -30,7 +30,7 @@ const flavor = (id: string, changes: Partial<FlavorRecord> = {}): FlavorRecord =
   ...changes,
 });
 
-/** What both bodies of the API tier's database promise. */
+/** The guarantees of both implementations of the API tier's database. */
 export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSubject>): void {
   describe(`the API tier's store in ${name}`, () => {
     let subject: ApiSubject;
@@ -50,7 +50,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     const assign = async (server: number, from: string | null, to: string) =>
       (await store.assignCells([{ serverUuid: serverId(server), from, to }]))[0];
 
-    test("answers when it is asked whether it is there", async () => {
+    test("answers a ping", async () => {
       await store.ping();
     });
 
@@ -73,7 +73,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     });
 
     describe("a flavor", () => {
-      test("has an id and a name that no other has", async () => {
+      test("has an id and a name that are unique", async () => {
         const tiny = flavor("1", { extraSpecs: { "resources:VCPU": "1" }, description: "small", swapMib: 5 });
         expect(await store.createFlavor(tiny)).toBe("created");
         expect(await store.createFlavor(flavor("1", { name: "another" }))).toBe("id-taken");
@@ -91,7 +91,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await store.createFlavor(flavor("2", { name: "flavor 1" }))).toBe("created");
       });
 
-      test("gets its extra specs in one step each, also from many callers at once", async () => {
+      test("gets its extra specs in one step each, even from concurrent callers", async () => {
         await store.createFlavor(flavor("1", { extraSpecs: { old: "1" } }));
         expect(await store.updateExtraSpecs("2", () => ({}))).toBeNull();
         const keys = Array.from({ length: 8 }, (_, index) => `key${index}`);
@@ -104,7 +104,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     });
 
     describe("a request", () => {
-      test("is kept as it was accepted, and a repeat changes nothing", async () => {
+      test("is stored as it was accepted, and accepting it again changes nothing", async () => {
         await accept(1, 2);
         await assign(1, null, "east");
         await store.accept([serverSpec(1, { name: "another" })]);
@@ -123,7 +123,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect((await store.requests(asked)).map((one) => one.serverUuid)).toEqual([serverId(2), serverId(1)]);
       });
 
-      test("goes to the cell only from where the caller thinks it is", async () => {
+      test("is assigned to a cell only from the cell that the caller expects", async () => {
         await accept(1);
         expect(await assign(1, "east", "west")).toEqual({ kind: "moved", cell: null });
         expect(await assign(1, null, "east")).toEqual({ kind: "assigned" });
@@ -134,7 +134,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await assign(9, null, "east")).toEqual({ kind: "ended" });
       });
 
-      test("named twice in a batch is assigned in the order of the batch", async () => {
+      test("is assigned in the order of the batch when the batch names it twice", async () => {
         await accept(1, 2);
         const assignment = (server: number, from: string | null, to: string) => ({
           serverUuid: serverId(server),
@@ -152,7 +152,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await stateOf(1)).toEqual(["dispatched", "north"]);
       });
 
-      test("fails only where the caller thinks it is, and only once", async () => {
+      test("fails only in the cell that the caller expects, and only once", async () => {
         await accept(1, 2, 3);
         await assign(2, null, "east");
         const failure = (server: number, in_: string | null, fault: string) => ({
@@ -179,7 +179,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await assign(1, null, "east")).toEqual({ kind: "ended" });
       });
 
-      test("that is cancelled is placed no more, and tells which cell has to know", async () => {
+      test("is no longer placed once it is cancelled, and names the cell that must be notified", async () => {
         await accept(1, 2);
         await assign(2, null, "east");
         expect(await store.cancel(serverId(1), "req-a")).toMatchObject({ state: "cancelled", cell: null });
@@ -197,14 +197,14 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await store.cancel("nonsense", "req-d")).toBeNull();
       });
 
-      test("that failed is gone at once when it is cancelled", async () => {
+      test("is deleted at once when it is cancelled after it failed", async () => {
         await accept(1);
         await store.failRequests([{ serverUuid: serverId(1), cell: null, fault: "No valid host" }]);
         expect(await store.cancel(serverId(1), "req-a")).toMatchObject({ state: "deleted" });
         expect(await store.cancel(serverId(1), "req-a")).toBeNull();
       });
 
-      test("is deleted when its cell has confirmed it, however often", async () => {
+      test("is deleted when its cell has confirmed the deletion, however often", async () => {
         await accept(1, 2, 3);
         await assign(2, null, "east");
         await store.cancel(serverId(2), "req-a");
@@ -219,7 +219,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await store.cancel(serverId(2), "req-b")).toBeNull();
       });
 
-      test("is not deleted by the word of a cell that it does not belong to", async () => {
+      test("is not deleted by the confirmation of a cell to which it is not assigned", async () => {
         await accept(1, 2);
         await assign(1, null, "east");
         await Promise.all([1, 2].map((server) => store.cancel(serverId(server), "req-a")));
@@ -234,7 +234,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         ]);
       });
 
-      test("is judged by the word about it when the words of several cells come together", async () => {
+      test("is deleted only by its own cell's confirmation when those of several cells arrive together", async () => {
         await accept(1, 2, 3);
         await assign(1, null, "east");
         await assign(2, null, "west");
@@ -252,7 +252,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         expect(await stateOf(1)).toEqual(["deleted", "east"]);
       });
 
-      test("is not deleted by the word of a cell when nobody asked for that", async () => {
+      test("is not deleted by a cell's confirmation when no user asked for the delete", async () => {
         await accept(1, 2);
         await assign(2, null, "east");
         await store.markDeleted(goneFrom("east", [serverId(1), serverId(2)]));
@@ -268,7 +268,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     describe("when several call at once", () => {
       const servers = Array.from({ length: 24 }, (_, index) => index + 1);
 
-      test("four schedulers assign the same requests: each goes to one of their cells", async () => {
+      test("four schedulers assign the same requests: each goes to one cell", async () => {
         await accept(...servers);
         const cells = ["c0", "c1", "c2", "c3"];
         const outcomes = await Promise.all(
@@ -286,7 +286,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         }
       });
 
-      test("a cancel against an assignment: it tells the cell, or nothing was assigned", async () => {
+      test("a cancel against an assignment: either the cancel names the cell, or nothing was assigned", async () => {
         await accept(...servers);
         await Promise.all(
           servers.map(async (server) => {
@@ -303,7 +303,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
         );
       });
 
-      test("sweeps, failures, repeats and deletes of the same requests end, and what is deleted stays so", async () => {
+      test("sweeps, failures, repeats and deletes of the same requests end, and deleted requests stay deleted", async () => {
         await accept(...servers);
         await Promise.all(servers.map((server) => store.cancel(serverId(server), "req-a")));
         const failures = servers.map((server) => ({

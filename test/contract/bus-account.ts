@@ -12,7 +12,7 @@ import {
 import { eventually } from "../rigs/eventually.ts";
 import { type BusCells, collect, encode, range, shortStreams, textOf } from "./bus-cells.ts";
 
-/** What a log promises. */
+/** The guarantees of a log. */
 export function busLogTests(cells: () => BusCells): void {
   test("shows every message to every consumer", async () => {
     const { api, sendEvent } = await cells().make();
@@ -31,7 +31,7 @@ export function busLogTests(cells: () => BusCells): void {
     expect(seen).toEqual({ schedulers: range(20), api: range(20) });
   });
 
-  test("delivers to one consumer again what only the other acknowledged", async () => {
+  test("delivers again to one consumer a message that only the other one acknowledged", async () => {
     const { api, sendEvent } = await cells().make();
     const deliveries: number[] = [];
     await api.consume(cellEventsForSchedulers, { maxInFlight: 10 }, (message) => message.ack());
@@ -45,9 +45,9 @@ export function busLogTests(cells: () => BusCells): void {
   });
 }
 
-/** What setting up promises. */
+/** The guarantees of setting up streams. */
 export function busSetUpTests(cells: () => BusCells): void {
-  test("may be repeated, by several at once, and loses nothing", async () => {
+  test("may be repeated, even concurrently, and loses nothing", async () => {
     const { cell, api, conductor, sendTask } = await cells().make();
     await sendTask("a");
     const another = cell.connectApi();
@@ -61,14 +61,14 @@ export function busSetUpTests(cells: () => BusCells): void {
     expect(received).toEqual(["a"]);
   });
 
-  test("at once by several who are the first makes one set", async () => {
+  test("makes one set of streams when several clients start at once", async () => {
     const cell = cells().fresh();
     const buses = range(4).map(() => cell.connectApi());
     await Promise.all(buses.map((bus) => bus.ensureStreams(cellStreams(cell.name))));
     await buses[0]?.publish(cellTasksSubject(cell.name), encode("a"));
   });
 
-  test("brings streams and consumers up to a changed spec", async () => {
+  test("updates streams and consumers to a changed spec", async () => {
     const { cell, api, conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
     const changed = shortStreams(cell.name, { ackWaitMs: 200 }).map((spec) => ({
       ...spec,
@@ -84,7 +84,7 @@ export function busSetUpTests(cells: () => BusCells): void {
     await eventually("the second delivery", () => deliveries.length === 2);
   });
 
-  test("comes first: before it there is no stream to publish into or to take from", async () => {
+  test("must come first, because before it there is no stream to publish into or to take from", async () => {
     const cell = cells().fresh();
     const api = cell.connectApi();
     const conductor = cell.connectConductor();
@@ -94,7 +94,7 @@ export function busSetUpTests(cells: () => BusCells): void {
     });
   });
 
-  test("and everything else is refused after close, which may be repeated", async () => {
+  test("is refused like every other call after close, which may be repeated", async () => {
     const { cell, api } = await cells().make();
     await api.close();
     await api.close();
@@ -104,9 +104,9 @@ export function busSetUpTests(cells: () => BusCells): void {
   });
 }
 
-/** What the permissions of the users promise. */
+/** The guarantees of the users' permissions. */
 export function busPermissionTests(cells: () => BusCells): void {
-  test("let a conductor take its tasks, acknowledge them, and tell its events", async () => {
+  test("let a conductor take its tasks, acknowledge them, and publish its events", async () => {
     const { conductor, sendTask, sendEvent } = await cells().make();
     await sendTask("a");
     expect(await collect(conductor, (texts) => texts.length === 1)).toEqual(["a"]);
@@ -135,7 +135,7 @@ export function busPermissionTests(cells: () => BusCells): void {
     }
   });
 
-  test("refuse the api what it has no business with in a cell", async () => {
+  test("refuse the api everything in a cell that it does not need", async () => {
     const { cell, api } = await cells().make();
     await expect(api.publish(cellEventsSubject(cell.name), encode("x"))).rejects.toMatchObject({
       code: "not-permitted",

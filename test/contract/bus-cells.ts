@@ -2,7 +2,7 @@ import { cellEventsSubject, cellStreams, cellTasksConsumer, cellTasksSubject } f
 import type { Bus, BusMessage, StreamSpec } from "../../runtime/bus.ts";
 import { eventually } from "../rigs/eventually.ts";
 
-/** A cell's account, as its users see it. */
+/** A cell's account with its users. */
 export interface BusCell {
   readonly name: string;
   connectApi(): Bus;
@@ -10,7 +10,7 @@ export interface BusCell {
 }
 
 export interface BusSubject {
-  /** A cell that no test had before. */
+  /** Returns a cell that no test has used yet. */
   freshCell(): BusCell;
   stop(): Promise<void>;
 }
@@ -24,7 +24,7 @@ export const encode = (text: string) => new TextEncoder().encode(text);
 export const textOf = (message: BusMessage) => new TextDecoder().decode(message.data);
 export const range = (count: number) => Array.from({ length: count }, (_, index) => String(index));
 
-/** The cell's own streams, with limits that a test can wait for. */
+/** The cell's own streams, with limits short enough for a test. */
 export function shortStreams(cell: string, limits: Limits = {}): StreamSpec[] {
   return cellStreams(cell).map((spec) => ({
     ...spec,
@@ -32,7 +32,7 @@ export function shortStreams(cell: string, limits: Limits = {}): StreamSpec[] {
   }));
 }
 
-/** What the tests of a bus work with: fresh cells, and connections that end with the test. */
+/** The tools of the bus tests: fresh cells, and connections that end with the test. */
 export class BusCells {
   readonly #subject: BusSubject;
   readonly #open: Bus[] = [];
@@ -77,7 +77,7 @@ export class BusCells {
   }
 }
 
-/** Acknowledges all tasks until `enough`; what came. */
+/** Acknowledges all tasks until `enough` returns true. Returns the received texts. */
 export async function collect(bus: Bus, enough: (texts: readonly string[]) => boolean): Promise<readonly string[]> {
   const texts: string[] = [];
   const subscription = await bus.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => {

@@ -4,9 +4,9 @@ import type { Bus, BusMessage } from "../../runtime/bus.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { type BusCells, collect, range, textOf } from "./bus-cells.ts";
 
-/** What a work queue promises. */
+/** The guarantees of a work queue. */
 export function busWorkQueueTests(cells: () => BusCells): void {
-  test("hands over what was sent, with its headers", async () => {
+  test("delivers messages with their headers", async () => {
     const { cell, api, conductor } = await cells().make();
     const received: BusMessage[] = [];
     await conductor.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => received.push(message));
@@ -21,7 +21,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     message.ack();
   });
 
-  test("keeps what was sent before anybody listened, in order", async () => {
+  test("keeps messages that were sent before there was a subscriber, in order", async () => {
     const { conductor, sendTask } = await cells().make();
     await Promise.all(range(500).map((text) => sendTask(text)));
     const received: string[] = [];
@@ -42,7 +42,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     expect(received).toEqual(["first", "last"]);
   });
 
-  test("delivers again what nobody answered within the ack wait, and not what was acknowledged", async () => {
+  test("delivers again the messages that were not answered within the ack wait, and not the acknowledged ones", async () => {
     const { conductor, sendTask } = await cells().make();
     await sendTask("acknowledged");
     await sendTask("forgotten");
@@ -60,7 +60,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     ]);
   });
 
-  test("gives a dead taker's messages to another one", async () => {
+  test("gives a dead subscriber's messages to another one", async () => {
     const { cell, conductor, sendTask } = await cells().make();
     const dead = cell.connectConductor();
     const lost: string[] = [];
@@ -77,7 +77,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     expect(received).toEqual([["a", 2]]);
   });
 
-  test("delivers again after the delay that a taker asked for", async () => {
+  test("delivers again after the delay that a subscriber asked for", async () => {
     const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
     await sendTask("a");
     const deliveries: number[] = [];
@@ -90,7 +90,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     expect(deliveries).toEqual([1, 2, 3]);
   });
 
-  test("counts the first of two answers", async () => {
+  test("only counts the first of two answers", async () => {
     const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
     await sendTask("a");
     const received: string[] = [];
@@ -106,7 +106,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     expect(received).toEqual(["a1", "a2", "b1"]);
   });
 
-  test("shares the messages among takers, each to one", async () => {
+  test("distributes the messages among subscribers, each to one", async () => {
     const { cell, conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
     const received: string[] = [];
     const takers = new Set<number>();
@@ -123,7 +123,7 @@ export function busWorkQueueTests(cells: () => BusCells): void {
     expect(takers).toEqual(new Set([0, 1]));
   });
 
-  test("hands over nothing after stop, and leaves it to others", async () => {
+  test("delivers nothing after stop, and leaves the messages to other subscribers", async () => {
     const { cell, conductor, sendTask } = await cells().make();
     const before: string[] = [];
     const subscription = await conductor.consume(cellTasksConsumer, { maxInFlight: 10 }, (message) => {
@@ -139,15 +139,15 @@ export function busWorkQueueTests(cells: () => BusCells): void {
   });
 }
 
-/** What the limits of takers and consumers promise. */
+/** The guarantees about the limits of subscribers and consumers. */
 export function busLimitTests(cells: () => BusCells): void {
-  test("has at most maxInFlight messages out with a taker", async () => {
+  test("has at most maxInFlight unanswered messages with one subscriber", async () => {
     const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000 });
     await Promise.all(range(50).map((text) => sendTask(text)));
     expect(await mostOut(conductor, { maxInFlight: 3, messages: 50 })).toBe(3);
   });
 
-  test("has at most maxAckPending messages out with all takers", async () => {
+  test("has at most maxAckPending unanswered messages with all subscribers together", async () => {
     const { conductor, sendTask } = await cells().make({ ackWaitMs: 60_000, maxAckPending: 2 });
     await Promise.all(range(50).map((text) => sendTask(text)));
     expect(await mostOut(conductor, { maxInFlight: 40, messages: 50 })).toBe(2);
@@ -166,7 +166,10 @@ export function busLimitTests(cells: () => BusCells): void {
   });
 }
 
-/** The most messages out at a moment while all are taken; each is answered only when no more came since the last look. */
+/**
+ * The largest number of unanswered messages at any moment until all are taken. Each message is answered only when no more have arrived
+ * since the last check.
+ */
 async function mostOut(
   bus: Bus,
   options: { readonly maxInFlight: number; readonly messages: number },
@@ -180,7 +183,7 @@ async function mostOut(
   });
   let seen = -1;
   await eventually("all messages", () => {
-    // Only when nothing came since the last look, so that what can be out is out.
+    // Answers only when nothing has arrived since the last check, so that every message that may be unanswered is.
     if (out.length > 0 && out.length === seen) {
       out.shift()?.ack();
       answered += 1;

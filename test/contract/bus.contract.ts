@@ -3,7 +3,7 @@ import { busLogTests, busPermissionTests, busSetUpTests } from "./bus-account.ts
 import { BusCells, type BusSubject } from "./bus-cells.ts";
 import { busLimitTests, busWorkQueueTests } from "./bus-work-queue.ts";
 
-/** What both bodies of the bus promise. */
+/** The guarantees of both implementations of the bus. */
 export function busContract(name: string, makeSubject: () => Promise<BusSubject>): void {
   describe(`the bus over ${name}`, () => {
     let made: BusCells;

@@ -13,7 +13,7 @@ export const VCPU = resourceClass("VCPU");
 
 export const owner: ConsumerOwner = { projectId: "project-1", userId: "user-1", type: CONSUMER_TYPE_INSTANCE };
 
-/** The same uuid for the same kind and number. */
+/** Returns the same UUID for the same kind and number. */
 export function numbered(kind: number, number: number): string {
   return `${kind.toString(16).padStart(8, "0")}-0000-4000-8000-${number.toString(16).padStart(12, "0")}`;
 }
@@ -25,7 +25,7 @@ export const serverId = (server: number): string => numbered(0xb, server);
 export const taskId = (task: number): string => numbered(0xc, task);
 export const conductorId = (conductor: number): string => numbered(0xd, conductor);
 
-/** A host of one provider with so many VCPUs. */
+/** A host of one provider with this many VCPUs. */
 export function hostTree(host: number, vcpus: number): ProviderTree {
   const uuid = providerUuid(providerOf(host));
   const inventory = { total: vcpus, reserved: 0, minUnit: 1, maxUnit: vcpus, stepSize: 1, allocationRatio: 1 };
@@ -74,7 +74,7 @@ export const vcpusOf = (host: number, amount: number): AllocationItem[] => [
   { provider: providerUuid(providerOf(host)), resourceClass: VCPU, amount },
 ];
 
-/** The decision to build a server on the first of the hosts, the others standing by. */
+/** The decision to build a server on the first of the hosts, with the other hosts as alternates. */
 export function dispatchOf(input: {
   readonly server: number;
   readonly task: number;
@@ -102,11 +102,11 @@ export function deleteTask(server: number, task: number): Task {
   return { id: taskId(task), server: serverSpec(server), work: { $case: "delete", value: {} } };
 }
 
-/** Give back whatever the server holds and take so many VCPUs of the host. */
+/** Releases the server's allocation and claims this many VCPUs of the host. */
 export function swapTo(server: number, host: number, vcpus = 1): AllocationChange {
   return swap(consumerUuid(serverId(server)), owner, vcpusOf(host, vcpus));
 }
 
-/** The cell's word that these servers are gone. */
+/** The cell's confirmation that these servers are gone. */
 export const goneFrom = (cell: string | null, servers: readonly string[]): Deletion[] =>
   servers.map((serverUuid) => ({ cell, serverUuid }));

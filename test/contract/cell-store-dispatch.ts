@@ -15,9 +15,9 @@ import {
 } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
-/** What schedulers and the api may rely on. */
+/** The guarantees for schedulers and the api. */
 export function dispatchContract(cell: () => CellUnderTest): void {
-  test("a dispatch brings claim, server, task and first attempt", async () => {
+  test("a dispatch stores the claim, the server, the task and the first attempt", async () => {
     const { store, ledger } = cell();
     const dispatch = dispatchOf({ server: 1, task: 1, hosts: [0, 1], vcpus: 3 });
     expect(await store.dispatch([dispatch])).toEqual([{ kind: "dispatched", xid: expect.any(Number) }]);
@@ -61,7 +61,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     });
   });
 
-  test("dispatches of one batch take effect in their order, each for itself", async () => {
+  test("dispatches of one batch take effect in their order, independently of each other", async () => {
     const { store } = cell();
     const outcomes = await store.dispatch([
       dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 6 }),
@@ -80,7 +80,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     expect(await cell().used()).toEqual([10, 0, 0]);
   });
 
-  test("what was refused may be dispatched again elsewhere, also in the same batch", async () => {
+  test("a refused server may be dispatched again elsewhere, even in the same batch", async () => {
     const { store } = cell();
     const outcomes = await store.dispatch([
       dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 11 }),
@@ -101,7 +101,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-1" }]);
   });
 
-  test("a claim on what is gone says so, and leaves nothing", async () => {
+  test("a claim without enough capacity returns the shortfalls, and writes nothing", async () => {
     const { store } = cell();
     const [gone, none, taken] = [1, 2, 3].map((server) => dispatchOf({ server, task: server, hosts: [0] }));
     const items = [{ provider: providerUuid(numbered(0xa, 99)), resourceClass: VCPU, amount: 1 }];
@@ -129,7 +129,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
   });
 
   describe("closing", () => {
-    test("shuts the door for a server that is not here, again and again", async () => {
+    test("marks the UUID of an absent server as closed, repeatedly", async () => {
       const { store } = cell();
       expect(await store.close([serverId(1), serverId(2), serverId(1)])).toEqual(["closed", "closed", "closed"]);
       expect(await store.close([serverId(2)])).toEqual(["closed"]);
@@ -140,7 +140,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       expect(await store.serversChangedSince(0, 10)).toEqual([]);
     });
 
-    test("comes too late for a server that is here, but not for one that is deleted", async () => {
+    test("is refused for a present server, but not for a deleted one", async () => {
       const { store } = cell();
       await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [0] })));
       await store.requestDelete([deleteTask(2, 12)]);
@@ -152,14 +152,14 @@ export function dispatchContract(cell: () => CellUnderTest): void {
   });
 
   describe("a delete", () => {
-    test("of a server that is not here shuts the door", async () => {
+    test("of an absent server marks its UUID as closed", async () => {
       const { store } = cell();
       expect(await store.requestDelete([deleteTask(1, 11)])).toEqual([{ kind: "deleted" }]);
       expect(await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })])).toEqual([{ kind: "closed" }]);
       expect(await store.requestDelete([deleteTask(1, 12)])).toEqual([{ kind: "deleted" }]);
     });
 
-    test("fences the build at once, and is a task of its own", async () => {
+    test("fences the build at once, and is a separate task", async () => {
       const { store } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1] })]);
       const build = claimOf(await cell().take(1));
@@ -181,7 +181,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       });
     });
 
-    test("that is asked for twice is one task", async () => {
+    test("is one task when it is requested twice", async () => {
       const { store } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
       const first = deleteTask(1, 11);
@@ -193,7 +193,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       expect(await store.takeTasks(conductorId(0), [taskId(12), taskId(13)])).toEqual([]);
     });
 
-    test("of a server that holds nothing ends at once", async () => {
+    test("of a server without an allocation ends at once", async () => {
       const { store } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
       const build = claimOf(await cell().take(1));
@@ -206,7 +206,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       expect(await store.requestDelete([deleteTask(1, 12)])).toEqual([{ kind: "deleted" }]);
     });
 
-    test("of a running server waits for its host, then gives everything back", async () => {
+    test("of a running server waits for its host, then releases everything", async () => {
       const { store, ledger } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
       await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
@@ -224,7 +224,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     });
   });
 
-  test("servers come in the order of the uuids; what no uuid can be is not there", async () => {
+  test("servers are returned in the order of the UUIDs, and malformed UUIDs are left out", async () => {
     const { store } = cell();
     await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [server] })));
     const asked = [serverId(2), "nonsense", serverId(9), serverId(1)];
@@ -233,7 +233,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     expect(await store.attempts(serverId(9))).toEqual([]);
   });
 
-  test("servers that changed come oldest change first, from the given millisecond on", async () => {
+  test("changed servers are returned from the given millisecond on, with the oldest change first", async () => {
     const { store } = cell();
     for (const server of [1, 2, 3]) await store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]);
     await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);

@@ -37,9 +37,9 @@ const onlyOn = (...hosts: number[]) => ({
   inFlight: true,
 });
 
-/** What server groups promise: their rules hold for each claim, whoever makes it. */
+/** The guarantees about server groups: their rules hold for each claim, whichever process makes it. */
 export function groupContract(cell: () => CellUnderTest): void {
-  /** Tasks are numbered like their servers. */
+  /** Tasks have the same numbers as their servers. */
   const build = (server: number, hosts: readonly number[], of: ServerGroupMembership | undefined, vcpus = 1) =>
     dispatchOf({ server, task: server, hosts, vcpus, spec: { group: of } });
   const hopTo = async (server: number, to: number, of: ServerGroupMembership, host = to): Promise<Hop> => {
@@ -56,7 +56,7 @@ export function groupContract(cell: () => CellUnderTest): void {
   };
 
   describe("anti-affinity", () => {
-    test("refuses a host that has a server of the group, and names the hosts that are taken", async () => {
+    test("refuses a host that has a server of the group, and names the occupied hosts", async () => {
       const { store } = cell();
       expect(await store.dispatch([build(1, [0], APART), build(2, [1], APART)])).toEqual([DISPATCHED, DISPATCHED]);
       expect(await store.dispatch([build(3, [1], APART)])).toEqual([full(0, 1)]);
@@ -65,7 +65,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       expect(await store.dispatch([build(3, [2], APART)])).toEqual([DISPATCHED]);
     });
 
-    test("decides the servers of one batch one after the other: who lacks room takes nobody's place", async () => {
+    test("decides the servers of one batch one after the other, and a server that lacks room occupies no place", async () => {
       const { store } = cell();
       const batch = [build(1, [0], APART, 11), build(2, [0], APART), build(3, [0], APART), build(4, [0], undefined)];
       expect((await store.dispatch(batch)).map((outcome) => outcome.kind)).toEqual([
@@ -76,13 +76,13 @@ export function groupContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("lets max_server_per_host of them share a host", async () => {
+    test("lets up to max_server_per_host of them share a host", async () => {
       const { store } = cell();
       const outcomes = await store.dispatch([build(1, [0], PAIRS), build(2, [0], PAIRS), build(3, [0], PAIRS)]);
       expect(outcomes).toEqual([DISPATCHED, DISPATCHED, full(0)]);
     });
 
-    test("is a matter of one group: others, soft ones and servers without a group go where they like", async () => {
+    test("concerns only one group: servers of other groups, of soft ones and of none go anywhere", async () => {
       const { store } = cell();
       const soft = group("soft-anti-affinity", 4);
       const batch = [build(1, [0], APART), build(2, [0], group("anti-affinity", 5)), build(3, [0], soft)];
@@ -91,13 +91,13 @@ export function groupContract(cell: () => CellUnderTest): void {
       );
     });
 
-    test("knows a server again that is here already, wherever it is sent this time", async () => {
+    test("recognises a server that is already here, whichever host it is sent to this time", async () => {
       const { store } = cell();
       await store.dispatch([build(1, [0], APART), build(2, [1], APART)]);
       expect(await store.dispatch([build(1, [1], APART)])).toEqual([{ kind: "already-dispatched" }]);
     });
 
-    test("skips an alternate that has a server of the group, and hops to one that has none", async () => {
+    test("skips an alternate that has a server of the group, and hops to one without any", async () => {
       const { store } = cell();
       await store.dispatch([build(1, [0, 1, 2], APART), build(2, [1], APART)]);
       const hop = await hopTo(1, 1, APART);
@@ -114,7 +114,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       expect((await store.attempts(serverId(1))).map(({ result }) => result)).toEqual(["failed", "skipped", null]);
     });
 
-    test("frees a host by a hop, by an error, and by a delete", async () => {
+    test("frees a host after a hop, an error, and a delete", async () => {
       const { store } = cell();
       await store.dispatch([build(1, [0, 1], APART)]);
       expect(await store.hop([await hopTo(1, 1, APART)])).toEqual([{ kind: "committed" }]);
@@ -130,13 +130,13 @@ export function groupContract(cell: () => CellUnderTest): void {
   });
 
   describe("affinity", () => {
-    test("sends every server where the first one is", async () => {
+    test("sends every server to the first one's host", async () => {
       const { store } = cell();
       const batch = [build(1, [1], TOGETHER), build(2, [0], TOGETHER), build(3, [1], TOGETHER)];
       expect(await store.dispatch(batch)).toEqual([DISPATCHED, onlyOn(1), DISPATCHED]);
     });
 
-    test("lets the first one leave a host that fails as long as nobody else is there", async () => {
+    test("lets the first server leave a host that fails as long as no other one is there", async () => {
       const { store } = cell();
       await store.dispatch([build(1, [0, 1], TOGETHER)]);
       expect(await store.hop([await hopTo(1, 1, TOGETHER)])).toEqual([{ kind: "committed" }]);
@@ -149,7 +149,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("is free to begin anew once nobody holds anything", async () => {
+    test("starts again without a host once no member holds anything", async () => {
       const { store } = cell();
       await store.dispatch([build(1, [0], TOGETHER)]);
       await store.requestDelete([deleteTask(1, 101)]);
@@ -158,7 +158,7 @@ export function groupContract(cell: () => CellUnderTest): void {
     });
   });
 
-  describe("when several claim at once", () => {
+  describe("with concurrent claims", () => {
     const ROOM = 40;
     const makeRoom = (hosts: number): Promise<unknown> =>
       cell().ledger.putTrees(Array.from({ length: hosts }, (_, host) => hostTree(host, ROOM)));
@@ -166,7 +166,7 @@ export function groupContract(cell: () => CellUnderTest): void {
     const homes = async (servers: readonly number[]): Promise<string[]> =>
       (await cell().store.homes(servers.map(serverId))).flatMap(({ host }) => host ?? []);
 
-    test("four schedulers send forty servers of an anti-affinity group to ten hosts: one each comes through", async () => {
+    test("of forty servers of an anti-affinity group from four schedulers for ten hosts, each host gets one", async () => {
       await makeRoom(10);
       const { store } = cell();
       const batches = [0, 1, 2, 3].map((scheduler) =>
@@ -179,7 +179,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       expect(at).toHaveLength(10);
     });
 
-    test("first claims of an affinity group on four hosts at once: one host wins", async () => {
+    test("of first claims of an affinity group on four hosts at once, one host wins", async () => {
       await makeRoom(4);
       const { store } = cell();
       const outcomes = await Promise.all(
@@ -193,7 +193,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("hops of an anti-affinity group to one free host, while a claim for it comes in: one of them gets it", async () => {
+    test("of hops of an anti-affinity group to one free host and a claim for it at once, one gets it", async () => {
       await makeRoom(6);
       const { store } = cell();
       await store.dispatch([0, 1, 2, 3].map((host) => build(host + 1, [host, 5], APART)));
@@ -211,7 +211,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       expect(new Set(at).size).toBe(at.length);
     });
 
-    test("the first of an affinity group leaves its host while a second one claims it: they end together, or the first stays", async () => {
+    test("when the first server of an affinity group leaves its host while a second one claims it, they end together, or the first stays", async () => {
       await makeRoom(3);
       const { store } = cell();
       for (let round = 0; round < 12; round += 1) {

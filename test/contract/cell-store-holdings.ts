@@ -10,9 +10,9 @@ import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
 
-/** What users of what servers and moves hold may rely on. */
+/** The guarantees about the allocations of servers and moves. */
 export function holdingContract(cell: () => CellUnderTest): void {
-  /** Server 1, of two VCPUs, ACTIVE on host 0. */
+  /** Server 1 with two VCPUs, ACTIVE on host 0. */
   const boot = async (): Promise<void> => {
     const { store } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
@@ -26,7 +26,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
   const held = async (uuid: string): Promise<number> =>
     ((await cell().store.holdings([uuid]))[0]?.items ?? []).reduce((sum, item) => sum + item.amount, 0);
 
-  test("a holding is patched: only as it was, only while nothing is done to the server, only if there is room", async () => {
+  test("an allocation is changed only from the expected state, only while no task works on the server, and only if there is room", async () => {
     const { store } = cell();
     await boot();
     const [holding] = await store.holdings([serverId(1)]);
@@ -54,7 +54,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
     expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
   });
 
-  test("a hop takes of a provider what it gives back there, whether there is room for both or not", async () => {
+  test("a hop on one provider uses what it releases there, whether there is room for both or not", async () => {
     const { store, ledger } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 0, 0], vcpus: 4 })]);
     const taken = claimOf(await cell().take(1));
@@ -68,7 +68,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
     expect((await ledger.dump()).consumers).toMatchObject([{ generation: 3, items: vcpusOf(0, 10) }]);
   });
 
-  test("what was claimed for an attempt is known with its mapping, of builds and of moves", async () => {
+  test("an attempt's claim is known with its mapping, for builds and for moves", async () => {
     const { store } = cell();
     await boot();
     await begin();
@@ -82,7 +82,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
     ]);
   });
 
-  test("what belongs to no server with a home and to no move that holds something is orphaned", async () => {
+  test("an allocation is orphaned when it belongs to no server with a home and to no move that holds something", async () => {
     const { store, ledger } = cell();
     await boot();
     await begin();
@@ -99,7 +99,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
       await ledger.applyAllocations([claim(consumerUuid(uuid), { ...owner, type }, vcpusOf(0, 1))]);
     expect(await look()).toEqual({ orphans: [numbered(0xe, 7), numbered(0xe, 8)], next: null });
     expect((await look({ limit: 1 })).orphans).toEqual([numbered(0xe, 7)]);
-    // In pieces, and once more.
+    // Look in pieces, and once more.
     expect(await look({ after: numbered(0xe, 6), lookAt: 1 })).toEqual({
       orphans: [numbered(0xe, 7)],
       next: numbered(0xe, 7),

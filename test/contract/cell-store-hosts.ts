@@ -10,10 +10,10 @@ const hostOf = (host: number): { readonly name: string; readonly rootProvider: s
   rootProvider: providerOf(host),
 });
 
-/** What a home says of a server that no operation is at. */
+/** The home of a server without an operation. */
 const quiet = { revision: 0, busy: false, move: null };
 
-/** What the keepers of hosts may rely on. */
+/** The guarantees for the processes that keep hosts. */
 export function hostContract(cell: () => CellUnderTest): void {
   test("hosts are up under the agent that reported them last", async () => {
     const { store } = cell();
@@ -27,7 +27,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     expect(await store.hosts()).toMatchObject([{ rootProvider: providerOf(7) }, {}]);
   });
 
-  test("a host keeps what was told of its hypervisor until it is told something else", async () => {
+  test("a host keeps its hypervisor facts until others are reported", async () => {
     const { store } = cell();
     const hypervisor = { ...UNKNOWN_HYPERVISOR, type: "QEMU", hostIp: "10.0.0.1", metrics: { load: 0.5 } };
     await store.hostsUp("agent-1", [{ ...hostOf(0), hypervisor }]);
@@ -38,7 +38,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     expect(await store.hosts()).toMatchObject([{ hypervisor: newer }]);
   });
 
-  test("hosts of an agent that is silent go down, once", async () => {
+  test("hosts of a silent agent go down, once", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(1), hostOf(0)]);
     expect(await store.expireAgents(NEVER_MS)).toEqual({ down: [], heldUp: [] });
@@ -47,7 +47,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     expect(await store.hosts()).toMatchObject([{ up: false }, { up: false }]);
   });
 
-  test("tells which hosts are up and how long ago their agents were seen, by name", async () => {
+  test("lists which hosts are up and how long ago their agents were seen, by name", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(1), hostOf(0)]);
     const seenAgoMs = expect.toSatisfy((ms: number) => ms >= 0 && ms < NEVER_MS);
@@ -61,7 +61,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     ]);
   });
 
-  test("tells whose root a provider is, and whether it is in the ledger at all", async () => {
+  test("tells which host a root provider belongs to, and whether the provider is in the ledger", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(0), { ...hostOf(8), rootProvider: providerOf(0) }]);
     await store.hostsUp("agent-2", [{ ...hostOf(9), rootProvider: providerOf(99) }]);
@@ -74,7 +74,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     ]);
   });
 
-  test("an agent that is seen again is told of as long as a host of it is down, and brings it up itself", async () => {
+  test("an agent that is seen again is reported as long as one of its hosts is down, and brings the host up itself", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(0)]);
     await store.hostsUp("agent-2", [hostOf(1)]);

@@ -3,12 +3,12 @@ import type { DispatchOutcome } from "../../core/stores/cell/cell-store.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, hostTree, serverId, swapTo, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, claimOf, HOST_VCPUS } from "./cell-under-test.ts";
 
-/** Each race is run so often on servers of its own. */
+/** Each race is run this often, on servers of its own. */
 const ROUNDS = 24;
 const rounds = Array.from({ length: ROUNDS }, (_, round) => round + 1);
 const FAR_LEASE_MS = 3_600_000;
 
-/** What holds whoever comes first. Titles name the race. */
+/** The guarantees of races, whichever side comes first. Titles name the race. */
 export function raceContract(cell: () => CellUnderTest): void {
   const makeRoom = async (): Promise<void> => {
     await cell().ledger.putTrees([0, 1, 2].map((host) => hostTree(host, ROUNDS * 4)));
@@ -58,7 +58,7 @@ export function raceContract(cell: () => CellUnderTest): void {
     expect((await cell().ledger.dump()).consumers).toHaveLength(2 * HOST_VCPUS);
   });
 
-  test("requestDelete against dispatch: either the server is here with a delete task, or it never comes", async () => {
+  test("requestDelete against dispatch: either the server exists with a delete task, or it is never dispatched", async () => {
     await makeRoom();
     const { store } = cell();
     await Promise.all(
@@ -79,7 +79,7 @@ export function raceContract(cell: () => CellUnderTest): void {
     );
   });
 
-  test("close against dispatch: never both in and shut", async () => {
+  test("close against dispatch: never both dispatched and closed", async () => {
     await makeRoom();
     const { store } = cell();
     await Promise.all(
@@ -117,14 +117,14 @@ export function raceContract(cell: () => CellUnderTest): void {
     await store.renewLease({ id: conductorId(2), name: "third", leaseMs: FAR_LEASE_MS });
     const sweepers = [1, 2, 1, 2].map((conductor) => store.sweepTasks(conductorId(conductor), 0, ROUNDS));
     const swept = (await Promise.all(sweepers)).flat();
-    // What one had locked the other passed over; the next sweep finds nothing that is free.
+    // One sweep skipped the tasks that the other had locked. The next sweep finds no free task.
     const rest = await store.sweepTasks(conductorId(1), 0, ROUNDS);
     const ids = [...swept, ...rest].map((task) => task.task.id);
     expect(ids.sort()).toEqual(rounds.map(taskId).sort());
     expect([...swept, ...rest].every((task) => task.epoch === 2)).toBe(true);
   });
 
-  test("commitActive by a conductor that is being fenced: the server is ACTIVE, or the task is the other's", async () => {
+  test("commitActive by a conductor that is being fenced: either the server is ACTIVE, or the other conductor owns the task", async () => {
     const { store } = cell();
     const claims = await taken(rounds);
     await store.renewLease({ id: conductorId(0), name: "slow", leaseMs: 0 });
@@ -142,7 +142,7 @@ export function raceContract(cell: () => CellUnderTest): void {
     );
   });
 
-  test("commitActive against requestDelete: a delete task follows in any case, the guest has one home", async () => {
+  test("commitActive against requestDelete: a delete task follows in any case, and the guest has one home", async () => {
     const { store } = cell();
     const claims = await taken(rounds);
     await Promise.all(
@@ -203,7 +203,7 @@ export function raceContract(cell: () => CellUnderTest): void {
     expect(await cell().used()).toEqual([ROUNDS, 0, 0]);
   });
 
-  test("commits, deletes, takes and sweeps of overlapping batches at once end, and leave used = allocations", async () => {
+  test("commits, deletes, takes and sweeps of overlapping batches at once end, and used stays equal to the allocations", async () => {
     const { store, ledger } = cell();
     const claims = await taken(rounds);
     const errors = claims.map((claim) => ({ ...claim, selection: 0, attemptReason: "a", reason: "r" }));

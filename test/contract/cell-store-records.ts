@@ -8,14 +8,14 @@ import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 const moveId = numbered(0xe, 1);
 const NAMES = [0, 1].map((index) => `conductor ${conductorId(index)}`);
 
-/** What is told of a server's tasks afterwards. */
+/** The records of a server's tasks. */
 export function recordContract(cell: () => CellUnderTest): void {
   const dispatch = (): Promise<unknown> =>
     cell().store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1, 2] })]);
   const records = () => cell().store.tasksOf(serverId(1));
 
   describe("the record of a task", () => {
-    test("is there from the dispatch on, and names nobody until a conductor has taken it", async () => {
+    test("exists from the dispatch on, and names no conductor until one has taken the task", async () => {
       await dispatch();
       expect(await records()).toEqual([
         {
@@ -26,7 +26,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       for (const other of [serverId(2), "nonsense"]) expect(await cell().store.tasksOf(other)).toEqual([]);
     });
 
-    test("names each conductor that took it, once, also one whose lease is long gone", async () => {
+    test("names each conductor that took the task, once, even when its lease ended long ago", async () => {
       const { store } = cell();
       await dispatch();
       await cell().take(1, 0);
@@ -48,7 +48,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       expect(second?.atMs).toBeGreaterThanOrEqual(first?.atMs ?? Number.POSITIVE_INFINITY);
     });
 
-    test("keeps of a task that goes back and forth the youngest takings", async () => {
+    test("keeps the youngest takings of a task that goes back and forth", async () => {
       const { store } = cell();
       await dispatch();
       for (let turn = 0; turn < 25; turn += 1) {
@@ -85,7 +85,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("is found after the end of operations and deletes that left no attempt and no migration", async () => {
+    test("exists after the end of operations and deletes that left no attempt and no migration", async () => {
       const { store } = cell();
       await dispatch();
       await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
@@ -108,7 +108,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       expect(found[2]?.task.askedBy).toEqual(askedBy);
     });
 
-    test("of a delete that overtakes a build is found, and the build is cancelled", async () => {
+    test("of a delete that overtakes a build exists, and the build is cancelled", async () => {
       const { store } = cell();
       await dispatch();
       await cell().take(1);

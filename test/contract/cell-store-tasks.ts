@@ -19,14 +19,14 @@ const NEVER_MS = 3_600_000;
 const committed = { kind: "committed" };
 const fenced = { kind: "fenced" };
 
-/** What conductors may rely on. */
+/** The guarantees for conductors. */
 export function taskContract(cell: () => CellUnderTest): void {
   const dispatch = async (server: number, hosts: readonly number[] = [0, 1, 2], vcpus = 1): Promise<void> => {
     await cell().store.dispatch([dispatchOf({ server, task: server, hosts, vcpus })]);
   };
 
   describe("a task", () => {
-    test("belongs to whoever took it, as long as the lease holds", async () => {
+    test("belongs to the conductor that took it, as long as its lease holds", async () => {
       const { store } = cell();
       await dispatch(1);
       expect((await cell().take(1, 0)).epoch).toBe(1);
@@ -36,7 +36,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.ownedTasks(conductorId(1))).toEqual([]);
     });
 
-    test("goes to another when the owner's lease has run out or was given up, and fences the owner", async () => {
+    test("goes to another conductor when the owner's lease has run out or was given up, and fences the owner", async () => {
       const { store } = cell();
       await dispatch(1);
       const first = claimOf(await cell().take(1, 0));
@@ -50,7 +50,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.commitActive([{ ...second, selection: 0 }])).toEqual([fenced]);
     });
 
-    test("that ended or does not exist cannot be taken, the others of the batch can, in the order asked", async () => {
+    test("cannot be taken when it has ended or does not exist; the others of the batch can, in the requested order", async () => {
       const { store } = cell();
       for (const server of [1, 2, 3]) await dispatch(server);
       await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
@@ -59,7 +59,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(taken.map((one) => one.task.id)).toEqual([taskId(3), taskId(2)]);
     });
 
-    test("that nobody takes in time is swept, oldest first, up to the limit", async () => {
+    test("is swept when it was not taken in time, oldest first, up to the limit", async () => {
       const { store } = cell();
       for (const server of [3, 1, 2]) await dispatch(server);
       expect(await store.sweepTasks(conductorId(0), NEVER_MS, 10)).toEqual([]);
@@ -72,7 +72,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(rest.map((one) => one.task.id)).toEqual([taskId(2)]);
     });
 
-    test("of a conductor that is gone is swept by another, not by the same", async () => {
+    test("of a dead conductor is swept by another one, not by the same one", async () => {
       const { store } = cell();
       await dispatch(1);
       await cell().take(1, 0);
@@ -85,7 +85,7 @@ export function taskContract(cell: () => CellUnderTest): void {
   });
 
   describe("a task that no conductor can read", () => {
-    test("ends under its epoch alone: its server is in ERROR, and keeps what it holds until it is deleted", async () => {
+    test("ends only under its epoch; its server is in ERROR, and keeps its allocation until it is deleted", async () => {
       const { store } = cell();
       for (const server of [1, 2]) await dispatch(server, [0, 1], 2);
       const [one, two] = [claimOf(await cell().take(1)), claimOf(await cell().take(2))];
@@ -110,7 +110,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "DELETED" }]);
     });
 
-    test("keeps a move that is not over, with both of its guests, until the server is deleted", async () => {
+    test("keeps an open move, with both of its guests, until the server is deleted", async () => {
       const { store } = cell();
       await dispatch(1, [0]);
       await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
@@ -128,7 +128,7 @@ export function taskContract(cell: () => CellUnderTest): void {
   });
 
   describe("a task that is handed over", () => {
-    test("is swept up by others, by its old owner only when it no longer leaves it out, and fences it", async () => {
+    test("is swept by other conductors, by its old owner only when it no longer excludes the task, and fences it", async () => {
       const { store } = cell();
       await dispatch(1);
       const claim = claimOf(await cell().take(1, 0));
@@ -139,7 +139,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
     });
 
-    test("was owned under that epoch by that conductor, and has not ended", async () => {
+    test("must be owned by that conductor under that epoch, and must not have ended", async () => {
       const { store } = cell();
       for (const server of [1, 2]) await dispatch(server);
       const old = claimOf(await cell().take(1, 0));
@@ -151,7 +151,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);
     });
 
-    test("stays where it is when no other conductor lives", async () => {
+    test("stays with its owner when no other conductor is alive", async () => {
       const { store } = cell();
       await dispatch(1);
       const claim = claimOf(await cell().take(1, 0));
@@ -162,7 +162,7 @@ export function taskContract(cell: () => CellUnderTest): void {
   });
 
   describe("a build that succeeds", () => {
-    test("makes the server ACTIVE at home, and ends", async () => {
+    test("makes the server ACTIVE at its home, and ends", async () => {
       const { store } = cell();
       await dispatch(1);
       const claim = claimOf(await cell().take(1));
@@ -208,7 +208,7 @@ export function taskContract(cell: () => CellUnderTest): void {
   });
 
   describe("a hop", () => {
-    test("gives back the failed host's allocation and claims the alternate's", async () => {
+    test("releases the failed host's allocation and claims the alternate's", async () => {
       const { store } = cell();
       await dispatch(1, [0, 1], 4);
       const claim = claimOf(await cell().take(1));
@@ -255,7 +255,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("that is repeated does no harm, and what was skipped may fit later", async () => {
+    test("does no harm when it is repeated, and a skipped alternate may fit later", async () => {
       const { store } = cell();
       await dispatch(2, [1], 10);
       await dispatch(1);
@@ -272,7 +272,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("of one batch may take what another of it gave back; a fenced one changes nothing", async () => {
+    test("may use what another hop of the batch released, and changes nothing when it is fenced", async () => {
       const { store } = cell();
       await dispatch(1, [0, 1], 10);
       await dispatch(2, [2, 0], 10);
@@ -312,7 +312,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
     });
 
-    test("keeps the first reason of an attempt that had ended before", async () => {
+    test("keeps the first reason of an attempt that had already ended", async () => {
       const { store } = cell();
       await dispatch(2, [1], 10);
       await dispatch(1, [0, 1]);
@@ -326,7 +326,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await cell().used()).toEqual([0, 10, 0]);
     });
 
-    test("in one batch with a fenced one ends alone", async () => {
+    test("ends when a fenced one is in the same batch", async () => {
       const { store } = cell();
       await dispatch(1);
       await dispatch(2);

@@ -13,7 +13,7 @@ import { operationContract } from "./operation-store.ts";
 import { groupRaces } from "./operation-store-group-races.ts";
 import { groupedOperationContract } from "./operation-store-groups.ts";
 
-/** What both bodies of a cell's store promise. */
+/** The guarantees of both implementations of a cell's store. */
 export function cellStoreContract(name: string, makeSubject: () => Promise<CellSubject>): void {
   describe(`a cell's store in ${name}`, () => {
     let cell: CellUnderTest;
@@ -23,20 +23,20 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     afterEach(() => cell.close());
     const current = (): CellUnderTest => cell;
 
-    describe("from above", () => dispatchContract(current));
+    describe("for schedulers and the api", () => dispatchContract(current));
     describe("for conductors", () => taskContract(current));
-    describe("for those who ask about the past", () => recordContract(current));
+    describe("for records of the past", () => recordContract(current));
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => operationContract(current));
-    describe("with guests that may be left", () => leftoverContract(current));
-    describe("of what is held", () => holdingContract(current));
+    describe("with guests that may be left behind", () => leftoverContract(current));
+    describe("for allocations", () => holdingContract(current));
     describe("with server groups", () => groupContract(current));
 
     describe("with operations on servers of groups", () => {
       groupedOperationContract(current);
       groupRaces(current);
     });
-    describe("when several call at once", () => raceContract(current));
+    describe("with concurrent calls", () => raceContract(current));
 
     test("answers an empty batch with nothing", async () => {
       const { store } = cell;

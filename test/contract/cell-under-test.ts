@@ -5,18 +5,18 @@ import { conductorId, hostTree, taskId } from "./cell-fixtures.ts";
 
 export interface CellSubject {
   readonly store: CellStore;
-  /** Of the same cell. */
+  /** The ledger of the same cell. */
   readonly ledger: Ledger;
-  /** What the task says can no longer be read, as if a newer version had written it. */
+  /** Makes the task's payload unreadable, as if a newer version had written it. */
   damage(taskId: string): Promise<void>;
   close(): Promise<void>;
 }
 
-/** The store of a new cell for each test: three hosts of 10 VCPUs, two conductors that live. */
+/** The store of a new cell for each test, with three hosts of 10 VCPUs and two live conductors. */
 export interface CellUnderTest extends CellSubject {
   /** Takes the task as the conductor of this number; asserts that it can be taken. */
   take(task: number, conductor?: number): Promise<TakenTask>;
-  /** VCPUs in use on each of the hosts. */
+  /** The used VCPUs of each host. */
   used(): Promise<readonly number[]>;
 }
 

@@ -29,7 +29,7 @@ const record = (server: number, atMs: number, decision: Decision = placed): Deci
   decision,
 });
 
-/** What both bodies of the decisions' store promise. */
+/** The guarantees of both implementations of the decisions' store. */
 export function decisionStoreContract(name: string, makeStore: () => Promise<DecisionStore>): void {
   describe(`decisions in ${name}`, () => {
     let store: DecisionStore;
@@ -38,7 +38,7 @@ export function decisionStoreContract(name: string, makeStore: () => Promise<Dec
     });
     const timesOf = async (server: number) => (await store.decisionsOf(serverId(server))).map(({ atMs }) => atMs);
 
-    test("what is put is read as it was, the newest first; of a server without any, nothing", async () => {
+    test("stored decisions are returned unchanged, newest first, and none for a server without any", async () => {
       const first = record(1, 1_700_000_000_001, refused);
       const second = record(1, 1_700_000_000_002);
       await store.putDecisions([]);
@@ -48,7 +48,7 @@ export function decisionStoreContract(name: string, makeStore: () => Promise<Dec
       expect(await store.decisionsOf(serverId(9))).toEqual([]);
     });
 
-    test("words that no database takes as they are do not keep others from being kept", async () => {
+    test("text that a database does not accept as it is does not prevent other decisions from being stored", async () => {
       const odd = { ...refused, unseen: ["a\u0000b", "\ud83d", "\\u0000"] };
       await store.putDecisions([record(1, 1_000, odd), record(2, 2_000)]);
       const [kept] = await store.decisionsOf(serverId(1));
@@ -56,14 +56,14 @@ export function decisionStoreContract(name: string, makeStore: () => Promise<Dec
       expect(await timesOf(2)).toEqual([2_000]);
     });
 
-    test("of a server that was decided often the newest are given", async () => {
+    test("only the newest decisions are returned of a server that has many", async () => {
       await store.putDecisions(Array.from({ length: DECISIONS_OF_SERVER_MAX + 5 }, (_, at) => record(1, at + 1)));
       const times = await timesOf(1);
       expect(times).toHaveLength(DECISIONS_OF_SERVER_MAX);
       expect(times[0]).toBe(DECISIONS_OF_SERVER_MAX + 5);
     });
 
-    test("those that are too old are purged", async () => {
+    test("decisions that are too old are purged", async () => {
       await store.putDecisions([record(1, 1_000), record(1, 2_000), record(2, 3_000)]);
       expect(await store.purgeDecisions({ beforeMs: 2_000, recordsMax: 100 })).toBe(1);
       expect(await timesOf(1)).toEqual([2_000]);
@@ -71,7 +71,7 @@ export function decisionStoreContract(name: string, makeStore: () => Promise<Dec
       expect(await store.purgeDecisions({ beforeMs: 2_000, recordsMax: 100 })).toBe(0);
     });
 
-    test("those beyond the number are purged, the oldest first", async () => {
+    test("decisions beyond the limit are purged, oldest first", async () => {
       await store.putDecisions(Array.from({ length: 10 }, (_, at) => record(1, at + 1)));
       expect(await store.purgeDecisions({ beforeMs: 0, recordsMax: 4 })).toBe(6);
       expect(await timesOf(1)).toEqual([10, 9, 8, 7]);

@@ -9,10 +9,10 @@ import type {
 } from "../../services/compute-agent/driver.ts";
 import type { GuestName } from "../../services/compute-agent/journal.ts";
 
-/** A driver with two hosts between which it can hand over guests. */
+/** A driver with two hosts that can hand guests over to each other. */
 export interface DriverSubject {
   readonly hosts: readonly [string, string];
-  /** The driver as the agent's next process finds it. The guests of the last one are still there. */
+  /** The driver as the agent's next process finds it, with the guests of the previous process. */
   open(): Promise<Driver>;
   server(index: number): ServerSpec;
   close(): Promise<void>;
@@ -20,7 +20,7 @@ export interface DriverSubject {
 
 const NEVER = new AbortController().signal;
 
-/** What every driver promises. */
+/** The guarantees of every driver. */
 export function driverContract(
   name: string,
   makeSubject: () => Promise<DriverSubject>,
@@ -41,7 +41,7 @@ export function driverContract(
       return { driver, scene: new Scene(driver, subject) };
     }
 
-    test("prepares a guest that does not run, and changes its power as it is told", async () => {
+    test("prepares a guest that does not run, and changes its power on request", async () => {
       const { driver, scene } = await opened();
       const guest = scene.guest(0, 0);
       expect((await scene.prepare(guest)).kind).toBe("prepared");
@@ -63,7 +63,7 @@ export function driverContract(
       }
     });
 
-    test("removes a guest, whether it is there or not", async () => {
+    test("removes a guest, whether it exists or not", async () => {
       const { driver, scene } = await opened();
       const guest = scene.guest(0, 0);
       await driver.destroy(guest, NEVER);
@@ -74,7 +74,7 @@ export function driverContract(
       expect(await scene.powerOf(guest)).toBe("missing");
     });
 
-    test("adopts running and stopped guests in the state in which they are", async () => {
+    test("adopts running and stopped guests in their present state", async () => {
       const { driver, scene } = await opened();
       const [running, stopped] = [scene.guest(0, 0), scene.guest(0, 1)];
       for (const guest of [running, stopped]) {
@@ -102,7 +102,7 @@ export function driverContract(
       },
     );
 
-    test("a guest that waits for another one outlives its agent, at the same address", async () => {
+    test("a guest that waits for a hand-over outlives its agent, at the same address", async () => {
       const { scene } = await opened();
       const { source, destination, order } = await scene.movable(true);
       const next = await scene.reopen([
@@ -191,7 +191,7 @@ export function driverContract(
       expect(await driver.powersOf([source, destination])).toEqual(["stopped", "running"]);
     });
 
-    test("a hand-over to an address where nobody listens leaves the guest as it was", async () => {
+    test("a hand-over to an address where no process listens leaves the guest as it was", async () => {
       const { driver, scene } = await opened();
       const { source, destination, order } = await scene.movable(true);
       await driver.destroy(destination, NEVER);

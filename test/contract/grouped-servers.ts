@@ -18,7 +18,7 @@ export const move = (number: number): string => numbered(0xd, number);
 
 export const DISPATCHED = { kind: "dispatched", xid: expect.any(Number) };
 
-/** What is done to servers of groups; server n is built by task n and moved by move(n). */
+/** Operations on servers of groups. Server n is built by task n and moved by move(n). */
 export function groupedServers(cell: () => CellUnderTest) {
   const build = (server: number, host: number, of: ServerGroupMembership) =>
     dispatchOf({ server, task: server, hosts: [host], vcpus: 1, spec: { group: of } });
@@ -30,7 +30,7 @@ export function groupedServers(cell: () => CellUnderTest) {
   };
   const begin = async (server: number, kind: OperationKind, ...hosts: number[]) =>
     (await beginOperationOn(cell().store, { server, kind, hosts, taskId: move(server) })).outcome;
-  /** Writes the arrow from a stage of the operation to the next. */
+  /** Writes the arrow from one stage of the operation to another. */
   const step = async (
     server: number,
     [from, to]: readonly [Stage, Exclude<Target, "another">],

@@ -31,13 +31,13 @@ const BLUE = "11111111-0000-4000-8000-000000000002";
 const FOREIGN = "11111111-0000-4000-8000-000000000003";
 const DISABLED = trait("COMPUTE_STATUS_DISABLED");
 
-/** An evacuation's arrow from the prepared destination to its start, in a cloud whose hosts are unseen at once. */
+/** The arrow of an evacuation from the prepared destination to its start. In this cloud hosts count as unseen at once. */
 const SWITCH: Arrow = {
   ...{ from: { stage: "preparing", selection: 0 }, to: "starting", selection: 0 },
   ...{ reason: "", noted: [], unseenMs: 0 },
 };
 
-/** What both bodies of operators' word on a cell's hosts promise. */
+/** The guarantees of both implementations of the operators' settings for a cell's hosts. */
 export function hostAdminContract(name: string, makeSubject: () => Promise<HostAdminSubject>): void {
   describe(`operators' word on hosts in ${name}`, () => {
     let subject: HostAdminSubject;
@@ -63,7 +63,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         (await admin.inventories(host)).map((one) => [one.resourceClass, [one.allocationRatio, one.reportedRatio]]),
       );
 
-    test("a host that is forced down is fenced: what evacuations hold there can be given back", async () => {
+    test("a host that is forced down is fenced, and allocations that evacuations hold there can be released", async () => {
       const { cell, ledger } = subject;
       await ledger.putTrees([oneProvider(8, 4)]);
       await cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
@@ -103,14 +103,14 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         for (const host of hosts)
           await subject.cell.hostsUp(`agent-${host}`, [{ name: `host-${host}`, rootProvider: providerOf(host) }]);
       };
-      /** Eight hosts, of which at most a quarter may be down; the ones that `beforeEach` has made are forced down. */
+      /** Eight hosts, of which at most a quarter may be down. The hosts that `beforeEach` has made are forced down. */
       const limit = { shareMax: 0.25, countMin: 1 };
       beforeEach(async () => {
         await up([20, 21, 22, 23, 24, 25, 26, 27]);
         for (const host of ["host", "host-7"]) await admin.setForcedDown(host, true);
       });
 
-      test("go down up to the limit; the others stay up and are told of", async () => {
+      test("go down up to the limit; the others stay up and are reported", async () => {
         expect(await subject.cell.expireAgents(0, limit)).toEqual({
           down: names(20, 21),
           heldUp: names(22, 23, 24, 25, 26, 27),
@@ -121,11 +121,11 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         });
       });
 
-      test("make room when an operator has said something of those that are down", async () => {
+      test("make room when an operator has forced down or disabled those that are down", async () => {
         await subject.cell.expireAgents(0, limit);
         await admin.setForcedDown("host-20", true);
         await admin.setDisabled("host-21", true, "it is dead");
-        // Of seven hosts that are not forced down a quarter is one.
+        // Seven hosts are not forced down, and a quarter of them is one.
         expect((await subject.cell.expireAgents(0, limit)).down).toEqual(names(22));
       });
 
@@ -134,7 +134,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         expect([down.length, heldUp]).toEqual([8, []]);
       });
 
-      test("go down one at a time when conductors look at the same moment, and no more than may", async () => {
+      test("go down one at a time when conductors check at the same moment, and no more than the limit", async () => {
         const both = await Promise.all([subject.cell.expireAgents(0, limit), subject.cell.expireAgents(0, limit)]);
         expect(both.flatMap(({ down }) => down).sort()).toEqual(names(20, 21));
       });
@@ -147,7 +147,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         if (taken === undefined) throw new Error("it cannot be taken");
         return { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
       };
-      /** The evacuation of host-7, as of now. */
+      /** The evacuation of host-7 as it would begin now. */
       const evacuate = (fenceWaived = false) =>
         beginOperationOn(subject.cell, { server: 1, kind: "evacuate", hosts: [8], taskId: moveId, fenceWaived });
       beforeEach(async () => {
@@ -157,19 +157,19 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         await subject.cell.commitActive([{ ...(await take(taskId(1))), selection: 0 }]);
       });
 
-      test("of a host that is only unseen is refused until an operator forces the host down", async () => {
+      test("of a host that is merely unseen is refused until an operator forces the host down", async () => {
         await subject.cell.expireAgents(0);
         expect((await evacuate()).outcome).toEqual({ kind: "host-unfenced" });
         await admin.setForcedDown("host-7", true);
         expect((await evacuate()).outcome.kind).toBe("begun");
       });
 
-      test("of a host that is only unseen begins where the fence is waived", async () => {
+      test("of a host that is merely unseen begins where the fence is waived", async () => {
         await subject.cell.expireAgents(0);
         expect((await evacuate(true)).outcome.kind).toBe("begun");
       });
 
-      test("of a host that is forced down begins and switches although its agent is heard of", async () => {
+      test("of a host that is forced down begins and switches although its agent is still heard", async () => {
         await admin.setForcedDown("host-7", true);
         await subject.cell.agentsSeen(["agent-1"]);
         const begun = await evacuate();
@@ -182,7 +182,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         ]);
       });
 
-      test("does not switch when the operator has taken back the word in the meantime", async () => {
+      test("does not switch when the operator has revoked the fence in the meantime", async () => {
         await admin.setForcedDown("host-7", true);
         const begun = await evacuate();
         if (begun.task === null) throw new Error("it did not begin");
@@ -194,7 +194,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       });
     });
 
-    test("a host is shown with what is known of it", async () => {
+    test("a host is shown with everything that is known about it", async () => {
       const [host] = await admin.adminHosts(["host"]);
       expect(host).toMatchObject({
         ...{ name: "host", rootProvider: HOST, agentId: "agent-1", up: true },
@@ -227,12 +227,12 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect((await providerAt(HOST)).traits).toEqual(new Set());
     });
 
-    test("a host that nobody knows is neither disabled nor kept down", async () => {
+    test("an unknown host can be neither disabled nor forced down", async () => {
       expect(await admin.setDisabled("nobody", true, null)).toBe(false);
       expect(await admin.setForcedDown("nobody", true)).toBe(false);
     });
 
-    test("a host that is forced down stays down until the word is taken back", async () => {
+    test("a host that is forced down stays down until the operator revokes that", async () => {
       const hosts = [{ name: "host", rootProvider: HOST }];
       await admin.setForcedDown("host", true);
       expect(await admin.adminHosts(["host"])).toMatchObject([{ up: false, forcedDown: true }]);
@@ -245,7 +245,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await admin.adminHosts(["host"])).toMatchObject([{ up: true, forcedDown: false }]);
     });
 
-    test("aggregates are mirrored on roots; those that are not the operators' stay, and reports leave them all", async () => {
+    test("aggregates are mirrored on roots; those of other clients stay, and reports change none of them", async () => {
       await subject.ledger.putTrees([
         tree(spec(HOST, "host", { inventories: { VCPU: inventory(8) }, aggregates: [aggregateUuid(FOREIGN)] })),
       ]);
@@ -266,7 +266,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(state).toEqual({ host: "host", rootProvider: HOST, aggregates: [RED], ratios: {}, ratiosHold: true });
     });
 
-    test("a ratio stands over what the agent reports, for the whole tree, and goes back to it", async () => {
+    test("a ratio overrides the agent's for the whole tree, and the agent's returns when it is removed", async () => {
       await admin.setRatios([{ rootProvider: HOST, ratios: { VCPU: 8, CUSTOM_GPU_MILLI: 2 } }]);
       expect(await ratiosOf("host")).toEqual({ CUSTOM_GPU_MILLI: [2, 1], MEMORY_MB: [1, null], VCPU: [8, 1] });
       expect(await ratiosOf("host-7")).toEqual({ VCPU: [1, null] });
@@ -281,7 +281,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await ratiosOf("host")).toEqual({ VCPU: [3, null] });
     });
 
-    test("a ratio that is set again and again forgets nothing of what the agent reported", async () => {
+    test("a ratio that is set repeatedly does not lose the agent's reported values", async () => {
       for (const ratio of [2, 4, 4, 6]) await admin.setRatios([{ rootProvider: HOST, ratios: { VCPU: ratio } }]);
       expect(await admin.operatorState([])).toMatchObject([{ ratios: { VCPU: 6 }, ratiosHold: true }, { ratios: {} }]);
       expect((await ratiosOf("host")).VCPU).toEqual([6, 1]);
@@ -289,7 +289,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await ratiosOf("host")).toMatchObject({ VCPU: [1, null], MEMORY_MB: [1.5, 1] });
     });
 
-    test("a ratio that was set before its tree is there takes hold with the first report", async () => {
+    test("a ratio that was set before its tree exists applies from the first report on", async () => {
       const root = providerOf(9);
       await admin.setRatios([{ rootProvider: root, ratios: { VCPU: 5 } }]);
       await subject.ledger.putTrees([oneProvider(9, 4)]);

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { HostMapStore } from "../../core/stores/api/host-map-store.ts";
 
-/** What both bodies of the table of hosts promise. */
+/** The guarantees of both implementations of the table of hosts. */
 export function hostMapStoreContract(name: string, makeStore: () => Promise<HostMapStore>): void {
   describe(`the map of hosts in ${name}`, () => {
     let store: HostMapStore;
@@ -9,11 +9,11 @@ export function hostMapStoreContract(name: string, makeStore: () => Promise<Host
       store = await makeStore();
     });
 
-    test("knows no hosts of a cell that nobody has told of", async () => {
+    test("knows no hosts of a cell that was never reported", async () => {
       expect(await store.hostsOf("north")).toEqual([]);
     });
 
-    test("keeps the hosts of each cell by name, and forgets those that are gone", async () => {
+    test("keeps the hosts of each cell by name, and forgets removed ones", async () => {
       await store.keepHosts("north", ["host-2", "Host-3", "host-1", "host-1"]);
       await store.keepHosts("south", ["host-9"]);
       expect(await store.hostsOf("north")).toEqual(["Host-3", "host-1", "host-2"]);
@@ -24,7 +24,7 @@ export function hostMapStoreContract(name: string, makeStore: () => Promise<Host
       expect(await store.hostsOf("north")).toEqual([]);
     });
 
-    test("when several apis tell of the same cell at once, all of them succeed", async () => {
+    test("succeeds for all of several apis that report the same cell at once", async () => {
       const names = Array.from({ length: 50 }, (_, index) => `host-${index}`).sort();
       await store.keepHosts("north", ["gone-1", "gone-2"]);
       await Promise.all([names, [...names].reverse(), names].map((hosts) => store.keepHosts("north", hosts)));

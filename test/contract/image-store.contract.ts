@@ -23,7 +23,7 @@ function image(values: Partial<ImageRecord> = {}): ImageRecord {
   };
 }
 
-/** What both bodies of the images' store promise. */
+/** The guarantees of both implementations of the images' store. */
 export function imageStoreContract(name: string, makeStore: () => Promise<ImageStore>): void {
   describe(`images in ${name}`, () => {
     let store: ImageStore;
@@ -31,7 +31,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       store = await makeStore();
     });
 
-    test("what is created is read as it was, and an id is taken once", async () => {
+    test("an image is returned as it was created, and an id is used once", async () => {
       const one = image({ name: null, diskFormat: null });
       expect(await store.createImage(one)).toBe("created");
       expect(await store.createImage(image({ id: one.id, name: "other" }))).toBe("id-taken");
@@ -40,7 +40,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(await store.image("no uuid")).toBeNull();
     });
 
-    test("lists the newest first, those of one time by id, in pages without a gap", async () => {
+    test("lists the newest first, those of the same time by id, in pages without a gap", async () => {
       const times = [3, 1, 2, 2, 2].map((seconds) => 1_700_000_000_000 + seconds * 1000);
       const created = times.map((createdAtMs) => image({ createdAtMs }));
       for (const one of created) await store.createImage(one);
@@ -67,7 +67,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect((await store.images({ ...ALL, name: "secret" })).map(({ id }) => id)).toEqual([other!.id]);
     });
 
-    test("changes that are made at once all take effect", async () => {
+    test("concurrent changes all take effect", async () => {
       const one = image({ properties: {} });
       await store.createImage(one);
       await Promise.all(
@@ -79,7 +79,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(await store.updateImage(randomUUID(), (old) => old)).toBeNull();
     });
 
-    test("what is deleted is gone, once", async () => {
+    test("an image is deleted once", async () => {
       const one = image();
       await store.createImage(one);
       expect(await store.deleteImage(one.id)).toBe(true);

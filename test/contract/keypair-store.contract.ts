@@ -16,7 +16,7 @@ const keypair = (name: string, over: Partial<NewKeypair> = {}): NewKeypair => ({
   ...over,
 });
 
-/** What both bodies of the keypairs' store promise. */
+/** The guarantees of both implementations of the keypairs' store. */
 export function keypairStoreContract(name: string, makeSubject: () => Promise<KeypairSubject>): void {
   describe(`the keypairs' store in ${name}`, () => {
     let subject: KeypairSubject;

@@ -10,7 +10,7 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { change, INSTANCE, item, move, replace } from "../rigs/ledger-builders.ts";
 import { GPU, HOST, hostTree, type LedgerSubject, OTHER, otherTree, STRANGER, server, usedOf } from "./ledger-scene.ts";
 
-/** What every body of the ledger does with allocations. */
+/** The guarantees of every implementation of the ledger about allocations. */
 export function ledgerAllocationsContract(name: string, makeSubject: () => Promise<LedgerSubject>): void {
   describe(`${name}: a ledger's allocations`, () => {
     let subject: LedgerSubject;
@@ -60,7 +60,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect(await ledger.dump()).toEqual(before);
     });
 
-    it("holds amounts to an inventory's units", async () => {
+    it("enforces an inventory's units", async () => {
       expect(await apply(claim(server("1"), INSTANCE, [item(HOST, "MEMORY_MB", 33), item(OTHER, "VCPU", 3)]))).toEqual([
         {
           kind: "no-capacity",
@@ -73,7 +73,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       ]);
     });
 
-    it("answers each change of a batch on its own, in order, a refused one's demand not counting", async () => {
+    it("answers each change of a batch separately, in order, and ignores the demand of a refused one", async () => {
       const outcomes = await apply(
         claim(server("1"), INSTANCE, [item(HOST, "VCPU", 5)]),
         claim(server("2"), INSTANCE, [item(HOST, "VCPU", 4)]),
@@ -91,7 +91,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect(await usedOf(ledger, HOST, "VCPU")).toBe(7);
     });
 
-    it("refuses a consumer that is not as expected", async () => {
+    it("refuses a consumer that is not at the expected generation", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
       expect(
         await apply(
@@ -106,7 +106,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       ]);
     });
 
-    it("takes an expected generation that no consumer can have for one that this one has not", async () => {
+    it("treats an expected generation that no consumer can have as a mismatch", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
       const wrong = [-1, -2, -3, 2 ** 31, 1e300];
       expect(
@@ -129,7 +129,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect((await ledger.dump()).consumers).toEqual([]);
     });
 
-    it("releases what a consumer holds, and again without harm", async () => {
+    it("releases a consumer's allocation, and does no harm when repeated", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 3)]));
       const committed = { kind: "committed", generations: new Map() };
       expect(await apply(release(server("1"), INSTANCE), release(server("1"), INSTANCE))).toEqual([
@@ -141,7 +141,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect((await ledger.dump()).consumers).toEqual([]);
     });
 
-    it("swaps one host for another in one write, room being needed on the new one alone", async () => {
+    it("swaps one host for another in one write, with room needed only on the new one", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 8)]));
       expect(await apply(swap(server("1"), INSTANCE, [item(OTHER, "VCPU", 2)]))).toEqual([
         { kind: "committed", generations: new Map([[server("1"), 2]]) },
@@ -158,7 +158,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect(await ledger.dump()).toEqual(before);
     });
 
-    it("grows a consumer in place, counting what it gives back", async () => {
+    it("grows a consumer in place, counting what it releases", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 6)]));
       expect(await apply(change(replace(server("1"), 1, [item(HOST, "VCPU", 8)])))).toMatchObject([
         { kind: "committed" },
@@ -174,7 +174,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       ]);
     });
 
-    it("moves all that one consumer holds to another, untouched", async () => {
+    it("moves a consumer's whole allocation to another one, unchanged", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 8)]));
       expect(await apply({ steps: [move(server("1"), server("2"))] })).toEqual([
         { kind: "committed", generations: new Map([[server("2"), 1]]) },
@@ -205,7 +205,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect(await usedOf(ledger, OTHER, "VCPU")).toBe(0);
     });
 
-    it("refuses to move from nobody and to somebody", async () => {
+    it("refuses to move from a consumer without an allocation or to one that has one", async () => {
       await apply(
         claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]),
         claim(server("2"), INSTANCE, [item(HOST, "VCPU", 1)]),
@@ -218,7 +218,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       ]);
     });
 
-    it("takes back the steps before the one that failed", async () => {
+    it("undoes the steps before the one that failed", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 2)]));
       const before = await ledger.dump();
       const refused = { steps: [move(server("1"), server("2")), replace(server("3"), 5, [item(HOST, "VCPU", 1)])] };
@@ -229,7 +229,7 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       expect(await ledger.dump()).toEqual(before);
     });
 
-    it("lets one step take what another gives back", async () => {
+    it("lets one step use what another one releases", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 8)]));
       const exchange = {
         steps: [replace(server("2"), null, [item(HOST, "VCPU", 8)]), replace(server("1"), "any" as const, [])],
@@ -241,33 +241,33 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
       const raise = (step: AllocationStep): AllocationChange => ({ steps: [step], bumpProviders: true });
       const generations = async () => (await ledger.dump()).providers.map(({ generation }) => generation);
 
-      it("stay as they are unless a change asks for more", async () => {
+      it("stay as they are unless a change asks to raise them", async () => {
         await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
         await apply(swap(server("1"), INSTANCE, [item(OTHER, "VCPU", 1)]));
         expect(await generations()).toEqual([0, 0, 0]);
       });
 
-      it("rise where a consumer goes, not where it leaves, once however many classes it takes", async () => {
+      it("rise where a consumer gains an allocation, not where it loses one, once for all classes", async () => {
         await apply(raise(replace(server("1"), null, [item(HOST, "VCPU", 1), item(HOST, "MEMORY_MB", 64)])));
         expect(await generations()).toEqual([1, 0, 0]);
         await apply(raise(replace(server("1"), 1, [item(GPU, "CUSTOM_GPU_MILLI", 1), item(OTHER, "VCPU", 1)])));
         expect(await generations()).toEqual([1, 1, 1]);
       });
 
-      it("rise where a consumer gives back all, also in one batch with its claim", async () => {
+      it("rise where a consumer releases everything, even in one batch with its claim", async () => {
         const items = [item(HOST, "VCPU", 1), item(OTHER, "VCPU", 1)];
         await apply(raise(replace(server("1"), null, items)), raise(replace(server("1"), 1, [])));
         expect(await generations()).toEqual([2, 0, 2]);
       });
 
-      it("rise once a change, whichever of its consumers come and go", async () => {
+      it("rise once for each change, however many of its consumers gain or lose allocations", async () => {
         await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
         const exchange = change(replace(server("1"), 1, []), replace(server("2"), null, [item(HOST, "VCPU", 1)]));
         await apply({ ...exchange, bumpProviders: true });
         expect(await generations()).toEqual([1, 0, 0]);
       });
 
-      it("rise once for each of several new consumers, and not for the one among them that does not fit", async () => {
+      it("rise once for each of several new consumers, and not for one among them that does not fit", async () => {
         const small = raise(replace(server("2"), null, [item(HOST, "VCPU", 2), item(HOST, "MEMORY_MB", 192)]));
         const fitting = [raise(replace(server("1"), null, [item(HOST, "MEMORY_MB", 128)])), small];
         const odd = raise(replace(server("3"), "any", [item(HOST, "MEMORY_MB", 96), item(OTHER, "VCPU", 1)]));
@@ -282,13 +282,13 @@ export function ledgerAllocationsContract(name: string, makeSubject: () => Promi
         expect(await usedOf(ledger, HOST, "MEMORY_MB")).toBe(320);
       });
 
-      it("do not rise with a change that is refused, nor when nothing was held", async () => {
+      it("do not rise with a refused change, nor when nothing was held", async () => {
         await apply(raise(replace(server("1"), null, [item(HOST, "VCPU", 9)])), raise(replace(server("2"), "any", [])));
         expect(await generations()).toEqual([0, 0, 0]);
       });
     });
 
-    it("takes names with quotes, braces and backslashes as they are", async () => {
+    it("accepts names with quotes, braces and backslashes unchanged", async () => {
       const owner = { projectId: 'p"\\{},(x', userId: "null", type: " a,b " };
       await apply(claim(server("1"), owner, [item(HOST, "VCPU", 1)]));
       expect((await ledger.dump()).consumers).toMatchObject([owner]);

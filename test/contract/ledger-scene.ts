@@ -9,17 +9,17 @@ import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { inventory, spec, tree } from "../rigs/ledger-builders.ts";
 
-/** A ledger of its own, empty, and how to dispose of it. */
+/** An empty ledger, and how to dispose of it. */
 export interface LedgerSubject {
   readonly ledger: Ledger;
   dispose(): Promise<void>;
 }
 
-// What each test of the contract starts from: a host with a GPU as its child, and another host that takes small servers alone.
+// The scene of each test of the contract: a host with a GPU as its child, and another host that only takes small servers.
 export const HOST: ProviderUuid = providerUuid("a0000000-0000-4000-8000-000000000001");
 export const GPU: ProviderUuid = providerUuid("a0000000-0000-4000-8000-000000000002");
 export const OTHER: ProviderUuid = providerUuid("b0000000-0000-4000-8000-000000000001");
-/** By uuid the last. */
+/** Its UUID sorts last. */
 export const STRANGER: ProviderUuid = providerUuid("d0000000-0000-4000-8000-000000000001");
 export const server = (digit: string): ConsumerUuid => consumerUuid(`c0000000-0000-4000-8000-00000000000${digit}`);
 
@@ -35,7 +35,7 @@ export function otherTree(): ProviderTree {
   return tree(spec(OTHER, "other", { inventories: { VCPU: inventory(4, { maxUnit: 2 }) } }));
 }
 
-/** How much of the inventory is used; undefined: there is none. */
+/** The used amount of the inventory, or undefined when it does not exist. */
 export async function usedOf(ledger: Ledger, provider: ProviderUuid, name: string): Promise<number | undefined> {
   const { providers } = await ledger.dump();
   return providers.find(({ uuid }) => uuid === provider)?.inventories.get(resourceClass(name))?.used;

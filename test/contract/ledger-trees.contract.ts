@@ -5,7 +5,7 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { change, INSTANCE, inventory, item, replace, spec, tree } from "../rigs/ledger-builders.ts";
 import { GPU, HOST, hostTree, type LedgerSubject, OTHER, otherTree, STRANGER, server, usedOf } from "./ledger-scene.ts";
 
-/** What every body of the ledger does with provider trees. */
+/** The guarantees of every implementation of the ledger about provider trees. */
 export function ledgerTreesContract(name: string, makeSubject: () => Promise<LedgerSubject>): void {
   describe(`${name}: a ledger's provider trees`, () => {
     let subject: LedgerSubject;
@@ -32,7 +32,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       });
     });
 
-    it("writes nothing when the report equals what is there", async () => {
+    it("writes nothing when the report equals the stored tree", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
       const before = await ledger.dump();
       expect(await ledger.putTrees([hostTree()])).toEqual([
@@ -47,7 +47,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       expect(await ledger.dump()).toEqual(before);
     });
 
-    it("raises the generation of the providers that differ, by one, and of no other", async () => {
+    it("raises the generation of the providers that differ by one, and of no others", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 6)]));
       expect(await ledger.putTrees([hostTree(4)])).toEqual([
         {
@@ -61,7 +61,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       expect(await usedOf(ledger, HOST, "VCPU")).toBe(6);
     });
 
-    it("takes nothing more of an inventory that shrank below its use, and lets it be given back", async () => {
+    it("accepts no more claims on an inventory that shrank below its use, and lets allocations be released", async () => {
       await apply(
         claim(server("1"), INSTANCE, [item(HOST, "VCPU", 3)]),
         claim(server("2"), INSTANCE, [item(HOST, "VCPU", 3)]),
@@ -78,7 +78,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       ]);
     });
 
-    it("refuses a generation that is not as expected", async () => {
+    it("refuses an unexpected generation", async () => {
       const outcomes = await ledger.putTrees([
         tree(spec(HOST, "host", { expected: null })),
         tree(spec(OTHER, "other", { expected: 3 })),
@@ -91,7 +91,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       ]);
     });
 
-    it("refuses to remove what is in use: first of the listed providers, then of those left out", async () => {
+    it("refuses to remove inventories in use: first those of listed providers, then those of providers left out", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1), item(GPU, "CUSTOM_GPU_MILLI", 1)]));
       const before = await ledger.dump();
       const memory = { inventories: { MEMORY_MB: inventory(1024) } };
@@ -104,7 +104,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       expect(await ledger.dump()).toEqual(before);
     });
 
-    it("removes what the list leaves out, children first", async () => {
+    it("removes providers that the list leaves out, children first", async () => {
       expect(await ledger.putTrees([tree(spec(HOST, "host"))])).toMatchObject([{ kind: "replaced" }]);
       const { providers } = await ledger.dump();
       expect(providers.map(({ uuid }) => uuid)).toEqual([HOST, OTHER]);
@@ -113,7 +113,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       ]);
     });
 
-    it("hangs a provider under a new parent in place of the one that goes, which gives it its name", async () => {
+    it("puts a provider under a new parent that replaces the removed one and takes its name", async () => {
       const numa = providerUuid("a0000000-0000-4000-8000-000000000003");
       const deep = tree(spec(HOST, "host"), spec(numa, "numa", { parent: HOST }), spec(GPU, "gpu", { parent: numa }));
       const bridge = providerUuid("a0000000-0000-4000-8000-000000000004");
@@ -144,7 +144,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       ]);
     });
 
-    it("refuses lists that are no tree", async () => {
+    it("refuses lists that do not form a tree", async () => {
       const child = spec(GPU, "gpu", { parent: OTHER });
       const outcomes = await ledger.putTrees([
         { root: HOST, providers: [] },
@@ -158,7 +158,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       expect(outcomes.map(({ kind }) => kind)).toEqual(new Array(7).fill("malformed"));
     });
 
-    it("leaves aggregates alone unless the report has them", async () => {
+    it("leaves aggregates unchanged unless the report contains them", async () => {
       const aggregate = aggregateUuid("e0000000-0000-4000-8000-000000000001");
       const inventories = { VCPU: inventory(4, { maxUnit: 2 }) };
       await ledger.putTrees([tree(spec(OTHER, "other", { inventories, aggregates: [aggregate] }))]);
@@ -189,7 +189,7 @@ export function ledgerTreesContract(name: string, makeSubject: () => Promise<Led
       expect(outcomes.map(({ kind }) => kind)).toEqual(["replaced", "replaced", "name-taken", "unchanged"]);
     });
 
-    it("decides the trees of a batch each on its own", async () => {
+    it("decides each tree of a batch separately", async () => {
       await apply(claim(server("1"), INSTANCE, [item(HOST, "VCPU", 1)]));
       const outcomes = await ledger.putTrees([
         tree(spec(HOST, "host")),

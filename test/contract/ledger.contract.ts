@@ -2,7 +2,7 @@ import { ledgerAllocationsContract } from "./ledger-allocations.contract.ts";
 import type { LedgerSubject } from "./ledger-scene.ts";
 import { ledgerTreesContract } from "./ledger-trees.contract.ts";
 
-/** What every body of the ledger does. */
+/** The guarantees of every implementation of the ledger. */
 export function ledgerContract(name: string, makeSubject: () => Promise<LedgerSubject>): void {
   ledgerAllocationsContract(name, makeSubject);
   ledgerTreesContract(name, makeSubject);

@@ -10,7 +10,7 @@ import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 const moveId = numbered(0xe, 1);
 const offloadId = numbered(0xe, 2);
 
-/** The room of a guest that may be left on a host is kept until that host says that it is gone. */
+/** The allocation of a guest that may be left on a host is kept until the host reports that the guest is gone. */
 export function leftoverContract(cell: () => CellUnderTest): void {
   const boot = async (): Promise<void> => {
     const { store } = cell();
@@ -43,8 +43,8 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     expect(await cell().store.servers([serverId(1)])).toMatchObject([{ status: "DELETED", host: null }]);
   };
 
-  describe("what is held where a guest may be left", () => {
-    test("outlives the delete of its server, until its host says that no guest of it remains", async () => {
+  describe("the allocation of a guest that may be left behind", () => {
+    test("outlives the delete of its server, until its host reports that no guest of it remains", async () => {
       const { store } = cell();
       await boot();
       await deleteLeaving(["host-0"]);
@@ -70,13 +70,13 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
     });
 
-    test("is given back at once by hosts that said that the guest is gone", async () => {
+    test("is released at once for hosts that reported that the guest is gone", async () => {
       await boot();
       await deleteLeaving(["host-2"]);
       expect(await cell().used()).toEqual([0, 0, 0]);
     });
 
-    test("of a server that is deleted while it moves is that of each host by itself", async () => {
+    test("is kept separately for each host of a server that is deleted while it moves", async () => {
       await boot();
       await begin({});
       await deleteLeaving(["host-0"], [moveId]);
@@ -86,7 +86,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       expect(await cell().used()).toEqual([0, 0, 0]);
     });
 
-    test("is what the server held at the destination, if that is the host that did not answer", async () => {
+    test("is the one at the destination, if the destination did not answer", async () => {
       await boot();
       await begin({});
       await deleteLeaving(["host-1"], [moveId]);
@@ -95,7 +95,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       expect(await cell().used()).toEqual([0, 0, 0]);
     });
 
-    test("is not kept by a delete that another conductor has", async () => {
+    test("is not kept by a delete that another conductor owns", async () => {
       const { store } = cell();
       await boot();
       await store.requestDelete([deleteTask(1, 11)]);
@@ -106,7 +106,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
     });
 
-    test("outlives an offload whose host would not destroy the guest", async () => {
+    test("outlives an offload whose host did not destroy the guest", async () => {
       const { store } = cell();
       await boot();
       await begin({ kind: "shelve-offload", taskId: offloadId });
@@ -122,7 +122,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       expect(await cell().used()).toEqual([0, 0, 0]);
     });
 
-    test("is given back when the server is back on the host, and the guest that was left is gone", async () => {
+    test("is released when the server is back on the host and the left guest is gone", async () => {
       const { store } = cell();
       await boot();
       await begin({ kind: "shelve-offload", taskId: offloadId });
@@ -140,7 +140,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       expect(await released("host-0", [home])).toEqual([[leftoverUuid(offloadId)]]);
     });
 
-    test("outlives a live migration whose source would not destroy the guest", async () => {
+    test("outlives a live migration whose source did not destroy the guest", async () => {
       const { store } = cell();
       await boot();
       await begin({ kind: "live-migrate" });
@@ -157,7 +157,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     });
   });
 
-  test("a move shows what it waits for, until it goes on", async () => {
+  test("a move shows the reason for its wait until it continues", async () => {
     const { store } = cell();
     await boot();
     await begin({ kind: "live-migrate" });

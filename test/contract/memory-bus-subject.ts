@@ -4,7 +4,7 @@ import type { Bus, BusPermissions } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { BusSubject } from "./bus-cells.ts";
 
-/** Cells with brokers in memory, connected to as `connect` does it. */
+/** Cells with in-memory brokers. `connect` opens the connections to them. */
 export function memoryBusSubject(connect: (broker: MemoryBroker, permissions: BusPermissions) => Bus): BusSubject {
   const brokers: MemoryBroker[] = [];
   return {

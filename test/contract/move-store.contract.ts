@@ -9,7 +9,7 @@ export interface MoveSubject {
   close(): Promise<void>;
 }
 
-/** A request to migrate a server that names nothing else. */
+/** A request to migrate a server, with no other options. */
 export function moveRequest(server: number, fields: Partial<MoveRequest> = {}): MoveRequest {
   return {
     id: randomUUID(),
@@ -31,7 +31,7 @@ export function moveRequest(server: number, fields: Partial<MoveRequest> = {}): 
   };
 }
 
-/** What both bodies of the moves' store promise. */
+/** The guarantees of both implementations of the moves' store. */
 export function moveStoreContract(name: string, makeSubject: () => Promise<MoveSubject>): void {
   describe(`the moves' store in ${name}`, () => {
     let subject: MoveSubject;
@@ -40,7 +40,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
     });
     afterEach(() => subject.close());
 
-    test("keeps a move as it was asked for, whoever asks again", async () => {
+    test("keeps a move as it was first requested", async () => {
       const { store } = subject;
       const move = moveRequest(1, { kind: "resize", host: "host-1" });
       expect(await store.accept([move])).toEqual([{ kind: "accepted" }]);
@@ -50,7 +50,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       expect(await store.waiting([serverId(1), serverId(2)])).toHaveLength(1);
     });
 
-    test("two moves of one server at once: one waits, the other hears which", async () => {
+    test("of two moves of one server at once, one waits and the other one learns which", async () => {
       const { store } = subject;
       const [some, other] = [moveRequest(1, { kind: "resize" }), moveRequest(1, { kind: "evacuate" })];
       const outcomes = await Promise.all([store.accept([some]), store.accept([other])]);
@@ -60,7 +60,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       expect(await store.accept([moveRequest(1)])).toEqual([{ kind: "busy", running: waiting?.request.kind }]);
     });
 
-    test("takes another move once the first has ended, and keeps both", async () => {
+    test("accepts another move once the first has ended, and keeps both", async () => {
       const { store } = subject;
       const [first, second] = [moveRequest(1), moveRequest(1)];
       await store.accept([first]);
@@ -74,7 +74,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       ]);
     });
 
-    test("a move that one scheduler has begun is begun, although another one has refused it before or afterwards", async () => {
+    test("a move that one scheduler has begun stays begun, although another one refused it before or afterwards", async () => {
       const { store } = subject;
       const first = moveRequest(1);
       await store.accept([first]);
@@ -89,7 +89,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       expect(await stateAfter("refused", "No valid host was found.")).toEqual(["begun", null]);
     });
 
-    test("hands a move that nobody works on to one of those who sweep", async () => {
+    test("gives a move that no scheduler works on to only one of several sweeps", async () => {
       const { store } = subject;
       const [waits, ended] = [moveRequest(1), moveRequest(2)];
       await store.accept([waits, ended]);
@@ -101,7 +101,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       expect(swept.flat()).toEqual([waits.id]);
     });
 
-    test("remembers what was put off, how often, and how old it is", async () => {
+    test("remembers which moves were put off, how often, and how old they are", async () => {
       const { store } = subject;
       const [near, far, ended] = [moveRequest(1), moveRequest(2), moveRequest(3)];
       await store.accept([near, far, ended]);
@@ -114,7 +114,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       for (const { ageMs } of records) expect(ageMs).toBeGreaterThanOrEqual(0);
     });
 
-    test("leaves moves of cells that cannot be reached alone, unless they are to be given up", async () => {
+    test("leaves moves of unreachable cells alone, unless they are old enough to be given up", async () => {
       const { store } = subject;
       const [here, away, asked] = [moveRequest(1), moveRequest(2, { cell: "away" }), moveRequest(3, { cell: "away" })];
       await store.accept([here, away, asked]);
@@ -125,7 +125,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       expect([...old].sort()).toEqual([here.id, away.id].sort());
     });
 
-    test("gives up nothing that a cell may have begun, and marks nothing that has ended", async () => {
+    test("gives up no move that a cell may have begun, and marks none that has ended", async () => {
       const { store } = subject;
       const [asked, unasked] = [moveRequest(1), moveRequest(2)];
       await store.accept([asked, unasked]);
@@ -139,7 +139,7 @@ export function moveStoreContract(name: string, makeSubject: () => Promise<MoveS
       expect(await store.markAsked([asked.id, unasked.id])).toEqual([asked.id]);
     });
 
-    test("a cell is about to be asked while another scheduler gives the move up: one of them wins", async () => {
+    test("of a scheduler that is about to ask a cell and another one that gives the move up, one wins", async () => {
       const { store } = subject;
       const moves = Array.from({ length: 20 }, (_, server) => moveRequest(server));
       await store.accept(moves);

@@ -6,11 +6,11 @@ import { conductorId, deleteTask, hostTree, serverId, taskId } from "./cell-fixt
 import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 import { groupedServers, groupOf, move } from "./grouped-servers.ts";
 
-/** Claims of boots and of moves for servers of one group at once. */
+/** Concurrent claims of boots and moves for servers of one group. */
 export function groupRaces(cell: () => CellUnderTest): void {
   const { build, boot, begin, step } = groupedServers(cell);
 
-  test("a boot and a live migration to the same host at once: one of them gets it", async () => {
+  test("of a boot and a live migration to the same host at once, one gets it", async () => {
     const { store } = cell();
     for (let round = 0; round < 12; round += 1) {
       const of = groupOf("anti-affinity", 100 + round);
@@ -33,7 +33,7 @@ export function groupRaces(cell: () => CellUnderTest): void {
     }
   });
 
-  test("a move that hops and a boot, to the same host at once: one of them gets it", async () => {
+  test("of a hopping move and a boot to the same host at once, one gets it", async () => {
     const { store } = cell();
     for (let round = 0; round < 12; round += 1) {
       const of = groupOf("anti-affinity", 200 + round);
@@ -63,7 +63,7 @@ export function groupRaces(cell: () => CellUnderTest): void {
     for (let round = 0; round < 6; round += 1) {
       const groups = [0, 1, 2, 3].map((at) => groupOf("anti-affinity", 400 + round * 10 + at));
       const first = 400 + round * 100;
-      // Server first + 10 g + h of group g is on host h, and moves to one of the others.
+      // The servers first + 10 g + h of each group g are on host h, and move to one of the other hosts.
       for (const [at, of] of groups.entries()) for (const host of [0, 1]) await boot(first + at * 10 + host, host, of);
       const moves = groups.flatMap((_, at) =>
         [0, 1].map((host) => ({ server: first + at * 10 + host, hosts: [2 + ((at + host) % 4), 2 + ((at + 1) % 4)] })),

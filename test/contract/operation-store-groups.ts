@@ -23,12 +23,12 @@ const onlyOn = (inFlight: boolean, ...hosts: number[]) => ({
 });
 const REFUSED = { kind: "refused", why: expect.stringContaining("server group") };
 
-/** A group's rule holds for both ends of a move until the move has ended. Hosts 0 to 2. */
+/** A group's rule holds for both ends of a move until the move has ended. The tests use hosts 0 to 2. */
 export function groupedOperationContract(cell: () => CellUnderTest): void {
   const { dispatch, boot, begin, step, along } = groupedServers(cell);
 
   describe("a live migration of an anti-affinity group's server", () => {
-    test("keeps its source and its destination at every stage, and only its new home afterwards", async () => {
+    test("occupies its source and its destination at every stage, and afterwards only its new home", async () => {
       await boot(1, 0, APART);
       expect(await begin(1, "live-migrate", 1)).toMatchObject({ kind: "begun" });
       const stages = ["preparing", "handing-over", "starting", "cleaning"] as const;
@@ -45,7 +45,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect(await dispatch(2, 0, APART)).toEqual(DISPATCHED);
     });
 
-    test("gives its destination up with the claim there, when it goes back to its source", async () => {
+    test("releases its destination together with the claim there when it goes back to its source", async () => {
       await boot(1, 0, APART);
       await begin(1, "live-migrate", 1);
       await along(1, "preparing", "handing-over", "starting", "retracting");
@@ -56,7 +56,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect(await dispatch(3, 0, APART)).toMatchObject({ kind: "group-conflict", inFlight: false });
     });
 
-    test("leaves a destination by a hop, and does not hop to one that another's move has claimed", async () => {
+    test("releases a destination by a hop, and does not hop to one that another move has claimed", async () => {
       await boot(1, 0, APART);
       await begin(1, "live-migrate", 1, 2);
       expect(await step(1, ["preparing", "preparing"], { next: 1 })).toMatchObject({ kind: "committed" });
@@ -65,7 +65,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect(await step(1, ["preparing", "preparing"], { selection: 1, next: 0 })).toMatchObject(REFUSED);
     });
 
-    test("does not go where another server of the group moves to, or may go back to", async () => {
+    test("does not go where another server of the group moves to or may go back to", async () => {
       await boot(1, 0, APART);
       await boot(2, 1, APART);
       await begin(1, "live-migrate", 2);
@@ -76,7 +76,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect(await begin(2, "live-migrate", 0)).toMatchObject({ kind: "begun" });
     });
 
-    test("ends with its server: a deleted one keeps no place", async () => {
+    test("ends with its server: a deleted server occupies no place", async () => {
       const { store } = cell();
       await boot(1, 0, APART);
       await begin(1, "live-migrate", 1);
@@ -88,7 +88,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
     });
   });
 
-  test("a move to the host where the server is counts once; max_server_per_host counts servers, not places", async () => {
+  test("a move to the server's present host counts once, because max_server_per_host counts servers, not places", async () => {
     await boot(1, 0, PAIRS);
     expect(await begin(1, "resize", 0)).toMatchObject({ kind: "begun" });
     await boot(2, 0, PAIRS);
@@ -98,11 +98,11 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
     expect([await dispatch(4, 2, PAIRS), await dispatch(5, 2, PAIRS)]).toEqual([DISPATCHED, full(true, 0, 2)]);
   });
 
-  test("a resize that waits to be confirmed keeps its source for the revert, which nobody's claim can spoil", async () => {
+  test("a resize that waits to be confirmed keeps its source for the revert, and no claim can take it", async () => {
     await boot(1, 0, APART);
     await begin(1, "resize", 1);
     await along(1, "preparing", "handing-over", "starting", "succeed");
-    // Nothing is under way: it may wait for days.
+    // Nothing is in progress: the resize may wait for days.
     expect(await dispatch(2, 0, APART)).toEqual(full(false, 0, 1));
     const id = numbered(0xd, 50);
     const { outcome } = await beginOperationOn(cell().store, { server: 1, kind: "revert", taskId: id });
@@ -128,7 +128,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
     expect(await dispatch(2, 0, APART)).toEqual(DISPATCHED);
   });
 
-  test("an evacuation keeps its source until it has succeeded: it may be called off", async () => {
+  test("an evacuation keeps its source until it has succeeded, because it may be aborted", async () => {
     await boot(1, 0, APART);
     expect(await begin(1, "evacuate", 1)).toMatchObject({ kind: "begun" });
     expect([await dispatch(2, 0, APART), await dispatch(2, 1, APART)]).toEqual([full(true, 0, 1), full(true, 0, 1)]);
@@ -136,7 +136,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
     expect([await dispatch(2, 1, APART), await dispatch(2, 0, APART)]).toEqual([full(false, 1), DISPATCHED]);
   });
 
-  test("a server that is unshelved claims its host from the first stage on, against others of its group, too", async () => {
+  test("a server that is unshelved occupies its host from the first stage on, even against other servers of its group", async () => {
     const { store } = cell();
     await boot(1, 0, APART);
     const id = numbered(0xd, 52);
@@ -150,7 +150,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
     expect(await dispatch(3, 1, APART)).toEqual(full(true, 0, 1));
   });
 
-  test("a boot is no match for one that is still being built: it may hop away, so the conflict may pass", async () => {
+  test("a boot that conflicts only with a server that is being built may succeed later, because that server may hop away", async () => {
     expect(await dispatch(1, 0, APART)).toEqual(DISPATCHED);
     expect(await dispatch(2, 0, APART)).toEqual(full(true, 0));
     await cell().store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
@@ -158,7 +158,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
   });
 
   describe("affinity", () => {
-    test("a lone server on its way lets nobody in before it has arrived, then only there", async () => {
+    test("while a lone server moves, others are refused until it has arrived, and then allowed only there", async () => {
       await boot(1, 0, TOGETHER);
       expect(await begin(1, "live-migrate", 1)).toMatchObject({ kind: "begun" });
       for (const host of [0, 1, 2]) expect(await dispatch(2, host, TOGETHER)).toEqual(onlyOn(true, 0, 1));
@@ -168,7 +168,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect([await dispatch(2, 0, TOGETHER), await dispatch(2, 1, TOGETHER)]).toEqual([onlyOn(false, 1), DISPATCHED]);
     });
 
-    test("a server does not leave the others, and a resize on its own host disturbs nobody", async () => {
+    test("a server does not leave the others, and a resize on its own host is no obstacle", async () => {
       await boot(1, 0, TOGETHER);
       await boot(2, 0, TOGETHER);
       expect(await begin(1, "live-migrate", 1)).toEqual({ ...REFUSED, inFlight: false });
@@ -176,7 +176,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect(await dispatch(3, 0, TOGETHER)).toEqual(DISPATCHED);
     });
 
-    test("a resize that waits to be confirmed keeps the group to itself: after a revert it would be elsewhere", async () => {
+    test("a resize that waits to be confirmed keeps other servers out of the group, because after a revert they would be elsewhere", async () => {
       await boot(1, 0, TOGETHER);
       await begin(1, "resize", 1);
       await along(1, "preparing", "handing-over", "starting", "succeed");

@@ -21,12 +21,12 @@ import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
 
 const UNSEEN_MS = 60_000;
 const moveId = numbered(0xe, 1);
-/** Hosts that were compared, and have no guests that anything is held for. */
+/** Hosts that were compared and have no guests for which anything is held. */
 const gone = (...hosts: string[]): ComparedHost[] => hosts.map((host) => ({ host, remaining: [] }));
 
-/** What users of operations may rely on. */
+/** The guarantees for operations. */
 export function operationContract(cell: () => CellUnderTest): void {
-  /** Server 1, of so many VCPUs, ACTIVE on host 0. */
+  /** Server 1 with this many VCPUs, ACTIVE on host 0. */
   const boot = async (vcpus = 2, hosts: readonly number[] = [0]): Promise<void> => {
     const { store } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts, vcpus })]);
@@ -47,7 +47,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     if (taken === undefined) throw new Error("cannot be taken");
     return { task: taken.task, claim: claimOf(taken) };
   };
-  /** The arrow of a move's machine that leads there. */
+  /** The arrow of a move's state machine to this target. */
   const arrow = (
     { task, claim }: { readonly task: Task; readonly claim: TaskClaim },
     step: number,
@@ -65,7 +65,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     );
 
   describe("an operation that begins", () => {
-    test("claims its destination, and hands what the source held to the migration", async () => {
+    test("claims its destination, and transfers the source's allocation to the migration", async () => {
       const { store } = cell();
       await boot();
       expect((await begin()).outcome).toEqual({ kind: "begun", xid: expect.any(Number) });
@@ -106,7 +106,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       });
     });
 
-    test("is the only one: a second is told what runs, the same again that it is there", async () => {
+    test("is the only one: a second operation learns which one runs, and a repeated one that it exists", async () => {
       const { store } = cell();
       await boot();
       const first = await begin();
@@ -136,7 +136,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await held(serverId(1), moveId)).toEqual([3, 2]);
     });
 
-    test("was planned for the server as it is, and finds room", async () => {
+    test("requires the server as it was planned for, and finds room", async () => {
       const { store } = cell();
       await boot();
       await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [1], vcpus: 9 })]);
@@ -161,7 +161,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect((await begin({ kind: "pause" })).outcome).toMatchObject({ kind: "wrong-status", status: "SHUTOFF" });
     });
 
-    test("on the same host asks only for the difference, in either direction", async () => {
+    test("on the same host needs only the difference, in either direction", async () => {
       await boot(8);
       expect((await begin({ hosts: [0], vcpus: 10 })).outcome.kind).toBe("begun");
       expect(await held(serverId(1), moveId)).toEqual([10, null]);
@@ -169,7 +169,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await held(serverId(1), moveId)).toEqual([8, null]);
     });
 
-    test("as an evacuation without a fence needs a host that nobody has seen lately", async () => {
+    test("as an evacuation without a fence needs a host that was not seen lately", async () => {
       const { store } = cell();
       await boot();
       await store.hostsUp("agent-0", [{ name: hostName(0), rootProvider: providerOf(0) }]);
@@ -185,7 +185,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     });
   });
 
-  test("an evacuation without a fence sees a host that comes back with an agent of another name", async () => {
+  test("as an evacuation without a fence notices a host that comes back with an agent of another name", async () => {
     const { store } = cell();
     await boot();
     await store.hostsUp("agent-0", [{ name: hostName(0), rootProvider: providerOf(0) }]);
@@ -200,7 +200,7 @@ export function operationContract(cell: () => CellUnderTest): void {
   });
 
   describe("a step of an operation", () => {
-    test("is written once, under its epoch, on the step before it", async () => {
+    test("is written once, under its epoch, after the previous step", async () => {
       const { store } = cell();
       await boot();
       await begin();
@@ -217,7 +217,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await store.positions([moveId])).toMatchObject([{ stage: "handing-over", step: 2, revision: 2 }]);
     });
 
-    test("hops to the alternate: the first destination's claim for the second's; a full one is refused", async () => {
+    test("hops to the alternate: the first destination's claim is swapped for the second's, and a full host is refused", async () => {
       const { store } = cell();
       await boot();
       await begin();
@@ -240,7 +240,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       ]);
     });
 
-    test("brings the server to its destination, and confirming settles the source", async () => {
+    test("brings the server to its destination, and a confirmation settles the source", async () => {
       const { store } = cell();
       await boot();
       await begin();
@@ -261,7 +261,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await store.migrations({ inFlightOnly: true, limit: 9 })).toEqual([]);
     });
 
-    test("back to the source leaves everything as it was", async () => {
+    test("restores everything when it goes back to the source", async () => {
       const { store } = cell();
       await boot();
       await begin();
@@ -289,7 +289,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await cell().used()).toEqual([0, 2, 0]);
   });
 
-  test("migrations are listed the youngest first, on from one of them, and from a time back; one that cannot be read, too", async () => {
+  test("migrations are listed youngest first, from a marker on, and up to a time; unreadable ones are included", async () => {
     const { store } = cell();
     const moves = [1, 2, 3].map((move) => numbered(0xe, move));
     for (const [index, id] of moves.entries()) {
@@ -322,7 +322,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await list({})).toEqual(uuids);
   });
 
-  test("a status is reset only of a server at rest that is somewhere", async () => {
+  test("a status is reset only for a server at rest that has a home", async () => {
     const { store } = cell();
     await boot();
     const reset = (status: "ACTIVE" | "ERROR", server = 1) => ({ serverUuid: serverId(server), status });
@@ -338,7 +338,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.resetStatus([reset("ACTIVE")])).toEqual([{ kind: "busy", running: "VERIFY_RESIZE" }]);
   });
 
-  test("a signal fences whoever carries the operation out, and is there for the next", async () => {
+  test("a signal fences the conductor that carries out the operation, and the next one sees it", async () => {
     const { store } = cell();
     await boot();
     await begin({ kind: "live-migrate", vcpus: 2 });
@@ -356,7 +356,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
   });
 
-  test("a signal is heard only while it can still be followed", async () => {
+  test("a signal is accepted only while it can still be obeyed", async () => {
     const { store } = cell();
     await boot();
     await begin({ kind: "live-migrate", vcpus: 2 });
@@ -372,7 +372,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.commitStep([arrow(taken, 3, "cleaning", at)])).toMatchObject([{ kind: "committed" }]);
   });
 
-  test("a delete overtakes a move: its task is fenced, and both places are given back", async () => {
+  test("a delete overtakes a move: its task is fenced, and both places are released", async () => {
     const { store } = cell();
     await boot();
     await begin();

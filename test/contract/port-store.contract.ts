@@ -16,7 +16,7 @@ function port(values: Partial<PortRecord> = {}): PortRecord {
   };
 }
 
-/** What both bodies of the ports' store promise. */
+/** The guarantees of both implementations of the ports' store. */
 export function portStoreContract(name: string, makeStore: () => Promise<PortStore>): void {
   describe(`ports in ${name}`, () => {
     let store: PortStore;
@@ -24,14 +24,14 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       store = await makeStore();
     });
 
-    test("what is created is read as it was, and an id is taken once", async () => {
+    test("a port is returned as it was created, and an id is used once", async () => {
       const one = port();
       expect(await store.createPort(one)).toBe("created");
       expect(await store.createPort(port({ id: one.id }))).toBe("id-taken");
       expect(await store.ports([one.id, one.id, randomUUID(), "no uuid"])).toEqual([one]);
     });
 
-    test("lists a project's ports or all, the oldest first", async () => {
+    test("lists a project's ports or all ports, oldest first", async () => {
       const [late, early, other] = [
         port({ createdAtMs: 3 }),
         port({ createdAtMs: 1 }),
@@ -42,7 +42,7 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       expect(await store.listPorts({ projectId: null, limit: 2 })).toEqual([early, other]);
     });
 
-    test("a port is one server's at a time; of two at once one gets it", async () => {
+    test("a port belongs to one server at a time, and of two concurrent calls one gets it", async () => {
       const one = port();
       await store.createPort(one);
       const [some, other] = [randomUUID(), randomUUID()];
@@ -61,7 +61,7 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       expect(await store.ports([one.id])).toEqual([one]);
     });
 
-    test("a port is not let go of by whoever speaks of an older binding", async () => {
+    test("a port is not released by a caller with an older binding", async () => {
       const one = port();
       await store.createPort(one);
       const server = randomUUID();
@@ -73,7 +73,7 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       expect(await store.ports([one.id])).toEqual([one]);
     });
 
-    test("what is deleted is gone, once", async () => {
+    test("a port is deleted once", async () => {
       const one = port({ groups: [] });
       await store.createPort(one);
       expect(await store.deletePort(one.id)).toBe(true);

@@ -26,7 +26,7 @@ export interface QuarantineSubject {
   close(): Promise<void>;
 }
 
-/** What both bodies of the quarantine promise. */
+/** The guarantees of both implementations of the quarantine. */
 export function quarantineContract(name: string, makeSubject: () => Promise<QuarantineSubject>): void {
   describe(`the quarantine in ${name}`, () => {
     let subject: QuarantineSubject;
@@ -38,7 +38,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       for (const host of [0, 1])
         await cell.hostsUp(`agent-${host}`, [{ name: hostName(host), rootProvider: providerOf(host) }]);
       await cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
-      // Server 1 is ACTIVE on host-0, by the first attempt of its build.
+      // Server 1 is ACTIVE on host-0 by the first attempt of its build.
       await cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1] })]);
       const [taken] = await cell.takeTasks(conductorId(0), [taskId(1)]);
       if (taken === undefined) throw new Error("it cannot be taken");
@@ -58,7 +58,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     const kinds = async (...guests: DoomedGuest[]) => (await cell.judgeGuests(guests)).map(({ kind }) => kind);
     const same = () => cell.incarnation();
 
-    test("lets guests go that the database knows, and names those that it does not know", async () => {
+    test("lets known guests be destroyed, and reports unknown ones", async () => {
       const incarnation = await same();
       const failed = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/0`, incarnation });
       expect(await kinds(failed, stranger({ incarnation }), stranger(), stranger({ attemptId: "nonsense" }))).toEqual([
@@ -71,12 +71,12 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await subject.admin.adminHosts(["host-1"])).toMatchObject([{ disabled: false }]);
     });
 
-    test("keeps what another incarnation does not know, and the host takes no new servers", async () => {
+    test("keeps a guest that an earlier incarnation does not know, and its host takes no new servers", async () => {
       const before = await same();
       const renewed = await subject.quarantine.renewIncarnation();
       expect([renewed !== before, await same()]).toEqual([true, renewed]);
       const unknown = stranger({ incarnation: before });
-      // The build has not come as far as its second selection, and a move is not known at all.
+      // The build has not reached its second selection, and the move is not known at all.
       const later = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/1`, incarnation: before });
       const moved = stranger({ serverUuid: serverId(1), attemptId: `${numbered(0xe, 7)}/0`, incarnation: before });
       const known = stranger({
@@ -97,11 +97,11 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         { name: "host-1", disabled: true, disabledReason: QUARANTINE_DISABLES },
       ]);
       await subject.admin.setDisabled("host-1", false, null);
-      // By now the agent knows the new incarnation; what was kept stays so, and is told of once.
+      // By now the agent knows the new incarnation. The guest stays in quarantine, and is reported once.
       expect(await cell.judgeGuests([{ ...unknown, incarnation: renewed }])).toEqual([
         { kind: "quarantined", reason: null },
       ]);
-      // An operator's word on the host stands.
+      // The operator's setting for the host stands.
       expect(await subject.admin.adminHosts(["host-1"])).toMatchObject([{ disabled: false }]);
     });
 
@@ -140,16 +140,16 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         reason: expect.stringContaining("does not know that this attempt of its server was ever started"),
       };
 
-      test("keeps one whose build has not succeeded, as far as the database knows", async () => {
+      test("keeps one whose build has not succeeded as far as the database knows", async () => {
         await cell.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0, 1] })]);
         const guest = await guestOf({ host: "host-0", attemptId: `${taskId(2)}/0` }, 2);
         const prepared = { ...guest, state: "prepared" };
         expect(await cell.judgeGuests([prepared, guest])).toEqual([{ kind: "destroy", reason: null }, unstarted]);
-        // It is kept for as long as nobody decides, also when it is found in another state.
+        // It is kept until an operator decides, even when it is found in another state.
         expect(await cell.judgeGuests([prepared])).toEqual([{ kind: "quarantined", reason: null }]);
       });
 
-      test("lets one go whose build has succeeded, or whose server was deleted", async () => {
+      test("lets one be destroyed whose build has succeeded, or whose server was deleted", async () => {
         expect(await kinds(await guestOf({ host: "host-0", attemptId: `${taskId(1)}/0` }))).toEqual(["destroy"]);
         await cell.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0, 1] })]);
         const [deleting] = await cell.requestDelete([deleteTask(2, 1_002)]);
@@ -160,7 +160,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         expect(await kinds(await guestOf({ host: "host-0", attemptId: `${taskId(2)}/0` }, 2))).toEqual(["destroy"]);
       });
 
-      test("keeps a move's destination until the move has come to start it", async () => {
+      test("keeps a move's destination until the move has reached its start", async () => {
         const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });
         const id = task?.id ?? "";
         const byHand = new OperationByHand(cell, id);
@@ -172,7 +172,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         expect(await kinds(destination, { ...destination, state: "stopped" })).toEqual(["destroy", "destroy"]);
       });
 
-      test("keeps a move's destination that the move has left before it started it", async () => {
+      test("keeps a move's destination that the move has left before starting it", async () => {
         const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });
         const id = task?.id ?? "";
         const byHand = new OperationByHand(cell, id);
@@ -183,20 +183,20 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     });
 
     test.each(["rebuild", "hard-reboot"] as const)(
-      "does no %s of a server in ERROR whose last move was broken off",
+      "refuses a %s of a server in ERROR whose last move was broken off",
       async (kind) => {
         const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });
         const id = task?.id ?? "";
         expect(await new OperationByHand(cell, id).goOn("lost")).toMatchObject({ kind: "committed" });
         expect(await cell.servers([serverId(1)])).toMatchObject([{ status: "ERROR", taskState: null, host: "host-0" }]);
-        // What it holds is not all at its home, and it may run elsewhere.
+        // Its allocation is not all at its home, and it may run elsewhere.
         const again = await beginOperationOn(cell, { server: 1, kind, hosts: kind === "rebuild" ? [0] : [] });
         expect(again.outcome).toEqual({ kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false });
         expect(await cell.requestDelete([deleteTask(1, 1_001)])).toMatchObject([{ kind: "queued" }]);
       },
     );
 
-    test("lets a guest go that an operator has condemned", async () => {
+    test("lets a guest be destroyed that an operator has condemned", async () => {
       const incarnation = await same();
       await subject.quarantine.renewIncarnation();
       const [one, other] = [
@@ -214,7 +214,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await kinds(other)).toEqual(["destroy"]);
     });
 
-    test("forgets guests that are gone from the hosts that were compared", async () => {
+    test("forgets guests that are gone from the compared hosts", async () => {
       const incarnation = await same();
       await subject.quarantine.renewIncarnation();
       const there = stranger({ incarnation });

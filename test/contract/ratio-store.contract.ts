@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import type { AggregateStore } from "../../core/stores/api/aggregate-store.ts";
 import type { RatioStore } from "../../core/stores/api/ratio-store.ts";
 
-/** What both bodies of the ratios' store promise. */
+/** The guarantees of both implementations of the ratios' store. */
 export function ratioStoreContract(
   name: string,
   makeStores: () => Promise<{ readonly aggregates: AggregateStore; readonly ratios: RatioStore }>,
@@ -18,7 +18,7 @@ export function ratioStoreContract(
       id = created.kind === "written" ? created.aggregate.id : -1;
     });
 
-    test("are merged by class, and null takes one back", async () => {
+    test("are merged by class, and null removes one", async () => {
       const scope = { kind: "aggregate", id } as const;
       expect(await ratios.changeRatios(scope, { VCPU: 8, MEMORY_MB: 1.5 })).toBe(true);
       await ratios.changeRatios(scope, { VCPU: 4, MEMORY_MB: null, DISK_GB: null });
@@ -30,11 +30,11 @@ export function ratioStoreContract(
       expect((await ratios.ratioSettings()).byHost.size).toBe(0);
     });
 
-    test("of an aggregate that is not there are refused", async () => {
+    test("of an unknown aggregate are refused", async () => {
       expect(await ratios.changeRatios({ kind: "aggregate", id: 2 ** 40 }, { VCPU: 8 })).toBe(false);
     });
 
-    test("go with their aggregate", async () => {
+    test("are deleted with their aggregate", async () => {
       await ratios.changeRatios({ kind: "aggregate", id }, { VCPU: 8 });
       await aggregates.delete(id);
       expect((await ratios.ratioSettings()).byAggregate.size).toBe(0);

@@ -9,7 +9,7 @@ export interface ReservationSubject {
   close(): Promise<void>;
 }
 
-/** What both bodies of the reservations' store promise. */
+/** The guarantees of both implementations of the reservations' store. */
 export function reservationStoreContract(name: string, makeSubject: () => Promise<ReservationSubject>): void {
   describe(`the reservations' store in ${name}`, () => {
     let subject: ReservationSubject;
@@ -19,7 +19,7 @@ export function reservationStoreContract(name: string, makeSubject: () => Promis
     afterEach(() => subject.close());
     const reservation = { id: "r-1", serverUuids: [serverId(2), serverId(1)], minCount: 2 };
 
-    test("keeps a reservation as it was made first", async () => {
+    test("keeps a reservation as it was first made", async () => {
       const { store } = subject;
       await store.reserve(reservation);
       await store.reserve({ ...reservation, minCount: 1 });
@@ -28,7 +28,7 @@ export function reservationStoreContract(name: string, makeSubject: () => Promis
       expect(await store.decide("r-2", "placed", null)).toBeNull();
     });
 
-    test("forgets what is old, unless one of its servers waits for a scheduler yet", async () => {
+    test("deletes old reservations, unless one of their servers still waits for a scheduler", async () => {
       const { store, requests } = subject;
       await store.reserve(reservation);
       await store.reserve({ id: "r-2", serverUuids: [serverId(3)], minCount: 1 });
@@ -41,7 +41,7 @@ export function reservationStoreContract(name: string, makeSubject: () => Promis
       expect(await store.reservation("r-1")).toBeNull();
     });
 
-    test("two schedulers decide one call otherwise at once: the first decision holds for both", async () => {
+    test("when two schedulers decide one call differently at once, the first decision holds for both", async () => {
       const { store } = subject;
       await store.reserve(reservation);
       const decided = await Promise.all([

@@ -5,7 +5,7 @@ import { numbered, serverId, serverSpec } from "./cell-fixtures.ts";
 
 export interface ServerGroupSubject {
   readonly store: ServerGroupStore;
-  /** The store of the requests, in the same database. */
+  /** The store of requests in the same database. */
   readonly requests: ApiStore;
   close(): Promise<void>;
 }
@@ -21,7 +21,7 @@ const newGroup = (group: number, over: Partial<NewServerGroup> = {}): NewServerG
   ...over,
 });
 
-/** What both bodies of the server groups' store promise. */
+/** The guarantees of both implementations of the server groups' store. */
 export function serverGroupStoreContract(name: string, makeSubject: () => Promise<ServerGroupSubject>): void {
   describe(`the server groups' store in ${name}`, () => {
     let subject: ServerGroupSubject;
@@ -32,7 +32,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
     const accept = (...servers: number[]) => subject.requests.accept(servers.map((server) => serverSpec(server)));
     const membersOf = async (group: number) => (await subject.store.group(groupId(group)))?.members;
 
-    test("keeps groups as they were made, lists them by project, oldest first, page by page", async () => {
+    test("keeps groups as they were made, and lists them by project, oldest first, page by page", async () => {
       const { store } = subject;
       const pairs = newGroup(2, { policy: "anti-affinity", maxServerPerHost: 2 });
       for (const group of [newGroup(1), pairs, newGroup(3, { projectId: "project-2" })])
@@ -47,7 +47,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       expect(await store.group("no uuid")).toBeNull();
     });
 
-    test("refuses a project's group beyond the limit, however many are made at once", async () => {
+    test("refuses a project's group beyond the limit, however many are created at once", async () => {
       const { store } = subject;
       const made = await Promise.all([1, 2, 3, 4, 5].map((group) => store.createGroup(newGroup(group), 3)));
       expect(made.filter((outcome) => outcome === "created")).toHaveLength(3);
@@ -64,7 +64,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       expect(await store.addMembers(groupId(1), [serverId(1)], 10)).toBe("unknown");
     });
 
-    test("shows as members the servers that were accepted and are not deleted", async () => {
+    test("shows the accepted servers that are not deleted as members", async () => {
       const { store, requests } = subject;
       await store.createGroup(newGroup(1), 10);
       expect(await store.addMembers(groupId(1), [serverId(2), serverId(1), serverId(3)], 10)).toBe("added");
@@ -76,7 +76,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       expect(await membersOf(1)).toEqual([serverId(1), serverId(3)]);
     });
 
-    test("refuses members beyond the limit, all of them, however many are added at once; the deleted do not count", async () => {
+    test("refuses all members of a call beyond the limit, however many are added at once; deleted ones do not count", async () => {
       const { store, requests } = subject;
       await store.createGroup(newGroup(1), 10);
       const added = await Promise.all(
@@ -91,7 +91,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       expect(await store.addMembers(groupId(1), [serverId(5), serverId(6)], 4)).toBe("added");
     });
 
-    test("pins a group to the cell of its first server, until that one is given up", async () => {
+    test("pins a group to the cell of its first server, until that server is given up", async () => {
       const { store, requests } = subject;
       await store.createGroup(newGroup(1), 10);
       await store.addMembers(groupId(1), [serverId(1), serverId(2)], 10);
@@ -110,7 +110,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       });
     });
 
-    test("a server that ended where it was pinned pins its group no longer", async () => {
+    test("a server that ended in its pinned cell no longer pins its group", async () => {
       const { store } = subject;
       await store.createGroup(newGroup(1), 10);
       await store.addMembers(groupId(1), [1, 2, 3].map(serverId), 10);
@@ -126,7 +126,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       expect([await pin(3, "b"), (await pin(1, "a")).kind]).toEqual([{ kind: "pinned" }, "elsewhere"]);
     });
 
-    test("schedulers pin one group to different cells at once: one cell wins", async () => {
+    test("when schedulers pin one group to different cells at once, one cell wins", async () => {
       const { store } = subject;
       const servers = Array.from({ length: 8 }, (_, index) => index + 1);
       await store.createGroup(newGroup(1), 10);

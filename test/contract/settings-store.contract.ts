@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { SettingsStore } from "../../core/stores/api/settings-store.ts";
 
-/** What both bodies of the settings' store promise. */
+/** The guarantees of both implementations of the settings' store. */
 export function settingsStoreContract(name: string, makeStore: () => Promise<SettingsStore>): void {
   describe(`settings in ${name}`, () => {
     let store: SettingsStore;
@@ -13,7 +13,7 @@ export function settingsStoreContract(name: string, makeStore: () => Promise<Set
       expect(await store.read("scheduling")).toEqual({ version: 0, values: {} });
     });
 
-    test("what is written is read, and each section is its own", async () => {
+    test("written values are read back, and sections are independent", async () => {
       const values = { host_subset_size: 3, enabled_filters: ["A", "B"], "it's": { a: 1.5 } };
       expect(await store.write("scheduling", 0, values)).toEqual({ kind: "written", version: 1 });
       expect(await store.write("scheduling", 1, { ...values, more: null })).toEqual({ kind: "written", version: 2 });
@@ -21,14 +21,14 @@ export function settingsStoreContract(name: string, makeStore: () => Promise<Set
       expect(await store.read("other")).toEqual({ version: 0, values: {} });
     });
 
-    test("who saw an older version writes nothing", async () => {
+    test("a writer that saw an older version writes nothing", async () => {
       await store.write("scheduling", 0, { a: 1 });
       expect(await store.write("scheduling", 0, { a: 2 })).toEqual({ kind: "conflict", version: 1 });
       expect(await store.write("scheduling", 7, { a: 3 })).toEqual({ kind: "conflict", version: 1 });
       expect((await store.read("scheduling")).values).toEqual({ a: 1 });
     });
 
-    test("of two that write at once one succeeds", async () => {
+    test("of two concurrent writers one succeeds", async () => {
       const outcomes = await Promise.all([
         store.write("scheduling", 0, { a: 1 }),
         store.write("scheduling", 0, { a: 2 }),

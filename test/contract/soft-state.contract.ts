@@ -11,7 +11,7 @@ export interface SoftStateSubject {
 
 const longMs = 60_000;
 
-/** What both bodies of the soft state promise. */
+/** The guarantees of both implementations of the soft state. */
 export function softStateContract(name: string, subject: () => SoftStateSubject): void {
   describe(`the soft state in ${name}`, () => {
     const open: SoftState[] = [];
@@ -25,7 +25,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       await subject().reset();
     });
 
-    test("tells a scheduler of all that live, sorted, itself included", async () => {
+    test("tells a scheduler of all live ones, sorted, itself included", async () => {
       const [one, two] = [connect(), connect()];
       expect(await one.announce("s2", longMs)).toEqual(["s2"]);
       expect(await two.announce("s1", longMs)).toEqual(["s1", "s2"]);
@@ -33,7 +33,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect(await one.living()).toEqual(["s1", "s2"]);
     });
 
-    test("forgets a scheduler that has not announced itself for its time to live", async () => {
+    test("forgets a scheduler that has not announced itself within its time to live", async () => {
       const state = connect();
       await state.announce("dead", 100);
       expect(await state.announce("alive", longMs)).toContain("alive");
@@ -41,7 +41,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect(await state.announce("alive", longMs)).toEqual(["alive"]);
     });
 
-    test("keeps the others when the one with the longest time to live leaves", async () => {
+    test("keeps the other schedulers when the one with the longest time to live leaves", async () => {
       const state = connect();
       await state.announce("a", longMs);
       await state.announce("b", 30_000);
@@ -73,7 +73,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect((await two.buildFailures()).get("c1/h1")).toBe(1);
     });
 
-    test("tells what other schedulers have just picked, each host once a scheduler, until it fades", async () => {
+    test("shows the hosts that other schedulers have just picked, each once for each scheduler, until they fade", async () => {
       const [one, two] = [connect(), connect()];
       expect(await one.recentPicks("s1")).toEqual([]);
       const pick = { cell: "c1", host: "h/1" };
@@ -89,7 +89,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       await eventually("the picks' end", async () => (await two.recentPicks("s2")).length === 0);
     });
 
-    test("lets a count fade when no failure was added for a while, and then starts anew", async () => {
+    test("lets a count fade when no failure was added for a while, and then starts again", async () => {
       const state = connect({ fadeMs: 150 });
       await state.recordBuildFailure("c1", "old");
       await state.recordBuildFailure("c1", "old");
@@ -98,7 +98,7 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect((await state.buildFailures()).get("c1/old") ?? 0).toBeLessThanOrEqual(1);
     });
 
-    test("keeps a count that failures are added to, while another fades", async () => {
+    test("keeps a count to which failures are added while another one fades", async () => {
       const state = connect({ fadeMs: 1_500 });
       await state.recordBuildFailure("c1", "quiet");
       let added = 0;

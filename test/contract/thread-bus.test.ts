@@ -20,7 +20,7 @@ busContract("a thread's port", async () =>
   }),
 );
 
-test("a bus whose other end is gone is closed on both sides, and what waits rejects", async () => {
+test("a bus whose other end is gone is closed on both sides, and pending calls reject", async () => {
   const broker = new MemoryBroker(systemClock);
   await broker.connect(cellPermissionsOfApi("c")).ensureStreams(cellStreams("c"));
   const { port1, port2 } = new MessageChannel();

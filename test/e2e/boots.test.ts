@@ -30,7 +30,7 @@ describe("a cloud of separate processes", () => {
   });
   beforeEach(() => cloud.beforeTest());
 
-  /** Hosts of any cell on which the server holds something. */
+  /** Hosts of any cell on which the server holds an allocation. */
   const holders = async (uuid: string) => (await Promise.all(cloud.cells.map((cell) => cell.holders(uuid)))).flat();
 
   test("boots, lists, shows and deletes a server", async () => {
@@ -67,7 +67,7 @@ describe("a cloud of separate processes", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("says ERROR with the reason of every attempt when all hosts fail, and holds nothing", async () => {
+  test("ends in ERROR with the reason of every attempt when all hosts fail, and holds nothing", async () => {
     const { compute } = cloud;
     const uuid = await compute.boot({ flavor, fake: { outcome: "reschedule", reason: "disk full" } });
     const server = await compute.endedOne(uuid);
@@ -81,7 +81,7 @@ describe("a cloud of separate processes", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("says ERROR without a second attempt when no host could build the server", async () => {
+  test("ends in ERROR without a second attempt when no host could build the server", async () => {
     const { compute } = cloud;
     const uuid = await compute.boot({ flavor, fake: { outcome: "abort", reason: "the image is corrupt" } });
     const server = await compute.endedOne(uuid);
@@ -93,7 +93,7 @@ describe("a cloud of separate processes", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("says ERROR with the reasons counted when no host fits, and no cell hears of it", async () => {
+  test("ends in ERROR with the reasons counted when no host fits, and involves no cell", async () => {
     const { compute } = cloud;
     const uuid = await compute.boot({ flavor: await compute.flavor({ "resources:CUSTOM_UNICORN": "1" }) });
     const server = await compute.endedOne(uuid);
@@ -103,7 +103,7 @@ describe("a cloud of separate processes", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("builds once what the queues deliver again and again", async () => {
+  test("builds a server once when the queues deliver its messages repeatedly", async () => {
     const { compute } = cloud;
     const uuid = await compute.boot({ flavor });
     const built = await compute.endedOne(uuid);
@@ -113,7 +113,7 @@ describe("a cloud of separate processes", () => {
     const task = Task.decode(row?.payload ?? Buffer.alloc(0));
     const above = createNatsBus({ url: cloud.nats.apiUrl, name: "e2e test" });
     const below = createNatsBus({ url: cell.nats.cellApiUrl(cell.name), name: "e2e test" });
-    // As services of the version before publish it, with the whole spec, and as this one does.
+    // The messages of services of the previous version, with the whole spec, and of this version.
     const old = ScheduleRequest.encode({ server: task.server, move: undefined, serverUuid: "", moveId: "" }).finish();
     for (let delivery = 0; delivery < 5; delivery += 1) {
       await above.publish(schedulerRequestsSubject, delivery % 2 === 0 ? old : messageOfRequest(uuid));

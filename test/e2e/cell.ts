@@ -11,10 +11,10 @@ import { eventually } from "../rigs/eventually.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
 
-/** A cell of processes, looked at from inside: by its own database. */
+/** A cell of separate processes, examined from inside through its own database. */
 export class E2eCell {
   readonly name: string;
-  /** Hosts of this cell have it, those of no other. */
+  /** A trait that all hosts of this cell have, and no hosts of another. */
   readonly trait: string;
   readonly nats: LocalNats;
   readonly database: LocalCell["database"];
@@ -38,18 +38,18 @@ export class E2eCell {
     this.#hostCount = cell.hostCount;
   }
 
-  /** Waits until every host is up; also where the database is older than this version. */
+  /** Waits until every host is up. Also works where the database is older than this version. */
   async hostsUp(): Promise<void> {
     const up = async () => (await this.query("select from hosts where up")).length === this.#hostCount;
     await eventually(`all hosts of ${this.name} to be up`, up, PATIENT);
   }
 
-  /** Rows of a query; one column named `value` is enough for most. */
+  /** Rows of a query. A single column named `value` suffices for most. */
   async query<Row extends object>(text: string, values: readonly unknown[] = []): Promise<readonly Row[]> {
     return (await this.pool.query<Row>(text, [...values])).rows;
   }
 
-  /** Hosts on which the server holds something. */
+  /** Hosts on which the server holds an allocation. */
   async holders(uuid: string): Promise<readonly string[]> {
     const rows = await this.query<{ name: string }>(
       `select distinct root.name from allocations a
@@ -60,7 +60,7 @@ export class E2eCell {
     return rows.map((row) => row.name);
   }
 
-  /** Open tasks (of these servers), with the name of the conductor that owns each. */
+  /** Open tasks (of these servers), with the names of the conductors that own them. */
   openTasks(
     uuids: readonly string[] | null = null,
   ): Promise<readonly { id: string; server: string; owner: string | null; epoch: number }[]> {
@@ -71,7 +71,7 @@ export class E2eCell {
     );
   }
 
-  /** How many sessions wait for somebody's lock. */
+  /** The number of sessions that wait for a lock. */
   async lockWaiters(): Promise<number> {
     const [row] = await this.query<{ count: number }>(
       "select count(*)::int as count from pg_stat_activity where wait_event_type = 'Lock'",
@@ -79,12 +79,12 @@ export class E2eCell {
     return row?.count ?? 0;
   }
 
-  /** What runs on the hosts of the agents that answer. */
+  /** The running guests on the hosts of the agents that answer. */
   runningGuests(): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
     return runningGuests(this.agents);
   }
 
-  /** What exists on the hosts of the agents that answer, whether it runs or not. */
+  /** All guests on the hosts of the agents that answer, running or not. */
   copies(): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
     return copiesOf(this.agents);
   }

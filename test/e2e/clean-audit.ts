@@ -8,8 +8,8 @@ import { eventually } from "../rigs/eventually.ts";
 const PATIENT = { everyMs: 250, withinMs: 60_000 };
 
 /**
- * Waits until nothing is in flight any more and the audit of the six laws finds nothing; else throws with what it last found. `look`: the
- * cloud, with what runs on its hosts at this moment.
+ * Waits until nothing is in progress and the audit of the six laws finds nothing. Otherwise throws with the last findings. `look` reads the
+ * cloud and the guests that run on its hosts at this moment.
  */
 export async function expectCleanAudit(look: () => Promise<Pick<AuditedCloud, "apiUrl" | "cells">>): Promise<void> {
   let last = "";

@@ -4,12 +4,12 @@ import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import { FAKE_METADATA_KEY } from "../../services/compute-agent/fake-script.ts";
 import { eventually } from "../rigs/eventually.ts";
 
-/** From here on reasons are shown in `details` of an action's events. */
+/** From this microversion on, the events of an action show reasons in `details`. */
 const MICROVERSION = "compute 2.84";
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
 const BUILD_EVENT = "compute__do_build_and_run_instance";
 
-/** One try to build a server, oldest first. */
+/** One attempt to build a server. */
 export interface ShownAttempt {
   readonly host: string | null;
   readonly result: string | null;
@@ -23,7 +23,7 @@ interface Action {
   readonly events?: readonly (ShownAttempt & { readonly event: string })[];
 }
 
-/** The Compute API as a client sees it: HTTP and JSON, nothing else. */
+/** The Compute API as clients use it, with only HTTP and JSON. */
 export class ComputeApi {
   readonly #url: () => string;
 
@@ -39,7 +39,7 @@ export class ComputeApi {
     return id;
   }
 
-  /** Asks for a server; `fake`: how the driver behaves with it. Resolves with its uuid once it is accepted. */
+  /** Requests a server and resolves with its UUID once it is accepted. `fake` sets the driver's behaviour for it. */
   async boot(server: {
     readonly flavor: string;
     readonly name?: string;
@@ -59,14 +59,14 @@ export class ComputeApi {
     return Promise.all(Array.from({ length: count }, () => this.boot(server)));
   }
 
-  /** Null: there is none. */
+  /** Returns null when there is no such server. */
   async show(uuid: string): Promise<ServerDetail | null> {
     const answer = await this.call("GET", `/servers/${uuid}`);
     if (answer.status === 404) return null;
     return (await read<{ server: ServerDetail }>(answer, 200)).server;
   }
 
-  /** All that there are, newest first. */
+  /** All servers, newest first. */
   async list(): Promise<readonly ServerDetail[]> {
     return (await this.#expect<{ servers: ServerDetail[] }>(200, "GET", "/servers/detail?limit=1000")).servers;
   }
@@ -75,7 +75,7 @@ export class ComputeApi {
     await this.#expect(204, "DELETE", `/servers/${uuid}`);
   }
 
-  /** Resolves with the servers, in the order of their uuids, when each is ACTIVE or ERROR. */
+  /** Resolves when each of the servers is ACTIVE or in ERROR, and returns them in the order of their UUIDs. */
   async ended(uuids: readonly string[]): Promise<readonly ServerDetail[]> {
     const ending = async () => {
       const listed = new Map((await this.list()).map((server) => [server.id, server]));
@@ -97,7 +97,7 @@ export class ComputeApi {
     await eventually(`${uuids.length} servers to be gone`, left, PATIENT);
   }
 
-  /** What the server's instance actions say of its builds, oldest first. */
+  /** The attempts to build the server according to its instance actions, oldest first. */
   async attempts(uuid: string): Promise<readonly ShownAttempt[]> {
     const { events = [] } = await this.action(uuid, "create");
     return events

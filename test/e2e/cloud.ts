@@ -8,7 +8,7 @@ import { ComputeApi } from "./client.ts";
 
 const LOG_LINES = 25;
 
-/** A whole cloud of separate processes, for tests: with a client, and a look into its databases. */
+/** A whole cloud of separate processes, with a client and access to its databases. */
 export class Cloud {
   readonly cells: readonly E2eCell[];
   readonly api: LocalService;
@@ -28,7 +28,7 @@ export class Cloud {
     this.compute = new ComputeApi(() => this.apiUrl);
   }
 
-  /** Serves, with all hosts up, when it resolves. Nothing is left when it rejects. */
+  /** When it resolves, the cloud is ready and all hosts are up. When it rejects, nothing is left running. */
   static async start(options: Partial<LocalCloudOptions> = {}): Promise<Cloud> {
     const cloud = new Cloud(await LocalCloud.start({ cells: ["cell-1", "cell-2"], ...options }));
     try {
@@ -40,7 +40,7 @@ export class Cloud {
     }
   }
 
-  /** Base of the api, without a path; another one after it was started again. */
+  /** The api's base URL without a path. It changes when the api is restarted. */
   get apiUrl(): string {
     return this.#local.apiUrls[0] ?? "";
   }
@@ -49,7 +49,7 @@ export class Cloud {
     return this.#local.databaseUrl;
   }
 
-  /** The API database's server. */
+  /** The server of the API database. */
   get database(): LocalCloud["database"] {
     return this.#local.database;
   }
@@ -70,26 +70,26 @@ export class Cloud {
     return found;
   }
 
-  /** Everything above the cells ends at once, as when its data centre loses power. */
+  /** Kills everything above the cells at once, like a power failure of its data centre. */
   async killAbove(): Promise<void> {
     const above = this.#local.parts.filter(({ cell }) => cell === null);
     await Promise.all(above.map((part) => part.kill()));
   }
 
-  /** Starts what is missing and waits until all serve and all hosts are up: what one test broke the next must not meet. */
+  /** Starts missing processes and waits until all are ready and all hosts are up, so that no test sees the damage of another one. */
   async makeWhole(): Promise<void> {
     await this.#local.startMissing();
     await Promise.all(this.cells.map((cell) => cell.hostsUp()));
   }
 
-  /** For `beforeEach`: a cloud without faults, and the logs of all processes when the test fails. */
+  /** For `beforeEach`: repairs the cloud, and prints the logs of all processes when the test fails. */
   async beforeTest(): Promise<void> {
     for (const one of this.#local.services) one.mark();
     onTestFailed(() => this.printLogs());
     await this.makeWhole();
   }
 
-  /** Waits until nothing is in flight any more and the audit of the six laws, guests included, finds nothing. */
+  /** Waits until nothing is in progress and the audit of the six laws, guests included, finds nothing. */
   async expectCleanAudit(): Promise<void> {
     await expectCleanAudit(async () => {
       const guests = await Promise.all(this.cells.map((cell) => cell.runningGuests()));

@@ -9,10 +9,10 @@ import { RunWatch } from "./run-watch.ts";
 import { streamState } from "./stream-state.ts";
 
 const PATIENT = { everyMs: 20, withinMs: 60_000 };
-/** Long enough that builds are under way when something dies; nothing waits for it to pass. */
+/** Long enough that builds are running when a process dies. No test waits for this time to pass. */
 const BUILD = { duration_ms: 2_500 };
 
-describe("whatever process dies at whatever moment", () => {
+describe("when any process dies at any moment", () => {
   let cloud: Cloud;
   let cell: E2eCell;
   let flavor: string;
@@ -20,7 +20,7 @@ describe("whatever process dies at whatever moment", () => {
 
   beforeAll(async () => {
     const conductorEnv = { BERTH_LEASE: "3s", BERTH_HOST_GRACE: "2s", BERTH_AGENT_UNSEEN: "3s" };
-    // Fewer hosts an agent than a build has selections: when one agent is dead, every build has a way out.
+    // An agent has fewer hosts than a build has selections, so every build has a way out when one agent is dead.
     cloud = await Cloud.start({ conductorEnv, hostsPerAgent: 2 });
     cell = cloud.cell("cell-1");
     flavor = await cloud.compute.flavor({ [`trait:${cell.trait}`]: "required" });
@@ -31,7 +31,7 @@ describe("whatever process dies at whatever moment", () => {
     watch = new RunWatch(cloud);
   });
 
-  /** Each ended, holds what it runs on and nothing else, and never ran in two places. */
+  /** Each server has ended, has its allocation only where it runs, and never ran in two places. */
   async function expectEndedOnOneHost(uuids: readonly string[]) {
     const servers = await cloud.compute.ended(uuids);
     await cloud.makeWhole();
@@ -45,7 +45,7 @@ describe("whatever process dies at whatever moment", () => {
   const ownedBy = async (conductor: LocalConductor) =>
     (await cell.openTasks()).filter(({ owner }) => owner === conductor.name);
 
-  /** The first conductor that carries tasks. */
+  /** The first conductor that owns tasks. */
   const busyConductor = () =>
     eventually(
       "a conductor to build",
@@ -56,13 +56,13 @@ describe("whatever process dies at whatever moment", () => {
       PATIENT,
     );
 
-  /** How many attempts are under way on this agent's hosts. */
+  /** How many attempts are running on this agent's hosts. */
   const buildingOn = async (agent: LocalAgent) => {
     const open = "select from attempts where host = any($1) and ended_at is null";
     return (await cell.query(open, [agent.hosts])).length;
   };
 
-  test("a conductor killed mid-build: another carries its builds on", async () => {
+  test("a conductor is killed mid-build: another one continues its builds", async () => {
     const booting = cloud.compute.bootMany(16, { flavor, fake: BUILD });
     const conductor = await busyConductor();
     await conductor.kill();
@@ -77,7 +77,7 @@ describe("whatever process dies at whatever moment", () => {
     expect(epochs.filter(({ epoch }) => epoch < 2)).toEqual([]);
   });
 
-  test("a conductor that stood still, was replaced and wakes up changes nothing", async () => {
+  test("a conductor that was paused and replaced changes nothing when it resumes", async () => {
     const booting = cloud.compute.bootMany(16, { flavor, fake: BUILD });
     const conductor = await busyConductor();
     await conductor.pause();
@@ -89,9 +89,9 @@ describe("whatever process dies at whatever moment", () => {
     expect(servers.map((server) => server.status)).toEqual(uuids.map(() => "ACTIVE"));
   });
 
-  test("all schedulers killed between claim and publish: the cell builds what was claimed", async () => {
+  test("all schedulers are killed between claim and publish: the cell builds the claimed servers", async () => {
     const { lastSequence } = await streamState(cell.nats.cellApiUrl(cell.name), cellTasksConsumer.stream);
-    // Without it nobody can publish; the claim needs only the database.
+    // Without NATS no scheduler can publish, and the claim needs only the database.
     await cell.nats.kill();
     const uuid = await cloud.compute.boot({ flavor });
     await eventually("the claim", async () => (await cell.holders(uuid)).length === 1, PATIENT);
@@ -106,7 +106,7 @@ describe("whatever process dies at whatever moment", () => {
     expect(await cloud.compute.attempts(uuid)).toHaveLength(1);
   });
 
-  test("a scheduler killed among others: every request ends", async () => {
+  test("one of several schedulers is killed: every request ends", async () => {
     const [scheduler] = cloud.schedulers;
     const booting = cloud.compute.bootMany(120, { flavor });
     await eventually(
@@ -119,13 +119,13 @@ describe("whatever process dies at whatever moment", () => {
     expect(servers.filter((server) => server.status !== "ACTIVE")).toEqual([]);
   });
 
-  test("agents killed mid-build, one after the other: their servers go to alternates", async () => {
+  test("agents are killed mid-build, one after the other: their servers go to alternates", async () => {
     const uuids = await cloud.compute.bootMany(16, { flavor, fake: { outcome: "hang", first: 1 } });
     const taken = async () =>
       (await cell.openTasks(uuids)).filter(({ owner }) => owner !== null).length === uuids.length;
     await eventually("all builds to be under way", taken, PATIENT);
     for (const agent of cell.agents) {
-      // The scheduler may have passed over an agent whose hosts have failed of late.
+      // The scheduler may have avoided an agent whose hosts failed recently.
       if ((await buildingOn(agent)) === 0) continue;
       await agent.kill();
       await eventually("its builds to leave it", async () => (await buildingOn(agent)) === 0, PATIENT);
@@ -135,7 +135,7 @@ describe("whatever process dies at whatever moment", () => {
     expect(servers.map(({ status }) => status)).toEqual(uuids.map(() => "ACTIVE"));
   });
 
-  test("an agent that dies by its own build: the next process cleans up, and the server runs once", async () => {
+  test("an agent dies because of its own build: the next process cleans up, and the server runs once", async () => {
     const uuid = await cloud.compute.boot({ flavor, fake: { outcome: "crash", first: 1 } });
     await eventually("an agent's death", () => cell.agents.some((agent) => !agent.running), PATIENT);
     const servers = await expectEndedOnOneHost([uuid]);
@@ -145,7 +145,7 @@ describe("whatever process dies at whatever moment", () => {
     expect(results.slice(-2)).toEqual(["Error", "Success"]);
   });
 
-  test("hosts that stood still while their builds went elsewhere come back and run none of them", async () => {
+  test("hosts that were paused while their builds went elsewhere run none of them when they resume", async () => {
     const booting = cloud.compute.bootMany(12, { flavor, fake: BUILD });
     const busy = async () => {
       for (const agent of cell.agents) if ((await buildingOn(agent)) > 0) return agent;

@@ -43,7 +43,7 @@ describe("a server that is deleted", () => {
       PATIENT,
     );
 
-  /** Nothing is left of it: no allocation, no guest, nobody at work; and it ran in no two places. */
+  /** Nothing is left of the server: no allocation, no guest, no open task; and it never ran in two places. */
   async function expectNothingLeft(uuid: string) {
     await cloud.compute.gone([uuid]);
     await cloud.makeWhole();
@@ -61,19 +61,19 @@ describe("a server that is deleted", () => {
     expect(await watch.stop()).toEqual([]);
   }
 
-  test("before a scheduler has taken it never comes to a cell", async () => {
+  test("before a scheduler has taken it never arrives in a cell", async () => {
     for (const scheduler of cloud.schedulers) scheduler.pause();
     const uuid = await cloud.compute.boot({ flavor });
     await cloud.compute.delete(uuid);
     expect(await cloud.compute.show(uuid)).toBeNull();
     for (const scheduler of cloud.schedulers) scheduler.resume();
-    // Behind it in the queue.
+    // A later request in the same queue.
     await cloud.compute.endedOne(await cloud.compute.boot({ flavor }));
     await expectNothingLeft(uuid);
     expect(await cell.store.servers([uuid])).toEqual([]);
   });
 
-  test("while its claim waits in the cell's database goes as soon as it is there", async () => {
+  test("while its claim waits in the cell's database is deleted as soon as it arrives", async () => {
     const release = await holdRows(cell.databaseUrl, ALL_INVENTORIES);
     const uuid = await cloud.compute.boot({ flavor });
     await waitersAtLeast(1);
@@ -94,7 +94,7 @@ describe("a server that is deleted", () => {
     expect(await cell.store.attempts(uuid)).toMatchObject([{ selection: 0, result: "cancelled" }]);
   });
 
-  test("while a host builds it is called off there", async () => {
+  test("while a host builds it is cancelled there", async () => {
     const uuid = await cloud.compute.boot({ flavor, fake: { outcome: "hang" } });
     await taken(uuid);
     await cloud.compute.delete(uuid);
@@ -109,7 +109,7 @@ describe("a server that is deleted", () => {
     await taken(uuid);
     const release = await holdRows(cell.databaseUrl, ALL_INVENTORIES);
     agent?.resume();
-    // The first host has failed; its allocation is about to be swapped for the alternate's.
+    // The first host has failed, and its allocation is about to be swapped for the alternate's.
     await waitersAtLeast(1);
     const deleting = cloud.compute.delete(uuid);
     await cancelled(uuid);
@@ -118,14 +118,14 @@ describe("a server that is deleted", () => {
     await expectNothingLeft(uuid);
   });
 
-  test("at the moment it becomes ACTIVE goes again", async () => {
+  test("at the moment it becomes ACTIVE is deleted", async () => {
     const [agent] = cell.agents;
     agent?.pause();
     const uuid = await cloud.compute.boot({ flavor });
     await taken(uuid);
     const release = await holdRows(cell.databaseUrl, "select from servers where uuid = $1 for update", [uuid]);
     agent?.resume();
-    // Its guest is prepared, and the commit that makes the host its home waits.
+    // Its guest is prepared, and the commit that makes the host its home is waiting.
     await waitersAtLeast(1);
     const deleting = cloud.compute.delete(uuid);
     await cancelled(uuid);
@@ -134,7 +134,7 @@ describe("a server that is deleted", () => {
     await expectNothingLeft(uuid);
   });
 
-  test("while its host is dead is gone at once, and its guest as soon as the host is back", async () => {
+  test("while its host is dead is deleted at once, and its guest as soon as the host is back", async () => {
     const uuid = await cloud.compute.boot({ flavor });
     const { status } = await cloud.compute.endedOne(uuid);
     expect(status).toBe("ACTIVE");

@@ -4,11 +4,11 @@ import { withDeadline } from "../../runtime/deadline.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 
-/** A service gives itself 8 seconds to close, and ends with 1 when they were not enough; a busy machine may take longer for the rest. */
+/** A service has 8 seconds to close, and exits with 1 when they were not enough. On a busy machine the rest may take longer. */
 const GONE_MS_MAX = 60_000;
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
 
-describe("services that are told to end", () => {
+describe("services that are told to stop", () => {
   let cloud: Cloud;
 
   beforeAll(async () => {
@@ -17,7 +17,7 @@ describe("services that are told to end", () => {
   afterAll(() => cloud?.close());
   beforeEach(() => cloud.beforeTest());
 
-  /** How each ended. */
+  /** The exit codes of the services. */
   async function end(services: readonly (LocalService | undefined)[]): Promise<readonly string[]> {
     return Promise.all(
       services.map(async (one) => {
@@ -39,13 +39,13 @@ describe("services that are told to end", () => {
     return { uuids, cell };
   }
 
-  test("do so with 0 within their grace in the middle of builds, which others finish", async () => {
+  test("exit with 0 within their grace in the middle of builds, which other processes finish", async () => {
     const { uuids, cell } = await underLoad();
     const accepted = await uuids;
     const ending = [cloud.api, cloud.schedulers[0], cell.conductors[0]];
     const ended = await end(ending);
     expect(ended).toEqual(["api", "scheduler", "conductor"].map((role) => `${role} exit code 0`));
-    // The last line of each says why it ended; the word of how it did is the test's own.
+    // The last log line of each service says why it stopped.
     const lastLines = ending.map((one) => one?.logSinceMark(2) ?? "");
     expect(lastLines.filter((lines) => !lines.includes("ended, as SIGTERM ordered"))).toEqual([]);
     await cloud.makeWhole();
@@ -56,7 +56,7 @@ describe("services that are told to end", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("do so with 0 within their grace, too, when the servers for messages are gone", async () => {
+  test("exit with 0 within their grace even when the NATS servers are gone", async () => {
     const { uuids, cell } = await underLoad();
     const accepted = await uuids;
     await Promise.all([cloud.nats.kill(), cell.nats.kill()]);
@@ -72,7 +72,7 @@ describe("services that are told to end", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("do so within their grace, too, while the cell's database stands still", async () => {
+  test("exit within their grace even while the cell's database is paused", async () => {
     const { uuids, cell } = await underLoad();
     const accepted = await uuids;
     await cell.database.pause();

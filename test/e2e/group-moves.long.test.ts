@@ -4,7 +4,7 @@ import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 60_000 };
-/** Long enough that others ask for its hosts while it is on its way. */
+/** Long enough that other servers request its hosts while it moves. */
 const SLOW = { duration_ms: 1_000, hand_off_ms: 2_000 } as const;
 
 interface Place {
@@ -37,7 +37,7 @@ describe("servers of an anti-affinity group that move", () => {
     const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { [action]: value });
     if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
   };
-  /** On this host and no other, without a word of the filters; any host unless given. */
+  /** Boots on this host only, without asking the filters, or on any host when none is given. */
   const boot = (host?: string) =>
     cloud.compute.boot({ flavor, fake: SLOW, group, ...(host === undefined ? {} : { zone: `nova:${host}` }) });
   const bootedAt = async (host: string): Promise<string> => {
@@ -45,7 +45,7 @@ describe("servers of an anti-affinity group that move", () => {
     expect(await cloud.compute.endedOne(id)).toMatchObject({ status: "ACTIVE", "OS-EXT-SRV-ATTR:host": host });
     return id;
   };
-  /** Once a move of it has claimed the host, and has not ended. */
+  /** Whether a move of the server has claimed the host and has not ended. */
   const isMovingTo = (id: string, host: string) =>
     eventually(
       "the move to have claimed its destination",
@@ -87,7 +87,7 @@ describe("servers of an anti-affinity group that move", () => {
     await removeAll([mover, newcomer]);
   });
 
-  test("of two live migrations to one host one goes there", async () => {
+  test("of two live migrations to one host, one succeeds", async () => {
     const [first, second, destination] = hosts as [string, string, string];
     const movers = [await bootedAt(first), await bootedAt(second)];
     await Promise.all(movers.map((id) => act(id, "os-migrateLive", { host: destination, block_migration: "auto" })));
@@ -117,7 +117,7 @@ describe("servers of an anti-affinity group that move", () => {
     await removeAll(movers);
   });
 
-  test("nobody boots on the source of a resize, and the revert finds it free", async () => {
+  test("no server boots on the source of a resize, and the revert finds it free", async () => {
     const [source] = hosts as [string];
     const larger = await cloud.compute.flavor();
     const mover = await bootedAt(source);
@@ -128,7 +128,7 @@ describe("servers of an anti-affinity group that move", () => {
       PATIENT,
     );
     const early = await boot(source);
-    // Nothing is under way, and the resize may wait for days: that is an answer.
+    // Nothing is in progress, and the resize may wait for days, so the boot gets a final answer.
     expect(await cloud.compute.endedOne(early)).toMatchObject({ status: "ERROR" });
     await act(mover, "revertResize");
     const meanwhile = await boot(source);

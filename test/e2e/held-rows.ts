@@ -1,8 +1,8 @@
 import pg from "pg";
 
 /**
- * Locks what `query` (a `select … for update`) finds, in a transaction of its own, until the returned function is called:
- * whoever wants to write there waits at exactly that point.
+ * Locks the rows of `query` (a `select … for update`) in a transaction of its own until the returned function is called. A transaction that
+ * wants to write these rows waits at exactly that point.
  */
 export async function holdRows(databaseUrl: string, query: string, values: readonly unknown[] = []) {
   const client = new pg.Client({ connectionString: databaseUrl, application_name: "e2e lock" });

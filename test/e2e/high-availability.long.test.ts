@@ -7,7 +7,9 @@ import { StandingCloud } from "./standing-cloud.ts";
 import { type LoadReport, SteadyLoad } from "./steady-load.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 60_000 };
-/** Longer than a conductor's lease, and than a host may be unseen: as long as who decides on a promotion usually takes. */
+/**
+ * Longer than a conductor's lease, and longer than a host may be unseen. A failover manager usually takes this long to promote a standby.
+ */
 const WITHOUT_PRIMARY_MS = 6_000;
 const WARM = 15;
 
@@ -26,13 +28,13 @@ describe("a cloud whose servers may die", () => {
     return load;
   }
 
-  /** Goes on until servers that were accepted after this moment are ACTIVE. */
+  /** Continues until servers that were accepted after this moment are ACTIVE. */
   async function untilServed(load: SteadyLoad): Promise<void> {
     const goal = load.accepted + WARM;
     await eventually("servers after the failure", () => load.active >= goal, PATIENT);
   }
 
-  /** Nothing that was accepted is lost or doubled, in the ledger and on the hosts. */
+  /** Nothing accepted is lost or doubled, in the ledger and on the hosts. */
   async function expectKept(what: string, { accepted, refused, acceptGapMs, activeGapMs }: LoadReport): Promise<void> {
     const servers = await cloud.compute.ended(accepted);
     const lost = servers.filter(({ status }) => status !== "ACTIVE");
@@ -64,7 +66,7 @@ describe("a cloud whose servers may die", () => {
     await cloud.expectCleanAudit();
   }
 
-  test("the leader of the work queue is killed under load: no request is lost, none is served twice", async () => {
+  test("when the leader of the work queue is killed under load, no request is lost, and none is placed twice", async () => {
     const load = await begin();
     const { nats } = cloud;
     const leader = await nats.leaderOf(nats.apiUrl, schedulerRequestsConsumer.stream);
@@ -75,10 +77,10 @@ describe("a cloud whose servers may die", () => {
     await expectKept("nats-server killed", await load.stop());
   });
 
-  test("a cell's primary is killed under load and its standby promoted: no claim is lost, no server runs twice", async () => {
+  test("when a cell's primary is killed under load and its standby promoted, no claim is lost, and no server runs twice", async () => {
     const load = await begin();
     await cloud.killPrimary();
-    // A guest runs only after the commit that names its host was answered: what runs now was promised.
+    // A guest runs only after the commit that names its host was acknowledged, so every guest that runs now was promised.
     const promised = await cloud.guests();
     await delay(WITHOUT_PRIMARY_MS);
     await cloud.promote();

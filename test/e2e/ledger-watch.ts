@@ -5,15 +5,15 @@ import type { RowChange } from "../../core/ledger/row-change.ts";
 import { systemClock } from "../../runtime/clock.ts";
 
 /**
- * Watches one cell's ledger for more than it has: by the log, every state that an inventory was ever committed in; and by
- * snapshots taken again and again, whether `used` is the sum of the allocations and within capacity at that moment.
+ * Watches one cell's ledger for overcommitment: in the log it sees every committed state of every inventory, and repeated snapshots show
+ * whether `used` equals the sum of the allocations and is within capacity.
  */
 export class LedgerWatch {
-  /** What broke the first law, in words. */
+  /** Violations of the first law, in words. */
   readonly violations: string[] = [];
-  /** Committed states of inventories that the log told of since the start. */
+  /** Committed states of inventories that the log has shown since the start. */
   changes = 0;
-  /** Snapshots compared. */
+  /** The number of compared snapshots. */
   snapshots = 0;
   readonly #follower: LedgerFollower;
   readonly #pool: ReturnType<typeof createPool>;
@@ -31,7 +31,7 @@ export class LedgerWatch {
     });
   }
 
-  /** Resolves when it sees everything from now on. */
+  /** Resolves when the watch sees every change from now on. */
   async start(): Promise<void> {
     this.#follower.start();
     await this.#follower.waitUntilSeen(60_000);
@@ -39,7 +39,7 @@ export class LedgerWatch {
     this.#sampling = this.#sample();
   }
 
-  /** Sees to the end what was committed so far, and stops. */
+  /** Reads everything that was committed so far, and stops. */
   async stop(): Promise<void> {
     this.#stopped = true;
     await this.#sampling;
@@ -64,7 +64,7 @@ export class LedgerWatch {
         left join (select provider_id, class_id, sum(amount) as amount from allocations group by 1, 2) a
           using (provider_id, class_id)
         where i.used <> coalesce(a.amount, 0) or i.used > ledger_capacity(i.total, i.reserved, i.allocation_ratio)`);
-      // On a machine that is all taken up a connection may not come in time; the next one will.
+      // On a busy machine a connection may come too late. The next one will succeed.
       const rows = await asked.then(
         (answer) => answer.rows,
         (error: Error) => (/connection timeout/.test(error.message) ? null : Promise.reject(error)),

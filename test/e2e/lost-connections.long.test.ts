@@ -7,12 +7,12 @@ import { SteadyLoad } from "./steady-load.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 90_000 };
 const KILLS = Number(process.env.BERTH_TEST_KILLS ?? 200);
-/** Between two kills, so that the processes get somewhere in the meantime. */
+/** The time between two kills, in which the processes make progress. */
 const KILL_EVERY_MS = 200;
-/** How long a table is held before a kill, for some transaction to be waiting for it. */
+/** How long a table is locked before a kill, so that some transaction waits for it. */
 const HELD_MS = 100;
 const RESTARTS = 3;
-/** How many servers have to become ACTIVE before a fault and after it. */
+/** How many servers must become ACTIVE before a fault and after it. */
 const WARM = 10;
 
 describe("a cloud whose connections are lost", () => {
@@ -28,7 +28,7 @@ describe("a cloud whose connections are lost", () => {
 
   async function underLoad(faults: () => Promise<void>): Promise<void> {
     const before = pids();
-    // Each server's first host fails it: hops are transactions of several statements.
+    // Each server's first host fails, because hops are transactions of several statements.
     const load = new SteadyLoad(cloud.compute, await cloud.compute.flavor(), { outcome: "reschedule", first: 1 });
     await eventually("the load to run", () => load.active >= WARM, PATIENT);
     await faults();
@@ -59,14 +59,14 @@ describe("a cloud whose connections are lost", () => {
         await delay(KILL_EVERY_MS);
       }
     });
-    // Every kind of connection was among them: those for statements, those that follow the log, and their questions.
+    // Every kind of connection was killed: those for statements, those that follow the log, and those for questions.
     expect([...killed.keys()].toSorted()).toEqual(
       expect.arrayContaining(["berth api", "berth scheduler", "berth view", "berth view stream"]),
     );
     expect([...killed.keys()].some((name) => name.startsWith("berth conductor"))).toBe(true);
   });
 
-  test("NATS and Redis servers that are killed again and again end no process", async () => {
+  test("repeated kills of NATS and Redis servers end no process", async () => {
     await underLoad(async () => {
       for (let restarts = 0; restarts < RESTARTS; restarts += 1) {
         for (const server of [cloud.nats, cloud.cells[0]!.nats, cloud.redis]) {
@@ -78,7 +78,7 @@ describe("a cloud whose connections are lost", () => {
     });
   });
 
-  test("Postgres servers that are killed again and again end no process", async () => {
+  test("repeated kills of Postgres servers end no process", async () => {
     await underLoad(async () => {
       for (let restarts = 0; restarts < RESTARTS; restarts += 1) {
         for (const server of [cloud.database, ...cloud.cells.map((cell) => cell.database)]) {
@@ -90,7 +90,7 @@ describe("a cloud whose connections are lost", () => {
     });
   });
 
-  test("the other end of the agents' links is killed again and again: none of those that live ends", async () => {
+  test("repeated kills of the other end of the agents' links end no surviving process", async () => {
     const [cell] = cloud.cells;
     const victims = [cell!.conductors[0]!, cell!.agents[0]!];
     const others = () => cloud.services.filter((one) => !victims.some((victim) => victim === one));
@@ -117,7 +117,7 @@ describe("a cloud whose connections are lost", () => {
     await Promise.all([cloud.database.kill(), cell!.database.kill()]);
     for (const one of restarted) one.mark();
     const starting = Promise.all(restarted.map((one) => one.start()));
-    starting.catch(() => undefined); // told of below, if it comes to that
+    starting.catch(() => undefined); // A failure is reported below.
     const waiting = (one: (typeof restarted)[number]) => one.logSinceMark(100).includes("connect ECONNREFUSED");
     await eventually("all of them to wait", () => restarted.every(waiting), PATIENT);
     await Promise.all([cloud.database.start(), cell!.database.start()]);
@@ -127,8 +127,8 @@ describe("a cloud whose connections are lost", () => {
 });
 
 /**
- * Ends one session of each of Berth's programs on this database: one that waits for a lock in the middle of its transaction, where there is
- * one. Returns their application names.
+ * Ends one session of each of Berth's programs on this database, preferably one that waits for a lock in the middle of its transaction.
+ * Returns their application names.
  */
 function killOneOfEach(url: string): Promise<readonly string[]> {
   return withClient(url, async (client) => {
@@ -142,7 +142,7 @@ function killOneOfEach(url: string): Promise<readonly string[]> {
   });
 }
 
-/** Keeps every transaction that writes to this table waiting in its middle while `work` runs. */
+/** Blocks every transaction that writes to this table, in its middle, while `work` runs. */
 function holding<Result>(url: string, table: string, work: () => Promise<Result>): Promise<Result> {
   return withClient(url, async (client) => {
     await client.query(`begin; lock table ${table} in share mode`);

@@ -7,17 +7,17 @@ import { Cloud } from "./cloud.ts";
 import { findOldRef, HOW_TO_NAME_AN_OLD_VERSION, type OldVersion, openOldVersion } from "./old-version.ts";
 import { WorkThrough } from "./work-through.ts";
 
-/** Limits of what takes minutes, also where it has a machine to itself. */
+/** Limits for steps that take minutes even on an idle machine. */
 const SLOW_MS = 900_000;
 
 const ref = findOldRef();
 if (ref === null) process.stderr.write(`mixed-versions.test.ts is skipped: ${HOW_TO_NAME_AN_OLD_VERSION}\n`);
 
-describe.skipIf(ref === null)(`a cloud of ${ref ?? "an older version"} that becomes one of this version`, () => {
+describe.skipIf(ref === null)(`a cloud of ${ref ?? "an older version"} that is upgraded to this version`, () => {
   let old: OldVersion;
   let cloud: Cloud;
   let work: WorkThrough;
-  /** Parts that start as this version from now on. */
+  /** Parts that start with this version from now on. */
   let upgraded: Set<string>;
 
   beforeAll(async () => {
@@ -25,12 +25,12 @@ describe.skipIf(ref === null)(`a cloud of ${ref ?? "an older version"} that beco
   }, SLOW_MS);
   afterAll(() => old?.remove());
 
-  /** A cloud of the old version alone, in use, whose databases the new version has migrated under it. */
+  /** A busy cloud of only the old version, whose databases the new version has migrated meanwhile. */
   beforeEach(async () => {
     upgraded = new Set();
     cloud = await Cloud.start({
       cells: ["cell-1", "cell-2"],
-      // What is refused for slowness alone says nothing of versions.
+      // A refusal only because of slowness says nothing about versions.
       env: { BERTH_CELL_DEADLINE: "30s" },
       berth: (part) => (upgraded.has(part) ? OWN_BERTH : old.berth),
     });
@@ -44,7 +44,7 @@ describe.skipIf(ref === null)(`a cloud of ${ref ?? "an older version"} that beco
   }, SLOW_MS);
   afterEach(() => cloud?.close());
 
-  /** One process after the other ends as it should and comes back as this version, while builds are under way. */
+  /** Stops one process after the other in order and restarts it with this version, while builds are running. */
   async function upgrade(services: readonly LocalService[]): Promise<void> {
     const begun = await work.beginBuilds(6);
     for (const service of services) {
@@ -87,7 +87,7 @@ describe.skipIf(ref === null)(`a cloud of ${ref ?? "an older version"} that beco
   );
 });
 
-/** The command line of its process, which names the tree that it is of. */
+/** The command line of the process, which shows which tree it runs from. */
 function commandOf(service: LocalService): string {
   return execFileSync("ps", ["-ww", "-o", "args=", "-p", `${service.pid}`], { encoding: "utf8" });
 }

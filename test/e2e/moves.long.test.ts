@@ -6,7 +6,7 @@ import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 60_000 };
-/** Long enough that what is above can go meanwhile. The first host of every build and of every move fails. */
+/** Long enough that the API tier can be killed meanwhile. The first host of every build and of every move fails. */
 const BUMPY = { outcome: "reschedule", first: 1, duration_ms: 2_500 } as const;
 
 describe("what is done to servers", () => {
@@ -28,7 +28,7 @@ describe("what is done to servers", () => {
     if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
   };
 
-  /** An operator's word that the host is fenced, or that word taken back. */
+  /** Declares the host fenced, or revokes that. */
   const forceDown = async (host: string, forcedDown: boolean) => {
     const listed = await cloud.compute.call("GET", `/os-services?host=${host}&binary=nova-compute`);
     const { services } = (await listed.json()) as { services: { id: string }[] };
@@ -37,13 +37,13 @@ describe("what is done to servers", () => {
     if (answer.status !== 200) throw new Error(`force-down: ${answer.status} ${await answer.text()}`);
   };
 
-  /** Hosts where the server runs, by what their agents say. */
+  /** Hosts on which the server runs according to their agents. */
   const placesOf = async (id: string) =>
     [...(await cell.runningGuests())].flatMap(([host, guests]) =>
       guests.some(({ serverUuid }) => serverUuid === id) ? [host] : [],
     );
 
-  /** The server as its cell has it, once nothing is under way. */
+  /** The server as its cell has it, once no operation is running. */
   const settled = (id: string): Promise<Server> =>
     eventually(
       "the operation's end",
@@ -54,11 +54,11 @@ describe("what is done to servers", () => {
       PATIENT,
     );
 
-  /** Once its cell has the operation. */
+  /** Resolves once the server's cell has the operation. */
   const handedOver = (id: string) =>
     eventually("the hand-over", async () => (await cell.openTasks([id])).length > 0, PATIENT);
 
-  test("each operation goes well", async () => {
+  test("each kind of operation succeeds", async () => {
     const id = await cloud.compute.boot({ flavor: small });
     await cloud.compute.endedOne(id);
     const statuses: string[] = [];
@@ -98,7 +98,7 @@ describe("what is done to servers", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("a port comes and goes with what it asks of the host, and moves with its server", async () => {
+  test("a port is attached with its resources and detached, and moves with its server", async () => {
     const ask = { resource_request: { resources: { CUSTOM_SLOT: 2 } } };
     const port = { network_id: "70a599e0-31e7-49b7-b260-868f441e862b", ...ask };
     const created = await fetch(`${cloud.apiUrl}/network/v2.0/ports`, {
@@ -132,7 +132,7 @@ describe("what is done to servers", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("a destination that fails: the cell goes to an alternate with all that is above gone", async () => {
+  test("when a destination fails, the cell uses an alternate with the whole API tier gone", async () => {
     const moves = [
       ["resize", { flavorRef: other }, "VERIFY_RESIZE"],
       ["migrate", null, "VERIFY_RESIZE"],
@@ -164,7 +164,7 @@ describe("what is done to servers", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("evacuated from a dead host to an alternate, with all that is above gone; the host comes back and lets go", async () => {
+  test("a server is evacuated from a dead host to an alternate with the whole API tier gone, and the host gives it up when it comes back", async () => {
     const id = await cloud.compute.boot({ flavor: small, fake: BUMPY });
     const { "OS-EXT-SRV-ATTR:host": source } = await cloud.compute.endedOne(id);
     const agent = cell.agents.find(({ hosts }) => hosts.includes(source ?? ""));
@@ -180,14 +180,14 @@ describe("what is done to servers", () => {
     const after = await settled(id);
     expect([after.status, after.attemptId?.slice(-2)]).toEqual(["ACTIVE", "/1"]);
     expect(agent?.hosts).not.toContain(after.host);
-    // The api is gone with all that is above: the word is taken back in the cell itself.
+    // The api is gone with the rest of the API tier, so the fence is revoked in the cell itself.
     await new PostgresHostAdminStore(cell.pool).setForcedDown(source ?? "", false);
     await cloud.makeWhole();
     await cloud.expectCleanAudit();
     expect(await cell.holders(id)).toEqual([after.host]);
   });
 
-  test("a host that is forced down while its agent lives is evacuated, and its guest does not run on", async () => {
+  test("a host that is forced down while its agent is alive is evacuated, and its guest does not continue to run", async () => {
     const id = await cloud.compute.boot({ flavor: small });
     const source = (await cloud.compute.endedOne(id))["OS-EXT-SRV-ATTR:host"] ?? "";
     await forceDown(source, true);
@@ -203,7 +203,7 @@ describe("what is done to servers", () => {
     expect(await cell.holders(id)).toEqual([after.host]);
   });
 
-  test("a host whose agent only stands still is not evacuated, and what it runs does not run twice", async () => {
+  test("a host whose agent is only paused is not evacuated, and its servers do not run twice", async () => {
     const id = await cloud.compute.boot({ flavor: small });
     const source = (await cloud.compute.endedOne(id))["OS-EXT-SRV-ATTR:host"] ?? "";
     const agent = cell.agents.find(({ hosts }) => hosts.includes(source));

@@ -9,11 +9,11 @@ import { makeScratchDir } from "../../chaos/local/scratch-dir.ts";
 const ROOT = join(import.meta.dirname, "../..");
 const INSTALL = ["ci", "--omit=dev", "--no-audit", "--no-fund"];
 
-/** What to do where `findOldRef` finds none. */
+/** Advice when `findOldRef` finds nothing. */
 export const HOW_TO_NAME_AN_OLD_VERSION =
   "no older version to mix with: there is no release tag before this commit; set BERTH_OLD_REF to a commit or tag (a shallow clone has few)";
 
-/** The version to mix with: BERTH_OLD_REF, or the newest release tag (`v*`) before this commit; null where there is neither. */
+/** The other version: BERTH_OLD_REF, or the newest release tag (`v*`) before this commit. Null when there is neither. */
 export function findOldRef(): string | null {
   const given = process.env.BERTH_OLD_REF ?? "";
   if (given !== "") return given;
@@ -24,18 +24,19 @@ export function findOldRef(): string | null {
   }
 }
 
-/** Another version of Berth, whole and runnable. */
+/** Another version of Berth, complete and runnable. */
 export interface OldVersion {
-  /** Its commit, in short. */
+  /** Its abbreviated commit id. */
   readonly commit: string;
-  /** Path of its `berth`. */
+  /** The path of its `berth`. */
   readonly berth: string;
   remove(): Promise<void>;
 }
 
 /**
- * Unpacks the version into a directory of its own, which goes with this process. Dependencies are ours where its package-lock.json is,
- * and installed (npm, from its registry or cache) otherwise. Throws when git does not know it, or npm fails.
+ * Unpacks the version into a directory of its own, which is removed when this process ends. It uses our dependencies if its
+ * package-lock.json equals ours; otherwise npm installs its own (from the registry or the cache). Throws when git does not know the
+ * version, or npm fails.
  */
 export async function openOldVersion(ref: string): Promise<OldVersion> {
   const commit = git("rev-parse", "--short", `${ref}^{commit}`).trim();

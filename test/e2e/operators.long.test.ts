@@ -7,7 +7,7 @@ import { Cloud } from "./cloud.ts";
 
 const launcher = join(import.meta.dirname, "../../bin/berth");
 
-describe("what operators set, in a cloud of separate processes", () => {
+describe("operators' settings in a cloud of separate processes", () => {
   let cloud: Cloud;
   let flavor: string;
   let hosts: readonly string[];
@@ -30,7 +30,7 @@ describe("what operators set, in a cloud of separate processes", () => {
     expect(added.status).toBe(200);
   };
 
-  test("a server that asks for a zone goes to the zone's host", async () => {
+  test("a server that asks for a zone goes to that zone's host", async () => {
     const [host = ""] = hosts;
     await aggregate("east", "zone-east", host);
     await eventually("a server in the zone", async () => {
@@ -43,7 +43,7 @@ describe("what operators set, in a cloud of separate processes", () => {
     expect(await berth("sync-aggregates", "--dry-run")).toBe("0 hosts differ\n");
   });
 
-  test("an aggregate's ratio is on its host's inventories, also after its agent has reported again", async () => {
+  test("an aggregate's ratio is on its host's inventories, even after its agent has reported again", async () => {
     const host = hosts.at(-1) ?? "";
     await aggregate("dense", null, host);
     await berth("ratios", "set", "--aggregate", "dense", "--vcpu", "8");
@@ -55,7 +55,7 @@ describe("what operators set, in a cloud of separate processes", () => {
     expect(await vcpuOf()).toMatchObject({ allocation_ratio: 8, ratio_source: "aggregate dense" });
   });
 
-  test("a disabled host gets no more servers, and a setting reaches schedulers that run", async () => {
+  test("a disabled host gets no more servers, and a setting reaches running schedulers", async () => {
     const [one = "", ...others] = hosts;
     for (const host of others) await berth("host", "disable", host, "--reason", "closed");
     expect(await berth("settings", "set", "host_subset_size=1")).toBe("host_subset_size = 1\nversion 1\n");

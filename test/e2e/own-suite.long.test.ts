@@ -8,7 +8,7 @@ import { afterAll, expect, test } from "vitest";
 const dir = mkdtempSync(join(tmpdir(), "berth-suite-"));
 afterAll(() => rmSync(dir, { recursive: true }));
 
-/** As plain JavaScript in a folder of its own: what somebody has who uses Berth and is no part of it. */
+/** Writes plain JavaScript into a folder of its own, as a user of Berth outside this repository would. */
 function filterFile(): string {
   const file = join(dir, "odd-hosts.mjs");
   writeFileSync(
@@ -25,7 +25,7 @@ function filterFile(): string {
 
 const cloud = useCloud(() => startProcesses({ cells: 2, agents: 1, hosts: 4, filters: [filterFile()] }));
 
-test("a suite with one's own filter on a cloud whose schedulers and conductors are killed", async () => {
+test("a user's suite with its own filter passes on a cloud whose schedulers and conductors are killed", async () => {
   const report = join(dir, "report.html");
   const result = await runSuite({
     name: "odd-hosts",

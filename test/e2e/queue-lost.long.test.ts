@@ -21,7 +21,7 @@ describe("a cloud that loses its queues", () => {
   const readyzOf = ({ probes }: LocalService) => readyz(`http://${probes?.host}:${probes?.port}`);
   const scheduler = () => cloud.schedulers[0] as LocalService;
 
-  /** Boots a server, moves it to another host of its cell, and returns what its cell shows in the end. */
+  /** Boots a server, moves it to another host of its cell, and checks its final state in the cell. */
   async function bootAndMove(): Promise<void> {
     const id = await cloud.compute.boot({ flavor });
     expect(await cloud.compute.endedOne(id)).toMatchObject({ status: "ACTIVE" });
@@ -41,7 +41,7 @@ describe("a cloud that loses its queues", () => {
     await cloud.compute.gone([id]);
   }
 
-  test("the queue of the API tier comes back empty: what is accepted afterwards is placed, and nothing had to be restarted", async () => {
+  test("the API tier's queue comes back empty: later requests are placed, and no process was restarted", async () => {
     const before = pids();
     await cloud.nats.kill();
     await eventually("the scheduler to say so", async () => (await readyzOf(scheduler())) === 503, PATIENT);
@@ -65,7 +65,7 @@ describe("a cloud that loses its queues", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("NATS of the API tier is gone for good: servers are placed and moved all the same, also by a scheduler that starts without it", async () => {
+  test("the API tier's NATS is gone for good: servers are placed and moved nevertheless, even by a scheduler that starts without it", async () => {
     await cloud.nats.kill();
     expect(await readyz(cloud.apiUrl)).toBe(200);
     await bootAndMove();

@@ -10,14 +10,14 @@ describe("schedulers side by side", () => {
   let cloud: Cloud;
 
   beforeAll(async () => {
-    // Hosts that a busy machine keeps silent for a while are not what this is about.
+    // Long times, because hosts that a busy machine keeps silent for a while are not the subject here.
     const conductorEnv = { BERTH_HOST_GRACE: "60s", BERTH_AGENT_UNSEEN: "60s" };
     cloud = await Cloud.start({ schedulers: 4, slotsPerHost: ROOM / HOSTS, conductorEnv });
   });
   afterAll(() => cloud?.close());
   beforeEach(() => cloud.beforeTest());
 
-  test("4 schedulers race 500 creates for room for 300: exactly 300 ACTIVE, 200 ERROR, never over capacity", async () => {
+  test("when 4 schedulers race 500 creates for room for 300, exactly 300 are ACTIVE and 200 in ERROR, never over capacity", async () => {
     const { compute } = cloud;
     const flavor = await compute.flavor({ "resources:CUSTOM_SLOT": "1" });
     const watches = cloud.cells.map((cell) => new LedgerWatch(cell));
@@ -31,7 +31,7 @@ describe("schedulers side by side", () => {
     expect(refused.filter(({ fault }) => !/^No valid host/i.test(fault?.message ?? ""))).toEqual([]);
 
     expect(watches.flatMap((watch) => watch.violations)).toEqual([]);
-    // It did look: a host's slots went from none to all of them in one step or more.
+    // The watch has seen changes: a host's slots went from none to all in one step or more.
     expect(watches.reduce((sum, watch) => sum + watch.changes, 0)).toBeGreaterThanOrEqual(HOSTS);
     for (const watch of watches) expect(watch.snapshots).toBeGreaterThan(0);
     const used =

@@ -4,8 +4,8 @@ import type { Cloud } from "./cloud.ts";
 const PAUSE_MS = 20;
 
 /**
- * Asks all agents again and again what runs on their hosts. Nothing moves a server that runs: whoever was seen running in two
- * places ran twice, at once or in turn, and the fourth law is broken either way.
+ * Asks all agents repeatedly which guests run on their hosts. No test that uses it moves a running server, so a server that was seen
+ * running in two places ran twice, at once or in turn, and the fourth law is broken either way.
  */
 export class RunWatch {
   readonly #cloud: Cloud;
@@ -18,7 +18,7 @@ export class RunWatch {
     this.#watching = this.#watch();
   }
 
-  /** The servers that ran in more than one place, with the places. */
+  /** Returns the servers that ran in more than one place, with the places. */
   async stop(): Promise<readonly (readonly [server: string, places: readonly string[]])[]> {
     this.#stopped = true;
     await this.#watching;

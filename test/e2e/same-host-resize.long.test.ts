@@ -9,7 +9,7 @@ const SLOTS = 4;
 
 let cloud: Cloud;
 let cell: E2eCell;
-/** Flavors by how many slots they take of the only host, which has four. */
+/** Flavors by the number of slots that they take of the only host, which has four. */
 const flavors = new Map<number, string>();
 
 beforeAll(async () => {
@@ -26,7 +26,7 @@ beforeEach(() => cloud.beforeTest());
 
 const flavor = (slots: number): string => flavors.get(slots) ?? "";
 
-/** The server as its cell has it, once its status is this and nothing is under way. */
+/** The server as its cell has it, once it has this status and no operation is running. */
 const become = (id: string, status: Server["status"]): Promise<Server> =>
   eventually(
     `it to be ${status}`,
@@ -60,7 +60,7 @@ const runsAs = (id: string, attemptId: string | null) =>
     PATIENT,
   );
 
-test("a server grows on its only host though twice its size would not fit: confirmed, it has the new size and nothing else", async () => {
+test("a server grows on its only host although twice its size would not fit; once confirmed, it holds only the new size", async () => {
   const id = await cloud.compute.boot({ flavor: flavor(2) });
   const before = await become(id, "ACTIVE");
   await act(id, "resize", { flavorRef: flavor(4) });
@@ -76,7 +76,7 @@ test("a server grows on its only host though twice its size would not fit: confi
   await cloud.expectCleanAudit();
 });
 
-test("one that shrinks keeps what it had until it is confirmed, and a revert gives it back as it was", async () => {
+test("a server that shrinks keeps its old allocation until it is confirmed, and a revert restores it", async () => {
   const id = await cloud.compute.boot({ flavor: flavor(3) });
   const before = await become(id, "ACTIVE");
   await act(id, "resize", { flavorRef: flavor(1) });
@@ -95,7 +95,7 @@ test("one that shrinks keeps what it had until it is confirmed, and a revert giv
   await cloud.expectCleanAudit();
 });
 
-test("one that grows by more than is free stays as it is, running, and the action says why", async () => {
+test("a server that would grow by more than is free stays unchanged and running, and the action shows the reason", async () => {
   const id = await cloud.compute.boot({ flavor: flavor(2) });
   const before = await become(id, "ACTIVE");
   const neighbour = await cloud.compute.boot({ flavor: flavor(1) });

@@ -30,8 +30,8 @@ interface Servers {
 }
 
 /**
- * A cloud of separate processes without a single point of failure among its servers: three nats-servers with three copies of each
- * stream, and a cell whose Postgres has a synchronous standby. The services know both servers of the cell by one URL.
+ * A cloud of separate processes without a single point of failure among its servers: three nats-servers with three copies of each stream,
+ * and a cell whose Postgres has a synchronous standby. One URL names both servers of the cell.
  */
 export class StandingCloud {
   readonly nats: LocalNatsCluster;
@@ -52,7 +52,7 @@ export class StandingCloud {
     this.compute = new ComputeApi(() => this.#apiUrl);
   }
 
-  /** Serves, with all hosts up, when it resolves. */
+  /** When it resolves, the cloud is ready and all hosts are up. */
   static async start(): Promise<StandingCloud> {
     const dir = makeScratchDir();
     const cloud = new StandingCloud(await startServers(dir.path), dir);
@@ -66,7 +66,7 @@ export class StandingCloud {
     }
   }
 
-  /** The cell's primary is gone for good; nobody takes its place yet. */
+  /** Kills the cell's primary for good. No standby is promoted yet. */
   killPrimary(): Promise<void> {
     return this.#servers.primary.kill();
   }
@@ -75,12 +75,12 @@ export class StandingCloud {
     return promoteStandby(this.#servers.standby);
   }
 
-  /** What runs on the hosts, by the agents' word. */
+  /** The running guests on the hosts, as the agents report them. */
   async guests(): Promise<readonly RunningGuest[]> {
     return [...(await runningGuests(this.#agents)).values()].flat();
   }
 
-  /** Waits until nothing is in flight any more and the audit of the six laws, guests included, finds nothing. */
+  /** Waits until nothing is in progress and the audit of the six laws, guests included, finds nothing. */
   async expectCleanAudit(): Promise<void> {
     await expectCleanAudit(async () => {
       const running = await runningGuests(this.#agents);
@@ -184,7 +184,7 @@ async function startServers(dir: string): Promise<Servers> {
   return { nats, redis, above, primary, standby };
 }
 
-/** As libpq has it. */
+/** One URL for both servers, in libpq's notation. */
 function bothOf(primary: EmbeddedPostgres, standby: EmbeddedPostgres): string {
   const hosts = `127.0.0.1:${primary.port},127.0.0.1:${standby.port}`;
   return `${primary.url("cell").replace(`127.0.0.1:${primary.port}`, hosts)}?target_session_attrs=read-write`;

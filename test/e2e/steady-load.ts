@@ -4,17 +4,17 @@ import type { ComputeApi } from "./client.ts";
 const EVERY_MS = 150;
 const LOOK_MS = 150;
 
-/** What became of a load. Times in milliseconds. */
+/** The result of a load. Times are in milliseconds. */
 export interface LoadReport {
   readonly accepted: readonly string[];
-  /** Calls that were answered with an error, or not at all: nothing was promised. */
+  /** Calls that were answered with an error or not at all, so that nothing was promised. */
   readonly refused: number;
-  /** The longest time in which no call was accepted, and in which no server became ACTIVE. */
+  /** The longest times in which no call was accepted and in which no server became ACTIVE. */
   readonly acceptGapMs: number;
   readonly activeGapMs: number;
 }
 
-/** Asks for a server several times a second, as a client that takes no notice of what happens, until it is stopped. */
+/** Requests a server several times a second until it is stopped, like a client that ignores failures. */
 export class SteadyLoad {
   readonly #api: ComputeApi;
   readonly #request: Parameters<ComputeApi["boot"]>[0];
@@ -28,7 +28,7 @@ export class SteadyLoad {
   readonly #asked: Promise<void>;
   readonly #looked: Promise<void>;
 
-  /** `fake` is what the fake driver is told of each server. */
+  /** `fake` sets the fake driver's behaviour for each server. */
   constructor(api: ComputeApi, flavor: string, fake?: Parameters<ComputeApi["boot"]>[0]["fake"]) {
     this.#api = api;
     this.#request = { flavor, ...(fake !== undefined && { fake }) };
@@ -45,7 +45,7 @@ export class SteadyLoad {
     return this.#active.size;
   }
 
-  /** Asks for no more, and resolves when what was accepted has ended and the last was seen. */
+  /** Stops requesting, and resolves when the accepted servers have ended. */
   async stop(): Promise<LoadReport> {
     this.#asking = false;
     await this.#asked;

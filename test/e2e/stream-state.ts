@@ -2,7 +2,7 @@ import { jetstreamManager } from "@nats-io/jetstream";
 import { connect, type NatsConnection } from "@nats-io/transport-node";
 import { inboxPrefixOf } from "../../adapters/nats/streams.ts";
 
-/** A bare connection with the user of `url`, for what the services' own bus would not do. */
+/** A bare connection with the user of `url`, for requests that the services' own bus does not make. */
 export function connectRaw(url: string, options: { readonly timeoutMs?: number } = {}): Promise<NatsConnection> {
   const { host, username, password } = new URL(url);
   return connect({
@@ -17,13 +17,13 @@ export function connectRaw(url: string, options: { readonly timeoutMs?: number }
 }
 
 export interface StreamState {
-  /** That wait, or are out and not acknowledged yet. */
+  /** Messages that wait, or that are delivered and not acknowledged yet. */
   readonly messages: number;
-  /** Of the last message that was ever stored. */
+  /** The sequence number of the last message that was ever stored. */
   readonly lastSequence: number;
 }
 
-/** What a stream holds, by the server's word. */
+/** The content of a stream as the server reports it. */
 export async function streamState(url: string, stream: string): Promise<StreamState> {
   const connection = await connectRaw(url);
   try {

@@ -7,9 +7,9 @@ export interface CollectedSpan {
   readonly name: string;
   readonly traceId: string;
   readonly spanId: string;
-  /** Empty: it has none. */
+  /** Empty when the span has no parent. */
   readonly parentSpanId: string;
-  /** All its attributes' values, as text. */
+  /** The values of all its attributes, as text. */
   readonly values: readonly string[];
 }
 

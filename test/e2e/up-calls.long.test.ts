@@ -19,7 +19,7 @@ describe("a cell on its own", () => {
   afterAll(() => cloud?.close());
   beforeEach(() => cloud.beforeTest());
 
-  test("finishes every build with api, schedulers, API database, the API tier's NATS and Redis all gone", async () => {
+  test("finishes every build with the api, the schedulers, the API database, and the API tier's NATS and Redis all gone", async () => {
     const { compute } = cloud;
     const failing = { outcome: "reschedule", first: 1, duration_ms: BUILD_MS } as const;
     const booted = await Promise.all(
@@ -62,7 +62,7 @@ describe("a cell on its own", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("has no say above it or beside it: the servers do not let its conductors in", async () => {
+  test("cannot connect to the API tier's servers or to another cell's, because they reject its conductors", async () => {
     const [own, beside] = cloud.cells;
     if (own === undefined || beside === undefined) throw new Error("too few cells");
     const { username, password } = new URL(own.nats.conductorUrl(own.name));
@@ -73,7 +73,7 @@ describe("a cell on its own", () => {
   });
 });
 
-describe("one nats-server for all", () => {
+describe("one nats-server for all accounts", () => {
   const cells = ["cell-1", "cell-2"];
   let nats: LocalNats;
   let conductor: NatsConnection;
@@ -87,7 +87,7 @@ describe("one nats-server for all", () => {
     await nats?.stop();
   });
 
-  /** What the server says to one thing that the connection does. */
+  /** The server's answer to one action of the connection. */
   async function answerTo(act: () => void): Promise<string> {
     const errors = conductor.status();
     act();

@@ -8,11 +8,13 @@ const PATIENT = { everyMs: 100, withinMs: 90_000 };
 /** The first host of each build and of each move fails. */
 const BUMPY = { outcome: "reschedule", first: 1, reason: "disk full" } as const;
 
-/** What users do to a cloud, in rounds between which its operators change it: what one round begins the next ends. */
+/**
+ * Users' actions on a cloud, in rounds between which its operators change the cloud. A round ends the actions that the previous one began.
+ */
 export class WorkThrough {
   readonly #cloud: Cloud;
   readonly #flavors: readonly [string, string];
-  /** Resized in the last round, neither confirmed nor reverted. */
+  /** Servers that were resized in the previous round and neither confirmed nor reverted. */
   #resized: readonly Placed[] = [];
   #rounds = 0;
 
@@ -25,14 +27,14 @@ export class WorkThrough {
     return new WorkThrough(cloud, [await cloud.compute.flavor(), await cloud.compute.flavor()]);
   }
 
-  /** Asks for builds that take so long that what follows meets them under way. Resolves with their uuids. */
+  /** Requests builds that take so long that they are still running during the next steps. Resolves with their UUIDs. */
   beginBuilds(count: number): Promise<readonly string[]> {
     return this.#cloud.compute.bootMany(count, { flavor: this.#flavors[0], fake: { duration_ms: 2_500 } });
   }
 
   /**
-   * Ends the last round's resizes and its servers; boots, on alternates too; moves and resizes, to alternates too; deletes. Throws unless
-   * each server ends as it should, holds what it runs on alone, and the audit is clean.
+   * Confirms or reverts the previous round's resizes and deletes their servers. Then boots, moves and resizes servers, some of them to
+   * alternates, and deletes. Throws unless each server ends as it should, holds only its own allocation, and the audit is clean.
    */
   async round(begun: readonly string[] = []): Promise<void> {
     const { compute } = this.#cloud;
@@ -61,14 +63,14 @@ export class WorkThrough {
     await this.#cloud.expectCleanAudit();
   }
 
-  /** Ends what the last round has begun, and expects nothing to be left. */
+  /** Ends everything that the previous round has begun, and expects nothing to be left. */
   async end(): Promise<void> {
     await this.#endResizes();
     await this.#cloud.expectCleanAudit();
     expect(await this.#cloud.compute.list()).toEqual([]);
   }
 
-  /** By turns confirmed and reverted; then deleted. */
+  /** Confirms and reverts resizes in turns, then deletes the servers. */
   async #endResizes(): Promise<void> {
     const resized = this.#resized;
     const action = this.#rounds % 2 === 0 ? "confirmResize" : "revertResize";
@@ -84,7 +86,7 @@ export class WorkThrough {
     this.#resized = [];
   }
 
-  /** Does the same to several servers and resolves with where they are then. */
+  /** Does the same to several servers and resolves with their new places. */
   #move(
     placed: readonly Placed[],
     uuids: readonly string[],
@@ -111,7 +113,10 @@ export class WorkThrough {
     );
   }
 
-  /** As its cell has it once nothing is under way. An accepted move is in the cell when the call is answered, or on its way there. */
+  /**
+   * The server as its cell has it once no operation is running. An accepted move is in the cell when the call is answered, or on its way
+   * there.
+   */
   #settled(cell: E2eCell, uuid: string, action: string): Promise<Server> {
     return eventually(
       `${action} of ${uuid} to end`,

@@ -43,7 +43,7 @@ beforeAll(async () => {
   const agents = "agent-1=agent-1-*,agent-2=agent-2-*";
   execFileSync(BERTH, ["certs", "--out", dir, "--cells", CELL, "--names", HOST, "--agent-hosts", agents]);
   const pem = (name: string) => readFileSync(join(dir, name), "utf8");
-  // As `berth certs` once made one for all agents of a cell.
+  // A certificate as `berth certs` once made it for all agents of a cell.
   const old = await issueCertificate({
     subject: { names: [`${CELL}-agent`] },
     ca: { certificate: pem(`${CELL}-ca.pem`), key: pem(`${CELL}-ca-key.pem`) },
@@ -97,7 +97,7 @@ async function conductor(...more: readonly string[]) {
   return { log, address: /agents at (\S+),/.exec(service.note)?.[1] ?? "" };
 }
 
-/** An agent of `id` that carries hosts called after `hostsOf`, with the certificate of that file. */
+/** An agent `id` with the certificate of the given file, which carries hosts named after `hostsOf`. */
 async function agent(address: string, of: { readonly id: string; readonly hostsOf: string; readonly file: string }) {
   const log: LogLine[] = [];
   const dataDir = mkdtempSync(join(dir, "journal-"));
@@ -122,7 +122,7 @@ const carried = async () => (await store.hosts()).map((host) => `${host.name} ${
 const refusal = (log: readonly LogLine[]) =>
   eventually("a refusal", () => log.find((line) => /refused/.test(line.msg))?.reason);
 
-test("each agent carries the hosts that its certificate names, and those alone", async () => {
+test("each agent carries the hosts that its certificate names, and no others", async () => {
   const { address, log } = await conductor();
   await agent(address, { id: "agent-1", hostsOf: "agent-1", file: `${CELL}-agent-1` });
   const both = ["agent-1-1 agent-1 true", "agent-1-2 agent-1 true"];
@@ -144,7 +144,7 @@ test("each agent carries the hosts that its certificate names, and those alone",
   expect((await carried()).slice(0, 2)).toEqual(both);
 });
 
-test("a conductor's certificate is no agent's, and an agent's is no conductor's", async () => {
+test("a conductor's certificate is not accepted from an agent, nor an agent's from a conductor", async () => {
   const { address } = await conductor();
   const other = await agent(address, { id: "agent-1", hostsOf: "agent-1", file: `${CELL}-${HOST}` });
   expect(await refusal(other.log)).toMatch(/^the certificate names no agent/);
@@ -154,7 +154,7 @@ test("a conductor's certificate is no agent's, and an agent's is no conductor's"
   expect([await carried(), impostor.log.filter((line) => line.msg === "agent connected")]).toEqual([[], []]);
 });
 
-test("a certificate for all agents of a cell counts only where the conductor is told so, and then with a warning", async () => {
+test("a certificate for all agents of a cell is accepted only where the conductor is told so, and then with a warning", async () => {
   const strict = await conductor();
   const { log } = await agent(strict.address, { id: "agent-1", hostsOf: "agent-1", file: "old" });
   expect(await refusal(log)).toMatch(/names no agent: issue one .* with `berth certs --agent-hosts`/);

@@ -17,7 +17,7 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const OLD = "now() - interval '100 days'";
-/** What becomes of each server is told by its number. */
+/** The number of each server tells its fate. */
 const GONE = serverId(1);
 const YOUNG = serverId(2);
 const UNHEARD = serverId(3);
@@ -59,7 +59,7 @@ beforeEach(async () => {
   await endAll();
 });
 
-/** All but one live no more, for long or since now; one each is kept by something. */
+/** Ends all servers but one, some long ago and some just now. Each of the others is kept by something. */
 async function endAll(): Promise<void> {
   const ended = [GONE, YOUNG, UNHEARD, HOLDING, MOVING, BUSY];
   const released = ended.filter((uuid) => uuid !== HOLDING);
@@ -102,7 +102,7 @@ async function archive(sink: ArchiveSink | null, given: Partial<ArchiveCommandOp
   const unreachable: string[] = [];
   const isWhole = await archiveDatabases(api.url, {
     beforeMs: Date.now() - 30 * DAY_MS,
-    // Less than there are, so that a pass takes several batches.
+    // Less than the number of rows, so that a pass takes several batches.
     batchMax: 2,
     pauseMs: 0,
     sinkOf: () => sink,
@@ -118,8 +118,8 @@ async function archive(sink: ArchiveSink | null, given: Partial<ArchiveCommandOp
 
 const purge: ArchiveSink = { keep: async () => undefined };
 
-describe("an archive of what is over", () => {
-  it("takes servers that ended long ago with all that hangs on them, and leaves what somebody may yet ask for", async () => {
+describe("an archive of finished rows", () => {
+  it("takes servers that ended long ago with all their rows, and leaves those that may still be needed", async () => {
     const { counts, isWhole } = await archive(purge);
     expect(isWhole).toBe(true);
     expect(await uuidsIn(pool, "servers", "uuid")).toEqual([YOUNG, UNHEARD, HOLDING, LIVING, MOVING, BUSY].sort());
@@ -137,7 +137,7 @@ describe("an archive of what is over", () => {
     expect((await archive(purge)).counts).toEqual({});
   });
 
-  it("keeps each row in a file before it goes, for its owner alone", async () => {
+  it("writes each row to a file before it is deleted, readable only by its owner", async () => {
     const dir = mkdtempSync(join(tmpdir(), "berth-archive-"));
     onTestFinished(() => rmSync(dir, { recursive: true }));
     const path = join(dir, "archive.jsonl");
@@ -152,7 +152,7 @@ describe("an archive of what is over", () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
   });
 
-  it("removes nothing when the file cannot be written, and goes on from there the next time", async () => {
+  it("removes nothing when the file cannot be written, and continues there the next time", async () => {
     const full: ArchiveSink = { keep: async () => Promise.reject(new Error("no space left")) };
     expect(await archive(full).catch((error: Error) => error.message)).toBe("no space left");
     expect(await uuidsIn(pool, "servers", "uuid")).toHaveLength(8);
@@ -167,7 +167,7 @@ describe("an archive of what is over", () => {
     expect(await uuidsIn(apiPool, "requests", "server_uuid")).toHaveLength(SERVERS.length);
   });
 
-  it("leaves what somebody has locked for the next run, and waits for nobody", async () => {
+  it("leaves locked rows for the next run, and waits for no lock", async () => {
     const client = await pool.connect();
     await client.query("begin");
     await client.query("select from servers where uuid = $1 for update", [GONE]);
@@ -179,7 +179,7 @@ describe("an archive of what is over", () => {
     expect(await uuidsIn(pool, "servers", "uuid")).not.toContain(GONE);
   });
 
-  it("forgets a former aggregate once no cell mirrors it, and members of groups whose requests are gone", async () => {
+  it("removes a former aggregate once no cell mirrors it, and members of groups whose requests are gone", async () => {
     const [mirrored, forgotten, group] = [randomUUID(), randomUUID(), randomUUID()];
     await apiPool.query(`insert into former_aggregates (uuid, deleted_at) select unnest($1::uuid[]), ${OLD}`, [
       [mirrored, forgotten],
@@ -200,7 +200,7 @@ describe("an archive of what is over", () => {
     expect(await uuidsIn(apiPool, "server_group_members", "server_uuid")).toEqual([LIVING]);
   });
 
-  it("leaves out a cell that cannot be reached, with what only all cells can tell", async () => {
+  it("skips a cell that cannot be reached, and rows that need the answer of all cells", async () => {
     const away = cell.url.replace(/\/[^/]*$/, "/no_such_database");
     const former = randomUUID();
     await new PostgresApiStore(apiPool).putCell({ name: "c2", databaseUrl: away, natsUrl: null, disabled: false });
@@ -210,7 +210,7 @@ describe("an archive of what is over", () => {
     expect(await uuidsIn(apiPool, "former_aggregates", "uuid")).toEqual([former]);
   });
 
-  it("is a command, which wants to be told where the rows go", async () => {
+  it("is a command that requires a destination for the rows", async () => {
     const written: string[] = [];
     for (const stream of [process.stdout, process.stderr])
       vi.spyOn(stream, "write").mockImplementation((text) => written.push(String(text)) > 0);

@@ -20,13 +20,13 @@ interface Ended {
   readonly stderr: string;
 }
 
-describe("the command beside processes that it does not know", () => {
+describe("the audit command with processes that it did not start", () => {
   let api: TestDatabase;
   let cell: TestDatabase;
   let directory: string;
   let agent: ServiceProcess;
 
-  /** An agent whose journal says that a server runs on its first host which its cell has never heard of. */
+  /** An agent whose journal says that a server runs on its first host, although the cell has never heard of that server. */
   beforeEach(async () => {
     directory = mkdtempSync(join(tmpdir(), "berth-audit-"));
     [api, cell] = await Promise.all([freshDatabase("api"), freshDatabase("cell")]);
@@ -72,7 +72,7 @@ describe("the command beside processes that it does not know", () => {
       });
     });
 
-  it("asks agents what runs, and reads their journals when they are dead", async () => {
+  it("asks agents which guests run, and reads their journals when they are dead", async () => {
     const probes = /probes at (\S+)/.exec(await agent.start())?.[1] ?? "";
     const violation = expect.objectContaining({
       ...{ law: 4, what: "a guest runs that is not at home" },
@@ -95,7 +95,7 @@ describe("the command beside processes that it does not know", () => {
     expect(read.stdout).toContain("left: a guest runs that is not at home");
   }, 60_000);
 
-  it("watches until its time is over, and prints changes alone", async () => {
+  it("watches until its time is over, and prints only changes", async () => {
     const quiet = await audit("--watch", "--watch-for", "500ms", "--every", "100ms");
     expect([quiet.code, quiet.stdout]).toEqual([
       0,
@@ -111,7 +111,7 @@ describe("the command beside processes that it does not know", () => {
     expect(report).toMatchObject({ violations: [{ law: 4 }], transactions: { c1: 0 } });
   }, 60_000);
 
-  it("refuses a dry run of nothing", async () => {
+  it("refuses a dry run without a healing", async () => {
     expect(await audit("--dry-run")).toMatchObject({ code: 2, stderr: expect.stringContaining("give both") });
   }, 60_000);
 });

@@ -15,7 +15,7 @@ const CELLS = ["cell-1", "cell-2"];
 const CLIENTS = 6;
 const ROUNDS = 10;
 
-/** Small enough that claims meet at their limits, and builds fail on every third. */
+/** Small enough that claims reach the limits, and every third host fails builds. */
 function hostsOf(cell: string): HostConfig[] {
   return Array.from({ length: 6 }, (_, index) => ({
     name: `${cell}-host-${index}`,
@@ -24,7 +24,7 @@ function hostsOf(cell: string): HostConfig[] {
   }));
 }
 
-describe("an audit of a living cloud", () => {
+describe("an audit of a running cloud", () => {
   let cloud: TestCloud;
   beforeAll(async () => {
     cloud = await startTestCloud({
@@ -46,7 +46,7 @@ describe("an audit of a living cloud", () => {
     const answer = await call<{ readonly server: { readonly status: string } }>("GET", `/servers/${id}`);
     return answer?.server.status ?? "gone";
   }
-  /** Boots a server and deletes it: every other one in the middle of its build. */
+  /** Boots a server and deletes it, every other one in the middle of its build. */
   async function bootAndDelete(round: number): Promise<void> {
     const server = { name: "web", flavorRef: "small", networks: "none", imageRef: "" };
     const created = await call<{ readonly server: { readonly id: string } }>("POST", "/servers", { server });
@@ -57,12 +57,12 @@ describe("an audit of a living cloud", () => {
     await eventually("the delete", async () => (await statusOf(id)) === "gone", slow);
   }
 
-  test("raises no alarm for what is in flight, and checks every transaction", async () => {
+  test("raises no alarm for work in progress, and checks every transaction", async () => {
     const ending = new AbortController();
     const changes: string[] = [];
     const watch = watchCloud({
       ...{ apiUrl: cloud.databaseUrl, cells: cloud.cells, conductorSettings: conductorSettingNames },
-      // As `berth audit` has them, but for how often it reads.
+      // The settings of `berth audit`, except that it reads more often.
       ...{ pauseMs: 3_000, patienceMs: 30_000, everyMs: 100 },
       signal: ending.signal,
       onChange: (change) => changes.push(changeText(change)),
@@ -79,7 +79,7 @@ describe("an audit of a living cloud", () => {
     expect(report.counts).toMatchObject({ hosts: 12, hostsAsked: 12 });
   }, 180_000);
 
-  test("a request that was lost on its way to its cell is built after it was healed", async () => {
+  test("a healed request that was lost on its way to its cell is built", async () => {
     const pool = createPool({ url: cloud.databaseUrl, applicationName: "audit test" });
     try {
       const store = new PostgresApiStore(pool);

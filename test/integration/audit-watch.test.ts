@@ -87,7 +87,7 @@ const kinds = (changes: readonly AuditChange[]) =>
   );
 
 describe("the history that a watch follows", () => {
-  it("is in order while claims and releases come and go", async () => {
+  it("has no violation while claims and releases come and go", async () => {
     const running = await startWatch();
     const ledger = new PostgresLedger(pool);
     for (let round = 0; round < 5; round += 1) {
@@ -100,7 +100,7 @@ describe("the history that a watch follows", () => {
   });
 
   it("shows a moment over capacity that no reading could see, with its transaction", async () => {
-    // Nothing of the present is confirmed within an hour.
+    // Violations in the present state are not confirmed within an hour.
     const running = await startWatch({ pauseMs: 3_600_000 });
     await new PostgresLedger(pool).applyAllocations([claim(consumer(1), OWNER, vcpusOf(0, 8))]);
     await pool.query(
@@ -118,7 +118,7 @@ describe("the history that a watch follows", () => {
     expect(running.changes.map(changeText)).toEqual([expect.stringMatching(/^broken: law 1: more was allocated/)]);
   });
 
-  it("shows a claim that did not count itself", async () => {
+  it("shows a claim that did not update `used`", async () => {
     const running = await startWatch({ pauseMs: 3_600_000 });
     await new PostgresLedger(pool).applyAllocations([claim(consumer(1), OWNER, vcpusOf(0, 2))]);
     await pool.query("update allocations set amount = 3");
@@ -127,7 +127,7 @@ describe("the history that a watch follows", () => {
     expect(report.violations.map(({ what }) => what)).toEqual(["used was not the sum of the allocations, at a moment"]);
   });
 
-  it("goes on after its connection was cut, and says what it missed", async () => {
+  it("continues after its connection was cut, and reports the gap", async () => {
     const running = await startWatch();
     await pool.query(
       "select pg_terminate_backend(active_pid) from pg_replication_slots where slot_name like 'berth_audit%' and database = current_database()",
@@ -140,7 +140,7 @@ describe("the history that a watch follows", () => {
 });
 
 describe("the readings of a watch", () => {
-  it("tell of what is broken once, and once that it is gone", async () => {
+  it("report each violation once, and once that it is gone", async () => {
     const running = await startWatch();
     await new PostgresApiStore(apiPool).accept([serverSpec(3)]);
     await eventually("the alarm", () => running.changes.length > 0);
@@ -149,13 +149,13 @@ describe("the readings of a watch", () => {
     const { report } = await running.end();
     const what = "an accepted request has not ended and nobody works on it";
     expect(kinds(running.changes)).toEqual([`broken 5: ${what}`, `gone 5: ${what}`]);
-    // It was confirmed, though it is gone.
+    // It was confirmed, although it is gone.
     expect(report.violations.map(({ where }) => where)).toEqual([`server ${serverId(3)}`]);
   });
 });
 
 describe("a watch that heals", () => {
-  it("heals what lasts, and is told by the next reading that it is gone", async () => {
+  it("heals a lasting violation, and the next reading reports that it is gone", async () => {
     await new PostgresLedger(pool).applyAllocations([
       claim(consumer(1), { ...OWNER, type: "INSTANCE" }, vcpusOf(0, 2)),
     ]);
@@ -164,15 +164,15 @@ describe("a watch that heals", () => {
     const what = "2: an allocation belongs to no server that lives there";
     expect(kinds(running.changes)).toEqual([`broken ${what}`, "healing", `gone ${what}`]);
     expect((await new PostgresLedger(pool).dump()).consumers).toEqual([]);
-    // Neither did the healing leave the books unequal at any moment.
+    // The healing did not leave unequal sums at any moment either.
     expect((await running.end()).report.violations).toHaveLength(1);
   });
 });
 
-describe("what agents say", () => {
+describe("the agents' reports", () => {
   const guest = { host: hostName(0), serverUuid: serverId(1), attemptId: "t/0" };
 
-  it("is read from their journals, and nothing is written there", async () => {
+  it("are read from their journals, and nothing is written there", async () => {
     const directory = mkdtempSync(join(tmpdir(), "berth-journals-"));
     try {
       const journal = new FileJournal(join(directory, "agent.journal"));
@@ -193,7 +193,7 @@ describe("what agents say", () => {
     }
   });
 
-  it("is asked of their probes, and counts before a journal", async () => {
+  it("are read from their probes, which take precedence over journals", async () => {
     const guests = [
       { ...guest, running: true },
       { ...guest, attemptId: "t/1", running: false },

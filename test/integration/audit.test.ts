@@ -83,14 +83,14 @@ function audit(guests: Readonly<Record<string, readonly ReturnType<typeof guest>
 const found = (report: AuditReport): string[] => report.violations.map(({ law, what }) => `${law}: ${what}`);
 
 describe("berth audit", () => {
-  it("finds nothing in a cloud that is in order, with a build under way", async () => {
+  it("finds nothing in a healthy cloud with a build in progress", async () => {
     const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [] });
     expect(report.violations).toEqual([]);
     expect(report.counts).toEqual({ providers: 2, consumers: 2, servers: 2, requests: 2, hosts: 2, hostsAsked: 2 });
     expect(auditText(report)).toMatch(/law 5, every accepted request ends +holds/);
   });
 
-  it("names the host with two servers of an anti-affinity group, homes and moves counted; soft groups are free", async () => {
+  it("names a host with two servers of an anti-affinity group, counting homes and moves but not soft groups", async () => {
     const store = new PostgresCellStore(pool);
     const ofGroup = (number: number, policy: string) => ({
       group: { uuid: numbered(0xe, number), policy, maxServerPerHost: 0 },
@@ -170,7 +170,7 @@ describe("berth audit", () => {
     expect(found(await audit()).sort()).toEqual(expected);
   });
 
-  it("sees requests that nobody works on", async () => {
+  it("sees requests that no process works on", async () => {
     await new PostgresApiStore(apiPool).accept([serverSpec(3)]);
     const requests = `insert into requests (server_uuid, state, cell, spec, project_id, user_id, name, created_at)
       select '${numbered(0xe, 1)}', 'dispatched', 'c1', spec, project_id, user_id, name, created_at from requests limit 1`;
@@ -180,7 +180,7 @@ describe("berth audit", () => {
     );
   });
 
-  it("sees a server that is ACTIVE and that no agent runs, where the host was up all the while", async () => {
+  it("sees a server that is ACTIVE and that no agent runs, although its host was up all the time", async () => {
     const idle = { [hostName(0)]: [] };
     expect(found(await audit(idle))).toEqual(["5: a server is ACTIVE and runs nowhere"]);
     await pool.query("update hosts set up = false");
@@ -190,7 +190,7 @@ describe("berth audit", () => {
     expect(found(await audit(idle))).not.toContain("5: a server is ACTIVE and runs nowhere");
   });
 
-  it("sees guests that run twice, elsewhere, or after their server's end", async () => {
+  it("sees guests that run twice, on another host, or after their server's end", async () => {
     const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [guest(1, 1), guest(7)] });
     expect(found(report).sort()).toEqual([
       "4: a guest runs that is not at home",
@@ -199,13 +199,13 @@ describe("berth audit", () => {
     ]);
   });
 
-  it("does not say that law 4 holds when no host was asked", async () => {
+  it("does not claim that law 4 holds when no host was asked", async () => {
     const text = auditText(await audit());
     expect(text).toMatch(/law 4, one home +not checked: no host was asked/);
     expect(auditText(await audit({ [hostName(0)]: [guest(1)] }))).toMatch(/law 4, one home +holds/);
   });
 
-  it("sees a cancelled request that is swept up again and again and never ends", async () => {
+  it("sees a cancelled request that is swept repeatedly and never ends", async () => {
     const store = new PostgresApiStore(apiPool);
     await store.accept([serverSpec(3)]);
     await store.cancel(serverId(3), "req-a");
@@ -214,7 +214,7 @@ describe("berth audit", () => {
     expect(found(await audit())).toEqual(["5: a request is worked on again and again and comes to no end"]);
   });
 
-  it("goes on without a cell that cannot be read, and is not clean then", async () => {
+  it("continues without a cell that cannot be read, and is then not clean", async () => {
     const url = new URL(cell.url);
     url.pathname = "/no_such_database";
     const report = await auditTwice({
@@ -236,13 +236,13 @@ describe("healing", () => {
     cells: [{ name: "c1", databaseUrl: cell.url }],
   });
   async function heal(isDryRun = false): Promise<readonly string[]> {
-    // Nobody carries tasks out here.
+    // No conductor carries out tasks here.
     const violations = (await audit()).violations.filter(({ what }) => !what.endsWith(" task"));
     const healings = await healViolations(cloud(), violations, isDryRun);
     return healings.map((healing) => healingText(healing, isDryRun));
   }
 
-  it("gives back what belongs to no server or move, and only says so in a dry run", async () => {
+  it("releases allocations that belong to no server or move, and only reports them in a dry run", async () => {
     const lost = ["INSTANCE", "MIGRATION"].map((type, at) =>
       claim(consumerUuid(numbered(0xf, at)), { projectId: "p", userId: "u", type }, vcpusOf(1, 2)),
     );
@@ -278,14 +278,14 @@ describe("healing", () => {
       `delete from tasks where server_uuid = '${serverId(1)}'; delete from servers where uuid = '${serverId(1)}';
        delete from consumers where uuid = '${serverId(1)}'`,
     ],
-  ])("gives back what is left of %s", async (_title, damage) => {
+  ])("releases the remaining allocations of %s", async (_title, damage) => {
     await pool.query(damage);
     await heal();
     expect(await held()).toEqual([serverId(2)]);
     expect(found(await audit()).filter((line) => /^[12]/.test(line))).toEqual([]);
   });
 
-  it("makes used the sum of the allocations again, also where orphans are", async () => {
+  it("sets used to the sum of the allocations again, even where there are orphans", async () => {
     await ledger().applyAllocations([
       claim(consumerUuid(numbered(0xf, 0)), { projectId: "p", userId: "u", type: "INSTANCE" }, vcpusOf(0, 2)),
     ]);
@@ -300,7 +300,7 @@ describe("healing", () => {
     expect(found(await audit())).toEqual([]);
   });
 
-  it("hands a request that its cell does not know back to the sweep, with its cell", async () => {
+  it("returns a request that its cell does not know to the sweep, with its cell", async () => {
     const store = new PostgresApiStore(apiPool);
     await store.accept([serverSpec(3)]);
     await store.assignCells([{ serverUuid: serverId(3), from: null, to: "c1" }]);
@@ -310,7 +310,7 @@ describe("healing", () => {
     ]);
   });
 
-  it("does not have a server built again of which a guest is in quarantine: it would run twice", async () => {
+  it("does not rebuild a server with a quarantined guest, because it would run twice", async () => {
     const store = new PostgresApiStore(apiPool);
     await store.accept([serverSpec(4)]);
     await store.assignCells([{ serverUuid: serverId(4), from: null, to: "c1" }]);
@@ -324,7 +324,7 @@ describe("healing", () => {
     expect(await heal()).toEqual([expect.stringMatching(/^healed: an accepted request .*after: accepted/)]);
   });
 
-  it("leaves a server's allocation elsewhere, running guests and hosts that shrank to people and conductors", async () => {
+  it("leaves allocations on another host, running guests and shrunk hosts to people and conductors", async () => {
     await pool.query(`update servers set host = 'host-1' where uuid = '${serverId(1)}'`);
     await pool.query("update inventories set total = 3 where used > 0");
     const { violations } = await audit({ [hostName(0)]: [guest(7)] });
@@ -338,7 +338,7 @@ describe("healing", () => {
     expect(await ledger().dump()).toEqual(before);
   });
 
-  it("does nothing to what is in order by the time that it has the locks", async () => {
+  it("changes nothing that is healthy again by the time that it has the locks", async () => {
     await pool.query(`update servers set status = 'DELETED', host = null where uuid = '${serverId(1)}'`);
     const { violations } = await audit();
     await pool.query(`update servers set status = 'ACTIVE', host = 'host-0' where uuid = '${serverId(1)}'`);
@@ -347,7 +347,7 @@ describe("healing", () => {
     expect(await held()).toEqual([serverId(1), serverId(2)]);
   });
 
-  it("sees under the consumer's lock a server that came to be while it waited for it", async () => {
+  it("sees under the consumer's lock a server that was created while it waited for it", async () => {
     await pool.query("create table kept as select * from servers; delete from servers");
     const violations = (await audit()).violations.filter(({ where }) => where.endsWith(`consumer ${serverId(1)}`));
     const claimer = await pool.connect();

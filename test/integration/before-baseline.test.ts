@@ -21,8 +21,8 @@ const urlOf = (kind: DatabaseKind) =>
   Object.assign(new URL(inject("postgresUrl")), { pathname: `/${nameOf(kind)}` }).href;
 
 /**
- * Two databases as the last version before the baseline has left them. Server 1 is ACTIVE, 2 is being built on its alternate, a resize
- * of 3 has begun; all three on one conductor, which is gone.
+ * Two databases in the state that the last version before the baseline left them in. Server 1 is ACTIVE, server 2 is being built on its
+ * alternate, and a resize of server 3 has begun. A single conductor, which is gone, owns all three.
  */
 async function createDatabases(): Promise<void> {
   for (const kind of KINDS) {
@@ -36,7 +36,7 @@ async function dropDatabases(): Promise<void> {
   for (const kind of KINDS) await dropDatabase(inject("postgresUrl"), nameOf(kind));
 }
 
-/** Every row of every table, except the record of the schema. */
+/** Every row of every table except the record of the schema. */
 async function rowsOf(kind: DatabaseKind): Promise<Readonly<Record<string, unknown>>> {
   return withClient(urlOf(kind), async (client) => {
     const { rows: tables } = await client.query<{ name: string }>(
@@ -55,7 +55,7 @@ describe("a database of the last version before the baseline", () => {
   beforeEach(createDatabases);
   afterEach(dropDatabases);
 
-  test.each(KINDS)("is taken over with every row, and has the same schema as a new one: %s", async (kind) => {
+  test.each(KINDS)("is adopted with every row, and has the same schema as a new one: %s", async (kind) => {
     const before = await rowsOf(kind);
     await withClient(urlOf(kind), async (client) => expect(await pendingMigrations(client, kind)).not.toEqual([]));
     expect((await migrate(urlOf(kind), kind))[0]).toBe("0001-baseline");
@@ -67,12 +67,12 @@ describe("a database of the last version before the baseline", () => {
     expect(await migrate(urlOf(kind), kind)).toEqual([]);
   });
 
-  test("is taken over once when five migrators run at once, and none of them fails", async () => {
+  test("is adopted once when five migrators run at once, and none of them fails", async () => {
     const applied = await Promise.all(Array.from({ length: 5 }, () => migrate(urlOf("cell"), "cell")));
     expect(applied.flat().filter((name) => name === "0001-baseline")).toHaveLength(1);
   });
 
-  test("keeps the record of its migrations, so that services of the version before can start again", async () => {
+  test("keeps the record of its migrations, so that services of the previous version can start again", async () => {
     const [baseline] = readSchemaFiles(schemaDirectory("cell")).migrations;
     const replaced = [...(baseline?.replaces ?? [])].map(([name, checksum]) => ({ name, checksum }));
     await migrate(urlOf("cell"), "cell");
@@ -85,7 +85,7 @@ describe("a database of the last version before the baseline", () => {
     });
   });
 
-  test("is refused where it lacks the last of the migrations, with what to do, and nothing is changed", async () => {
+  test("is refused with advice where it lacks the last of the migrations, and nothing is changed", async () => {
     await withClient(urlOf("cell"), async (client) => {
       const { rows } = await client.query<{ name: string }>(
         "delete from schema_migrations where name = (select max(name) from schema_migrations) returning name",
@@ -101,7 +101,7 @@ describe("a database of the last version before the baseline", () => {
   });
 });
 
-describe("a database that was taken over", () => {
+describe("an adopted database", () => {
   let pool: Pool;
   beforeAll(async () => {
     await createDatabases();
@@ -113,14 +113,14 @@ describe("a database that was taken over", () => {
     await dropDatabases();
   });
 
-  test("passes the audit, and its work goes on where it stood", async () => {
+  test("passes the audit, and its tasks continue where they stopped", async () => {
     const store = new PostgresCellStore(pool);
     const violations = async () => {
       const report = await auditTwice({
         apiUrl: urlOf("api"),
         cells: [{ name: "c1", databaseUrl: urlOf("cell") }],
         pauseMs: 0,
-        // The databases are as old as their file.
+        // The data in the databases is as old as the file.
         patienceMs: Number.MAX_SAFE_INTEGER,
         conductorSettings: [],
       });

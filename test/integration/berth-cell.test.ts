@@ -29,7 +29,7 @@ const VARIABLES = {
   redisUrl: "BERTH_REDIS_URL",
 } as const;
 
-/** URLs go by the environment: everybody on the machine can read the words of a command. */
+/** URLs are passed by the environment, because everybody on the machine can read the arguments of a command. */
 async function berth(
   args: readonly string[],
   urls: Urls = {},
@@ -59,7 +59,7 @@ test("adds a cell, changes it, lists it without its password, from any directory
   );
 });
 
-test("a command that only reads leaves the tables of a running older cloud alone, says what to do, and ends with 2", async () => {
+test("a command that only reads does not change the tables of a running older cloud, gives advice, and ends with 2", async () => {
   const older = await freshDatabase("api");
   try {
     await withClient(older.url, (client) =>
@@ -80,7 +80,7 @@ test("a command that only reads leaves the tables of a running older cloud alone
   }
 });
 
-test("a command that reads refuses a database that does not answer or is empty, and a directory without one", async () => {
+test("a command that reads refuses a database that does not answer or is empty, and a directory without a database", async () => {
   const unreachable = await berth(["audit"], { databaseUrl: "postgres://berth:secret@127.0.0.1:1/berth_api" });
   expect(unreachable).toMatchObject({ code: 2, out: "" });
   expect(unreachable.err).toMatch(/^berth audit: BERTH_DATABASE_URL .* names 127\.0\.0\.1:1\/berth_api, which .*\n$/);
@@ -108,9 +108,9 @@ test("services do not start on a database that lacks migrations", async () => {
     await withClient(older.url, (client) =>
       client.query("delete from schema_functions where name = 'is_open_request'"),
     );
-    // Nobody listens there: they must not come so far.
+    // No process listens there, because the services must not get that far.
     const urls = { databaseUrl: older.url, natsUrl: "nats://127.0.0.1:1", redisUrl: "redis://127.0.0.1:1" };
-    // The api listens before it looks at its database: at a port that is free.
+    // The api listens before it connects to its database, so it gets a free port.
     const services = [["api", "--listen", "127.0.0.1:0"], ["scheduler"]];
     const ends = await Promise.all(services.map((words) => berth(words, urls)));
     const lacking = {
@@ -130,7 +130,7 @@ test("refuses a cell whose database is the API tier's, and does not add it", asy
   expect(out.split("\n").map((line) => line.split("\t")[0])).not.toContain("c2");
 });
 
-test("ends with 2 and one line for what it was called with wrongly", async () => {
+test("ends with 2 and one line for wrong arguments", async () => {
   const badName = await berth(["cell", "add", "C 1"], { databaseUrl: api.url });
   expect(badName).toMatchObject({
     code: 2,
@@ -144,7 +144,7 @@ test("ends with 2 and one line for what it was called with wrongly", async () =>
   expect(await berth(["fly"])).toMatchObject({ code: 2, err: expect.stringContaining('unknown command "fly"') });
 });
 
-test("lists the guests that a cell's database has forgotten, has them destroyed, and notes that it was restored", async () => {
+test("lists the guests that a cell's database has forgotten, has them destroyed, and records that it was restored", async () => {
   const urls = { databaseUrl: api.url, cellDatabaseUrl: cell.url };
   expect((await berth(["cell", "add", "c2"], urls)).code).toBe(0);
   const empty = { code: 0, out: "nothing is in quarantine in cell c2\n", err: "" };

@@ -23,7 +23,7 @@ afterAll(async () => {
   removeCluster(dataDir);
 });
 
-test("--auth takes what `berth api` takes: what is missing is refused, and noauth2 asks for a token", {
+test("--auth accepts the options of `berth api`: a missing one is refused, and noauth2 requires a token", {
   timeout: 180_000,
 }, async () => {
   const refused = await promisify(execFile)(launcher, ["dev", "--auth", "keystone"]).catch((error) => error);

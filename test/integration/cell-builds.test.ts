@@ -20,7 +20,7 @@ describe("a build", () => {
     await cell.hostsUp(3);
   });
 
-  test("ends ACTIVE on the chosen host, runs there, and is told of", async () => {
+  test("ends ACTIVE on the chosen host, runs there, and publishes an event", async () => {
     await cell.boot(1, [1, 2]);
     const server = await cell.become(1, "ACTIVE");
     expect(server).toMatchObject({ host: "host-1", attemptId: attemptIdOf(taskId(1), 0), taskState: null });
@@ -32,7 +32,7 @@ describe("a build", () => {
     ]);
   });
 
-  test("goes to the alternate when the first host fails, and holds only that one", async () => {
+  test("goes to the alternate when the first host fails, and holds only that allocation", async () => {
     await cell.boot(1, [1, 2, 3], { fake: { outcome: "reschedule", first: 1, reason: "disk full" } });
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
     await eventually("the guest to run", () => cell.runsOn(1).length > 0);
@@ -55,7 +55,7 @@ describe("a build", () => {
     expect([await cell.heldOn(1), server.host, cell.existsOn(1)]).toEqual([[], null, []]);
   });
 
-  test("ends whatever a driver says, also what no database keeps", async () => {
+  test("ends whatever text a driver returns, even text that no database can store", async () => {
     await cell.boot(1, [1, 2], { fake: { outcome: "reschedule", reason: "device\u0000gone" } });
     expect((await cell.become(1, "ERROR")).fault?.message).toBe(
       "No valid host: host-1: device\ufffdgone; host-2: device\ufffdgone",
@@ -74,7 +74,7 @@ describe("a build", () => {
     expect(await cell.heldOn(1)).toEqual([]);
   });
 
-  test("passes over an alternate that is full by now, without calling it", async () => {
+  test("skips an alternate that is full by now, without calling it", async () => {
     await cell.boot(9, [2], { vcpus: 8 });
     await cell.become(9, "ACTIVE");
     await cell.boot(1, [1, 2, 3], { fake: { outcome: "reschedule", first: 1 } });
@@ -83,7 +83,7 @@ describe("a build", () => {
     expect(attempts.map((attempt) => attempt.result)).toEqual(["failed", "skipped", "success"]);
   });
 
-  test("is done once when its message is delivered three times", async () => {
+  test("runs once when its message is delivered three times", async () => {
     const message = await cell.boot(1, [1, 2], { fake: { duration_ms: 100 } });
     await cell.publish(message);
     await cell.become(1, "ACTIVE");
@@ -94,12 +94,12 @@ describe("a build", () => {
     expect(cell.events.filter((event) => event.serverUuid === serverId(1))).toHaveLength(1);
   });
 
-  test("is picked up by the sweep when its message is lost", async () => {
+  test("is taken by the sweep when its message is lost", async () => {
     await cell.boot(1, [1], { lost: true });
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
   });
 
-  test("goes elsewhere when its host is not connected, once the grace is over", async () => {
+  test("goes to another host when its own is not connected, once the grace is over", async () => {
     await cell.ledger.putTrees([hostTree(5, 8)]);
     await cell.boot(1, [5, 2], { attemptsMax: 1 });
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-2" });
@@ -116,13 +116,13 @@ describe("a build", () => {
     expect(fault?.message).toContain("host-6: not tried, the host is not connected");
   });
 
-  test("says what is wrong with a script that cannot be read", async () => {
+  test("reports the faults of a script that cannot be read", async () => {
     await cell.boot(1, [1, 2], { fake: { outcome: "explode" } });
     expect((await cell.become(1, "ERROR")).fault?.message).toContain("metadata berth:fake");
   });
 });
 
-test("a build that hangs is failed by its host when its time is over, and goes to the alternate", async () => {
+test("that hangs is failed by its host when its time is over, and goes to the alternate", async () => {
   await cell.startConductor(1, { attemptTimeoutMs: 100 });
   await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
   await cell.hostsUp(2);
@@ -131,7 +131,7 @@ test("a build that hangs is failed by its host when its time is over, and goes t
   expect(await cell.store.attempts(serverId(1))).toMatchObject([{ reason: "the build did not end within 0.1 s" }, {}]);
 });
 
-test("a build is one trace, from the message's headers through the conductor to the agent", async () => {
+test("is one trace, from the message's headers through the conductor to the agent", async () => {
   const exporter = new InMemorySpanExporter();
   const traced = await new SmallCell(startTracing({ service: "berth-test", exportTo: exporter })).open();
   try {

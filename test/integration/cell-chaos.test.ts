@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** Numbers from 0 up to `below`, the same for the same seed. */
+/** Numbers from 0 up to `below`, always the same for the same seed. */
 function diceOf(seed: number): (below: number) => number {
   let state = seed;
   return (below) => {
@@ -26,7 +26,7 @@ function diceOf(seed: number): (below: number) => number {
   };
 }
 
-/** The processes of a cell, each of which may be killed and comes back. */
+/** The processes of a cell, which the test kills and restarts. */
 class Processes {
   readonly conductors = new Map<number, ConductorProcess>();
   readonly agents = new Map<number, AgentProcess>();
@@ -68,51 +68,55 @@ const SCRIPTS: readonly FakeScript[] = [
   { outcome: "lie", first: 1 },
 ];
 
-test.each([1, 2, 3, 4])("whatever is killed, every server ends with one home or none (seed %i)", async (seed) => {
-  const dice = diceOf(seed);
-  const processes = new Processes();
-  for (const index of CONDUCTORS) await processes.startConductor(index);
-  for (const index of AGENTS) await processes.startAgent(index);
-  await cell.hostsUp(AGENTS.length * HOSTS_OF_AGENT);
+test.each([1, 2, 3, 4])(
+  "whichever processes are killed, every server ends with one home or none (seed %i)",
+  async (seed) => {
+    const dice = diceOf(seed);
+    const processes = new Processes();
+    for (const index of CONDUCTORS) await processes.startConductor(index);
+    for (const index of AGENTS) await processes.startAgent(index);
+    await cell.hostsUp(AGENTS.length * HOSTS_OF_AGENT);
 
-  const faults = [
-    () => processes.killConductor(CONDUCTORS[dice(CONDUCTORS.length)]!),
-    () => processes.killAgent(AGENTS[dice(AGENTS.length)]!),
-    async () => processes.agents.get(AGENTS[dice(AGENTS.length)]!)?.agent.loseConnections(),
-    async () => {},
-  ];
-  const servers: number[] = [];
-  const endedCount = async () =>
-    (await Promise.all(servers.map((server) => cell.server(server)))).filter(({ status }) => status !== "BUILD").length;
-  for (let round = 0; round < ROUNDS; round += 1) {
-    for (let count = 0; count < SERVERS_A_ROUND; count += 1) {
-      const server = servers.length + 1;
-      const first = dice(9);
-      const hosts = [first + 1, ((first + 4) % 9) + 1, ((first + 7) % 9) + 1];
-      await cell.boot(server, hosts, { fake: SCRIPTS[dice(SCRIPTS.length)]!, lost: dice(10) === 0 });
-      servers.push(server);
+    const faults = [
+      () => processes.killConductor(CONDUCTORS[dice(CONDUCTORS.length)]!),
+      () => processes.killAgent(AGENTS[dice(AGENTS.length)]!),
+      async () => processes.agents.get(AGENTS[dice(AGENTS.length)]!)?.agent.loseConnections(),
+      async () => {},
+    ];
+    const servers: number[] = [];
+    const endedCount = async () =>
+      (await Promise.all(servers.map((server) => cell.server(server)))).filter(({ status }) => status !== "BUILD")
+        .length;
+    for (let round = 0; round < ROUNDS; round += 1) {
+      for (let count = 0; count < SERVERS_A_ROUND; count += 1) {
+        const server = servers.length + 1;
+        const first = dice(9);
+        const hosts = [first + 1, ((first + 4) % 9) + 1, ((first + 7) % 9) + 1];
+        await cell.boot(server, hosts, { fake: SCRIPTS[dice(SCRIPTS.length)]!, lost: dice(10) === 0 });
+        servers.push(server);
+      }
+      const ended = await endedCount();
+      await faults[dice(faults.length)]!();
+      if (dice(2) === 0) await cell.delete(servers[dice(servers.length)]!);
+      await eventually(
+        "a build to end",
+        async () => (await endedCount()) > ended || (await endedCount()) === servers.length,
+      );
     }
-    const ended = await endedCount();
-    await faults[dice(faults.length)]!();
-    if (dice(2) === 0) await cell.delete(servers[dice(servers.length)]!);
-    await eventually(
-      "a build to end",
-      async () => (await endedCount()) > ended || (await endedCount()) === servers.length,
-    );
-  }
 
-  await eventually("every server to end", async () => {
-    for (const server of servers) expect(cell.runsOn(server).length).toBeLessThanOrEqual(1);
-    const all = await Promise.all(servers.map((server) => cell.server(server)));
-    return all.every((server) => server.status !== "BUILD" && server.taskState === null);
-  });
-  for (const server of servers) {
-    const { status, host } = await cell.server(server);
-    const home = status === "ACTIVE" ? [host] : [];
-    await eventually(
-      `server ${server} (${status}) to be only at home`,
-      () => `${cell.existsOn(server)}` === `${home}` && `${cell.runsOn(server)}` === `${home}`,
-    );
-    expect(await cell.heldOn(server)).toEqual(home);
-  }
-});
+    await eventually("every server to end", async () => {
+      for (const server of servers) expect(cell.runsOn(server).length).toBeLessThanOrEqual(1);
+      const all = await Promise.all(servers.map((server) => cell.server(server)));
+      return all.every((server) => server.status !== "BUILD" && server.taskState === null);
+    });
+    for (const server of servers) {
+      const { status, host } = await cell.server(server);
+      const home = status === "ACTIVE" ? [host] : [];
+      await eventually(
+        `server ${server} (${status}) to be only at home`,
+        () => `${cell.existsOn(server)}` === `${home}` && `${cell.runsOn(server)}` === `${home}`,
+      );
+      expect(await cell.heldOn(server)).toEqual(home);
+    }
+  },
+);

@@ -14,7 +14,7 @@ afterEach(() => cell.close());
 const freshDisk = (): MemoryDisk => ({ records: [] });
 
 describe("an agent", () => {
-  test("killed in the middle of a build and back again says that it failed; the build goes to the alternate", async () => {
+  test("killed in the middle of a build reports the failure when it is back, and the build goes to the alternate", async () => {
     await cell.startConductor(1, { hostGraceMs: 20_000 });
     const disk = freshDisk();
     const first = await cell.startAgent({ id: "agent-1", hosts: [1], disk });
@@ -56,7 +56,7 @@ describe("an agent", () => {
     expect(await cell.store.attempts(serverId(1))).toHaveLength(1);
   });
 
-  test("that comes back with a guest whose server went elsewhere destroys it before its host is up", async () => {
+  test("that comes back with a guest of a server that went elsewhere destroys it before its host is up", async () => {
     await cell.startConductor(1, { unseenMs: 200 });
     const disk = freshDisk();
     const first = await cell.startAgent({ id: "agent-1", hosts: [1], disk });
@@ -81,7 +81,7 @@ describe("an agent", () => {
     expect(back.driver.guests()).toEqual([]);
   });
 
-  test("that lies about the outcome after a lost connection leaves one guest, on the alternate", async () => {
+  test("that reports a wrong outcome after a lost connection leaves one guest, on the alternate", async () => {
     await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
     await cell.hostsUp(2);
@@ -91,7 +91,7 @@ describe("an agent", () => {
     expect(cell.runsOn(1)).toEqual(["host-2"]);
   });
 
-  test("keeps what it prepared over its death; the guest is started when it is back", async () => {
+  test("keeps its prepared guests when it is killed, and the guest is started when it is back", async () => {
     const { gate } = await cell.startConductor(1, { hostGraceMs: 20_000 });
     const disk = freshDisk();
     const first = await cell.startAgent({ id: "agent-1", hosts: [1], disk });
@@ -111,7 +111,7 @@ describe("an agent", () => {
 describe("two conductors", () => {
   const conductors = [1, 2];
 
-  test("one dies between prepared and ACTIVE: the other resumes, and the guest runs once", async () => {
+  test("one dies between prepared and ACTIVE: the other one resumes, and the guest runs once", async () => {
     const first = await cell.startConductor(1);
     const { driver } = await cell.startAgent({ id: "agent-1", hosts: [1, 2], conductors });
     await cell.hostsUp(2);
@@ -125,7 +125,7 @@ describe("two conductors", () => {
     expect(driver.guests()).toHaveLength(1);
   });
 
-  test("one dies after ACTIVE and before Start: the other starts the guest", async () => {
+  test("one dies after ACTIVE and before Start: the other one starts the guest", async () => {
     const first = await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1], conductors });
     await cell.hostsUp(1);
@@ -140,7 +140,7 @@ describe("two conductors", () => {
     await eventually("the guest to run", () => cell.runsOn(1).length === 1);
   });
 
-  test("one dies in the middle of a hop: the other goes on and names every attempt", async () => {
+  test("one dies in the middle of a hop: the other one continues and names every attempt", async () => {
     const first = await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1, 2, 3], conductors });
     await cell.hostsUp(3);
@@ -154,7 +154,7 @@ describe("two conductors", () => {
     expect(await cell.heldOn(1)).toEqual([]);
   });
 
-  test("one is too slow: it is fenced, and its late word changes nothing", async () => {
+  test("one is too slow: it is fenced, and its late writes change nothing", async () => {
     const first = await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1, 2], conductors });
     await cell.hostsUp(2);
@@ -172,7 +172,7 @@ describe("two conductors", () => {
     expect([cell.existsOn(1), await cell.heldOn(1)]).toEqual([["host-2"], ["host-2"]]);
   });
 
-  test("one stops in order: the other carries on with its builds at once", async () => {
+  test("one stops in order: the other one continues its builds at once", async () => {
     const first = await cell.startConductor(1, { leaseMs: 60_000 });
     await cell.startConductor(2, { leaseMs: 60_000 });
     await cell.startAgent({ id: "agent-1", hosts: [1], conductors });
@@ -184,7 +184,7 @@ describe("two conductors", () => {
 });
 
 describe("the conductor's database", () => {
-  test("may fail for a while: every build still ends", async () => {
+  test("may fail for a while, and every build still ends", async () => {
     const { gate } = await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
     await cell.hostsUp(2);
@@ -201,7 +201,7 @@ describe("the conductor's database", () => {
     expect(gate.held("commitActive")).toBe(0);
   });
 
-  test("learns again that hosts are up which were taken for dead wrongly", async () => {
+  test("learns again that hosts are up which were wrongly taken for dead", async () => {
     await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1, 2] });
     await cell.hostsUp(2);

@@ -14,7 +14,7 @@ afterEach(() => cell.close());
 const freshDisk = (): MemoryDisk => ({ records: [] });
 
 describe("a delete", () => {
-  test("of an ACTIVE server removes it from its host and gives back what it holds", async () => {
+  test("of an ACTIVE server removes it from its host and releases its allocation", async () => {
     await cell.startConductor(1);
     await cell.startAgent({ id: "agent-1", hosts: [1] });
     await cell.hostsUp(1);
@@ -28,7 +28,7 @@ describe("a delete", () => {
     );
   });
 
-  test("while nobody has taken the build", async () => {
+  test("before a conductor has taken the build", async () => {
     await cell.ledger.putTrees([hostTree(1, 8)]);
     await cell.boot(1, [1]);
     await cell.delete(1);
@@ -82,7 +82,7 @@ describe("a delete", () => {
     ]);
   });
 
-  test("of a server whose host is gone does not wait for it; the guest goes when the host is back", async () => {
+  test("of a server whose host is gone does not wait for it, and the guest is destroyed when the host is back", async () => {
     await cell.startConductor(1, { unseenMs: 200 });
     const disk = freshDisk();
     const first = await cell.startAgent({ id: "agent-1", hosts: [1], disk });

@@ -42,7 +42,7 @@ async function start(): Promise<void> {
 }
 
 async function startConductor(): Promise<void> {
-  // The agents have to be back before a host counts as gone, also on a busy machine.
+  // The agents must be back before a host counts as gone, even on a busy machine.
   conductor = await cell.startConductor(1, { auditHostsPerSecond: 20, hostGraceMs: 5_000 });
 }
 
@@ -50,7 +50,7 @@ const runsOn = (host: number) =>
   eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);
 const stands = () => eventually("it to stand", () => cell.runsOn(1).length === 0);
 
-/** No task is taken until the returned function is called. */
+/** Prevents tasks from being taken until the returned function is called. */
 function holdTasks(): () => void {
   const gates = [conductor.gate.hold("takeTasks"), conductor.gate.hold("sweepTasks")];
   return () => {
@@ -58,7 +58,7 @@ function holdTasks(): () => void {
   };
 }
 
-/** The operation is stored, and nobody has taken it yet: the moment of the backup. */
+/** Takes the backup when the operation is stored and no conductor has taken it yet. */
 async function backUpAtBegin(
   requested: Parameters<typeof cell.operate>[0],
 ): Promise<{ id: string; backup: KeptTables }> {
@@ -69,7 +69,7 @@ async function backUpAtBegin(
   return { id, backup };
 }
 
-/** As docs/operating.md has it. `also`: what the backup holds beyond the moment that was kept. */
+/** Restores as docs/operating.md describes. `also` makes changes that the backup contains beyond the stored moment. */
 async function restore(backup: KeptTables, also: () => Promise<unknown> = async () => {}): Promise<void> {
   await conductor.kill();
   await backup.restore();
@@ -78,7 +78,7 @@ async function restore(backup: KeptTables, also: () => Promise<unknown> = async 
   await startConductor();
 }
 
-/** The sixth law, by the database and by what the drivers have. */
+/** Violations of the sixth law, by the database and the drivers' guests. */
 async function lostCopies() {
   const facts = await readCellFacts("cell-1", database.url);
   const copies = new Map(["host-0", "host-1", "host-2"].map((host) => [host, cell.copies().get(host) ?? []]));
@@ -108,7 +108,7 @@ describe("a live migration that had ended when the database was restored to its 
     expect(await lostCopies()).toEqual([]);
   });
 
-  test("ends again where the server is that has obeyed later orders there", async () => {
+  test("ends again where a server is that has obeyed later orders there", async () => {
     const { id, backup } = await migrated();
     for (const kind of ["stop", "start", "reboot"] as const) {
       await cell.operate({ server: 1, kind });
@@ -120,7 +120,7 @@ describe("a live migration that had ended when the database was restored to its 
     expect(await lostCopies()).toEqual([]);
   });
 
-  test("ends in ERROR with the reason, and keeps the copy, if the server was shut off since", async () => {
+  test("ends in ERROR with the reason, and keeps the copy, if the server was shut off since then", async () => {
     const { id, backup } = await migrated();
     await cell.operate({ server: 1, kind: "stop" });
     await cell.become(1, "SHUTOFF");
@@ -149,7 +149,7 @@ describe("a live migration that had ended when the database was restored to its 
 });
 
 describe("a resize that was reverted before the database was restored", () => {
-  test("to the beginning of the revert is reverted again, and its source runs on", async () => {
+  test("to the beginning of the revert is reverted again, and its source continues to run", async () => {
     await start();
     await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 3 });
     await cell.become(1, "VERIFY_RESIZE");
@@ -190,7 +190,7 @@ describe("a server that was built before the database was restored to the middle
     return backup;
   }
 
-  test("is ACTIVE again although it was shut off since", async () => {
+  test("is ACTIVE again although it was shut off since then", async () => {
     const backup = await built();
     await cell.operate({ server: 2, kind: "stop" });
     await cell.become(2, "SHUTOFF");
@@ -214,7 +214,10 @@ describe("a server that was built before the database was restored to the middle
 const cellQuarantine = async () => (await new PostgresQuarantine(pool).quarantined()).map(({ host }) => host);
 
 let lists = 0;
-/** Each comparison ends with what remains in quarantine; after six on three hosts each was compared at least once since. */
+/**
+ * Each comparison reports the guests that remain in quarantine. After six reports on three hosts, each host was compared at least once
+ * since then.
+ */
 function comparedTwice(): boolean {
   if (lists === 0) {
     const keep = cell.store.keepQuarantined.bind(cell.store);

@@ -16,11 +16,11 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** The conductor that no agent dials takes what `begin` stores. */
+/** A conductor without agents takes the task that `begin` stores. */
 async function takenApart(begin: () => Promise<unknown>): Promise<void> {
   const releases = [near.gate.hold("takeTasks"), near.gate.hold("sweepTasks")];
   await eventually("the other's sweep to wait", () => near.gate.held("sweepTasks") > 0);
-  // How often the server's tasks were taken is on record: the conductor that took the task may have handed it over again by now.
+  // The takings of the server's tasks are recorded, since the conductor that took a task may already have handed it over.
   const takings = async () =>
     (await cell.store.tasksOf(serverId(1))).reduce((count, task) => count + task.takings.length, 0);
   const before = await takings();
@@ -30,14 +30,14 @@ async function takenApart(begin: () => Promise<unknown>): Promise<void> {
 }
 
 describe("a task of a conductor that does not reach the host, while another does", () => {
-  test("a build is handed over instead of leaving a host that lives", async () => {
+  test("a build is handed over instead of leaving a live host", async () => {
     await takenApart(() => cell.boot(1, [1, 2], { lost: true }));
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
     expect(await cell.store.attempts(serverId(1))).toMatchObject([{ host: "host-1", result: "success" }]);
     await eventually("all tasks to end", () => apart.conductor.taskCount + near.conductor.taskCount === 0);
   });
 
-  test("a delete is handed over instead of giving back what a running guest holds", async () => {
+  test("a delete is handed over instead of releasing the allocation of a running guest", async () => {
     await cell.boot(1, [1]);
     await cell.become(1, "ACTIVE");
     await eventually("the guest to run", () => cell.runsOn(1).length > 0);
@@ -47,7 +47,7 @@ describe("a task of a conductor that does not reach the host, while another does
     await eventually("all tasks to end", () => apart.conductor.taskCount + near.conductor.taskCount === 0);
   });
 
-  test("a delete that nobody else can be given waits until the host is down", async () => {
+  test("a delete that cannot be handed over waits until the host is down", async () => {
     await cell.boot(1, [1]);
     await cell.become(1, "ACTIVE");
     await eventually("the guest to run", () => cell.runsOn(1).length > 0);

@@ -14,7 +14,7 @@ afterEach(() => cell.close());
 
 type Body = NonNullable<AgentMessage["body"]>;
 
-/** An agent of whom only the wire is real: it says whatever a test has it say, and keeps what it hears. */
+/** An agent of which only the network connection is real. It sends whatever a test lets it send, and records what it receives. */
 class LyingAgent {
   readonly heard: string[] = [];
   readonly verdicts: string[] = [];
@@ -49,7 +49,7 @@ class LyingAgent {
     return eventually("a welcome", () => this.heard.includes("welcome"));
   }
 
-  /** All that was said before has been read: the conductor answers heartbeats in their turn. */
+  /** Waits until everything sent so far has been read, since the conductor answers heartbeats in their turn. */
   async read(): Promise<void> {
     const before = this.heard.filter((kind) => kind === "heartbeat").length;
     for (let more = 1; more <= 3; more += 1) {
@@ -88,7 +88,7 @@ function tree(host: number, root: number, name = hostName(host)): Body {
   return { $case: "tree", value: { ...report, providers: [provider] } };
 }
 
-/** A host that is up and does nothing but what its test says. */
+/** A host that is up and does only what its test says. */
 async function mute(host: number): Promise<LyingAgent> {
   const agent = new LyingAgent(`agent-${host}`, [host]);
   await agent.welcomed();
@@ -118,7 +118,7 @@ describe("an agent that speaks for a host it does not carry", () => {
     expect(await cell.server(1)).toMatchObject({ status: "BUILD" });
   });
 
-  test("it does not give back what a server holds by saying that its guest is gone", async () => {
+  test("cannot release a server's allocation by reporting that its guest is gone", async () => {
     await cell.startConductor(1);
     const host = await mute(0);
     await cell.boot(1, [0]);
@@ -140,7 +140,7 @@ describe("an agent that speaks for a host it does not carry", () => {
     expect(await cell.heldOn(1)).toEqual([]);
   });
 
-  test("it does not rewrite the other host's tree, by that host's name or by its own", async () => {
+  test("cannot rewrite the other host's tree, under that host's name or under its own", async () => {
     await cell.startConductor(1);
     await cell.startAgent({ id: "agent-0", hosts: [0] });
     await cell.hostsUp(1);
@@ -163,7 +163,7 @@ describe("an agent that speaks for a host it does not carry", () => {
 });
 
 describe("an agent that names a host which another agent carries", () => {
-  test("is refused as long as the other's connection lives, and says which agent has to go", async () => {
+  test("is refused as long as the other agent's connection lives, with the name of the agent that must stop", async () => {
     await cell.startConductor(1);
     await cell.startAgent({ id: "agent-0", hosts: [0] });
     await cell.hostsUp(1);
@@ -176,7 +176,7 @@ describe("an agent that names a host which another agent carries", () => {
     expect(liar.heard).toEqual([]);
   });
 
-  test("is refused by the conductors that the other has not reached, too, and leaves them to the other", async () => {
+  test("is also refused by the conductors that the other agent has not reached, and leaves them to it", async () => {
     await cell.startConductor(1);
     await cell.startConductor(2);
     const first = await cell.startAgent({ id: "agent-0", hosts: [0], conductors: [1] });
@@ -191,7 +191,7 @@ describe("an agent that names a host which another agent carries", () => {
     expect(first.agent.ready).toBe(true);
   });
 
-  test("at another conductor, at the same moment: one of the two gets the host, and the other gives way", async () => {
+  test("at another conductor, at the same moment: one of the two gets the host, and the other one gives way", async () => {
     const gates = [(await cell.startConductor(1)).gate, (await cell.startConductor(2)).gate];
     const puts = gates.map((gate) => gate.hold("hostsUp"));
     const agents = [new LyingAgent("a", [0], "conductor-1"), new LyingAgent("b", [0], "conductor-2")];
@@ -206,7 +206,7 @@ describe("an agent that names a host which another agent carries", () => {
     expect(agents.map((agent) => agent.closed === null)).toEqual(["a", "b"].map((id) => id === keeper?.agentId));
   });
 
-  test("gives way when the other has taken the host over after its own report was accepted", async () => {
+  test("gives way when the other agent has taken over the host after its own report was accepted", async () => {
     await cell.startConductor(1);
     const { gate } = await cell.startConductor(2);
     const put = gate.hold("hostsUp");
@@ -224,7 +224,7 @@ describe("an agent that names a host which another agent carries", () => {
     expect([await cell.store.hosts(), later.closed]).toMatchObject([[{ agentId: "later", up: true }], null]);
   });
 
-  test("is welcome when the other has hung up: an agent that was renamed carries on", async () => {
+  test("is accepted when the other agent has hung up, because an agent may have been renamed", async () => {
     await cell.startConductor(1, { unseenMs: 1_500 });
     const disk = { records: [] };
     const first = await cell.startAgent({ id: "agent-0", hosts: [0], disk });
@@ -239,7 +239,7 @@ describe("an agent that names a host which another agent carries", () => {
     await cell.become(1, "ACTIVE");
   });
 
-  test("is welcome when the other is silent for three heartbeats, though its connection is still open", async () => {
+  test("is accepted when the other agent is silent for three heartbeats, although its connection is still open", async () => {
     await cell.startConductor(1, { heartbeatMs: 100 });
     const silent = cell.network.dialer().dial("conductor-1");
     let end: string | null = null;
@@ -258,14 +258,14 @@ describe("an agent that names a host which another agent carries", () => {
     expect(await cell.store.hosts()).toMatchObject([{ agentId: "agent-0" }]);
   });
 
-  test("that dials again under its own id replaces its old connection", async () => {
+  test("replaces its old connection when it dials again under its own id", async () => {
     await cell.startConductor(1);
     const [first, second] = [new LyingAgent("agent-0", [0]), new LyingAgent("agent-0", [0])];
     await second.welcomed();
     expect(await eventually("the first to be closed", () => first.closed)).toBe("the agent dialled again");
   });
 
-  test("is refused when it names a host or a guest by what the database cannot keep, and nothing is asked of the database", async () => {
+  test("is refused when it names a host or a guest by text that the database cannot store, and the database is not asked", async () => {
     const { gate } = await cell.startConductor(1);
     gate.hold("sightings");
     const liar = new LyingAgent("liar\0", [5]);
@@ -281,7 +281,7 @@ describe("an agent that names a host which another agent carries", () => {
     expect(gate.held("sightings")).toBe(0);
   });
 
-  test("says hello only once on a stream", async () => {
+  test("may say hello only once on a stream", async () => {
     await cell.startConductor(1);
     const liar = new LyingAgent("liar", [5]);
     await liar.welcomed();
@@ -293,7 +293,7 @@ describe("an agent that names a host which another agent carries", () => {
   });
 });
 
-test("an order's answer counts only when it comes from the host that was asked", async () => {
+test("counts as the answer to an order only when it comes from the asked host", async () => {
   await cell.startConductor(1);
   const host = await mute(0);
   await cell.boot(1, [0]);

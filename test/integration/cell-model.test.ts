@@ -32,7 +32,9 @@ interface Body {
   tasks(): Promise<readonly unknown[]>;
 }
 
-test("the cell's two bodies answer any calls alike, and are left in the same state", { timeout: 120_000 }, async () => {
+test("the cell's two implementations answer any calls alike, and end in the same state", {
+  timeout: 120_000,
+}, async () => {
   await fc.assert(
     fc.asyncProperty(cellCalls, async (calls) => {
       await emptyCellTables(pool);
@@ -47,7 +49,7 @@ test("the cell's two bodies answer any calls alike, and are left in the same sta
   );
 });
 
-/** Both bodies get the same call, and claims under the epochs that the first gave: equal, as the answers are. */
+/** Both implementations get the same call, with the claims that the first one returned. These are equal, as the answers are. */
 async function performOnBoth(bodies: readonly Body[], call: CellCall, drawn: Drawn): Promise<void> {
   const [memory, postgres] = bodies as readonly [Body, Body];
   const run = perform(call, drawn);
@@ -105,7 +107,7 @@ async function dumpOf({ store, ledger, tasks }: Body): Promise<unknown> {
   });
 }
 
-/** A copy where each time says only whether it is there: the two bodies have clocks of their own. */
+/** A copy in which each time only says whether it is set, since the two implementations have their own clocks. */
 function withoutTimes(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(withoutTimes);
   if (value === null || typeof value !== "object" || value instanceof Map || value instanceof Set) return value;

@@ -36,7 +36,7 @@ async function startAgent(host: number, fake: FakeScript = {}): Promise<void> {
   });
 }
 
-/** Three hosts that lose their power with their agent, and server 1 on the first. */
+/** Three hosts that lose power together with their agents, and server 1 on the first. */
 async function start(
   scripts: Readonly<Record<number, FakeScript>> = {},
   settings: Partial<ConductorSettings> = {},
@@ -49,7 +49,7 @@ async function start(
   await eventually("the guest to run", () => cell.runsOn(1).length === 1);
 }
 
-/** The host goes down with all that runs on it. */
+/** The host fails with all its guests. */
 async function lose(host: number): Promise<void> {
   const agent = agents[host];
   if (agent === undefined) throw new Error(`no agent ${host}`);
@@ -62,7 +62,10 @@ const isDown = (host: number) =>
     (await cell.store.hosts()).some((one) => one.name === `host-${host}` && !one.up),
   );
 const begin = (requested: RequestedOperation) => beginOperationOn(cell.store, requested);
-/** Holds each step back before it is written. `until`: lets those go that lead to the stage; the function that it resolves with lets the next go. */
+/**
+ * Holds each step before it is written. `until` lets steps pass up to the one that leads to the stage, and resolves with a function that
+ * lets that one pass.
+ */
 function holdSteps(): { until(operation: string, stage: string): Promise<() => void> } {
   let release = first.gate.hold("commitStep");
   const before = first.gate.held("commitStep");
@@ -79,7 +82,7 @@ function holdSteps(): { until(operation: string, stage: string): Promise<() => v
 }
 const stageOf = async (operation: string) => (await cell.store.positions([operation]))[0]?.stage;
 
-test("two resizes at once: one begins, the other hears what runs", async () => {
+test("two resizes at once: one begins, and the other one learns which runs", async () => {
   await start();
   const requested: RequestedOperation = { server: 1, kind: "resize", hosts: [1], vcpus: 2 };
   const outcomes = await Promise.all([begin(requested), begin({ ...requested, hosts: [2] })]);
@@ -97,7 +100,7 @@ test("confirm against revert: one wins, and the server is in one place", async (
   await eventually("one guest", () => cell.existsOn(1).length === 1 && cell.runsOn(1).length === 1);
 });
 
-/** Of server 1, from host-0 to host-1. */
+/** An evacuation of server 1 from host-0 to host-1. */
 const EVACUATION = { server: 1, kind: "evacuate", hosts: [1], unseenMs: UNSEEN_MS } as const;
 
 test("an evacuation of a host that is up is refused", async () => {
@@ -112,7 +115,7 @@ test("a host whose only link is cut is not evacuated before it is forced down", 
   await isDown(0);
   expect(cell.runsOn(1)).toEqual(["host-0"]);
   expect((await begin(EVACUATION)).outcome).toEqual({ kind: "host-unfenced" });
-  // The operator switches it off, and says so.
+  // The operator switches the host off and declares it fenced.
   await lose(0);
   await cell.store.hostAdmin().setForcedDown("host-0", true);
   await cell.operate(EVACUATION);
@@ -120,7 +123,7 @@ test("a host whose only link is cut is not evacuated before it is forced down", 
   await eventually("it to run there alone", () => cell.runsOn(1).join() === "host-1");
 });
 
-test("a host that is forced down while its agent lives is evacuated, and its guest stands before the other one starts", async () => {
+test("a host that is forced down while its agent is alive is evacuated, and its guest is stopped before the other one starts", async () => {
   await start();
   const driver = agents[1]?.driver as FakeDriver;
   const start1 = driver.start.bind(driver);
@@ -136,7 +139,7 @@ test("a host that is forced down while its agent lives is evacuated, and its gue
   expect(ranAtStart).toEqual([[]]);
 });
 
-test("an evacuation gives up while the agent of its source lives: the guest there is kept, stopped, and runs when the host is up again", async () => {
+test("an evacuation is aborted while the agent of its source is alive: the guest there is kept stopped, and runs when the host is up again", async () => {
   await start();
   const driver = agents[1]?.driver as FakeDriver;
   driver.start = () => Promise.reject(new Error("the destination cannot start it"));
@@ -153,7 +156,7 @@ test("an evacuation gives up while the agent of its source lives: the guest ther
   await eventually("it to run where it was", () => cell.runsOn(1).join() === "host-0");
 });
 
-test("a source that was forced down and cannot be stopped keeps the server: it does not run twice", async () => {
+test("a source that was forced down and cannot be stopped keeps the server, which does not run twice", async () => {
   await start();
   const driver = agents[0]?.driver as FakeDriver;
   driver.power = () => Promise.reject(new Error("the guest does not stop"));
@@ -172,7 +175,7 @@ test("a source that was forced down and cannot be stopped keeps the server: it d
   expect(cell.runsOn(1)).toEqual(["host-0"]);
 });
 
-test("an evacuated host that comes back starts nothing, loses its guest, and is given back what was held there", async () => {
+test("an evacuated host that comes back starts nothing, loses its guest, and its old allocation is released", async () => {
   await start();
   await lose(0);
   await isDown(0);
@@ -187,7 +190,7 @@ test("an evacuated host that comes back starts nothing, loses its guest, and is 
   await eventually("the allocation to go", async () => Object.keys(await cell.holds(migration)).length === 0);
 });
 
-test("an evacuated host that is forced down is fenced: what was held there is given back, and its guest goes when it comes back", async () => {
+test("an evacuated host that is forced down is fenced: its old allocation is released, and its guest is destroyed when it comes back", async () => {
   await start();
   await lose(0);
   await isDown(0);
@@ -240,7 +243,7 @@ test("a live migration against the loss of its destination goes to the alternate
   await eventually("it to run there alone", () => cell.existsOn(1).join() === "host-2" && cell.runsOn(1).length === 1);
 });
 
-/** No sweep finds anything: what is heard is heard by messages. */
+/** No sweep runs, so conductors learn of tasks only by messages. */
 const UNSWEPT = { sweepMs: 3_600_000 };
 
 async function abort(migration: string): Promise<string | undefined> {
@@ -253,7 +256,7 @@ async function abort(migration: string): Promise<string | undefined> {
   return outcome;
 }
 
-test("an abort against the conductor that carries the migration out: it hears of it by the message", async () => {
+test("an abort against the conductor that carries out the migration: a message informs the conductor", async () => {
   await start({ 0: { hand_off_ms: 3_600_000 } }, UNSWEPT);
   const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
   await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
@@ -262,7 +265,7 @@ test("an abort against the conductor that carries the migration out: it hears of
   await eventually("one guest", () => cell.existsOn(1).join() === "host-0" && cell.runsOn(1).length === 1);
 });
 
-test("an abort against the take of its task: whoever is taking it takes it again", async () => {
+test("an abort against the take of its task: the conductor that is taking it takes it again", async () => {
   await start({ 0: { hand_off_ms: 3_600_000 } }, UNSWEPT);
   const letTake = first.gate.hold("takeTasks");
   const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
@@ -272,7 +275,7 @@ test("an abort against the take of its task: whoever is taking it takes it again
   expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
 });
 
-test("an abort against the end of the copying: heard before the switch is written, the server stays where it was", async () => {
+test("an abort against the end of the copying: it is accepted before the switch is written, and the server stays at the source", async () => {
   await start({}, UNSWEPT);
   const steps = holdSteps();
   const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
@@ -295,7 +298,7 @@ test("an abort against the start at the destination is refused as too late, and 
   await eventually("one guest", () => cell.existsOn(1).join() === "host-1" && cell.runsOn(1).length === 1);
 });
 
-test("an abort against a completion by force: what is called off stays called off", async () => {
+test("an abort against a forced completion: the aborted migration stays aborted", async () => {
   await start({ 0: { hand_off_ms: 3_600_000 } });
   const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
   await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
@@ -325,7 +328,7 @@ test("a delete against a live migration that copies leaves nothing on either hos
   expect([cell.existsOn(1), await cell.holds(serverId(1)), await cell.holds(migration)]).toEqual([[], {}, {}]);
 });
 
-test("a conductor that is killed while a resize copies: another carries it through", async () => {
+test("a conductor is killed while a resize copies: another one completes it", async () => {
   await start({ 0: { hand_off_ms: 1_500 } });
   const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
   await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
@@ -335,7 +338,7 @@ test("a conductor that is killed while a resize copies: another carries it throu
   await eventually("it to run there", () => cell.runsOn(1).join() === "host-1");
 });
 
-test("a resize that nobody confirms in time is confirmed", async () => {
+test("a resize that is not confirmed in time is confirmed automatically", async () => {
   await start();
   await cell.startConductor(2, { unseenMs: UNSEEN_MS, confirmAfterMs: 200 });
   const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });

@@ -14,7 +14,7 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** Four hosts of 4 VCPUs, each with its own agent and behaviour, and server 1 on the first. */
+/** Four hosts of 4 VCPUs, each with its own agent and script, and server 1 on the first. */
 async function start(scripts: Readonly<Record<number, FakeScript>> = {}, vcpus = 1): Promise<void> {
   await cell.startConductor(1);
   for (const host of [0, 1, 2, 3]) {
@@ -33,7 +33,7 @@ const only = (host: number) =>
   eventually(`it to exist on host-${host} alone`, () => cell.existsOn(1).join() === `host-${host}`);
 
 describe("a resize", () => {
-  test("waits for its confirmation on the new host, and holds the old one until then", async () => {
+  test("waits for its confirmation on the new host, and holds the old allocation until then", async () => {
     await start();
     const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 3 });
     const resized = await cell.become(1, "VERIFY_RESIZE");
@@ -51,7 +51,7 @@ describe("a resize", () => {
     expect(record).toMatchObject({ kind: "resize", status: "confirmed", sourceHost: "host-0", destHost: "host-1" });
   });
 
-  test("that is reverted is where it was, as it was", async () => {
+  test("that is reverted is at its source, unchanged", async () => {
     await start();
     const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 3 });
     await cell.become(1, "VERIFY_RESIZE");
@@ -64,7 +64,7 @@ describe("a resize", () => {
     await only(0);
   });
 
-  test("on the same host asks only for the difference to be free", async () => {
+  test("on the same host needs only the difference to be free", async () => {
     await start({}, 3);
     const migration = await cell.operate({ server: 1, kind: "resize", hosts: [0], vcpus: 4 });
     await cell.become(1, "VERIFY_RESIZE");
@@ -95,7 +95,7 @@ describe("a resize", () => {
     ]);
   });
 
-  test("that finds no destination leaves the server where it was, running, with the reason", async () => {
+  test("that finds no destination leaves the server running at its source, with the reason", async () => {
     await start({ 1: { outcome: "reschedule", reason: "no disk" }, 0: { hand_off_failures: 1 } });
     const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1, 2], vcpus: 2 });
     const back = await cell.rest(1);
@@ -125,7 +125,7 @@ describe("a resize", () => {
 });
 
 describe("a live migration", () => {
-  test("leaves nothing behind", async () => {
+  test("leaves nothing at the source", async () => {
     await start();
     const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [2] });
     expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-2" });
@@ -134,7 +134,7 @@ describe("a live migration", () => {
     await only(2);
   });
 
-  test("that is aborted runs on where it was", async () => {
+  test("that is aborted leaves the server running at its source", async () => {
     await start({ 0: { hand_off_ms: 3_600_000 } });
     const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [2] });
     await eventually("the copying", async () => (await cell.store.positions([migration]))[0]?.stage === "handing-over");
@@ -158,7 +158,7 @@ describe("a live migration", () => {
 });
 
 describe("other operations", () => {
-  test("power, pause and reboot leave the server as they say", async () => {
+  test("power, pause and reboot leave the server in the requested state", async () => {
     await start();
     for (const [kind, status] of [
       ["pause", "PAUSED"],
@@ -173,7 +173,7 @@ describe("other operations", () => {
     }
   });
 
-  test("a power operation that fails changes nothing but the fault", async () => {
+  test("a failed power operation changes only the fault", async () => {
     await start({ 0: { power_failures: 1 } });
     await cell.operate({ server: 1, kind: "stop" });
     const after = await cell.rest(1);
@@ -181,7 +181,7 @@ describe("other operations", () => {
     expect(cell.runsOn(1)).toEqual(["host-0"]);
   });
 
-  test("a server that is shelved and offloaded holds nothing, and comes back elsewhere", async () => {
+  test("a server that is shelved and offloaded holds nothing, and is unshelved on another host", async () => {
     await start({ 1: { outcome: "reschedule" } });
     await cell.operate({ server: 1, kind: "shelve-offload" });
     expect(await cell.become(1, "SHELVED_OFFLOADED")).toMatchObject({ host: null });
@@ -192,7 +192,7 @@ describe("other operations", () => {
     await runs(3);
   });
 
-  test("an unshelving without a destination leaves the server shelved", async () => {
+  test("an unshelve without a destination leaves the server shelved", async () => {
     await start({ 1: { outcome: "reschedule" } });
     await cell.operate({ server: 1, kind: "shelve-offload" });
     await cell.become(1, "SHELVED_OFFLOADED");
@@ -201,7 +201,7 @@ describe("other operations", () => {
     expect([await held(), cell.existsOn(1)]).toEqual([{}, []]);
   });
 
-  test("a rebuild stays where it is, as a new guest", async () => {
+  test("a rebuild makes a new guest on the same host", async () => {
     await start();
     const before = await cell.server(1);
     await cell.operate({ server: 1, kind: "rebuild", hosts: [0] });
@@ -216,7 +216,7 @@ describe("other operations", () => {
 
 describe("a move whose destination listens for the hand-over", () => {
   test.each([false, true])(
-    "is finished by another conductor, which asks where (agent restarted: %s)",
+    "is finished by another conductor, which asks for the address (agent restarted: %s)",
     async (restarts) => {
       const first = await cell.startConductor(1);
       const disk: MemoryDisk = { records: [] };
@@ -252,7 +252,7 @@ describe("a move whose destination listens for the hand-over", () => {
     },
   );
 
-  test("asks the source all the same when the destination does not answer, and goes to the next", async () => {
+  test("still asks the source when the destination does not answer, and goes to the next one", async () => {
     const first = await cell.startConductor(1);
     const agents = [];
     for (const host of [0, 1, 2])

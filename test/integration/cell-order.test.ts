@@ -12,11 +12,11 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** A driver whose first starts are made when they are let go, whatever its signal says. */
+/** A driver whose first starts wait until they are released, even when their signal aborts them. */
 class SlowStarts {
   readonly released = Promise.withResolvers<void>();
   begun = 0;
-  /** How many were told to give up. */
+  /** How many starts were aborted. */
   raised = 0;
 
   before(driver: FakeDriver): Driver {
@@ -33,10 +33,10 @@ class SlowStarts {
   }
 }
 
-/** Server 1 is ACTIVE on host-0, whose driver has begun to start it. */
+/** Server 1 is ACTIVE on host-0, whose driver is starting it. */
 async function startSlowly(disk: MemoryDisk = { records: [] }): Promise<SlowStarts & { readonly agent: AgentProcess }> {
   const slow = new SlowStarts();
-  // No host is given up here, however busy this machine is.
+  // A long grace, so that no host is given up, however busy this machine is.
   await cell.startConductor(1, { hostGraceMs: 60_000 });
   const agent = await cell.startAgent({ id: "agent-0", hosts: [0], disk, before: (driver) => slow.before(driver) });
   await cell.startAgent({ id: "agent-1", hosts: [1] });
@@ -46,7 +46,7 @@ async function startSlowly(disk: MemoryDisk = { records: [] }): Promise<SlowStar
   await eventually("the start to begin", () => slow.begun === 1);
   return Object.assign(slow, { agent });
 }
-/** The operation waits for the start, or has not cared for it. */
+/** The operation waits for the start, or ended without waiting. */
 const waitsOrEnds = (slow: SlowStarts) =>
   eventually(
     "the operation to meet the start",
@@ -103,7 +103,7 @@ test.each([
       id: "agent-0",
       hosts: [0],
       disk,
-      // The hypervisor has gone on meanwhile.
+      // The hypervisor has continued meanwhile.
       before: (driver) =>
         overriding(driver as Driver, {
           adopt: async (guests) => {
@@ -117,7 +117,7 @@ test.each([
   },
 );
 
-test("a guest that runs though its server is shut off is stopped when it is found", async () => {
+test("a guest that runs although its server is shut off is stopped when it is found", async () => {
   await cell.startConductor(1);
   const { driver } = await cell.startAgent({ id: "agent-0", hosts: [0] });
   await cell.hostsUp(1);
@@ -131,7 +131,7 @@ test("a guest that runs though its server is shut off is stopped when it is foun
   await eventually("it to stand again", () => cell.runsOn(1).length === 0);
 });
 
-test("a source that runs again after it was handed over is stopped again, and stays for the way back", async () => {
+test("a source that runs again after the hand-over is stopped again, and is kept for the way back", async () => {
   await cell.startConductor(1);
   const { driver } = await cell.startAgent({ id: "agent-0", hosts: [0] });
   await cell.startAgent({ id: "agent-1", hosts: [1] });

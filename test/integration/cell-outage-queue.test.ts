@@ -9,7 +9,7 @@ import { serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { loadingSource, SchedulerRig } from "../rigs/scheduler-rig.ts";
 
-/** Far fewer than there are put off: messages that are asked for again later count, and go before new ones. */
+/** Far fewer than the number of requests that are put off. Messages that wait for a retry count, and are delivered before new ones. */
 const ACK_PENDING_MAX = 20;
 const PUT_OFF = 200;
 const BOOTS = 100;
@@ -43,7 +43,7 @@ const narrow = (): SchedulerBus => ({
     ),
 });
 
-test("ten times as many requests of a cell that is away as the queue may have out: boots in another cell go on as before", async () => {
+test("when ten times as many requests wait for an absent cell as the queue may have out, boots in another cell continue as before", async () => {
   const [away, alive] = [await rig.addCell("away"), await rig.addCell("alive")];
   await away.addHosts([1_000]);
   await alive.addHosts(Array.from({ length: 10 }, () => 1_000));
@@ -51,7 +51,7 @@ test("ten times as many requests of a cell that is away as the queue may have ou
   const tell = (servers: readonly number[]) =>
     Promise.all(servers.map((server) => bus.publish(schedulerRequestsSubject, messageOfRequest(serverId(server)))));
   const range = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index);
-  /** How long a burst of boots takes, from the first message to the last dispatch. */
+  /** The duration of a burst of boots, from the first message to the last dispatch. */
   const bootAll = async (servers: readonly number[]): Promise<number> => {
     await rig.apiStore.accept(servers.map((server) => rig.wants(server)));
     const startMs = performance.now();
@@ -69,7 +69,7 @@ test("ten times as many requests of a cell that is away as the queue may have ou
   await tell(stuck);
   await eventually("all of them to be put off", () => new Set(rig.putOff).size === PUT_OFF);
   const meanwhileMs = await bootAll(range(10_000, BOOTS));
-  // The rig's clock stands still: nothing that was put off comes again, and nothing of it is left in the queue either.
+  // The rig's clock stands still, so no put-off request returns, and none of them is left in the queue.
   expect(rig.putOff).toHaveLength(PUT_OFF);
   if (process.env.BERTH_PRINT !== undefined) {
     const rate = (ms: number) => Math.round((BOOTS / ms) * 1_000);

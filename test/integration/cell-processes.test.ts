@@ -27,8 +27,8 @@ import { eventually } from "../rigs/eventually.ts";
 const CELL = "cell-1";
 const HOSTS = generateHosts("agent-1", 4).map(treeOf);
 
-/** The services as their mains compose them, in this process, on a real Postgres, a real NATS, and gRPC. */
-describe("a cell on real parts", () => {
+/** The services as their mains construct them, in this process, on a real Postgres, a real NATS, and gRPC. */
+describe("a cell with a real database, bus and network", () => {
   let database: TestDatabase;
   let nats: LocalNats;
   let bus: NatsBus;
@@ -107,7 +107,7 @@ describe("a cell on real parts", () => {
       return servers.every((server) => server.status !== "BUILD") ? servers : null;
     });
 
-  test("builds on the chosen host or an alternate, deletes, and goes on with one conductor", async () => {
+  test("builds on the chosen host or an alternate, deletes, and continues with one conductor", async () => {
     const [first, second] = [await startConductor(), await startConductor()];
     const agent = await startAgent([first.address, second.address]);
     try {

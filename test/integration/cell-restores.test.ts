@@ -18,7 +18,7 @@ async function openCell(): Promise<SmallCell> {
 
 const SERVERS = Array.from({ length: 8 }, (_, index) => index + 1);
 
-/** The disk of an agent that runs these servers on host 0, in a cell whose database is lost then. */
+/** The disk of an agent that runs these servers on host 0, in a cell whose database is then lost. */
 async function diskWithGuests(): Promise<MemoryDisk> {
   const disk: MemoryDisk = { records: [] };
   const before = await openCell();
@@ -33,7 +33,7 @@ async function diskWithGuests(): Promise<MemoryDisk> {
   return disk;
 }
 
-/** The agent at a database that knows none of its servers. */
+/** Connects the agent to a database that knows none of its servers. */
 async function meetEmptyDatabase(
   disk: MemoryDisk,
   { restored = false, ...settings }: Partial<ConductorSettings> & { readonly restored?: boolean },
@@ -47,7 +47,7 @@ async function meetEmptyDatabase(
 
 const runningIn = (cell: SmallCell) => SERVERS.filter((server) => cell.runsOn(server).length === 1);
 
-test("guests that a restored database does not know run on in quarantine, until an operator has one destroyed", async () => {
+test("guests that a restored database does not know continue to run in quarantine, until an operator has one destroyed", async () => {
   const disk = await diskWithGuests();
   const cell = await meetEmptyDatabase(disk, { restored: true });
   await cell.hostsUp(1);
@@ -57,7 +57,7 @@ test("guests that a restored database does not know run on in quarantine, until 
   );
   expect(runningIn(cell)).toEqual(SERVERS);
   await eventually("the host to take no new servers", async () => (await cell.store.hosts())[0]?.disabled === true);
-  // The agent knows the new database by now, and comes back to it: the guests are still kept.
+  // The agent knows the new database by now and reconnects to it. The guests are still kept.
   await eventually("the agent to know the new database", () =>
     disk.records.some((record) => record.kind === "compared" && record.incarnation === "memory/1"),
   );
@@ -67,7 +67,7 @@ test("guests that a restored database does not know run on in quarantine, until 
   expect(runningIn(cell)).toEqual(SERVERS.filter((server) => server !== 3));
 });
 
-test("of guests of unknown servers only so many are destroyed in a minute; the others run on", async () => {
+test("only a limited number of unknown servers' guests is destroyed in a minute, and the others continue to run", async () => {
   const disk = await diskWithGuests();
   const cell = await meetEmptyDatabase(disk, { unknownDestroysPerMinute: 3 });
   await cell.hostsUp(1);

@@ -17,7 +17,7 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** Three hosts of 4 VCPUs, each with its own agent, and server 1 on the first. Hosts are down soon after their agent fell silent. */
+/** Three hosts of 4 VCPUs, each with its own agent, and server 1 on the first. A host is down soon after its agent falls silent. */
 async function start(scripts: Readonly<Record<number, FakeScript>> = {}, settings: Partial<ConductorSettings> = {}) {
   await cell.startConductor(1, { unseenMs: 1_000, ...settings });
   for (const host of [0, 1, 2]) {
@@ -42,7 +42,7 @@ const agentOf = (host: number): AgentProcess => {
   return agent;
 };
 
-/** The host's agent dies as soon as its driver is told to do this: before it does it, or after. Nobody hears an answer. */
+/** The host's agent dies when its driver gets this order, before or after carrying it out. Its answer is never received. */
 function diesAt(host: number, what: "start" | "destroy", when: "before" | "after"): void {
   const { agent, driver } = agentOf(host);
   const really = driver[what].bind(driver);
@@ -53,13 +53,13 @@ function diesAt(host: number, what: "start" | "destroy", when: "before" | "after
   };
 }
 
-/** The guest is gone from the host's hypervisor, and its agent does not know. */
+/** The guest vanishes from the host's hypervisor without its agent's knowledge. */
 async function vanish(host: number, attemptId: string | null): Promise<void> {
   const guest = { host: `host-${host}`, serverUuid: serverId(1), attemptId: attemptId ?? "" };
   await agentOf(host).driver.destroy(guest, new AbortController().signal);
 }
 
-/** The host's agent is there again, on its disk. `disk`: on another one, as after a reinstallation. */
+/** The host's agent is back with its disk, or with another `disk`, as after a reinstallation. */
 async function returns(host: number, disk = disks[host]): Promise<void> {
   cell.forget(agentOf(host).driver);
   disks[host] = disk ?? { records: [] };
@@ -95,7 +95,7 @@ describe("a revert whose destination dies right after it destroyed the guest", (
     expect(cell.existsOn(1)).toEqual(["host-0"]);
   };
 
-  test("does not end there: it waits, shows so, and goes on when the host is back", async () => {
+  test("does not end there: it waits, shows so, and continues when the host is back", async () => {
     await interrupted();
     await returns(1);
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-0", taskState: null });
@@ -104,7 +104,7 @@ describe("a revert whose destination dies right after it destroyed the guest", (
     expect(await migration()).toMatchObject({ status: "reverted", ended: true, note: "" });
   });
 
-  test("goes on when an operator has forced the host down", async () => {
+  test("continues when an operator has forced the host down", async () => {
     await interrupted();
     await fence(1);
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-0", taskState: null });
@@ -112,7 +112,7 @@ describe("a revert whose destination dies right after it destroyed the guest", (
   });
 });
 
-test("a revert whose destination cannot destroy its guest goes on trying, and says so", async () => {
+test("a revert whose destination cannot destroy its guest keeps trying, and says so", async () => {
   await start({ 1: { destroy_failures: 7 } });
   await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
   await cell.become(1, "VERIFY_RESIZE");
@@ -141,7 +141,7 @@ describe("a revert whose source", () => {
     await runs(1);
   });
 
-  test("is away is refused, and may be asked for again", async () => {
+  test("is away is refused, and may be requested again", async () => {
     await start();
     await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
     await cell.become(1, "VERIFY_RESIZE");
@@ -177,7 +177,7 @@ describe("a confirmation", () => {
     await runs(0);
   });
 
-  test("that nobody asked for is refused alike", async () => {
+  test("that no user asked for is refused in the same way", async () => {
     await start({}, { confirmAfterMs: 1_500 });
     await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
     const { attemptId } = await cell.become(1, "VERIFY_RESIZE");
@@ -187,7 +187,7 @@ describe("a confirmation", () => {
     expect(cell.existsOn(1)).toEqual(["host-0"]);
   });
 
-  test("whose destination is away is refused, and may be asked for again", async () => {
+  test("whose destination is away is refused, and may be requested again", async () => {
     await start();
     await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
     await cell.become(1, "VERIFY_RESIZE");
@@ -205,7 +205,7 @@ describe("a confirmation", () => {
   });
 });
 
-describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies before its first word", (kind) => {
+describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies before its first answer", (kind) => {
   const to = kind === "rebuild" ? 0 : 1;
   const interrupted = async (when: "before" | "after") => {
     await start();
@@ -218,7 +218,7 @@ describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies
     if (kind === "live-migrate") expect(await usedOn(0)).toBe(1);
   };
 
-  test("waits with the source's guest, and is done when the destination speaks", async () => {
+  test("keeps the source's guest while it waits, and ends when the destination answers", async () => {
     await interrupted("after");
     await returns(to);
     await eventually("the end", async () => (await cell.server(1)).taskState === null, { withinMs: 20_000 });
@@ -228,7 +228,7 @@ describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies
     expect(await migration()).toMatchObject({ status: "completed", note: "" });
   });
 
-  test("resumes at the source when the destination never got the guest, or an operator has forced it down", async () => {
+  test("returns to the source when the destination never got the guest, or an operator has forced it down", async () => {
     await interrupted("before");
     if (kind === "live-migrate") await returns(to, { records: [] });
     else await fence(to);
@@ -240,12 +240,12 @@ describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies
   });
 });
 
-describe("an evacuation whose destination dies before its first word", () => {
+describe("an evacuation whose destination dies before its first answer", () => {
   const isUp = (host: number) =>
     eventually(`host-${host} to be up`, async () =>
       (await cell.store.hosts()).some(({ name, up }) => name === `host-${host}` && up),
     );
-  /** The source is repaired meanwhile, and the word that it is fenced is taken back. */
+  /** The source is repaired meanwhile, and its fence is revoked. */
   const interrupted = async (when: "before" | "after") => {
     await start();
     await agentOf(0).agent.close();
@@ -268,7 +268,7 @@ describe("an evacuation whose destination dies before its first word", () => {
   };
 
   test.each(["before", "after"] as const)(
-    "keeps the old guest until the new host says that it runs (%s)",
+    "keeps the old guest until the new host reports that it runs (%s)",
     async (when) => {
       await interrupted(when);
       await returns(1);
@@ -279,7 +279,7 @@ describe("an evacuation whose destination dies before its first word", () => {
     },
   );
 
-  test("is back at its source when the new host has lost the guest", async () => {
+  test("returns to its source when the new host has lost the guest", async () => {
     await interrupted("before");
     await returns(1, { records: [] });
     await rests(0);
@@ -287,7 +287,7 @@ describe("an evacuation whose destination dies before its first word", () => {
     expect(await migration()).toMatchObject({ status: "error", note: "" });
   });
 
-  test("is back at its source when an operator has forced the new host down", async () => {
+  test("returns to its source when an operator has forced the new host down", async () => {
     await interrupted("before");
     await fence(1);
     await rests(0);
@@ -295,7 +295,7 @@ describe("an evacuation whose destination dies before its first word", () => {
   });
 });
 
-describe("the room of a guest that could not be destroyed is kept until it is gone", () => {
+describe("the allocation of a guest that could not be destroyed is kept until the guest is gone", () => {
   test("after a delete whose driver is stuck", async () => {
     await start({ 0: { destroy_failures: 8 } });
     await cell.delete(1);

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** So many hosts, ten of each agent. */
+/** This many hosts, ten for each agent. */
 async function startAgents(hosts: number): Promise<AgentProcess[]> {
   const agents: AgentProcess[] = [];
   for (let first = 0; first < hosts; first += 10) {
@@ -21,7 +21,7 @@ async function startAgents(hosts: number): Promise<AgentProcess[]> {
 
 const upCount = async () => (await cell.store.hosts()).filter(({ up }) => up).length;
 
-test("two hundred hosts that dial a restarted conductor late all stay up", async () => {
+test("two hundred hosts that reconnect late to a restarted conductor all stay up", async () => {
   const settings = { unseenMs: 300, heartbeatMs: 500, downShareMax: 1 };
   const first = await cell.startConductor(1, settings);
   const agents = await startAgents(200);
@@ -42,7 +42,7 @@ test("two hundred hosts that dial a restarted conductor late all stay up", async
     return expiry;
   };
   await cell.startConductor(2, settings);
-  // It has looked after its agents for a while before the first of them dials.
+  // The conductor has checked its agents for a while before the first of them dials.
   await new Promise((resolve) => setTimeout(resolve, settings.heartbeatMs));
   for (const agent of agents) agent.reconnect();
   await eventually("the conductor to look for silent agents, several times", async () => {
@@ -52,7 +52,7 @@ test("two hundred hosts that dial a restarted conductor late all stay up", async
   expect([fewest, expired]).toEqual([200, []]);
 });
 
-test("of a cell that falls silent at once a share goes down; a delete on another host waits, and ends when that is forced down", async () => {
+test("when a cell falls silent at once, only a share of its hosts goes down; a delete on another host waits, and ends when that host is forced down", async () => {
   await cell.startConductor(1, { unseenMs: 300, heartbeatMs: 100, downShareMax: 0.25, downCountMin: 1 });
   const agents = await startAgents(40);
   await cell.boot(1, [39]);

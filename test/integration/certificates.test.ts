@@ -25,7 +25,7 @@ const files = (of: string, cell: string) => ({
   key: join(dir, cell, `${of}-key.pem`),
 });
 
-/** Two cells that know nothing of each other, each with certificates for this machine. */
+/** Two unrelated cells, each with certificates for this machine. */
 beforeAll(() => {
   dir = mkdtempSync(join(tmpdir(), "berth-certs-"));
   for (const cell of ["east", "west"]) {
@@ -37,7 +37,7 @@ beforeAll(() => {
 afterAll(() => rmSync(dir, { recursive: true, force: true }));
 
 describe("agents and conductors", () => {
-  /** How a dial ends: with the message that arrived, or with why none did. */
+  /** The result of dialling: the received message, or the reason why none arrived. */
   async function dial(of: { readonly listener: string; readonly agent: string | null }): Promise<string> {
     const listener = await createGrpcAgentListener({
       listen: `${HOST}:0`,
@@ -66,14 +66,14 @@ describe("agents and conductors", () => {
     }
   }
 
-  test("know each other by certificates of one cell", async () => {
+  test("trust each other with certificates of one cell", async () => {
     expect(await dial({ listener: "east", agent: "east" })).toBe("arrived");
   });
 
   test.each([
     ["another cell", "west"],
     ["nobody", null],
-  ])("an agent with a certificate of %s is not let in", async (_, agent) => {
+  ])("reject an agent with a certificate of %s", async (_, agent) => {
     expect(await dial({ listener: "east", agent })).not.toBe("arrived");
   });
 });
@@ -99,7 +99,7 @@ describe("NATS", () => {
   });
   afterAll(() => server?.stop());
 
-  /** How the first attempt to connect ends. */
+  /** The result of the first attempt to connect. */
   async function connect(scheme: string, ca: string, own: string | null): Promise<string> {
     const by = own === null ? "" : `&cert=${files(`${own}-agent`, own).cert}&key=${files(`${own}-agent`, own).key}`;
     const seen: string[] = [];
@@ -116,7 +116,7 @@ describe("NATS", () => {
     }
   }
 
-  test.each(["tls", "nats"])("is trusted by a bus that has its cell's CA, and trusts it (%s://)", async (scheme) => {
+  test.each(["tls", "nats"])("and a bus with its cell's CA trust each other (%s://)", async (scheme) => {
     expect(await connect(scheme, "east", "east")).toBe("connected");
   });
 
@@ -124,7 +124,7 @@ describe("NATS", () => {
     expect(await connect("tls", "west", "east")).toMatch(/certificate/i);
   });
 
-  test.each(["west", null])("does not let in a bus with a certificate of %s", async (own) => {
+  test.each(["west", null])("rejects a bus with a certificate of %s", async (own) => {
     expect(await connect("tls", "east", own)).not.toBe("connected");
   });
 });
@@ -134,7 +134,7 @@ describe("Postgres", () => {
   let home: string;
 
   beforeAll(async () => {
-    // Its own account has to read the files, and nobody else may.
+    // Postgres's own account must be able to read the files, and no one else may.
     home = mkdtempSync(join(tmpdir(), "berth-certs-postgres-"));
     const user = choosePostgresUser();
     const { cert, key } = files(`east-${HOST}`, "east");
@@ -155,11 +155,11 @@ describe("Postgres", () => {
       return rows[0]?.ssl;
     });
 
-  test("is trusted by who has its cell's CA", async () => {
+  test("is trusted by a client that has its cell's CA", async () => {
     expect(await ask("east")).toBe(true);
   });
 
-  test("is not trusted by who has another cell's", async () => {
+  test("is not trusted by a client that has another cell's CA", async () => {
     await expect(ask("west")).rejects.toThrow(/certificate/i);
   });
 });

@@ -9,11 +9,11 @@ export interface Followed {
   readonly follower: LedgerFollower;
   /** Why sessions ended, in order. */
   readonly lost: string[];
-  /** Which transactions held up a load, in order. */
+  /** The transactions that held up a load, in order. */
   readonly waited: string[];
 }
 
-/** A follower of the database with a view of its own; close the follower. */
+/** A follower of the database with its own view. The caller closes the follower. */
 export function follow(databaseUrl: string): Followed {
   const view = new LedgerView();
   const lost: string[] = [];
@@ -28,21 +28,21 @@ export function follow(databaseUrl: string): Followed {
   return { view, follower, lost, waited };
 }
 
-/** The view's providers by uuid, as a ledger's dump has them. */
+/** The view's providers by UUID, in the form of a ledger's dump. */
 export function shownProviders(view: LedgerView): readonly Provider[] {
   const { roots, rootCount } = view.slots;
   const uuids = [...roots.subarray(0, rootCount)].flatMap((slot) => view.tree(view.slots.uuid(slot)));
   return uuids.sort().map((uuid) => view.provider(uuid)!);
 }
 
-/** What the view shows, in a form that compares with `storedContent`. */
+/** The view's content, in a form that compares with `storedContent`. */
 export function shownContent(view: LedgerView) {
   const providers = shownProviders(view).map(plain);
   const hosts = [...view.hosts.all()].map(({ name, provider, up, disabled }) => ({ name, provider, up, disabled }));
   return { providers, hosts: sortBy(hosts, (host) => host.name) };
 }
 
-/** What the tables hold, read by queries of its own. */
+/** The content of the tables, read by separate queries. */
 export async function storedContent(client: pg.Client) {
   const { rows: providers } = await client.query<ReturnType<typeof plain>>(`
     select p.uuid, p.name, parent.uuid as parent, root.uuid as root, p.generation,

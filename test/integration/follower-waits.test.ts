@@ -12,8 +12,8 @@ beforeAll(async () => {
 });
 afterAll(() => database?.drop());
 
-describe("a view that is to load while transactions of other databases are open", () => {
-  /** A transaction that has written, in another database of the same server, until `work` is done. */
+describe("a view that must load while transactions of other databases are open", () => {
+  /** Runs `work` during a transaction that has written in another database of the same server. */
   async function whileAnotherDatabaseWrites(work: (pid: number, end: () => Promise<unknown>) => Promise<void>) {
     const url = new URL(database.url);
     url.pathname = "/postgres";
@@ -28,7 +28,7 @@ describe("a view that is to load while transactions of other databases are open"
     }
   }
 
-  it("names the transaction of another database that keeps a view from loading, and loads once that has ended", async () => {
+  it("names the transaction of another database that delays the load, and loads once that has ended", async () => {
     await whileAnotherDatabaseWrites(async (pid, end) => {
       const followed = follow(database.url);
       onTestFinished(() => followed.follower.close());
@@ -44,7 +44,7 @@ describe("a view that is to load while transactions of other databases are open"
     });
   });
 
-  it("a slot that cannot be made in time is given up, with the name of the transaction that it waits for", async () => {
+  it("gives up a slot that cannot be made in time, and names the transaction that it waits for", async () => {
     await whileAnotherDatabaseWrites(async (pid) => {
       const opening = ReplicationStream.open(database.url, "berth_view_late", new AbortController().signal, {
         slotMsMax: 2_000,

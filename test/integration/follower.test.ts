@@ -52,7 +52,7 @@ afterEach(async () => {
   expect(await slotCount()).toBe(0);
 });
 
-/** Trees of a root and two children, each with two inventories, a trait and an aggregate, and a host each. */
+/** Inserts trees of a root and two children, each with two inventories, a trait, an aggregate and a host. */
 async function insertTrees(count: number): Promise<void> {
   await client.query(`
     begin;
@@ -69,7 +69,7 @@ async function insertTrees(count: number): Promise<void> {
 }
 
 describe("a followed cell", () => {
-  it("loads what was there before", async () => {
+  it("loads the existing rows", async () => {
     await insertTrees(20);
     const followed = followIt();
     await expectEqual(followed);
@@ -119,7 +119,7 @@ describe("a followed cell", () => {
     expect(followed.lost).toEqual([]);
   });
 
-  it("shows nothing of what is rolled back, and all of a transaction at once", async () => {
+  it("shows nothing of a rolled-back transaction, and everything of a committed one at once", async () => {
     await insertTrees(1);
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);
@@ -129,7 +129,7 @@ describe("a followed cell", () => {
     expect(shownContent(followed.view)).toEqual(before);
   });
 
-  it("tells the id of each transaction once the view shows it", async () => {
+  it("reports the id of each transaction once the view shows it", async () => {
     await insertTrees(1);
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);
@@ -147,7 +147,7 @@ describe("a followed cell", () => {
     expect(applied).toEqual(ids);
   });
 
-  it("loads anew after a truncate, which no row change can tell", async () => {
+  it("loads again after a truncate, which no row change can express", async () => {
     await insertTrees(2);
     const followed = followIt();
     await expectEqual(followed);
@@ -156,7 +156,7 @@ describe("a followed cell", () => {
     expect(followed.follower.stats.loads).toBe(2);
   });
 
-  it("loads anew after its connection was killed, and shows what happened meanwhile", async () => {
+  it("loads again after its connection was killed, and shows the changes made meanwhile", async () => {
     await insertTrees(5);
     const followed = followIt();
     await expectEqual(followed);
@@ -174,7 +174,7 @@ describe("a followed cell", () => {
     expect(followed.lost).toHaveLength(2);
   });
 
-  it("tells how far behind and how big it is", async () => {
+  it("measures how far behind and how large it is", async () => {
     await insertTrees(2);
     const followed = followIt();
     await expectEqual(followed);
@@ -188,7 +188,7 @@ describe("a followed cell", () => {
     expect(await registry.metrics()).toContain('berth_view_lag_bytes{cell="test"} Nan\n');
   });
 
-  it("two followers of one cell show the same", async () => {
+  it("shows the same as another follower of the cell", async () => {
     const first = followIt();
     await insertTrees(5);
     const second = followIt();
@@ -239,7 +239,7 @@ describe("a followed cell", () => {
   });
 });
 
-/** One row or a few, picked by a number; statements that cannot fail. */
+/** Changes one row or a few, chosen by a number, by statements that cannot fail. */
 const anyChange = fc
   .tuple(fc.nat({ max: 11 }), fc.nat({ max: 4 }), fc.nat({ max: 100 }))
   .map(([kind, pick, amount]) => {
@@ -284,7 +284,7 @@ const anyChange = fc
   });
 
 describe("a strict read", () => {
-  it("sees what another connection committed just before, each time", async () => {
+  it("sees everything that another connection committed just before, each time", async () => {
     await insertTrees(1);
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);
@@ -311,12 +311,12 @@ describe("a strict read", () => {
     }
   });
 
-  it("does not wait for something to be written", async () => {
+  it("does not wait for a write", async () => {
     const followed = followIt();
     for (let round = 0; round < 50; round += 1) await followed.follower.waitUntilSeen(SEEN_MS);
   });
 
-  it("passes over what concerns no view", async () => {
+  it("ignores transactions that concern no view", async () => {
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);
     for (let round = 0; round < 50; round += 1) {
@@ -326,7 +326,7 @@ describe("a strict read", () => {
     expect(followed.follower.stats.transactions).toBe(0);
   });
 
-  it("is not held up by a long transaction that another connection leaves open", async () => {
+  it("is not delayed by a long transaction that another connection leaves open", async () => {
     const followed = followIt();
     await followed.follower.waitUntilSeen(SEEN_MS);
     await client.query("begin");
@@ -340,7 +340,7 @@ describe("a strict read", () => {
     }
   });
 
-  it("waits for the first load, and is refused when the follower closes", async () => {
+  it("waits for the first load, and is rejected when the follower closes", async () => {
     const loading = followIt();
     await loading.follower.waitUntilSeen(SEEN_MS);
     expect(loading.follower.ready).toBe(true);
@@ -364,7 +364,7 @@ describe("a strict read", () => {
     }
   });
 
-  it("closes while a transaction in progress keeps the slot from being made", async () => {
+  it("closes while a transaction in progress prevents the slot from being made", async () => {
     const blocker = new pg.Client(database.url);
     await blocker.connect();
     await blocker.query("begin; select pg_current_xact_id()");

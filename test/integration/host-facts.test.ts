@@ -42,7 +42,7 @@ const SEEN_MS = 10_000;
 const HYPERVISOR = { ...UNKNOWN_HYPERVISOR, type: "QEMU", version: 6_002_000, metrics: { "cpu.frequency": 2_000 } };
 const GROUP = { uuid: numbered(0xe, 1), policy: "soft-affinity", maxServerPerHost: 0 };
 
-/** What the facts say of the first two hosts. */
+/** The facts about the first two hosts. */
 async function shown({ facts, view, source }: Followed) {
   await source.waitUntilSeen(SEEN_MS);
   return [0, 1].map((index) => {
@@ -55,7 +55,7 @@ async function shown({ facts, view, source }: Followed) {
   });
 }
 
-/** A life of a server, with a build that goes to its alternate; the facts after each step. */
+/** A server's life, with a build that goes to its alternate. Returns the facts after each step. */
 async function live(cell: Followed): Promise<unknown[]> {
   const { store, ledger } = cell;
   const seen: unknown[] = [];
@@ -68,7 +68,7 @@ async function live(cell: Followed): Promise<unknown[]> {
   }));
   await store.hostsUp("agent-1", hosts);
   seen.push(await shown(cell));
-  // So long that the database keeps it apart from the row, and does not send it again with each change.
+  // So long that the database stores it outside the row, and does not send it again with each change.
   const imageProperties = {
     os_distro: "ubuntu",
     notes: Array.from({ length: 4_000 }, (_, at) => at.toString(36)).join(""),
@@ -141,7 +141,7 @@ describe("the facts of hosts", () => {
     return { store, ledger, view, facts, source: store };
   }
 
-  test("follow a cell's servers and hypervisors step by step, from the database and from its twin alike", async () => {
+  test("follow a cell's servers and hypervisors step by step, in the same way from the database and from its twin", async () => {
     const inMemory = await live(followMemory());
     const followed = followDatabase();
     await followed.source.waitUntilSeen(SEEN_MS);

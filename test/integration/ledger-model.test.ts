@@ -29,7 +29,7 @@ afterAll(async () => {
 const run = (ledger: Ledger, command: LedgerCommand): Promise<readonly unknown[]> =>
   command.kind === "allocations" ? ledger.applyAllocations(command.changes) : ledger.putTrees(command.trees);
 
-describe("the ledger's two bodies", () => {
+describe("the ledger's two implementations", () => {
   it("answer every command alike and end in the same state", { timeout: 120_000 }, async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(anyCommand, { minLength: 1, maxLength: 12 }), async (commands) => {
@@ -45,7 +45,7 @@ describe("the ledger's two bodies", () => {
     );
   });
 
-  it("agree on an order of what several connections did at once", { timeout: 120_000 }, async () => {
+  it("agree on an order of the commands that several connections ran at once", { timeout: 120_000 }, async () => {
     const sessions = await Promise.all([1, 2, 3].map(() => LedgerSession.open(database.url)));
     try {
       await fc.assert(
@@ -70,7 +70,7 @@ describe("the ledger's two bodies", () => {
             expect(brokenSums(dump)).toEqual([]);
           },
         ),
-        // What a race brought about, a smaller one would not: no shrinking.
+        // There is no shrinking, because a smaller race would not reproduce the result.
         { numRuns: RUNS, endOnFailure: true },
       );
     } finally {
@@ -82,11 +82,11 @@ describe("the ledger's two bodies", () => {
 interface Done {
   readonly command: LedgerCommand;
   readonly outcomes: readonly { readonly kind: string }[];
-  /** Drawn after the locks were taken and before they were given back: of two that met, the first has the lower. */
+  /** Drawn after the locks were taken and before they are released, so of two conflicting commands the first has the lower number. */
   readonly order: number;
 }
 
-/** One transaction a batch of changes and a tree. A deadlock rejects: none may come. */
+/** Runs one transaction for each batch of changes and each tree. A deadlock would reject, and none may occur. */
 async function runAll(session: LedgerSession, commands: readonly LedgerCommand[]): Promise<Done[]> {
   const done: Done[] = [];
   for (const command of commands.flatMap(single)) {
@@ -107,15 +107,15 @@ async function runAll(session: LedgerSession, commands: readonly LedgerCommand[]
   return done;
 }
 
-/** Well-formed trees, one a command. */
+/** Well-formed trees, one for each command. */
 function single(command: LedgerCommand): LedgerCommand[] {
   if (command.kind === "allocations") return [command];
   return command.trees.filter((tree) => malformedList(tree) === null).map((tree) => ({ kind: "trees", trees: [tree] }));
 }
 
 /**
- * Does what was committed, and expects the same answers. A refusal is left out: what it saw missing it did not lock, so that
- * its place is somewhere before the order it drew.
+ * Repeats the committed commands and expects the same answers. Refused commands are left out: a refused command did not lock the rows that
+ * it found missing, so its place is somewhere before the number that it drew.
  */
 async function replay(
   memory: MemoryLedger,

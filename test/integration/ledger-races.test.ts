@@ -225,7 +225,7 @@ describe("races on the ledger", () => {
     );
     const odd = numbers.filter((number) => number % 2 === 1).map((number) => swap(server(number), INSTANCE, onA(2)));
     const even = numbers.filter((number) => number % 2 === 0).map((number) => swap(server(number), INSTANCE, onB(2)));
-    // A deadlock would reject: these sessions retry nothing.
+    // A deadlock would reject, because these sessions retry nothing.
     for (let round = 0; round < 10; round += 1) {
       const answers = await Promise.all([sessions.first.apply(...odd), sessions.second.apply(...even.toReversed())]);
       expect(new Set(answers.flat().map(({ kind }) => kind))).toEqual(new Set(["committed"]));

@@ -5,7 +5,7 @@ import type { AllocationChange, AllocationOutcome } from "../../core/ledger/allo
 import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
 import { eventually } from "../rigs/eventually.ts";
 
-/** A connection of its own whose transactions a test opens and ends by hand, to bring two of them to a given meeting. */
+/** A separate connection whose transactions a test begins and ends by hand, to make two of them meet at a given point. */
 export class LedgerSession {
   readonly #client: pg.Client;
   readonly pid: number;
@@ -50,8 +50,8 @@ export class LedgerSession {
 }
 
 /**
- * Lets `second` run into `first`: first does its work and stays uncommitted until second waits for its locks (or is done),
- * then ends as `end` says. Returns both answers.
+ * Makes `second` wait for `first`: first does its work and stays uncommitted until second waits for its locks (or is done), then ends as
+ * `end` says. Returns both answers.
  */
 export async function meet<First, Second>(
   sessions: { readonly first: LedgerSession; readonly second: LedgerSession; readonly observer: LedgerSession },

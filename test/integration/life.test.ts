@@ -9,7 +9,7 @@ const HOSTS = ["one", "two", "three"].map((name) => ({
   inventories: { VCPU: { total: 16 }, MEMORY_MB: { total: 16_384 }, DISK_GB: { total: 10_000 } },
 }));
 
-describe("the whole life of a server, over a whole cloud", () => {
+describe("the life of a server in a whole cloud", () => {
   let cloud: TestCloud;
   beforeAll(async () => {
     cloud = await startTestCloud({ cells: [{ name: "cell-1", hosts: HOSTS }], schedulers: 1, conductors: 1 });
@@ -29,7 +29,7 @@ describe("the whole life of a server, over a whole cloud", () => {
     return (await cloud.call("POST", "/v2.1/servers", { server })).json.server.id;
   }
 
-  /** The life once the server has this status, nothing is under way, and the decision is kept. */
+  /** The life once the server has this status, no operation is running, and the decision is stored. */
   const lifeAt = (id: string, status: string): Promise<ShownLife> =>
     eventually(`the server to be ${status}`, async () => {
       const life = await lifeOf(id);
@@ -44,7 +44,7 @@ describe("the whole life of a server, over a whole cloud", () => {
     return lifeAt(id, status);
   }
 
-  test("two hosts fail and the alternate does not: every attempt and both hops are told, with their claims", async () => {
+  test("shows every attempt and both hops with their claims when two hosts fail and the alternate does not", async () => {
     const id = await boot({ outcome: "reschedule", first: 2, reason: "disk full" });
     const life = await lifeAt(id, "ACTIVE");
     const [decision] = life.decisions;
@@ -83,7 +83,7 @@ describe("the whole life of a server, over a whole cloud", () => {
     expect(told).toMatch(new RegExp(`hops from ${path[0]} to ${path[1]}: gives back .*1 VCPU.*, claims .*1 VCPU`));
   });
 
-  test("resized, reverted, migrated live, stopped and deleted: each is told with who asked and which stages it reached", async () => {
+  test("shows for a resize, a revert, a live migration, a stop and a delete who requested it and which stages it reached", async () => {
     const id = await boot({});
     const first = (await lifeAt(id, "ACTIVE")).state?.host;
     const resized = await act(id, "resize", { flavorRef: "m" }, "VERIFY_RESIZE");
@@ -119,7 +119,7 @@ describe("the whole life of a server, over a whole cloud", () => {
     expect(gone.state).toMatchObject({ host: null, deleted_at: expect.any(String) });
   });
 
-  test("all hosts fail: ERROR, with every attempt and nothing held", async () => {
+  test("shows ERROR with every attempt and without allocations when all hosts fail", async () => {
     const id = await boot({ outcome: "reschedule", reason: "no power" });
     const life = await lifeAt(id, "ERROR");
     expect(life.tasks[0]?.attempts.map(({ result }) => result)).toEqual(["failed", "failed", "failed"]);

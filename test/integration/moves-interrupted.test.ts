@@ -6,9 +6,9 @@ import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
 import { OperationWorldModel } from "../rigs/operation-world.ts";
 
-/** The first happening first, each once. */
+/** Delivers in order, each message once. */
 const inOrder = (limit: number): number => (limit === 10 ? 1 : 0);
-/** The first happening first, every other one again at the end. */
+/** Delivers in order, and every other message again at the end. */
 function twice(): (limit: number) => number {
   let count = 0;
   return (limit) => {
@@ -17,7 +17,7 @@ function twice(): (limit: number) => number {
   };
 }
 
-/** The first happening first, the one of this number again at the end. */
+/** Delivers in order, and the message of this number again at the end. */
 function twiceOnly(at: number): (limit: number) => number {
   let count = -1;
   return (limit) => {
@@ -26,7 +26,7 @@ function twiceOnly(at: number): (limit: number) => number {
     return count === at ? 0 : 1;
   };
 }
-/** The last happening first: whatever may overtake overtakes. */
+/** Delivers the last message first, so that messages overtake each other wherever they can. */
 const backwards = (limit: number): number => (limit === 10 ? 1 : limit - 1);
 
 async function openWorld(random = inOrder): Promise<OperationWorldModel> {
@@ -47,7 +47,7 @@ async function openWorld(random = inOrder): Promise<OperationWorldModel> {
   return world;
 }
 
-/** What has to be done before, so that the operation may begin. */
+/** Operations that must precede this one. */
 const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   confirm: ["resize"],
   revert: ["resize"],
@@ -57,7 +57,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
 };
 const HOSTS = [1, 2];
 
-/** Server 0, on host 0, with the operation begun and nothing of it carried out. */
+/** Server 0 on host 0, with the operation begun and none of its effects carried out. */
 async function begun(kind: OperationKind, random = inOrder, hosts = HOSTS): Promise<OperationWorldModel> {
   const world = await openWorld(random);
   for (const earlier of BEFORE[kind] ?? []) {
@@ -76,7 +76,7 @@ async function statusOf(
   return (await world.store.servers([serverId(0)]))[0]?.[what];
 }
 
-/** How many things happen from the beginning of the operation to its end. */
+/** The number of events from the beginning of the operation to its end. */
 async function lengthOf(kind: OperationKind): Promise<number> {
   const world = await begun(kind);
   let length = 0;
@@ -86,7 +86,7 @@ async function lengthOf(kind: OperationKind): Promise<number> {
 
 const KINDS = OPERATION_KINDS.map((kind) => ({ kind }));
 
-/** Interrupts the operation after each thing that happens, and brings everything to rest. */
+/** Interrupts the operation after each event, and lets everything come to rest. */
 async function interrupted(
   kind: OperationKind,
   interrupt: (world: OperationWorldModel) => Promise<void>,
@@ -112,7 +112,7 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     return statusOf(world);
   };
 
-  test("ends the same when the conductors are killed at any of its steps", async () => {
+  test("ends in the same state when the conductors are killed at any of its steps", async () => {
     const expected = await settled();
     await interrupted(
       kind,
@@ -132,7 +132,7 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     );
   });
 
-  test.each([0, 1])("comes to an end when host %i is lost at any of its steps and comes back", async (host) => {
+  test.each([0, 1])("ends when host %i is lost at any of its steps and comes back", async (host) => {
     await interrupted(
       kind,
       async (world) => {
@@ -147,7 +147,7 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     );
   });
 
-  test("comes to the same end whichever of its messages comes again when all is over", async () => {
+  test("ends in the same state whichever of its messages is repeated at the end", async () => {
     const [expected, length] = [await settled(), await lengthOf(kind)];
     for (let at = 0; at <= length; at += 1) {
       const world = await begun(kind, twiceOnly(at));
@@ -159,7 +159,7 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     }
   });
 
-  test("comes to the same end when its messages overtake each other", async () => {
+  test("ends in the same state when its messages overtake each other", async () => {
     const world = await begun(kind, backwards);
     while (await world.step());
     await world.drain();
@@ -167,7 +167,7 @@ describe.each(KINDS)("$kind", ({ kind }) => {
     expect(await statusOf(world)).toBe(await settled());
   });
 
-  test("comes to the same end when things come twice", async () => {
+  test("ends in the same state when messages are delivered twice", async () => {
     const world = await begun(kind, twice());
     for (let steps = 0; steps < 60; steps += 1) await world.step();
     await world.drain();
@@ -181,7 +181,7 @@ describe("an evacuation", () => {
     for (let limit = 0; limit < 200 && (await world.step()); limit += 1);
   };
 
-  test("keeps the old guest while its destination is silent, though the source is back", async () => {
+  test("keeps the old guest while its destination is silent, although the source is back", async () => {
     await interrupted(
       "evacuate",
       async (world) => {
@@ -220,27 +220,30 @@ describe("a delete", () => {
     ...OPERATION_KINDS.map((kind) => ({ kind, from: `after ${kind}` })),
     { kind: null, from: "of what runs" },
   ];
-  test.each(FROM)("ends the same when the conductors are killed at any of its steps, $from", async ({ kind }) => {
-    const ready = async (): Promise<OperationWorldModel> => {
-      const world = kind === null ? await openWorld() : await begun(kind);
-      while (await world.step());
-      await world.delete(0);
-      return world;
-    };
-    const uninterrupted = await ready();
-    let length = 0;
-    while (await uninterrupted.step()) length += 1;
-    // What is on no host is deleted at once.
-    if (kind !== "shelve-offload") expect(length).toBeGreaterThan(2);
-    for (let at = 0; at <= length; at += 1) {
-      const world = await ready();
-      for (let steps = 0; steps < at; steps += 1) await world.step();
-      await world.crash();
-      expect(await world.violations(), `killed after ${at} of ${length}`).toEqual([]);
-      await world.drain();
-      expect(await world.restViolations(), `killed after ${at} of ${length}`).toEqual([]);
-      expect(await statusOf(world)).toBe("DELETED");
-      expect(world.hosts.flatMap((host) => host.guests())).toEqual([]);
-    }
-  });
+  test.each(FROM)(
+    "ends in the same state when the conductors are killed at any of its steps, $from",
+    async ({ kind }) => {
+      const ready = async (): Promise<OperationWorldModel> => {
+        const world = kind === null ? await openWorld() : await begun(kind);
+        while (await world.step());
+        await world.delete(0);
+        return world;
+      };
+      const uninterrupted = await ready();
+      let length = 0;
+      while (await uninterrupted.step()) length += 1;
+      // A server without a host is deleted at once.
+      if (kind !== "shelve-offload") expect(length).toBeGreaterThan(2);
+      for (let at = 0; at <= length; at += 1) {
+        const world = await ready();
+        for (let steps = 0; steps < at; steps += 1) await world.step();
+        await world.crash();
+        expect(await world.violations(), `killed after ${at} of ${length}`).toEqual([]);
+        await world.drain();
+        expect(await world.restViolations(), `killed after ${at} of ${length}`).toEqual([]);
+        expect(await statusOf(world)).toBe("DELETED");
+        expect(world.hosts.flatMap((host) => host.guests())).toEqual([]);
+      }
+    },
+  );
 });

@@ -59,12 +59,12 @@ function postgresBody(): WorldBody {
 
 const anything = fc.record({
   seed: fc.integer(),
-  /** Of 100 orders to hosts so many fail. */
+  /** The number of orders to hosts that fail, of 100. */
   failures: fc.constantFrom(0, 10, 40),
   calm: fc.constantFrom(2, 8, 20),
 });
 
-/** Random users, operators and accidents, for a while; then the laws at rest; then every server is deleted. */
+/** Runs random users, operators and accidents for a while, then checks the laws at rest, then deletes every server. */
 async function live(
   body: WorldBody,
   { seed, failures, calm }: { readonly seed: number; readonly failures: number; readonly calm: number },
@@ -125,7 +125,7 @@ test("whatever fails, crashes or comes back during moves, the laws hold and each
   );
 });
 
-test("so it is with a cell's database in Postgres", { timeout: 300_000 }, async () => {
+test("the same holds with a cell's database in Postgres", { timeout: 300_000 }, async () => {
   await fc.assert(
     fc.asyncProperty(anything, async (world) => {
       await emptyCellTables(pool);

@@ -25,7 +25,7 @@ busContract("NATS", async () => {
   };
 });
 
-test("a tls:// URL connects to no server that has no TLS", async () => {
+test("a tls:// URL does not connect to a server without TLS", async () => {
   const nats = await startLocalNats({ cells: [], writeConfig: natsConfig });
   const events: NatsEvent[] = [];
   const url = nats.apiUrl.replace("nats://", "tls://");

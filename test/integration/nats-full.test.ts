@@ -13,9 +13,9 @@ import { DEFAULT_API_SETTINGS } from "../../services/api/settings.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { SchedulerRig } from "../rigs/scheduler-rig.ts";
 
-/** All that the server may keep in files, over all streams. */
+/** The storage limit of the server, over all streams. */
 const STORE_BYTES = 256 * 1_024;
-/** A stream of its own takes all the room, so that what fills the store is not taken by those who take requests. */
+/** A separate stream fills the store, so that its messages do not go to the consumers of requests. */
 const BALLAST = { stream: "BALLAST", subject: "ballast" };
 const ADMIN = { user: "admin", password: "of-this-test" };
 
@@ -41,7 +41,7 @@ afterEach(async () => {
   await nats.stop();
 });
 
-/** Until not even a message of one byte finds room. */
+/** Publishes until not even a message of one byte can be stored. */
 async function fill(): Promise<void> {
   for (const bytes of [64 * 1_024, 1_024, 1]) {
     for (let count = 0; ; count += 1) {
@@ -52,7 +52,7 @@ async function fill(): Promise<void> {
   }
 }
 
-/** A write beyond it is cut short and fails, as on a full disk. */
+/** A write beyond the limit is cut short and fails, as on a full disk. */
 function limitFiles(pid: number, bytes: string): void {
   const { status, stderr } = spawnSync("prlimit", ["--pid", `${pid}`, `--fsize=${bytes}:`]);
   expect(status, `${stderr}`).toBe(0);
@@ -60,7 +60,7 @@ function limitFiles(pid: number, bytes: string): void {
 
 const makeRoom = () => admin.request(`$JS.API.STREAM.PURGE.${BALLAST.stream}`);
 
-test("a store that is full refuses at once, says so until there is room, and then takes messages again", async () => {
+test("a full store refuses at once, reports that until there is room, and then accepts messages again", async () => {
   await fill();
   await expect(bus.publish(schedulerRequestsSubject, new Uint8Array(100))).rejects.toMatchObject({ code: "full" });
   await expect(bus.publish(schedulerRequestsSubject, new Uint8Array(100))).rejects.toMatchObject({ code: "full" });
@@ -77,7 +77,7 @@ test("a store that is full refuses at once, says so until there is room, and the
   expect(events).toEqual(["connected", "streams-full", "streams-have-room"]);
 });
 
-test("an account that has used up what it may store is full, too", async () => {
+test("an account that has used its storage counts as full, too", async () => {
   const limited = await startLocalNats({
     cells: [],
     writeConfig: (layout) =>
@@ -97,7 +97,7 @@ test("an account that has used up what it may store is full, too", async () => {
 });
 
 test.runIf(process.platform === "linux")(
-  "a disk that takes no byte more lets nobody set up streams again: they are not taken for missing",
+  "a disk that accepts no more bytes prevents streams from being set up again, and they are not reported as missing",
   async () => {
     const asked: string[] = [];
     admin.subscribe("$JS.API.>", { callback: (_, { subject }) => void asked.push(subject) });
@@ -118,7 +118,7 @@ test.runIf(process.platform === "linux")(
   },
 );
 
-test("requests that are accepted while the store is full are placed by the sweep; later ones by their message again", async () => {
+test("requests that are accepted while the store is full are placed by the sweep, and later ones again by their messages", async () => {
   const rig = new SchedulerRig();
   const cell = await rig.addCell("cell-1");
   await cell.addHosts([100]);
@@ -136,7 +136,7 @@ test("requests that are accepted while the store is full are placed by the sweep
     await eventually("the api to say so", async () => (await readyz()).includes("full"));
     expect(await readyz()).toMatch(/^ready\n/);
     expect(scheduler.ready).toBe(true);
-    // Its message is lost for good, and the rig's clock stands still: nobody has looked at it.
+    // Its message is lost for good and the rig's clock stands still, so no scheduler has read it.
     expect(await rig.state(early)).toBe("accepted");
     await rig.passUntil(early, /^dispatched cell-1$/);
 

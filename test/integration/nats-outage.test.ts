@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => nats.stop());
 
 describe("a bus whose server crashes", () => {
-  test("goes on by itself: what was published meanwhile arrives, and takers go on taking", async () => {
+  test("recovers by itself: messages published meanwhile arrive, and subscribers keep receiving", async () => {
     const events: string[] = [];
     const api = createNatsBus({
       url: nats.cellApiUrl("east"),
@@ -57,7 +57,7 @@ describe("a bus whose server crashes", () => {
     await Promise.all([api.close(), conductor.close()]);
   });
 
-  test("rejects in time where nobody listens, and can be closed", async () => {
+  test("rejects in time when there is no server, and can be closed", async () => {
     const events: string[] = [];
     const bus = createNatsBus({
       url: "nats://x:y@127.0.0.1:1",
@@ -74,7 +74,7 @@ describe("a bus whose server crashes", () => {
     expect(events).toEqual(["disconnected"]);
   });
 
-  test("tells of a wrong password as an outage that it keeps trying to end", async () => {
+  test("reports a wrong password as an outage that it keeps trying to end", async () => {
     const reasons: string[] = [];
     const url = nats.conductorUrl("east").replace(/:[0-9a-f]+@/, ":wrong@");
     const bus = createNatsBus({
@@ -89,7 +89,7 @@ describe("a bus whose server crashes", () => {
 });
 
 describe("a server that comes back without its streams", () => {
-  test("has them again, and those who publish and take go on, without a word from their owners", async () => {
+  test("has them again, and publishers and subscribers continue without any action of their owners", async () => {
     const events: string[] = [];
     const api = createNatsBus({
       url: nats.cellApiUrl("west"),
@@ -124,7 +124,7 @@ describe("a server that comes back without its streams", () => {
     await Promise.all([api.close(), conductor.close()]);
   });
 
-  test("was reached by somebody who could not set them up at first: they are set up when it can be reached", async () => {
+  test("sets up its streams as soon as it can be reached, for a client that could not do it at first", async () => {
     await nats.kill();
     nats.wipe();
     const api = createNatsBus({ url: nats.cellApiUrl("west"), name: "api", timeoutMs: 100 });
@@ -145,9 +145,9 @@ describe("a server that comes back without its streams", () => {
     ["stream", `$JS.API.STREAM.DELETE.${schedulerRequestsConsumer.stream}`],
     ["consumer", `$JS.API.CONSUMER.DELETE.${schedulerRequestsConsumer.stream}.${schedulerRequestsConsumer.consumer}`],
   ])(
-    "loses a %s while everybody is connected: those who only wait notice, and it is made again",
+    "makes a lost %s again while everybody is connected, and even idle subscribers notice the loss",
     async (_, subject) => {
-      // No user of ours may remove anything.
+      // None of our users may remove a stream or a consumer.
       const admin = { user: "admin", password: "of-this-test" };
       const withAdmin = (config: string) =>
         config.replace("    users: [", `    users: [\n      { user: "${admin.user}", password: "${admin.password}" }`);

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 
-/** Nobody listens there: a command that is refused never gets so far. */
+/** No process listens there, since a refused command never connects. */
 const ELSEWHERE = {
   BERTH_DATABASE_URL: "postgres://berth@127.0.0.1:1/api",
   BERTH_CELL_DATABASE_URL: "postgres://berth@127.0.0.1:1/cell",
@@ -28,7 +28,7 @@ test.each([
   ["api --only placement --listen [::]:0", "[::]:0 and BERTH_AUTH (--auth) is none", "--allow-unauthenticated-network"],
   ["conductor --listen 0.0.0.0:0", "there is no TLS", "--plain-text"],
 ])(
-  "berth %s believes nobody of other machines: one line that says what to do, and exit code 2",
+  "berth %s accepts no unauthenticated requests from other machines: one line of advice, and exit code 2",
   async (words, why, allow) => {
     const { code, out, err } = await berth(words.split(" "));
     expect({ code, out }).toEqual({ code: 2, out: "" });

@@ -13,7 +13,7 @@ afterEach(() => {
   vi.restoreAllMocks();
 });
 
-/** Runs `berth <words>` in this process: its exit code and what it printed. */
+/** Runs `berth <words>` in this process. Returns its exit code and output. */
 async function berth(...words: readonly string[]): Promise<{ readonly code: number; readonly text: string }> {
   let printed = "";
   const keep = (chunk: unknown): boolean => {
@@ -31,7 +31,7 @@ async function berth(...words: readonly string[]): Promise<{ readonly code: numb
   }
 }
 
-test("settings are set, shown with what differs marked, and unset", async () => {
+test("settings are set, shown with a mark on changed values, and unset", async () => {
   expect(await berth("settings", "set", "host_subset_size=2", "shuffle_best_same_weighed_hosts=false")).toEqual({
     code: 0,
     text: "host_subset_size = 2\nshuffle_best_same_weighed_hosts = false\nversion 1\n",
@@ -40,7 +40,7 @@ test("settings are set, shown with what differs marked, and unset", async () => 
   expect((await berth("settings", "unset", "host_subset_size")).text).toBe("host_subset_size = 5\nversion 2\n");
 });
 
-test("a wrong setting is refused with its reason", async () => {
+test("an invalid setting is refused with its reason", async () => {
   await expect(berth("settings", "set", "host_subset_size=many")).rejects.toThrow(/host_subset_size cannot be "many"/);
   expect(await berth("settings", "set", "host_subset_size")).toMatchObject({ code: 2 });
 });
@@ -62,7 +62,7 @@ test("ratios are set by aggregate, shown by host with their source, and unset", 
   expect((await berth("ratios", "set", "--vcpu", "8")).code).toBe(2);
 });
 
-test("a host is disabled with a reason, shown, listed and enabled, its failures reset", async () => {
+test("a host is disabled with a reason, shown, listed and enabled, and its failures are reset", async () => {
   await rig.softState.recordBuildFailure("north", "host-2");
   expect((await berth("host", "disable", "host-2", "--reason", "smells")).text).toBe("host-2: up, disabled (smells)\n");
   expect((await berth("host", "show", "host-2")).text).toMatch(
@@ -75,7 +75,7 @@ test("a host is disabled with a reason, shown, listed and enabled, its failures 
   await expect(berth("host", "show", "nobody")).rejects.toThrow("nobody could not be found");
 });
 
-test("sync-aggregates tells of cells that do not answer, by its exit code, too", async () => {
+test("sync-aggregates reports cells that do not answer, also by its exit code", async () => {
   expect(await berth("sync-aggregates", "--dry-run")).toEqual({ code: 0, text: "0 hosts differ\n" });
   rig.cell("south").dead = true;
   const { code, text } = await berth("sync-aggregates");
@@ -83,7 +83,7 @@ test("sync-aggregates tells of cells that do not answer, by its exit code, too",
   rig.cell("south").dead = false;
 });
 
-test("explain tells of a server that was decided, and of one that is not there yet", async () => {
+test("explain shows the decision for an existing server and for a possible one", async () => {
   const server = "0000000b-0000-4000-8000-000000000001";
   await expect(berth("explain", server)).rejects.toThrow(/Nothing is known of server/);
   const effort = { tries: 1, lostRaces: 0, looks: 0, viewLagMs: null };

@@ -42,7 +42,7 @@ async function boot(flavorRef: string): Promise<{ id: string; status: string; ho
   return { id, status: shown.status, host: shown["OS-EXT-SRV-ATTR:host"] };
 }
 
-/** Whether a build of the server was tried on the host. */
+/** Whether the server was ever built on the host, with or without success. */
 async function wasTriedOn(id: string, hostName: string): Promise<boolean> {
   const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
   const request = instanceActions.at(-1).request_id;
@@ -53,7 +53,7 @@ async function wasTriedOn(id: string, hostName: string): Promise<boolean> {
 const setHost = (name: string, body: unknown) => call("PUT", `/berth/v1/hosts/${name}`, body);
 const failuresOfBad = async (): Promise<number> => (await call("GET", "/berth/v1/hosts/bad")).json.build_failures;
 
-test("a host that always fails is avoided before long, shows it, and is tried again once that is reset", async () => {
+test("a host that always fails is soon avoided, shows that, and is tried again after a reset", async () => {
   await setHost("one", { disabled: true });
   let avoided = 0;
   await eventually("three builds in a row that keep clear of it", async () => {
@@ -69,7 +69,7 @@ test("a host that always fails is avoided before long, shows it, and is tried ag
   await setHost("one", { disabled: false });
 }, 60_000);
 
-test("no server goes to a disabled host, and a ratio makes room on the one that is left", async () => {
+test("no server goes to a disabled host, and a ratio makes room on the remaining one", async () => {
   for (const name of ["bad", "good", "better"]) await setHost(name, { disabled: true, reason: "closed" });
   await eventually("the views know", async () => (await boot("m")).host === "one");
   await eventually("it is full", async () => (await boot("m")).status === "ERROR");
@@ -81,7 +81,7 @@ test("no server goes to a disabled host, and a ratio makes room on the one that 
   expect(vcpu).toMatchObject({ total: 4, capacity: 12, ratio_source: "host", reported_ratio: 1 });
 }, 60_000);
 
-test("a setting is in force without a restart, and a wrong one changes nothing", async () => {
+test("a setting takes effect without a restart, and an invalid one changes nothing", async () => {
   for (const name of ["good", "better"]) await setHost(name, { disabled: false });
   await setHost("one", { disabled: true });
   await setHost("bad", { disabled: true });
@@ -90,7 +90,7 @@ test("a setting is in force without a restart, and a wrong one changes nothing",
   expect((await call("PUT", "/berth/v1/settings", { set: packs })).status).toBe(200);
   const refused = await call("PUT", "/berth/v1/settings", { set: { host_subset_size: 0 } });
   expect(refused.status).toBe(400);
-  // Packing: the next ones go where the one before went. Each makes room again as soon as the next one is placed, because boots are fast
+  // With packing, each server goes where the previous one went. Each is deleted as soon as the next one is placed, because boots are fast
   // enough to fill both hosts before the schedulers have read the setting.
   let [last, before, same] = ["", "", 0];
   const sixInARow = async () => {
@@ -101,6 +101,6 @@ test("a setting is in force without a restart, and a wrong one changes nothing",
     [last, before] = [now ?? "", id];
     return same >= 6;
   };
-  // Each look is a whole boot, which takes seconds on a busy machine.
+  // Each check is a whole boot, which takes seconds on a busy machine.
   await eventually("six in a row on one host", sixInARow, { withinMs: 60_000 });
 }, 120_000);

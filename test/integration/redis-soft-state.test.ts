@@ -37,13 +37,13 @@ describe("the soft state with Redis gone", () => {
     await state.withdraw("s1");
   };
 
-  test("answers neutrally where nobody listens, and tells of it once", async () => {
+  test("answers neutrally without a server, and reports that once", async () => {
     const { state, told } = make("redis://127.0.0.1:1");
     await expectNeutral(state);
     expect(told).toEqual(["lost"]);
   });
 
-  test("answers neutrally through a crash, tells of it once, and of the return once", async () => {
+  test("answers neutrally through a crash, and reports it once and the return once", async () => {
     const { state, told } = make(redis.url);
     await state.announce("s0", 60_000);
     await state.recordBuildFailure("c1", "h1");

@@ -59,7 +59,7 @@ const replay = (trace: Trace, onto: ReplayTarget, change: Partial<ReplayOptions>
   });
 
 describe("a replay", () => {
-  it("ends every task, sends failed builds to alternates, gives everything back, and passes the audit", async () => {
+  it("ends every task, sends failed builds to alternates, releases everything, and passes the audit", async () => {
     const trace = traceOf({ hosts: 24, tasks: 120 });
     const onto = await startTarget(trace);
     const { tally, claims, audit } = await replay(trace, onto, { fail: 0.2 });
@@ -69,11 +69,11 @@ describe("a replay", () => {
     expect(tally.deleted).toBe(120);
     expect(claims).toBe(tally.claims);
     expect(audit).toMatchObject({ violations: [], unread: {}, counts: { consumers: 0, hostsAsked: 24 } });
-    // The cells' events close the requests of deleted servers, and nobody waits for these events.
+    // The cells' events close the requests of deleted servers, and no call waits for these events.
     await eventually("every request is closed", async () => (await onto.audit())?.counts.requests === 0);
   });
 
-  it("fills the machines without ever taking more than there is, and counts why the rest has no place", async () => {
+  it("fills the hosts without ever exceeding them, and counts why the rest found no host", async () => {
     const trace = traceOf({ hosts: 4, tasks: 150 });
     const { tally, audit } = await replay(trace, await startTarget(trace), { keep: true });
     expect(tally.ended).toBe(150);
@@ -85,7 +85,7 @@ describe("a replay", () => {
     expect(audit?.counts.consumers).toBe(tally.placed);
   });
 
-  it("drives a cloud elsewhere by its API alone, and counts the same", async () => {
+  it("drives another cloud only by its API, and counts the same", async () => {
     const trace = traceOf({ hosts: 24, tasks: 60 });
     const { apiUrl } = await startTarget(trace);
     const { tally, audit } = await replay(trace, externalTarget({ apiUrl, databaseUrl: api.url }), {
@@ -133,7 +133,7 @@ describe("berth replay", () => {
     expect(stderr).toContain("there is no such file");
   });
 
-  it("writes the result as one object with --json, and ends with the table and the audit", {
+  it("prints the result as one object with --json, and otherwise ends with the table and the audit", {
     timeout: 90_000,
   }, async () => {
     const { hosts, tasks } = generateTrace({ seed: 1, hosts: 12, tasks: 20 });

@@ -9,13 +9,13 @@ import { freshDatabase } from "../rigs/databases.ts";
 
 const run = promisify(execFile);
 
-/** What migrations put into the tables is in the backup as well. As docs/operating.md has it. */
+/** The backup also contains the rows that migrations insert, so the tables are emptied first, as docs/operating.md says. */
 const TRUNCATE_ALL = `do $$ begin
   execute (select 'truncate ' || string_agg(oid::regclass::text, ', ') from pg_class
     where relkind = 'r' and relnamespace = 'public'::regnamespace and relname <> 'schema_migrations');
 end $$`;
 
-/** The embedded Postgres has no pg_dump: only where there is one of the server's own version. */
+/** The embedded Postgres has no pg_dump, so the test runs only where one of the server's own version is installed. */
 async function canDump(): Promise<boolean> {
   try {
     const { stdout } = await run("pg_dump", ["--version"]);

@@ -22,7 +22,7 @@ interface Shown {
   readonly flavor: string;
 }
 
-describe("the actions of a server, over a whole cloud", () => {
+describe("the actions of a server in a whole cloud", () => {
   let cloud: TestCloud;
   beforeAll(async () => {
     cloud = await startTestCloud({ cells: CELLS, schedulers: 1, conductors: 1 });
@@ -47,7 +47,7 @@ describe("the actions of a server, over a whole cloud", () => {
     };
   }
 
-  /** Resolves once nothing is under way. */
+  /** Resolves once no operation is running. */
   const settled = (id: string): Promise<Shown> =>
     eventually("the operation's end", async () => {
       const shown = await show(id);
@@ -63,7 +63,7 @@ describe("the actions of a server, over a whole cloud", () => {
   const act = (id: string, action: string, value: unknown = null, minor = 90) =>
     call("POST", `/v2.1/servers/${id}/action`, { [action]: value }, minor);
 
-  /** The action is accepted; resolves with the server after it. */
+  /** Requests the action, waits for its end, and resolves with the server. */
   async function done(id: string, action: string, value: unknown = null, minor = 90): Promise<Shown> {
     const answer = await act(id, action, value, minor);
     expect([action, answer.status, answer.json?.[Object.keys(answer.json ?? {})[0] ?? ""]?.message]).toEqual([
@@ -74,7 +74,7 @@ describe("the actions of a server, over a whole cloud", () => {
     return settled(id);
   }
 
-  test("resizes to another host, reverts, resizes again and confirms", async () => {
+  test("resize to another host, revert, resize again and confirm", async () => {
     const { id, host: first } = await boot();
     const resized = await done(id, "resize", { flavorRef: "m" });
     expect(resized).toMatchObject({ status: "VERIFY_RESIZE", flavor: "m" });
@@ -86,7 +86,7 @@ describe("the actions of a server, over a whole cloud", () => {
     expect(migrations.map((one: { status: string }) => one.status)).toEqual(["confirmed", "reverted"]);
   });
 
-  test("migrates cold to the host that was named, and live to any", async () => {
+  test("migrate cold to the named host, and live to any host", async () => {
     const { id, host: first } = await boot();
     const target = CELLS[0]!.hosts.map(({ name }) => name).find((name) => name !== first);
     expect(await done(id, "migrate", { host: target })).toMatchObject({ status: "VERIFY_RESIZE", host: target });
@@ -96,7 +96,7 @@ describe("the actions of a server, over a whole cloud", () => {
     expect(live.host).not.toBe(target);
   });
 
-  test("migrates live a server of pinned CPUs: it has others at the destination, claimed before it moves", async () => {
+  test("migrate a server with pinned CPUs live, with other CPUs at the destination that are claimed before it moves", async () => {
     const extra_specs = { "hw:cpu_policy": "dedicated" };
     await call("POST", "/v2.1/flavors", { flavor: { id: "pinned", name: "pinned", vcpus: 2, ram: 64, disk: 1 } });
     await call("POST", "/v2.1/flavors/pinned/os-extra_specs", { extra_specs });
@@ -114,7 +114,7 @@ describe("the actions of a server, over a whole cloud", () => {
     const [there, here] = await pinsOf(id, running.uuid);
     expect([there?.amount, here]).toEqual([2, before]);
     expect(there?.provider).not.toBe(before?.provider);
-    // It copies for a minute, unless it is told to hurry.
+    // The copy takes a minute unless the migration is forced.
     const path = `/v2.1/servers/${id}/migrations/${running.id}`;
     expect((await call("POST", `${path}/action`, { force_complete: null })).status).toBe(202);
     const moved = await settled(id);
@@ -126,7 +126,7 @@ describe("the actions of a server, over a whole cloud", () => {
     await act(id, "forceDelete");
   });
 
-  test("unshelves to the host, and into the zone, that was named", async () => {
+  test("unshelve to the named host, and into the named zone", async () => {
     const { id, host: first } = await boot();
     const target = CELLS[0]!.hosts.map(({ name }) => name).find((name) => name !== first);
     const offloaded = async () => expect((await done(id, "shelveOffload")).status).toBe("SHELVED_OFFLOADED");
@@ -144,7 +144,7 @@ describe("the actions of a server, over a whole cloud", () => {
     await act(id, "forceDelete");
   });
 
-  test("stops, starts, reboots, pauses, rebuilds and shelves", async () => {
+  test("stop, start, reboot, pause, rebuild and shelve", async () => {
     const { id } = await boot();
     expect((await done(id, "os-stop")).status).toBe("SHUTOFF");
     expect((await done(id, "os-start")).status).toBe("ACTIVE");
@@ -164,7 +164,7 @@ describe("the actions of a server, over a whole cloud", () => {
     await eventually("it to be gone", async () => (await call("GET", `/v2.1/servers/${id}`)).status === 404);
   });
 
-  test("a server of which a live migration runs refuses another operation, and says what runs; the migration is called off", async () => {
+  test("during a live migration another operation is refused with the name of the running one, and the migration is aborted", async () => {
     const { id, host: first } = await boot(SLOW);
     expect((await act(id, "os-migrateLive", { host: null, block_migration: "auto" })).status).toBe(202);
     expect(await show(id)).toMatchObject({ status: "MIGRATING", taskState: "migrating", host: first });
@@ -185,7 +185,7 @@ describe("the actions of a server, over a whole cloud", () => {
     await act(id, "forceDelete");
   });
 
-  test("a move that no host has room for leaves the server as it was, and its action says why", async () => {
+  test("a move that no host has room for leaves the server unchanged, and its action shows the reason", async () => {
     const { id, host: first } = await boot();
     expect(await done(id, "resize", { flavorRef: "xl" })).toMatchObject({ status: "ACTIVE", flavor: "s", host: first });
     const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
@@ -195,9 +195,9 @@ describe("the actions of a server, over a whole cloud", () => {
     expect(one.instanceAction.events[0].details).toContain("No valid host was found");
   });
 
-  test("a host is drained by the command: its servers are elsewhere, and one that could not move is named", async () => {
+  test("the drain command empties a host, and names a server that could not move", async () => {
     const server = { name: "x", flavorRef: "s", imageRef: "", networks: "none" };
-    // Nobody migrates what is paused.
+    // A paused server cannot be migrated.
     const stuck = await done((await boot(server)).id, "pause");
     const from = stuck.host ?? "";
     await Promise.all(Array.from({ length: 6 }, () => boot(server)));
@@ -216,7 +216,7 @@ describe("the actions of a server, over a whole cloud", () => {
     await berth("host", "enable", from);
   }, 30_000);
 
-  test("refuses what Nova refuses, with its codes", async () => {
+  test("are refused like Nova's, with its codes", async () => {
     const { id, host: here } = await boot();
     const codes = async (...asked: [string, unknown, number?][]) =>
       Promise.all(asked.map(async ([action, value, minor]) => (await act(id, action, value, minor)).status));

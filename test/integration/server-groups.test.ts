@@ -10,7 +10,7 @@ const CELLS = ["cell-1", "cell-2"];
 const HOSTS = 50;
 const SERVERS = 50;
 
-/** Hosts that could each take all servers; two of each cell fail their first build. */
+/** Hosts that could each take all servers. Two of each cell fail their first build. */
 function hostsOf(cell: string): HostConfig[] {
   return Array.from({ length: HOSTS / CELLS.length }, (_, index) => ({
     name: `${cell}-host-${index}`,
@@ -30,7 +30,7 @@ interface ServerAnswer {
   };
 }
 
-describe("server groups, by four schedulers on real databases", () => {
+describe("server groups with four schedulers on real databases", () => {
   let cloud: TestCloud;
   beforeAll(async () => {
     cloud = await startTestCloud({
@@ -68,7 +68,7 @@ describe("server groups, by four schedulers on real databases", () => {
     readonly host: string;
     readonly fault: string;
   }
-  /** The group's members once all have ended. */
+  /** The group's members once all of them have ended. */
   async function ended(group: string): Promise<Shown[]> {
     const { members } = (await call<GroupAnswer>("GET", `/os-server-groups/${group}`)).server_group;
     const shown: Shown[] = [];
@@ -94,7 +94,8 @@ describe("server groups, by four schedulers on real databases", () => {
   test(`${SERVERS} concurrent creates into an anti-affinity group over ${HOSTS} hosts, some of which fail, fill ${HOSTS} hosts`, async () => {
     const group = await createGroup("anti-affinity");
     await Promise.all(Array.from({ length: SERVERS }, () => boot(group)));
-    // A server whose host fails hops while others are placed: whoever finds all hosts taken meanwhile waits until it has settled.
+    // A server whose host fails hops while others are placed. A request that meanwhile finds all hosts occupied waits until that server has
+    // settled.
     const servers = await ended(group);
     expect(servers.filter(({ status }) => status !== "ACTIVE").map(({ fault }) => fault)).toEqual([]);
     expect(new Set(servers.map(({ host }) => host)).size).toBe(HOSTS);
@@ -110,7 +111,7 @@ describe("server groups, by four schedulers on real databases", () => {
     await removeAll(group);
   }, 120_000);
 
-  test("one call for as many servers of a group as there are hosts, and one more: the one ends in ERROR", async () => {
+  test("of one call for one more server of a group than there are hosts, that one ends in ERROR", async () => {
     const group = await createGroup("anti-affinity");
     await boot(group, { min_count: HOSTS, max_count: HOSTS + 1 });
     const servers = await ended(group);
@@ -122,7 +123,7 @@ describe("server groups, by four schedulers on real databases", () => {
     await removeAll(group);
   }, 120_000);
 
-  test("one call for more servers of a group than there are hosts: none is built, and nothing is held", async () => {
+  test("of one call whose minimum exceeds the number of hosts, no server is built, and nothing is held", async () => {
     const group = await createGroup("anti-affinity");
     await boot(group, { min_count: HOSTS + 1, max_count: HOSTS + 1 });
     const servers = await ended(group);

@@ -26,7 +26,7 @@ interface Server {
   readonly taskState: string | null;
 }
 
-describe("the ports of a server that runs, over a whole cloud", () => {
+describe("the ports of a running server in a whole cloud", () => {
   let cloud: TestCloud;
   beforeAll(async () => {
     const cells = [{ name: "cell-1", hosts: ["one", "two", "three"].map(host) }];
@@ -66,7 +66,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     cloud.call("POST", `/v2.1/servers/${id}/action`, { [action]: value });
   const portsOf = async (id: string): Promise<string[]> =>
     (await cloud.call("GET", interfaces(id))).json.interfaceAttachments.map((one: { port_id: string }) => one.port_id);
-  /** What consumers hold of bandwidth, in all. */
+  /** The total bandwidth that these consumers hold. */
   const bandwidth = async (...consumers: readonly string[]): Promise<number> => {
     const held = await cloud.cells[0]!.store.holdings(consumers);
     const items = held.flatMap((holding) => holding?.items ?? []);
@@ -84,7 +84,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     expect(await auditTwice(audit)).toSatisfy(isClean);
   };
 
-  test("a port comes with its bandwidth and goes with it, and is one server's at a time", async () => {
+  test("a port is attached and detached with its bandwidth, and belongs to one server at a time", async () => {
     const [{ id }, other] = [await boot(), await boot()];
     const [nic, plain] = [await port(4_000), await port(0)];
     const before = (await cloud.cells[0]!.store.holdings([id]))[0]?.items;
@@ -121,13 +121,13 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     expect(refused.json.badRequest.message).toContain("Failed to allocate additional resources");
     expect(await cloud.cells[0]!.store.holdings([id])).toEqual(before);
     expect([await portsOf(id), (await show(id)).host]).toEqual([[big], here]);
-    // The other interface has room, and the port that was refused is free for another server's host.
+    // The other interface has room, and the refused port is free again.
     expect((await attach(id, elsewhere)).status).toBe(200);
     expect((await attach(other.id, small)).status).toBe(other.host === here ? 400 : 200);
     await remove(id, other.id);
   });
 
-  test("what was attached moves with its server, and what a server was booted with can be detached", async () => {
+  test("attached ports move with their server, and ports from the boot can be detached", async () => {
     const [first, second] = [await port(3_000), await port(2_000, "B")];
     const { id, host: here } = await boot({ networks: [{ port: first }] });
     expect(await portsOf(id)).toEqual([first]);
@@ -151,7 +151,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     await remove(id);
   });
 
-  test("refuses what Nova refuses, with its codes", async () => {
+  test("are refused like Nova's, with its codes", async () => {
     const { id } = await boot();
     const nic = await port(1_000);
     const nowhere = randomUUID();
@@ -189,7 +189,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     await remove(id);
   });
 
-  test("two attaches against the last bandwidth of a host: one gets it", async () => {
+  test("of two attaches for the last bandwidth of a host, one gets it", async () => {
     const { id, host: here } = await boot();
     const other = await boot({ availability_zone: `nova:${here}` });
     expect(other.host).toBe(here);
@@ -200,7 +200,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     await remove(id, other.id);
   });
 
-  test("one port against two servers: one gets it", async () => {
+  test("of two servers for one port, one gets it", async () => {
     const servers = await Promise.all([boot(), boot()]);
     const nic = await port(1_000);
     const answers = await Promise.all(servers.map(({ id }) => attach(id, nic)));
@@ -209,7 +209,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     await remove(...servers.map(({ id }) => id));
   });
 
-  test("attach against detach: each is done whole, whoever comes first", async () => {
+  test("attach against detach: each is done completely, whichever comes first", async () => {
     const { id } = await boot();
     const [stays, comes, leaves] = [await port(1_000), await port(2_000), await port(4_000)];
     for (const nic of [stays, leaves]) await attach(id, nic);
@@ -232,7 +232,7 @@ describe("the ports of a server that runs, over a whole cloud", () => {
     await remove(next);
   });
 
-  test("attach against a resize: the port is refused, or goes along", async () => {
+  test("attach against a resize: the port is refused, or moves with the server", async () => {
     const { id } = await boot();
     const nic = await port(1_000);
     const [attached] = await Promise.all([attach(id, nic), act(id, "resize", { flavorRef: "m" })]);

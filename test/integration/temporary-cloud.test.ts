@@ -34,7 +34,7 @@ test.each([
   { underLoad: false, servers: 1 },
   { underLoad: true, servers: 3 },
 ])(
-  "a cloud without a data directory keeps its databases among the temporary files, and takes them with it: $servers servers",
+  "a cloud without a data directory keeps its databases in temporary files, and removes them at its end: $servers servers",
   async ({ underLoad, servers }) => {
     const cloud = await startCloud({ ...TEMPORARY, cells: CELLS, underLoad, logger: QUIET, fail });
     const directories = new Set<string>();
@@ -51,7 +51,7 @@ test.each([
   60_000,
 );
 
-test("a cell whose database cannot be made ready is the reason that the cloud does not start; the others are let finish", async () => {
+test("a cell whose database cannot be prepared is the reported reason why the cloud does not start; the other cells finish their preparation", async () => {
   const api = await freshDatabase("api");
   const urlOf = (cell: string) => `${api.url}_cell_${cell}`;
   const admin = inject("postgresUrl");

@@ -12,13 +12,13 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-test("an operation at a stage that its conductor does not know goes to one that knows it, while the first lives on", async () => {
+test("an operation at a stage that its conductor does not know goes to one that knows it, while the first one continues to run", async () => {
   const old = await cell.startConductor(1, SOON);
   for (const host of [0, 1]) await cell.startAgent({ id: `agent-${host}`, hosts: [host], conductors: [1, 2] });
   await cell.hostsUp(2);
   await cell.boot(1, [0]);
   await cell.become(1, "ACTIVE");
-  // For the first conductor every stage is one of a later version.
+  // To the first conductor every stage looks like one of a later version.
   old.gate.change("positions", (positions) =>
     (positions as OperationPosition[]).map((position) => ({ ...position, stage: `new-${position.stage}` })),
   );

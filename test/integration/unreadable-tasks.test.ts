@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** The build of server 1 on host 0, stored in a way that no conductor of this version can read. */
+/** The build of server 1 on host 0, stored in a form that no conductor of this version can read. */
 async function storeUnreadable(): Promise<() => void> {
   const dispatch = dispatchOf({ server: 1, task: 1, hosts: [0] });
   const { work } = dispatch.task;
@@ -38,7 +38,7 @@ test("a task that no conductor can read ends with its server in ERROR, which can
   expect(await cell.holds(serverId(1))).toEqual({});
 });
 
-test("a conductor that is alone takes it again and again before it ends", async () => {
+test("a single conductor takes it repeatedly before it ends", async () => {
   const { conductor } = await cell.startConductor(1, SOON);
   await cell.startAgent({ id: "agent-0", hosts: [0] });
   await cell.hostsUp(1);
@@ -47,7 +47,7 @@ test("a conductor that is alone takes it again and again before it ends", async 
   await eventually("nothing to be in the works", () => conductor.taskCount === 0);
 });
 
-test("a conductor that can read it, started meanwhile, carries it out", async () => {
+test("a conductor that can read it and is started meanwhile carries it out", async () => {
   const old = await cell.startConductor(1, { ...SOON, unreadableMs: 3_600_000 });
   await cell.startAgent({ id: "agent-0", hosts: [0], conductors: [1, 2] });
   await cell.hostsUp(1);

@@ -14,7 +14,7 @@ afterEach(async () => {
   for (const close of closers.splice(0).reverse()) await close();
 });
 
-/** What is served at the address; null: nobody listens. */
+/** The answer at the address, or null when no process listens. */
 async function ask(url: string) {
   const answer = await fetch(url).catch(() => null);
   if (answer === null) return null;
@@ -32,7 +32,7 @@ function open(listen: string, databaseUrl: string): Promise<ApiService> {
   return openApi({ settings, logger: pino({ level: "silent" }), fail }, null);
 }
 
-test("an api whose database is away listens at once, lives, is not ready and says why, and serves when the database is back", async () => {
+test("an api whose database is away listens at once, is alive, is not ready and says why, and serves when the database is back", async () => {
   const database: TestDatabase = await freshDatabase("api");
   closers.push(() => database.drop());
   const { relay, url } = await CutOff.before(database.url);
@@ -40,7 +40,7 @@ test("an api whose database is away listens at once, lives, is not ready and say
   relay.cut();
   const listen = `127.0.0.1:${await freePort()}`;
   const opening = open(listen, url);
-  // The test may fail before it waits for this.
+  // The test may fail before it awaits this promise.
   opening.catch(() => undefined);
   closers.push(() =>
     opening.then(
@@ -68,7 +68,7 @@ test("an api whose database is away listens at once, lives, is not ready and say
   expect((await ask(`${base}/v2.1/servers`))?.status).toBe(200);
 });
 
-test("an api whose address is taken says so at once, whatever its database does", async () => {
+test("an api whose address is in use says so at once, whatever the state of its database", async () => {
   const { relay: holder, url } = await CutOff.before("tcp://127.0.0.1:1");
   closers.push(() => holder.close());
   const { host } = new URL(url);

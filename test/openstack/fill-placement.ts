@@ -9,15 +9,15 @@ const uuid = (kind: string, number: number): string =>
 const provider = (number: number): string => uuid("a", number);
 const consumer = (number: number): string => uuid("c", number);
 
-/** What was put there, to be asked for again. */
+/** The created resources, to be read again. */
 export interface FilledPlacement {
   readonly providers: readonly string[];
   readonly consumers: readonly string[];
 }
 
 /**
- * Fills a Placement through its API with everything that its tables can hold: trees of three levels, one provider moved below a
- * younger one, custom names, aggregates, a sharing provider, consumers with a type, with another, and of before types.
+ * Fills a Placement through its API with everything that its tables can contain: trees of three levels, one provider moved below a younger
+ * one, custom names, aggregates, a sharing provider, and consumers with one type, with another, and from before types existed.
  */
 export async function fillPlacement(call: CallPlacement): Promise<FilledPlacement> {
   const must = async (method: string, path: string, body?: unknown, version = "1.39") => {

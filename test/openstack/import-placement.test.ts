@@ -23,7 +23,7 @@ import {
 } from "./real-placement.ts";
 
 interface PlacementDatabase {
-  /** As placement.conf has it; `--from` takes it as it is. */
+  /** The connection in the form of placement.conf, which `--from` accepts unchanged. */
   readonly connection: string;
   drop(): Promise<void>;
 }
@@ -45,7 +45,7 @@ async function onMariadb(): Promise<PlacementDatabase> {
   };
 }
 
-// Needs Debian's packages placement-api and a driver for the database: `npm run test:openstack` installs them.
+// Needs Debian's package placement-api and a driver for the database, which `npm run test:openstack` installs.
 describe.each([
   { name: "PostgreSQL", open: onPostgres, isThere: hasPlacement && hasPythonModule("psycopg2") },
   { name: "MariaDB", open: onMariadb, isThere: hasPlacement && hasMariadb && hasPythonModule("pymysql") },
@@ -78,11 +78,11 @@ describe.each([
         { env: { ...process.env, BERTH_FROM: database.connection, BERTH_CELL_DATABASE_URL: cell.url } },
       ).catch((error: { readonly stdout: string; readonly code: number }) => error);
 
-    /** Our own API over what was imported. */
+    /** Calls our own API over the imported data. */
     const callBerth: CallPlacement = async (method, path, version, body) => {
       const deps: PlacementDeps = {
         store: createPlacementStore(pool, new PostgresLedger(pool)),
-        // Nothing here asks for candidates.
+        // None of these calls asks for candidates.
         source: {} as PlacementDeps["source"],
         authenticate: authenticateNoauth2,
         policy: new Policy("legacy"),
@@ -133,7 +133,7 @@ describe.each([
       }
     }, 60_000);
 
-    test("and goes on being written to, with the generations it had", async () => {
+    test("and can be written to, with its generations", async () => {
       const [consumer, first] = [filled.consumers[1]!, filled.providers[3]!];
       const held = (await callBerth("GET", `/allocations/${consumer}`, "1.39")).body as {
         readonly consumer_generation: number;
@@ -151,7 +151,7 @@ describe.each([
       expect((await callBerth("POST", "/resource_providers", "1.39", { name: "new" })).status).toBe(200);
     });
 
-    test("and is named where it does not fit", async () => {
+    test("and is refused with the names of rows that do not fit", async () => {
       await damage(database.connection, filled);
       const result = await importNow();
       expect(result).toMatchObject({ code: 1 });
@@ -180,7 +180,7 @@ function comparable(answer: { readonly status: number; readonly body: unknown })
   return { status: answer.status, body: sorted(answer.body) };
 }
 
-/** Rows that upstream's API would never write, but that databases have been seen with. */
+/** Writes rows that upstream's API would never write, but that occur in real databases. */
 async function damage(connection: string, filled: FilledPlacement): Promise<void> {
   const insert = "insert into allocations (resource_provider_id, consumer_id, resource_class_id, used)";
   const idOf = (uuid: string | undefined) => `(select id from resource_providers where uuid = '${uuid}')`;

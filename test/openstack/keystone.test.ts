@@ -7,7 +7,7 @@ import { Policy } from "../../services/api/placement/policy/policy.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { hasKeystone, type RealKeystone, SERVICE_PASSWORD, startRealKeystone } from "./real-keystone.ts";
 
-/** The system's clock, that can be put forward. */
+/** The system's clock, which can be put forward. */
 class ShiftedClock implements Clock {
   shiftMs = 0;
   now = () => systemClock.now() + this.shiftMs;
@@ -50,7 +50,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     return { ask: (token) => authenticator.authenticate({ headers: { "x-auth-token": token } }), clock };
   }
 
-  test("says whose a token is, with the roles that are implied, so that policy lets its user", async () => {
+  test("returns a token's user, project and roles, implied ones included, so that policy admits its user", async () => {
     const identity = await create().ask(await keystone.issue());
     expect(identity).toMatchObject({
       userId: expect.stringMatching(/^[0-9a-f]{32}$/),
@@ -66,7 +66,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     ["system", { system: { all: true } }, { projectId: null, systemScope: "all" }],
     ["no", null, { projectId: null, systemScope: null, roles: [] }],
   ])(
-    "tells a token of %s scope from one of a project, and policy lets it do nothing",
+    "marks a token of %s scope as not of a project, so that policy lets it do nothing",
     async (_scope, scope, expected) => {
       const identity = await create().ask(await keystone.issue(scope ?? "unscoped"));
       expect(identity).toMatchObject(expected);
@@ -74,7 +74,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     },
   );
 
-  test("disowns a token that was revoked; one that was believed before is disowned when its time is up", async () => {
+  test("rejects a revoked token, and one that was accepted before is rejected when its cached answer expires", async () => {
     const token = await keystone.issue();
     const { ask, clock } = create();
     await ask(token);
@@ -85,7 +85,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     await expect(ask(token)).rejects.toMatchObject({ status: 401 });
   });
 
-  test("disowns a token that has expired", async () => {
+  test("rejects an expired token", async () => {
     await eventually("the end of the token's second", async () => {
       const answer = await create()
         .ask(keystone.shortLivedToken)
@@ -94,13 +94,13 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     });
   });
 
-  test("disowns a token with access rules, which nobody here would hold it to", async () => {
+  test("rejects a token with access rules, which this service does not enforce", async () => {
     const { ask } = create();
     const { userId } = await ask(await keystone.issue());
     await expect(ask(await keystone.issueRestricted(String(userId)))).rejects.toMatchObject({ status: 401 });
   });
 
-  test("disowns what is no token at all", async () => {
+  test("rejects text that is no token", async () => {
     for (const token of ["nonsense", "g".repeat(200)])
       await expect(create().ask(token)).rejects.toMatchObject({ status: 401 });
     expect(told).toEqual([]);
@@ -114,7 +114,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     expect(told).toEqual([]);
   });
 
-  test("is out of reach for who does not know the service user's password", async () => {
+  test("cannot be used by a service that does not know the service user's password", async () => {
     const token = await keystone.issue();
     await keystone.call("PATCH", `/users/${keystone.serviceUserId}`, { user: { enabled: false } });
     const { ask } = create();

@@ -8,7 +8,7 @@ import { promisify } from "node:util";
 import { request } from "undici";
 import { type ChildServer, startChildServer } from "../../runtime/child-server.ts";
 
-// Debian's packages; nothing else is looked for.
+// Only Debian's packages are used.
 const MANAGE = "/usr/bin/keystone-manage";
 const SERVE = "/usr/bin/keystone-wsgi-public";
 
@@ -18,18 +18,18 @@ export const hasKeystone = existsSync(MANAGE) && existsSync(SERVE);
 export const ADMIN_PASSWORD = "admin-secret";
 export const SERVICE_PASSWORD = "service-secret";
 
-/** A Keystone on 127.0.0.1 with nothing in it but its administrator and the user `placement` of the project `service`. */
+/** A Keystone on 127.0.0.1 that contains only its administrator and the user `placement` of the project `service`. */
 export interface RealKeystone {
   readonly url: string;
-  /** The user by which services ask. */
+  /** The user under which services validate tokens. */
   readonly serviceUserId: string;
-  /** The administrator's token: of the project `admin`, or of another scope. */
+  /** Issues a token of the administrator, for the project `admin` or another scope. */
   issue(scope?: unknown): Promise<string>;
-  /** A token of an application credential of this user, the administrator, that may only list providers. */
+  /** Issues a token of an application credential of this user, the administrator, that may only list providers. */
   issueRestricted(userId: string): Promise<string>;
-  /** A token of the project `admin` that lived a second. */
+  /** A token of the project `admin` with a lifetime of one second. */
   readonly shortLivedToken: string;
-  /** A call as the administrator; throws for statuses of 400 and up. */
+  /** Makes a call as the administrator. Throws for statuses of 400 and up. */
   call(
     method: "GET" | "PUT" | "POST" | "PATCH" | "DELETE",
     path: string,
@@ -39,7 +39,7 @@ export interface RealKeystone {
   stop(): Promise<void>;
 }
 
-/** Makes the database and the keys, and starts Keystone. Cost: some ten seconds. */
+/** Creates the database and the keys, and starts Keystone. Cost: some ten seconds. */
 export async function startRealKeystone(): Promise<RealKeystone> {
   const dir = await mkdtemp(join(tmpdir(), "berth-keystone-"));
   const servers: ChildServer[] = [];
@@ -49,7 +49,8 @@ export async function startRealKeystone(): Promise<RealKeystone> {
   };
   try {
     const config = await prepare(dir);
-    // One after the other: they share an SQLite database, and one that has read from it keeps the other from writing.
+    // They start one after the other, because they share an SQLite database, and a process that has read from it blocks the other one's
+    // writes.
     const brief = await serve(config.brief);
     const shortLivedToken = await logIn(urlOf(brief)).finally(() => brief.stop());
     const server = await serve(config.lasting);
@@ -61,7 +62,7 @@ export async function startRealKeystone(): Promise<RealKeystone> {
   }
 }
 
-/** Two configurations of one database and one set of keys: the second issues tokens that live a second. */
+/** Two configurations with the same database and keys. The second one issues tokens with a lifetime of one second. */
 async function prepare(dir: string): Promise<{ readonly lasting: string; readonly brief: string }> {
   const write = async (name: string, expirationSeconds: number): Promise<string> => {
     const path = join(dir, name);
@@ -73,7 +74,7 @@ async function prepare(dir: string): Promise<{ readonly lasting: string; readonl
     );
     return path;
   };
-  // What `fernet_setup` would make, which wants to give it to another user: the staged key and the one in use.
+  // Writes the staged key and the active one itself, because `fernet_setup` would give them to another user.
   await mkdir(join(dir, "fernet"), { mode: 0o700 });
   for (const number of [0, 1])
     await writeFile(join(dir, "fernet", String(number)), `${randomBytes(32).toString("base64url")}=`, { mode: 0o600 });

@@ -7,7 +7,7 @@ import { promisify } from "node:util";
 import { createConnection } from "mysql2/promise";
 import { startChildServer } from "../../runtime/child-server.ts";
 
-// Debian's package mariadb-server; nothing else is looked for.
+// Only Debian's package mariadb-server is used.
 const SERVE = "/usr/sbin/mariadbd";
 const INSTALL = "/usr/bin/mariadb-install-db";
 
@@ -37,7 +37,7 @@ export async function startRealMariadb(database: string): Promise<RealMariadb> {
         `--socket=${join(dir, "socket")}`,
         "--skip-log-bin",
       ],
-      // It speaks first, in bytes that begin with a length.
+      // The server speaks first, with bytes that begin with a length.
       answer: "",
     });
     const connection = await createConnection({ host: "127.0.0.1", port: server.port, user: "root" });
@@ -56,7 +56,7 @@ export async function startRealMariadb(database: string): Promise<RealMariadb> {
   }
 }
 
-/** Root runs it as the package's own user, to whom the directory then belongs. */
+/** Root runs the server as the package's own user, who then owns the directory. */
 async function userFor(dir: string): Promise<string> {
   if (process.getuid?.() !== 0) return userInfo().username;
   const ids = await Promise.all(["-u", "-g"].map((flag) => promisify(execFile)("id", [flag, "mysql"])));

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { request } from "undici";
 import { startChildServer } from "../../runtime/child-server.ts";
 
-// Debian's package placement-api; nothing else is looked for.
+// Only Debian's package placement-api is used.
 const SERVE = "/usr/bin/placement-api";
 const PYTHON = "/usr/bin/python3";
 
@@ -40,7 +40,7 @@ export interface RealPlacement {
   stop(): Promise<void>;
 }
 
-/** Starts upstream's Placement on a database (`connection` as SQLAlchemy has it), whose tables it makes. */
+/** Starts upstream's Placement on a database, whose tables it creates. `connection` is in SQLAlchemy's notation. */
 export async function startRealPlacement(connection: string): Promise<RealPlacement> {
   const dir = await mkdtemp(join(tmpdir(), "berth-placement-"));
   await writeFile(

@@ -1,6 +1,6 @@
 import { connect, createServer, type Server, type Socket } from "node:net";
 
-/** A relay before a server that can be cut, as if the network or the server were gone, and mended. */
+/** A relay in front of a server. It can be cut, as if the network or the server were gone, and mended. */
 export class CutOff {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
@@ -28,7 +28,7 @@ export class CutOff {
     });
   }
 
-  /** Relays to the server of a URL; resolves with the relay and the URL that leads through it. */
+  /** Starts a relay to the server of a URL. Resolves with the relay and the URL that leads through it. */
   static async before(url: string): Promise<{ readonly relay: CutOff; readonly url: string }> {
     const through = new URL(url);
     const relay = new CutOff({ host: through.hostname, port: Number(through.port) });

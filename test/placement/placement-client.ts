@@ -4,7 +4,7 @@ export interface Answered {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
   readonly text: string;
-  /** The body, parsed; undefined when there is none. */
+  /** The parsed body, or undefined when there is none. */
   readonly json: unknown;
 }
 
@@ -12,16 +12,16 @@ export interface Asking {
   /** Sent as JSON. */
   readonly body?: unknown;
   readonly headers?: Readonly<Record<string, string>>;
-  /** Microversion; the newest unless given. */
+  /** The microversion, by default the newest. */
   readonly version?: string;
 }
 
 export type Method = "GET" | "PUT" | "POST" | "DELETE";
 
-/** What a provider of a test is. */
+/** The properties of a provider in a test. */
 export interface ProviderShape {
   readonly parent?: string;
-  /** Totals by class. */
+  /** Totals by resource class. */
   readonly inventories?: Readonly<Record<string, number>>;
   readonly traits?: readonly string[];
   readonly aggregates?: readonly string[];
@@ -29,7 +29,7 @@ export interface ProviderShape {
   readonly cell?: string;
 }
 
-/** A client of the Placement API, administrator by `noauth2`, with as many connections as are asked for at once. */
+/** A client of the Placement API, an administrator by `noauth2`. It opens as many connections as there are concurrent calls. */
 export class PlacementClient {
   readonly #pool: Pool;
 
@@ -59,14 +59,14 @@ export class PlacementClient {
     };
   }
 
-  /** The parsed body of an answer that must be good. */
+  /** The parsed body of an answer that must be a success. */
   async must<Body>(method: Method, path: string, asking?: Asking): Promise<Body> {
     const { status, text, json } = await this.call(method, path, asking);
     if (status < 200 || status > 299) throw new Error(`${method} ${path}: ${status} ${text}`);
     return json as Body;
   }
 
-  /** Creates a provider with what hangs on it. Traits must exist. */
+  /** Creates a provider with its inventories, traits and aggregates. The traits must exist. */
   async makeProvider(uuid: string, shape: ProviderShape): Promise<void> {
     const path = `/resource_providers/${uuid}`;
     await this.must("POST", "/resource_providers", {
@@ -95,7 +95,7 @@ export class PlacementClient {
   }
 }
 
-/** The body of PUT /allocations/{consumer}; amounts by provider, then class. */
+/** The body of PUT /allocations/{consumer}, with amounts by provider and class. */
 export function allocationsBody(
   allocations: Readonly<Record<string, Readonly<Record<string, number>>>>,
   generation: number | null,
@@ -113,14 +113,14 @@ export function allocationsBody(
 export const codeOf = (answer: Answered): unknown =>
   (answer.json as { errors?: readonly { code?: unknown }[] } | undefined)?.errors?.[0]?.code;
 
-/** How many answers there are of each status. */
+/** The number of answers with each status. */
 export function countStatuses(answers: readonly Answered[]): Readonly<Record<number, number>> {
   const counts: Record<number, number> = {};
   for (const { status } of answers) counts[status] = (counts[status] ?? 0) + 1;
   return counts;
 }
 
-/** Runs `work` for 0 to `count` - 1, all at once. */
+/** Runs `work` for 0 to `count` - 1 concurrently. */
 export function allAtOnce<Result>(count: number, work: (at: number) => Promise<Result>): Promise<Result[]> {
   return Promise.all(Array.from({ length: count }, (_, at) => work(at)));
 }

@@ -26,18 +26,18 @@ interface RigCell {
 }
 
 export interface RigOptions {
-  /** `cell1`, `cell2` …; one unless given. */
+  /** The cells are named `cell1`, `cell2` and so on. One by default. */
   readonly cells?: number;
   readonly settings?: Partial<PlacementSettings>;
-  /** Where the service connects to instead of the database itself, say through something that can be cut. */
+  /** Returns the URL to which the service connects instead of the database's, for example a relay that can be cut. */
   readonly via?: (databaseUrl: string) => Promise<string>;
 }
 
-/** The Placement API in this process, over the databases of so many cells. */
+/** The Placement API in this process, over the databases of one or several cells. */
 export class PlacementRig {
   readonly url: string;
   readonly client: PlacementClient;
-  /** What was logged, parsed. */
+  /** The parsed log lines. */
   readonly log: readonly Readonly<Record<string, unknown>>[];
   readonly #cells: readonly RigCell[];
   readonly #service: PlacementService;
@@ -71,7 +71,7 @@ export class PlacementRig {
     return new PlacementRig(service, cells, log);
   }
 
-  /** All that a cell's ledger holds. */
+  /** The whole content of a cell's ledger. */
   dump(cell = 0): Promise<LedgerDump> {
     return this.#cells[cell]!.ledger.dump();
   }

@@ -7,7 +7,7 @@ import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection } from "../../proto/gen/berth/shared.ts";
 import { hostName, providerOf, serverId, vcpusOf } from "../contract/cell-fixtures.ts";
 
-/** A destination of one provider, of which the server takes so many VCPUs. */
+/** A destination with one provider, of which the server takes this many VCPUs. */
 export function selectionOf(host: number, vcpus = 1): Selection {
   return {
     host: hostName(host),
@@ -20,7 +20,7 @@ export function selectionOf(host: number, vcpus = 1): Selection {
 export interface RequestedOperation {
   readonly server: number;
   readonly kind: OperationKind;
-  /** Of a move, best first. */
+  /** The destinations of a move, best first. */
   readonly hosts?: readonly number[];
   readonly vcpus?: number;
   readonly unseenMs?: number;
@@ -32,7 +32,7 @@ export type Begun =
   | { readonly task: Task; readonly outcome: BeginOutcome }
   | { readonly task: null; readonly outcome: Exclude<PlannedOperation, { kind: "planned" }> };
 
-/** Plans an operation by what the store says now, and begins it. */
+/** Plans an operation from the store's present facts, and begins it. */
 export async function beginOperationOn(store: CellStore, requested: RequestedOperation): Promise<Begun> {
   const { kind, hosts = [], vcpus = 1, taskId = randomUUID(), unseenMs = 0, fenceWaived = false } = requested;
   const uuid = serverId(requested.server);

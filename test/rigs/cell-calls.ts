@@ -19,7 +19,7 @@ export const HOSTS = [0, 1, 2];
 const CONDUCTORS = [0, 1];
 const FAR_MS = 3_600_000;
 
-/** One call of a cell's store, as drawn: tasks and claims are named by the order in which they came about. */
+/** A generated call of a cell's store. Tasks and claims are numbered in the order in which they were created. */
 export type CellCall =
   | {
       readonly kind: "dispatch";
@@ -47,7 +47,7 @@ export type CellCall =
   | { readonly kind: "hosts-up"; readonly agent: number; readonly hosts: readonly number[] }
   | { readonly kind: "agents"; readonly expire: boolean };
 
-/** What the calls so far have brought about: how many tasks were named, and every claim that a taking gave, old ones too. */
+/** The results of the calls so far: the number of named tasks, and every claim that a taking returned, including old ones. */
 export interface Drawn {
   tasks: number;
   readonly claims: TaskClaim[];
@@ -60,7 +60,7 @@ const some = <Value>(value: fc.Arbitrary<Value>): fc.Arbitrary<Value[]> =>
   fc.array(value, { minLength: 1, maxLength: 4 });
 const vcpus = fc.integer({ min: 1, max: 4 });
 const result = fc.constantFrom("failed" as const, "skipped" as const);
-// Counted from the newest: mostly one that is still good.
+// Counted from the newest, so that the claim is usually still valid.
 const back = fc.oneof({ weight: 2, arbitrary: fc.nat({ max: 2 }) }, { weight: 1, arbitrary: fc.nat({ max: 8 }) });
 const selection = fc.oneof({ weight: 3, arbitrary: fc.constant(0) }, { weight: 2, arbitrary: fc.nat({ max: 2 }) });
 
@@ -115,7 +115,7 @@ const anyCall: fc.Arbitrary<CellCall> = fc.oneof(
 
 export const cellCalls = fc.array(anyCall, { maxLength: 60, size: "max" });
 
-/** The call as a function to be run on any number of stores. Claims of what the first run took are added to `drawn`. */
+/** The call as a function that can be run on any number of stores. Claims of the tasks that the first run took are added to `drawn`. */
 export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Promise<unknown> {
   const firstTask = drawn.tasks;
   switch (call.kind) {
@@ -208,7 +208,7 @@ function claimAt(drawn: Drawn, back: number): TaskClaim | null {
   return drawn.claims[drawn.claims.length - 1 - back] ?? null;
 }
 
-/** Half of the servers are of some group. */
+/** Half of the servers are in a group. */
 const GROUPS: readonly ServerGroupMembership[] = [
   { uuid: numbered(0xe, 1), policy: "anti-affinity", maxServerPerHost: 0 },
   { uuid: numbered(0xe, 2), policy: "affinity", maxServerPerHost: 0 },

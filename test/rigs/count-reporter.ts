@@ -1,7 +1,7 @@
 import { writeFileSync } from "node:fs";
 import type { Reporter, SerializedError, TestModule } from "vitest/node";
 
-/** Writes `{"passed": n, "failed": n}` at the end; files that did not load and errors outside tests count as failed. */
+/** Writes `{"passed": n, "failed": n}` at the end. Files that did not load and errors outside tests count as failed. */
 export class CountReporter implements Reporter {
   readonly #file: string;
 

@@ -6,14 +6,17 @@ import type { DatabaseKind } from "../../adapters/postgres/schema/schema-files.t
 
 declare module "vitest" {
   interface ProvidedContext {
-    /** URL of the database `postgres` of the server that this run of the tests shares. */
+    /** URL of the database `postgres` on the server that this test run shares. */
     postgresUrl: string;
   }
 }
 
 export const templateOf = (kind: DatabaseKind): string => `template_${kind}`;
 
-/** A server of another version to test on, by the URL of its database `postgres`; its user makes databases. The embedded one unless set. */
+/**
+ * URL of the database `postgres` on a server of another version to test on. Its user must be allowed to create databases. By default the
+ * embedded server is used.
+ */
 const GIVEN_URL = process.env.BERTH_TEST_POSTGRES_URL;
 
 type Server = Pick<Awaited<ReturnType<typeof startEmbedded>>, "url" | "stop">;
@@ -26,8 +29,8 @@ function givenServer(adminUrl: string): Server {
 }
 
 /**
- * One embedded server for the whole run, with a migrated template for each kind of database. At the end every database that a
- * test made must have been dropped: one left over is a test that forgot its clean-up, and fails the run.
+ * One embedded server for the whole run, with a migrated template for each kind of database. At the end every database of a test must have
+ * been dropped. A remaining one means that a test forgot to clean up, and fails the run.
  */
 export default async function setup(project: TestProject): Promise<() => Promise<void>> {
   const server = GIVEN_URL === undefined ? await startEmbedded({ durable: false }) : givenServer(GIVEN_URL);

@@ -7,14 +7,14 @@ import { templateOf } from "./databases-setup.ts";
 
 export interface TestDatabase {
   readonly url: string;
-  /** Removes it. Throws when a connection to it was left open: whoever opened it did not close it. */
+  /** Removes the database. Throws when a connection to it is still open. */
   drop(): Promise<void>;
 }
 
 // A closed connection takes a moment to leave pg_stat_activity.
 const SESSIONS_END_MS = 5_000;
 
-/** A database of its own for a test file, migrated, empty. For `beforeAll`; `drop` it in `afterAll`. Cost: some 30 ms. */
+/** A migrated, empty database of its own for a test file. Call it in `beforeAll` and `drop` it in `afterAll`. Cost: some 30 ms. */
 export async function freshDatabase(kind: DatabaseKind): Promise<TestDatabase> {
   const adminUrl = inject("postgresUrl");
   const name = `test_${kind}_${randomBytes(6).toString("hex")}`;

@@ -1,6 +1,6 @@
 /**
- * Resolves with the first answer of `read` that is neither null, undefined nor false. Asks every 5 ms for up to 15 s, unless
- * told otherwise: whole processes take longer.
+ * Resolves with the first answer of `read` that is not null, undefined or false. Reads every 5 ms, by default for up to 15 s; whole
+ * processes take longer.
  */
 export async function eventually<Answer>(
   what: string,

@@ -9,7 +9,7 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../contract/cell-fixtures.ts";
 import { host, provider } from "./view-builders.ts";
 
-/** The row of a server at home on a host (null: nowhere). */
+/** The row of a server whose home is this host, or that has none (null). */
 export function serverRow(
   spec: ServerSpec,
   at: string | null,
@@ -26,7 +26,7 @@ export function serverRow(
   };
 }
 
-/** An aggregate of these hosts; ids are as they come. */
+/** An aggregate of these hosts. Ids are numbered in the order of creation. */
 export function aggregate(
   id: number,
   metadata: Readonly<Record<string, string>>,
@@ -35,14 +35,14 @@ export function aggregate(
   return { id, uuid: `aggregate-${id}`, name: `aggregate ${id}`, metadata, hosts, createdAtMs: 0, updatedAtMs: null };
 }
 
-/** How a host of a test differs from a plain one, which has 8 VCPUs, 8 GiB and 100 GB and is up. */
+/** The differences of a test's host from a plain one, which has 8 VCPUs, 8 GiB and 100 GB and is up. */
 export interface HostOptions {
   readonly inventories?: Readonly<Record<string, number>>;
   readonly traits?: readonly string[];
   readonly up?: boolean;
   readonly disabled?: boolean;
   readonly hypervisor?: Partial<HypervisorFacts>;
-  /** Servers at home on it, and those that are being built there. */
+  /** The servers at home on the host, and those that are being built there. */
   readonly servers?: readonly ServerSpec[];
   readonly builds?: readonly ServerSpec[];
 }
@@ -54,7 +54,7 @@ export interface FactsScene extends FilteredCell {
   readonly view: LedgerView;
 }
 
-/** A cell with these hosts; each one's root is called like the host. */
+/** A cell with these hosts. The root of each has the host's name. */
 export function sceneOf(
   hosts: Readonly<Record<string, HostOptions>>,
   aggregates: readonly AggregateRecord[] = [],

@@ -1,26 +1,26 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 
-/** For tests: as much of Keystone v3 as looking at tokens takes. */
+/** The part of Keystone v3 that is needed to validate tokens, for tests. */
 export interface FakeKeystone {
   readonly url: string;
-  /** The tokens that are valid, with Keystone's description of each. */
+  /** The valid tokens, with Keystone's description of each. */
   readonly tokens: Map<string, unknown>;
-  /** What was asked, in order: `login`, or the token that was asked about. */
+  /** The requests in order: `login`, or the token that was validated. */
   readonly asked: string[];
-  /** Answers with this status instead, or (0) not at all, until it is null again. */
+  /** Answers with this status instead (0: does not answer), until it is null again. */
   broken: number | null;
   password: string;
-  /** How many more questions are refused for the token of the one who asks. */
+  /** How many more requests are refused because of the caller's own token. */
   serviceTokensRefused: number;
   /** Called before each answer about a token. */
   hold: () => Promise<void>;
-  /** The token that this service's own user has is not valid any more. */
+  /** Makes the token of this service's own user invalid. */
   revokeServiceToken(): void;
   close(): Promise<void>;
 }
 
-/** A description of a token as Keystone gives it. */
+/** Keystone's description of a token. */
 export function tokenDocument(fields: {
   readonly user: string;
   readonly project?: string;

@@ -10,7 +10,7 @@ import {
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { type HostOptions, sceneOf } from "./facts-builders.ts";
 
-/** Hosts, aggregates, request and settings of a case; `passes`: the hosts that are left. */
+/** The hosts, aggregates, request and settings of a case. `passes` lists the remaining hosts. */
 export interface FilterCase {
   readonly title: string;
   readonly hosts: Readonly<Record<string, HostOptions>>;
@@ -20,14 +20,14 @@ export interface FilterCase {
   readonly passes: string;
 }
 
-/** Settings of which one knows that they are right. */
+/** Settings that are known to be valid. */
 export const settingsOf = (stored: StoredSchedulingSettings): SchedulingSettings => {
   const outcome = readSchedulingSettings(stored);
   if (outcome.kind === "refused") throw new Error(JSON.stringify(outcome.refusals));
   return outcome.settings;
 };
 
-/** Names of the hosts of the case that the filter lets pass. */
+/** Names of the case's hosts that pass the filter. */
 export function passing(
   filter: FilterName,
   { hosts, aggregates, spec, settings = {} }: FilterCase,

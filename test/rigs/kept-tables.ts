@@ -3,12 +3,12 @@ import { withClient } from "../../adapters/postgres/client/databases.ts";
 const TABLES = `select string_agg(relname, ',' order by relname) as names from pg_class
   where relkind = 'r' and relnamespace = 'public'::regnamespace and relname not like 'schema\\_%'`;
 
-/** The rows of a database at one moment, to which it can be set back as by a restore. */
+/** The rows of a database at one moment. The database can be reset to them, as by a restore. */
 export interface KeptTables {
   restore(): Promise<void>;
 }
 
-/** Keeps what all tables have now, in a schema beside them. Only one such moment is kept of each database. */
+/** Copies the content of all tables into another schema. Only one copy of each database exists at a time. */
 export async function keepTables(url: string): Promise<KeptTables> {
   const names = await withClient(url, async (client) => {
     const { rows } = await client.query<{ names: string }>(TABLES);
@@ -20,7 +20,7 @@ export async function keepTables(url: string): Promise<KeptTables> {
   return {
     restore: () =>
       withClient(url, async (client) => {
-        // Triggers and foreign keys have seen these rows before.
+        // Triggers and foreign keys have already checked these rows.
         await client.query("set session_replication_role = replica");
         await client.query(`begin; truncate ${names.map((name) => `public.${name}`).join(", ")};
           ${names.map((name) => `insert into public.${name} overriding system value table kept.${name}`).join("; ")}; commit`);

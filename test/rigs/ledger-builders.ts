@@ -14,10 +14,10 @@ import {
 } from "../../core/ledger/model.ts";
 import type { ProviderSpec, ProviderTree } from "../../core/ledger/provider-tree.ts";
 
-/** Short forms of the ledger's values, for tests of every kind. */
+/** Short constructors of the ledger's values, for all tests. */
 export const INSTANCE: ConsumerOwner = { projectId: "project", userId: "user", type: CONSUMER_TYPE_INSTANCE };
 
-/** An inventory of which all may be allocated, in any amount. */
+/** An inventory that can be allocated completely, in any amount. */
 export function inventory(total: number, rest: Partial<Inventory> = {}): Inventory {
   return { total, reserved: 0, minUnit: 1, maxUnit: total, stepSize: 1, allocationRatio: 1, ...rest };
 }
@@ -38,12 +38,12 @@ export function move(from: ConsumerUuid, to: ConsumerUuid, toType = "MIGRATION")
   return { kind: "move", from, to, toType };
 }
 
-/** Steps that happen together or not at all. */
+/** Steps that take effect together or not at all. */
 export function change(...steps: readonly AllocationStep[]): AllocationChange {
   return { steps };
 }
 
-/** A provider as its owner reports it: a root without inventories unless told otherwise. */
+/** A provider as its owner reports it, by default a root without inventories. */
 export function spec(
   uuid: ProviderUuid,
   name: string,
@@ -66,7 +66,7 @@ export function spec(
   };
 }
 
-/** A tree of its first provider. */
+/** A tree whose root is its first provider. */
 export function tree(root: ProviderSpec, ...others: readonly ProviderSpec[]): ProviderTree {
   return { root: root.uuid, providers: [root, ...others] };
 }

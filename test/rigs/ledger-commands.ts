@@ -17,7 +17,7 @@ export type LedgerCommand =
   | { readonly kind: "allocations"; readonly changes: readonly AllocationChange[] }
   | { readonly kind: "trees"; readonly trees: readonly ProviderTree[] };
 
-/** Few of everything, so that random commands meet: three trees of up to four providers, five consumers, three classes. */
+/** There is little of everything, so that random commands conflict: three trees of up to four providers, five consumers, three classes. */
 const CLASSES = ["VCPU", "MEMORY_MB", "CUSTOM_GPU"] as const;
 const TREES = [1, 2, 3] as const;
 const MEMBERS = [1, 2, 3, 4] as const;
@@ -80,7 +80,7 @@ export const anyChange: fc.Arbitrary<AllocationChange> = fc
   )
   .map(([steps, bumpProviders]) => (bumpProviders ? { steps, bumpProviders } : { steps }));
 
-/** First claims alone, each of another consumer: what schedulers send, and what the SQL body has a short way for. */
+/** Only first claims, each of another consumer. Schedulers send these, and the SQL implementation has a shortcut for them. */
 const firstClaims: fc.Arbitrary<readonly AllocationChange[]> = fc
   .uniqueArray(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 })
   .chain((digits) =>
@@ -112,7 +112,7 @@ const anyInventory = fc
 const anySpec = (treeNumber: number, member: number): fc.Arbitrary<ProviderSpec> =>
   fc
     .record({
-      // Mostly a name of its own; now and then one that others have, too.
+      // Usually a unique name, and sometimes one that other providers have, too.
       name: fc.oneof(
         { weight: 8, arbitrary: fc.constant(`p${treeNumber}${member}`) },
         { weight: 1, arbitrary: fc.constantFrom("p11", "p12", "p21", "shared") },
@@ -134,7 +134,7 @@ const anySpec = (treeNumber: number, member: number): fc.Arbitrary<ProviderSpec>
       }),
     );
 
-/** A report of a tree, mostly well formed; now and then with a provider of another tree. */
+/** A report of a tree, usually well-formed, and sometimes with a provider of another tree. */
 export const anyTree: fc.Arbitrary<ProviderTree> = fc
   .tuple(
     fc.constantFrom(...TREES),
@@ -151,7 +151,7 @@ export const anyTree: fc.Arbitrary<ProviderTree> = fc
       .map((providers) => ({ root: providerOf(treeNumber, 1), providers: adopt(providers) })),
   );
 
-/** Gives every provider but the root a parent that comes before it. */
+/** Gives every provider except the root an earlier one as its parent. */
 function adopt(providers: readonly ProviderSpec[]): readonly ProviderSpec[] {
   const seen: ProviderUuid[] = [];
   return providers.map((provider, index) => {
@@ -193,5 +193,5 @@ export const anyCommand: fc.Arbitrary<LedgerCommand> = fc.oneof(
   },
 );
 
-/** Classes that a command may name, for checks over all of them. */
+/** Classes that a command may name, for checks of all of them. */
 export const classesOfCommands = CLASSES.map(resourceClass);

@@ -1,7 +1,7 @@
 import type { LedgerDump } from "../../core/ledger/ledger-dump.ts";
 import { capacityOf } from "../../core/ledger/model.ts";
 
-/** What law 1 has against a ledger, one line each; empty: it holds. `used` always equals the sum of the allocations. */
+/** Violations of law 1 in a ledger, one line each. Empty when it holds. `used` must always equal the sum of the allocations. */
 export function brokenSums(dump: LedgerDump): readonly string[] {
   const sums = new Map<string, number>();
   for (const { items } of dump.consumers) {
@@ -23,7 +23,7 @@ export function brokenSums(dump: LedgerDump): readonly string[] {
   return [...broken, ...[...sums.keys()].map((key) => `${key}: allocated, but there is no inventory`)];
 }
 
-/** Every inventory used beyond its capacity. Lawful only where the inventory shrank below its use. */
+/** Every inventory that is used beyond its capacity. That is only lawful when the inventory shrank below its use. */
 export function overCapacity(dump: LedgerDump): readonly string[] {
   return dump.providers.flatMap(({ uuid, inventories }) =>
     [...inventories]

@@ -6,7 +6,7 @@ export interface MadeUpRun {
   readonly creates?: number;
   readonly seconds?: number;
   readonly faults?: readonly MadeUpFault[];
-  /** What attempts fail with. */
+  /** The reasons of failed attempts. */
   readonly reasons?: readonly string[];
 }
 
@@ -21,7 +21,10 @@ export interface MadeUpFault {
 
 const REASONS = ["the disk is full", "the connection to the agent was lost", "cell-1-host-12 did not answer in time"];
 
-/** A history of a run that never was, slow and refusing while faults last: for those who read histories. The same seed, the same one. */
+/**
+ * An invented history of a run, slow and with refusals while faults last, for tests that read histories. The same seed gives the same
+ * history.
+ */
 export function madeUpHistory(run: MadeUpRun = {}): readonly HistoryLine[] {
   const { seed = 1, creates = 400, seconds = 60, faults = [], reasons = REASONS } = run;
   const random = seededRandom(seed);

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 
-/** A sysroot by its paths: text is a file; `{ link }` is a symbolic link with that target; `{}` is an empty directory. */
+/** A sysroot by its paths. A text is a file, `{ link }` is a symbolic link with that target, and `{}` is an empty directory. */
 export type SysrootPlan = Readonly<Record<string, string | { readonly link?: string }>>;
 
 /** Writes the sysroot into a temporary directory, which is removed after the test. */
@@ -43,7 +43,7 @@ export function twoSockets(): SysrootPlan {
   return files;
 }
 
-/** A NUMA node with so much memory, and with `pages` (by their size in KiB). */
+/** A NUMA node with this much memory, and with `pages` (by their size in KiB). */
 export function numaNode(
   id: number,
   cpus: string,
@@ -63,7 +63,7 @@ export function numaNode(
   return files;
 }
 
-/** A network card on node 1 with SR-IOV, four virtual functions at most and two now, below links as the kernel makes them. */
+/** A network card on node 1 with SR-IOV, which supports four virtual functions and has two now, below links as the kernel makes them. */
 export function sriovCard(): SysrootPlan {
   const parent = "/sys/devices/pci0000:3a/0000:3b:00.0";
   const plan: Record<string, SysrootPlan[string]> = {
@@ -88,7 +88,7 @@ export function sriovCard(): SysrootPlan {
   return plan;
 }
 
-/** A function of Intel's on node 1, of the class of network cards. */
+/** A PCI function by Intel on node 1, by default of the class of network cards. */
 export function pciFunction(directory: string, device: string, pciClass = "0x020000"): SysrootPlan {
   return {
     [`${directory}/vendor`]: "0x8086\n",

@@ -7,7 +7,7 @@ interface ModelGuest {
   readonly attemptId: string;
   readonly state: ModelState;
   readonly revision: number;
-  /** What a server has written is only in a guest that has run. */
+  /** Only a guest that has run contains a server's data. */
   readonly hasRun: boolean;
 }
 
@@ -20,13 +20,13 @@ const AFTER: Readonly<Record<string, ModelState>> = {
   unpause: "running",
 };
 
-/** A host and its agent, by the rules that services/compute-agent keeps: tombstones, attempts, revisions. */
+/** A model of a host and its agent, with the rules of services/compute-agent: tombstones, attempts, revisions. */
 export class ModelHost {
   readonly name: string;
   isUp = true;
-  /** By an operator's word: nothing runs there. */
+  /** An operator has declared that nothing runs there. */
   isFenced = false;
-  /** How often it died: what was sent to it before is lost with the connection. */
+  /** How often the host died. Messages that were sent before a death are lost with the connection. */
   deaths = 0;
   readonly #guests = new Map<string, ModelGuest>();
   readonly #buried = new Set<string>();
@@ -52,7 +52,7 @@ export class ModelHost {
     return destroyed;
   }
 
-  /** What the server's guests here have written is wanted by nobody any more. */
+  /** Marks the data of the server's guests here as no longer needed. */
   forget(serverUuid: string): void {
     for (const guest of this.#guests.values())
       if (guest.serverUuid === serverUuid) this.#guests.set(guest.attemptId, { ...guest, hasRun: false });
@@ -62,7 +62,7 @@ export class ModelHost {
     this.#guests.set(attemptId, { serverUuid, attemptId, state, revision: 0, hasRun: state === "running" });
   }
 
-  /** Without power nothing runs, and nothing starts on its own when it is back. */
+  /** Without power no guest runs, and none starts by itself when power is back. */
   die(): void {
     this.isUp = false;
     this.deaths += 1;
@@ -71,11 +71,11 @@ export class ModelHost {
       if (guest.state !== "prepared") this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
   }
 
-  /** Null: done. `failure`: what the driver says instead of doing it. */
+  /** Returns null when the order was carried out. `failure` is the driver's error instead. */
   obey(message: ConductorMessage, failure: string | null): string | null {
     const { body } = message;
     if (body?.$case !== "power" && body?.$case !== "handOff") return this.#carryOut(message, failure);
-    // An order that was carried out is not carried out again, as long as the agent lives.
+    // While the agent lives, it does not carry out the same order twice.
     if (this.#guests.has(body.value.attemptId) && this.#done.has(body.value.orderId)) return null;
     const failed = this.#carryOut(message, failure);
     if (failed === null) this.#done.add(body.value.orderId);
@@ -103,7 +103,7 @@ export class ModelHost {
     }
   }
 
-  /** What a comparison with the database asks of a guest. */
+  /** Carries out the order that follows from a comparison with the database. */
   settle(attemptId: string, verb: "start" | "stop" | "pause", revision: number): string | null {
     return this.#turn(attemptId, AFTER[verb] as ModelState, revision, null);
   }
@@ -118,7 +118,7 @@ export class ModelHost {
     return null;
   }
 
-  /** Every attempt of the server, past and to come. A host that is down hears nothing of it. */
+  /** Destroys every attempt of the server, and refuses future ones. A host that is down ignores this. */
   bury(serverUuid: string): void {
     if (!this.isUp) return;
     this.#buried.add(serverUuid);
@@ -142,7 +142,7 @@ export class ModelHost {
   }
 }
 
-/** What a host that says which guests it has makes conductors give back. */
+/** Acts as the conductors do when the host reports its guests. */
 export async function releaseGone(store: Pick<MigrationStore, "releaseEvacuated">, host: ModelHost): Promise<void> {
   await store.releaseEvacuated([{ host: host.name, remaining: host.guests() }]);
 }

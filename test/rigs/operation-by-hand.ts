@@ -5,7 +5,7 @@ import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import { conductorId } from "../contract/cell-fixtures.ts";
 
-/** Writes the arrows of one operation as a conductor would that hears just what the test says. */
+/** Writes the arrows of one operation, as a conductor does that gets exactly the answers which the test gives. */
 export class OperationByHand {
   readonly #store: CellStore;
   readonly #id: string;
@@ -15,7 +15,7 @@ export class OperationByHand {
     this.#id = id;
   }
 
-  /** The arrow from where the operation is to a stage or an end; `selection`: the destination from then on. */
+  /** The arrow from the present stage to a stage or an end. `selection` is the destination from then on. */
   async goOn(to: Exclude<Target, "another">, selection?: number): Promise<StepOutcome | undefined> {
     await this.#store.renewLease({ id: conductorId(0), name: "by hand", leaseMs: 3_600_000 });
     const [taken] = await this.#store.takeTasks(conductorId(0), [this.#id]);

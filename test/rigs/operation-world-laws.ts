@@ -6,12 +6,12 @@ import type { ModelHost } from "./model-host.ts";
 
 type Facts = Omit<CellReading, "cell" | "runningGuests" | "copies">;
 
-/** Task states of ACTIVE servers whose guests somebody wants destroyed. */
+/** Task states of ACTIVE servers whose guests must be destroyed. */
 const UNWANTED = ["deleting", "shelving_offloading"];
 
 /**
- * What was destroyed since the last call and should not have been. Of an ACTIVE server that has run no guest may be destroyed before another
- * one has run: the other one may be an empty shell.
+ * Guests that were destroyed since the last call and were the last copy. While an ACTIVE server has no other guest that has run, none that
+ * has run may be destroyed, because a guest that never ran may be empty.
  */
 export async function lostCopies(
   store: Pick<CellStore, "servers">,
@@ -28,7 +28,7 @@ export async function lostCopies(
   return lost;
 }
 
-/** What is wrong with the laws, though anything may be in flight. */
+/** Violations of the laws, while anything may be in progress. */
 export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly string[] {
   const copies = new Map(hosts.map((host) => [host.name, host.guests()]));
   const running = ({ state }: { readonly state: string }) => state === "running";
@@ -38,7 +38,7 @@ export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly 
   return broken.map((one) => `law ${one.law}: ${one.what} (${one.where}: ${one.proof})`);
 }
 
-/** What is wrong, beside the laws, when nothing is in flight. */
+/** Further faults, which count only when nothing is in progress. */
 export function wrongAtRest(
   { openTasks, servers, ledger }: Facts,
   hosts: readonly ModelHost[],

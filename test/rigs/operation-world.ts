@@ -42,25 +42,25 @@ export const HOST_COUNT = 4;
 export const HOST_VCPUS = 6;
 
 /**
- * A cell whose conductors, agents and messages are modelled, so that anything may happen between any two effects: whatever is on its
- * way lies in one bag, from which a test draws in any order. Stores are real, machines are real; time and processes are not.
+ * A cell whose conductors, agents and messages are modelled, so that anything may happen between any two effects. Everything that is under
+ * way lies in one bag, from which a test draws in any order. Stores and state machines are real; time and processes are not.
  */
 export class OperationWorldModel {
   readonly hosts = Array.from({ length: HOST_COUNT }, (_, host) => new ModelHost(hostName(host)));
   readonly #body: WorldBody;
   readonly #runs = new Map<string, Run>();
-  /** What is on its way: a write, a message, an answer. */
+  /** Everything that is under way: writes, messages and answers. */
   readonly #bag: (() => Promise<void>)[] = [];
   readonly #random: (limit: number) => number;
   #conductor = numbered(0xd, 0);
   #life = 0;
   #ids = 0;
-  /** Moves that were called off in time. */
+  /** Moves that were aborted in time. */
   readonly #aborted = new Set<string>();
   #isDraining = false;
-  /** Copies of servers that were destroyed though there was no other one. */
+  /** Copies of servers that were destroyed although there was no other one. */
   readonly #lost: string[] = [];
-  /** Of 100 orders to hosts so many fail. */
+  /** The number of orders to hosts that fail, of 100. */
   failures = 0;
 
   constructor(body: WorldBody, random: (limit: number) => number) {
@@ -111,7 +111,7 @@ export class OperationWorldModel {
     return this.#begin(requested.kind === "evacuate" ? await this.#fenced(requested, server.host) : requested);
   }
 
-  /** An operator evacuates a host that has died: he says that it is fenced, or the cloud asks for no fence. */
+  /** An operator evacuates a host that has died. Either the operator declares it fenced, or the cloud requires no fence. */
   async #fenced(requested: RequestedOperation, name: string | null): Promise<RequestedOperation> {
     const host = this.hosts.findIndex((one) => one.name === name);
     if (this.hosts[host]?.isUp !== false) return requested;
@@ -120,7 +120,7 @@ export class OperationWorldModel {
     return requested;
   }
 
-  /** An operator says of a host that is down that nothing runs there; operations that wait for it hear that. */
+  /** An operator declares that nothing runs on a host that is down. Operations that wait for the host are informed. */
   async fence(host: number): Promise<void> {
     const model = this.hosts[host];
     if (model === undefined || model.isUp) return;
@@ -145,7 +145,7 @@ export class OperationWorldModel {
     });
     if (task !== null && outcome.kind === "begun") {
       this.#bag.push(() => this.take([task.id]));
-      // It was offloaded: a guest that a silent host has kept of it is no copy that anybody wants.
+      // The server was offloaded, so a guest that a silent host still has is not a copy that anybody needs.
       if (requested.kind === "unshelve") for (const host of this.hosts) host.forget(serverId(requested.server));
     }
     return outcome.kind;
@@ -167,7 +167,7 @@ export class OperationWorldModel {
     if (outcome === "signalled" && signal === "abort") this.#aborted.add(migration.uuid);
   }
 
-  /** A port that takes so many VCPUs (or, below 0, gives them back) comes to the server where it is. */
+  /** Attaches a port to the server at its present place that takes this many VCPUs, or releases them when the number is negative. */
   async patch(server: number, vcpus: number): Promise<string> {
     const uuid = serverId(server);
     const [row] = await this.store.servers([uuid]);
@@ -176,7 +176,7 @@ export class OperationWorldModel {
     if (!row || !holding || host === -1 || row.status === "VERIFY_RESIZE") return "nothing";
     const items = vcpusOf(host, Math.abs(vcpus));
     const [more, less] = vcpus > 0 ? [items, []] : [[], items];
-    // Whoever holds nothing is no server at home any more.
+    // A server without an allocation has no home any more.
     if (holding.items.every((item) => item.amount + vcpus <= 0)) return "nothing";
     const change = patchChange(row.spec, holding, { more, less });
     this.#bag.push(async () => {
@@ -187,7 +187,7 @@ export class OperationWorldModel {
 
   // --- what happens to processes
 
-  /** All conductors die; what they had sent is still on its way, what comes back is heard by nobody. */
+  /** All conductors die. Their messages are still under way, and answers to them are lost. */
   async crash(): Promise<void> {
     this.#runs.clear();
     this.#life += 1;
@@ -203,12 +203,12 @@ export class OperationWorldModel {
     await this.store.expireAgents(UNSEEN_MS);
   }
 
-  /** As an agent's arrival at a conductor: seen, compared, up; anything may come in between. */
+  /** Acts as an agent that arrives at a conductor: it is seen, compared, and up. Anything may happen in between. */
   async hostReturns(host: number): Promise<void> {
     const model = this.hosts[host];
     if (model === undefined || model.isUp) return;
     model.isUp = true;
-    // Somebody gave it its power back, and takes the word back that it is fenced.
+    // The host has power again, and its fence is revoked.
     await this.#body.admin.setForcedDown(model.name, false);
     model.isFenced = false;
     await this.store.agentArrived(`agent-${host}`, [model.name]);
@@ -223,7 +223,7 @@ export class OperationWorldModel {
     this.#bag.push(async () => (model.isUp ? settle() : undefined));
   }
 
-  /** One thing of the bag happens; now and then twice. False: it is empty. */
+  /** One item of the bag happens, and sometimes twice. Returns false when the bag is empty. */
   async step(): Promise<boolean> {
     const at = this.#random(Math.max(1, this.#bag.length));
     const [happening] = this.#bag.splice(at, 1);
@@ -238,7 +238,7 @@ export class OperationWorldModel {
     this.#adopt(await this.store.sweepTasks(this.#conductor, 0, 100));
   }
 
-  /** Everything that was begun comes to its end: no more failures, all hosts come back. */
+  /** Lets everything that was begun come to its end: there are no more failures, and all hosts come back. */
   async drain(): Promise<void> {
     this.failures = 0;
     this.#isDraining = true;
@@ -285,7 +285,7 @@ export class OperationWorldModel {
     this.#carryOut(run, effects);
   }
 
-  /** Sends the answer to the run that asked, unless its conductor died meanwhile. */
+  /** Sends the answer to the run that asked, unless its conductor has died meanwhile. */
   #answer(run: Run, event: OperationEvent): void {
     const { id } = run.taken.task;
     this.#bag.push(async () => {
@@ -300,7 +300,7 @@ export class OperationWorldModel {
     const deaths = this.hosts.map((host) => host.deaths).join();
     for (const effect of effects) {
       this.#bag.push(async () => {
-        // What a dead conductor had sent is on its way as long as the connection stands.
+        // Messages that a dead conductor had sent are still under way as long as the connection exists.
         const isLost =
           this.#runs.get(run.taken.task.id) !== run && this.hosts.map((host) => host.deaths).join() !== deaths;
         if (effect.kind === "commit" || !isLost) await this.#perform(run, effect);
@@ -352,7 +352,7 @@ export class OperationWorldModel {
     else this.#answer(run, { kind: "failed", step, reason: failed, final: false });
   }
 
-  /** What GuestSettler does: the row is read, and what follows from it is sent. */
+  /** Acts as GuestSettler: reads the row and sends the resulting order. */
   async #settle(host: ModelHost, attemptId: string): Promise<void> {
     const guest = host.guest(attemptId);
     if (guest === undefined || !host.isUp) return;
@@ -385,12 +385,12 @@ export class OperationWorldModel {
 
   // --- the laws
 
-  /** What is wrong with the laws at this moment, though anything may be in flight; [] is as it should be. */
+  /** Violations of the laws at this moment, while anything may be in progress. Empty when there are none. */
   async violations(): Promise<readonly string[]> {
     return [...this.#lost, ...brokenLaws(await this.#body.facts(), this.hosts)];
   }
 
-  /** What is wrong when nothing is in flight any more. */
+  /** Violations when nothing is in progress any more. */
   async restViolations(): Promise<readonly string[]> {
     const calledOff = await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 });
     return [...(await this.violations()), ...wrongAtRest(await this.#body.facts(), this.hosts, calledOff)];

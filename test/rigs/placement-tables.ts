@@ -1,7 +1,7 @@
 import pg from "pg";
 import { dropDatabase, ensureDatabase } from "../../adapters/postgres/client/databases.ts";
 
-/** The tables of upstream's Placement, as far as an import reads them (release 8.0.0, PostgreSQL). */
+/** The tables of upstream's Placement that an import reads (release 8.0.0, PostgreSQL). */
 const TABLES = `
   create table resource_classes (id serial primary key, name varchar(255) not null unique);
   create table traits (id serial primary key, name varchar(255) not null unique);
@@ -31,7 +31,7 @@ export interface PlacementTables {
   drop(): Promise<void>;
 }
 
-/** A database with upstream's tables beside the other databases of the tests, empty. */
+/** An empty database with upstream's tables, beside the other databases of the tests. */
 export async function createPlacementTables(adminUrl: string, name: string): Promise<PlacementTables> {
   await ensureDatabase(adminUrl, name);
   const url = new URL(adminUrl);
@@ -59,8 +59,8 @@ export const providerUuidOf = (id: number): string => uuidOf("a", id);
 export const consumerUuidOf = (id: number): string => uuidOf("c", id);
 
 /**
- * Eight providers: trees 1 → 2 → 8 → 3 (8 was put between later, so it is younger than its child) and 4 → 5, and the roots 6
- * and 7, of which 6 shares disks; four consumers, the last of which holds nothing any more.
+ * Eight providers: the trees 1 → 2 → 8 → 3 (8 was inserted later, so it is younger than its child) and 4 → 5, and the roots 6 and 7, of
+ * which 6 shares disks. Four consumers, the last of which holds nothing any more.
  */
 export async function fillPlacementTables(client: pg.Client): Promise<void> {
   const parents: readonly (readonly [id: number, root: number, parent: number | null])[] = [

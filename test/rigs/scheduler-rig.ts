@@ -33,21 +33,21 @@ import { DEFAULT_SCHEDULER_SETTINGS, type SchedulerSettings } from "../../servic
 import { hostName, hostTree, providerOf, serverSpec } from "../contract/cell-fixtures.ts";
 import { eventually } from "./eventually.ts";
 
-/** A cell in memory with everything that stands between it and a scheduler within reach of the test. */
+/** An in-memory cell. The test can reach everything between it and a scheduler. */
 export interface RigCell {
   readonly name: string;
   readonly store: MemoryCellStore;
   readonly ledger: MemoryLedger;
   readonly broker: MemoryBroker;
-  /** Hosts 1 … n get so many VCPUs. */
+  /** Hosts 1 … n get this many VCPUs. */
   addHosts(vcpus: readonly number[]): Promise<void>;
-  /** A new view of it, and the scheduler's side of the cell; `over` replaces parts. */
+  /** A new view of the cell, and the scheduler's access to it. `over` replaces parts. */
   open(over?: Partial<SchedulerCell>): SchedulerCell;
-  /** The same with a view that stays as it is now. */
+  /** The same with a view that never changes. */
   openFrozen(over?: Partial<SchedulerCell>): SchedulerCell;
 }
 
-/** What the tests of the scheduler stand on: the twins of the stores and buses, on a clock that stands still. */
+/** The base of the scheduler's tests: the in-process twins of the stores and buses, on a clock that stands still. */
 export class SchedulerRig {
   readonly clock = new ManualClock(1_700_000_000_000);
   readonly apiStore = new MemoryApiStore({ clock: this.clock });
@@ -55,9 +55,9 @@ export class SchedulerRig {
   readonly reservations = new MemoryReservationStore({ clock: this.clock, requests: this.apiStore });
   readonly apiBroker = new MemoryBroker(this.clock);
   readonly softState = new MemorySoftState(this.clock);
-  /** Uuids of servers whose message was acknowledged and that were not put off, in order; of moves their ids. */
+  /** UUIDs of servers, and ids of moves, whose message was acknowledged and that were not put off, in order. */
   readonly acked: string[] = [];
-  /** Uuids of servers that were put off in their rows, and of those whose message was asked for again. */
+  /** UUIDs of servers that were put off in their rows, and of those whose message is to be delivered again. */
   readonly putOff: string[] = [];
   readonly #published: string[] = [];
   #redelivered = false;
@@ -110,7 +110,7 @@ export class SchedulerRig {
     return rigCell;
   }
 
-  /** A scheduler on these cells, started. */
+  /** A started scheduler with these cells. */
   async start(
     cells: readonly SchedulerCell[],
     over: Partial<SchedulerDeps> = {},
@@ -137,7 +137,7 @@ export class SchedulerRig {
     return scheduler;
   }
 
-  /** A request for so many VCPUs and nothing else, made now. */
+  /** A request for only this many VCPUs, made now. */
   wants(server: number, vcpus = 1, extraSpecs: Readonly<Record<string, string>> = {}): ServerSpec {
     const spec = serverSpec(server, { createdAtMs: this.clock.now() });
     assert(spec.flavor !== undefined, "the fixture has a flavor");
@@ -145,7 +145,7 @@ export class SchedulerRig {
     return { ...spec, flavor: { ...spec.flavor, extraSpecs: { ...onlyVcpus, ...extraSpecs } } };
   }
 
-  /** Accepts the requests; `published` false: as if their messages were lost. */
+  /** Accepts the requests. With `published` false their messages are lost. */
   async accept(specs: readonly ServerSpec[], published = true): Promise<void> {
     await this.apiStore.accept(specs);
     if (!published) return;
@@ -155,7 +155,7 @@ export class SchedulerRig {
       await bus.publish(schedulerRequestsSubject, messageOfRequest(spec.uuid), { id: spec.uuid });
   }
 
-  /** Accepts the servers of one call, and tells of them by one message. */
+  /** Accepts the servers of one call, and publishes one message for them. */
   async acceptTogether(specs: readonly ServerSpec[], minCount: number, reservationId = "call"): Promise<void> {
     const servers = specs.map((spec) => ({ ...spec, reservationId }));
     await this.reservations.reserve({ id: reservationId, serverUuids: servers.map((spec) => spec.uuid), minCount });
@@ -163,7 +163,7 @@ export class SchedulerRig {
     await this.publish(servers[0]!, reservationId);
   }
 
-  /** Tells the schedulers of a request, as the api or a sweep does. */
+  /** Announces a request to the schedulers, as the api or a sweep does. */
   async publish(spec: ServerSpec, id: string): Promise<void> {
     const bus = this.apiBroker.connect(apiPermissions);
     await bus.ensureStreams(apiStreams);
@@ -186,7 +186,7 @@ export class SchedulerRig {
     return record && (record.cell === null ? record.state : `${record.state} ${record.cell}`);
   }
 
-  /** A bus that notes what becomes of the messages of the work queue. */
+  /** A bus that records the fate of the work queue's messages. */
   #watchedBus(): Bus {
     const bus = this.apiBroker.connect(apiPermissions);
     const watch = (message: BusMessage): BusMessage => {
@@ -215,7 +215,7 @@ export class SchedulerRig {
     };
   }
 
-  /** Lets time pass until the request is in one of the states, as `state` tells them. */
+  /** Advances the time until the request is in one of the states, in the notation of `state`. */
   async passUntil(serverUuid: string, states: RegExp, stepMs = 1_000): Promise<void> {
     await eventually(`${serverUuid} to be ${states}`, async () => {
       if (states.test((await this.state(serverUuid)) ?? "")) return true;
@@ -225,8 +225,8 @@ export class SchedulerRig {
   }
 
   /**
-   * Advances the clock until a message is delivered again, and no further, so that no deadline of its second taker passes. Resolves when a
-   * message was acknowledged.
+   * Advances the clock until a message is delivered again, and no further, so that no deadline of its second subscriber passes. Resolves
+   * when a message was acknowledged.
    */
   async passUntilSecondDeliveryEnds(): Promise<void> {
     await eventually("the second delivery to end", () => {
@@ -241,7 +241,7 @@ export class SchedulerRig {
   }
 }
 
-/** Of the server, or of the move. */
+/** The id of the server or the move. */
 function decodedId(data: Uint8Array): string {
   try {
     const { server, move, serverUuid, moveId } = ScheduleRequest.decode(data);
@@ -251,14 +251,14 @@ function decodedId(data: Uint8Array): string {
   }
 }
 
-/** A source that is loading anew. */
+/** A source that is loading again. */
 export const loadingSource: ViewSource = {
   ready: false,
   waitUntilSeen: () => Promise.reject(new ViewError("behind", "a cell", "it does not answer")),
   onApplied: () => () => {},
 };
 
-/** A source whose view only catches up when the test says so. */
+/** A source whose view catches up only when the test releases it. */
 export class HeldSource implements ViewSource {
   readonly ready = true;
   waits = 0;

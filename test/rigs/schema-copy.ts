@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { type DatabaseKind, schemaDirectory } from "../../adapters/postgres/schema/schema-files.ts";
 
-/** A copy of a database's migrations and functions, to be changed as another version would have changed them. */
+/** A copy of a database's migrations and functions, which a test changes as another version would have. */
 export interface SchemaCopy {
   readonly directory: URL;
   read(file: string): string;

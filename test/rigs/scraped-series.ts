@@ -11,7 +11,7 @@ import { SchedulerEvents } from "../../services/scheduler/events.ts";
 
 const silentLogger = createLogger({ name: "test", level: "silent" });
 
-/** What is read of Prometheus' file. */
+/** The part of Prometheus's configuration that is read. */
 export interface Scrapes {
   readonly scrape_configs: readonly {
     readonly static_configs: readonly {
@@ -21,7 +21,7 @@ export interface Scrapes {
   }[];
 }
 
-/** By a word that is in the names of its targets: what each service registers when it starts. */
+/** For a word in the names of its targets, the metrics that each service registers when it starts. */
 const REGISTRIES: Readonly<Record<string, () => Registry>> = {
   api: () => {
     const registry = createRegistry({ service: "api" });
@@ -48,7 +48,7 @@ const REGISTRIES: Readonly<Record<string, () => Registry>> = {
   },
 };
 
-/** Every series that Prometheus gets from our services by this file: its name, and the labels that it may have. */
+/** Every series that Prometheus gets from our services with this configuration: its name, and the labels that it may have. */
 export function scrapedSeries({ scrape_configs: jobs }: Scrapes): ReadonlyMap<string, ReadonlySet<string>> {
   const series = new Map<string, Set<string>>();
   for (const [word, open] of Object.entries(REGISTRIES)) {
@@ -69,7 +69,7 @@ export function namesIn(expr: string): readonly string[] {
     .filter((name) => !["and", "or", "unless", "bool", "offset"].includes(name));
 }
 
-/** The labels by which an expression sums. */
+/** The labels by which an expression aggregates. */
 export function groupsOf(expr: string): readonly string[] {
   return [...expr.matchAll(/\bby\s*\(([^)]*)\)/g)].flatMap(([, labels = ""]) =>
     labels.split(",").map((label) => label.trim()),

@@ -37,7 +37,7 @@ const TEST_SETTINGS = {
 };
 const silent = () => ({ logger: pino({ level: "silent" }), registry: new Registry() });
 
-/** A store whose calls can be held back before they begin, and which can die: then no call ever returns. */
+/** A store whose calls can be held before they begin. It can also die, and then no call ever returns. */
 export class GatedStore {
   readonly store: ConductorStore;
   readonly #gates = new Map<string, Promise<void>>();
@@ -64,7 +64,7 @@ export class GatedStore {
     });
   }
 
-  /** Calls of `name` wait until the returned function is called. */
+  /** Holds calls of `name` until the returned function is called. */
   hold(name: keyof ConductorStore): () => void {
     const { promise, resolve } = Promise.withResolvers<void>();
     this.#gates.set(name, promise);
@@ -74,7 +74,7 @@ export class GatedStore {
     };
   }
 
-  /** From now on calls of `name` answer what `change` makes of the answer. */
+  /** From now on the answers of `name` are passed through `change`. */
   change(name: keyof ConductorStore, change: (answer: unknown) => unknown): void {
     this.#changes.set(name, change);
   }
@@ -92,22 +92,22 @@ export class GatedStore {
 export interface ConductorProcess {
   readonly conductor: Conductor;
   readonly gate: GatedStore;
-  /** As `kill -9`: its streams break, nothing more reaches the database. */
+  /** Ends it like `kill -9`: its streams break, and nothing more reaches the database. */
   kill(): Promise<void>;
 }
 
 export interface AgentProcess {
   readonly agent: ComputeAgent;
   readonly driver: FakeDriver;
-  /** How often a crash script ended it. */
+  /** How often a crash script has ended it. */
   readonly crashes: number;
-  /** Cuts its network: its streams break and it reaches no conductor any more. Its guests run on. */
+  /** Cuts its network: its streams break, and it reaches no conductor any more. Its guests continue to run. */
   cutOff(): void;
-  /** Its network is whole again: it dials its conductors as an agent does. */
+  /** Restores its network. It dials its conductors again. */
   reconnect(): void;
 }
 
-/** The database of a small cell: the ledger and the rest of it. */
+/** The database of a small cell: the ledger and the other tables. */
 export interface SmallCellBody<Store extends CellStore> {
   readonly store: Store;
   readonly ledger: Ledger;
@@ -118,7 +118,9 @@ function memoryBody(): SmallCellBody<MemoryCellStore> {
   return { ledger, store: new MemoryCellStore({ clock: systemClock, ledger }) };
 }
 
-/** One cell in this process, on the in-memory twins of everything but perhaps the database: conductors and agents come and go. */
+/**
+ * One cell in this process, on in-memory twins of everything except perhaps the database. Conductors and agents can be started and stopped.
+ */
 export class CellOn<Store extends CellStore> {
   readonly ledger: Ledger;
   readonly store: Store;
@@ -185,7 +187,7 @@ export class CellOn<Store extends CellStore> {
     return { conductor, gate, kill };
   }
 
-  /** An agent for `hosts`, on the disk of its last process if there was one; ready when it has started to dial. */
+  /** Starts an agent for `hosts`, on the disk of its previous process if there was one. Resolves when it has started to dial. */
   async startAgent(options: {
     readonly id: string;
     readonly hosts: readonly number[];
@@ -193,7 +195,7 @@ export class CellOn<Store extends CellStore> {
     readonly disk?: MemoryDisk;
     readonly fake?: FakeScript;
     readonly vcpus?: number;
-    /** Puts something before the agent's driver. */
+    /** Wraps the agent's driver. */
     readonly before?: (driver: FakeDriver) => Driver;
   }): Promise<AgentProcess> {
     const hosts = options.hosts.map((host) => hostOf(host, options));
@@ -249,7 +251,7 @@ export class CellOn<Store extends CellStore> {
     };
   }
 
-  /** Claims, stores and (unless its message is lost) publishes the build of a server on the first of the hosts. */
+  /** Claims for the build of a server on the first of the hosts, stores it and (unless its message is to be lost) publishes it. */
   async boot(
     server: number,
     hosts: readonly number[],
@@ -283,7 +285,9 @@ export class CellOn<Store extends CellStore> {
     if (outcome?.kind === "queued") await this.publish(Task.encode(outcome.task).finish());
   }
 
-  /** Begins an operation by what the cell says of the server, and publishes it. Its migration's uuid, if it is a move. */
+  /**
+   * Begins an operation from the cell's present facts about the server, and publishes it. Returns the migration's UUID, if it is a move.
+   */
   async operate(requested: RequestedOperation): Promise<string> {
     const begun = await beginOperationOn(this.store, requested);
     if (begun.outcome.kind !== "begun") throw new Error(`not begun: ${JSON.stringify(begun.outcome)}`);
@@ -291,7 +295,7 @@ export class CellOn<Store extends CellStore> {
     return begun.task?.id ?? "";
   }
 
-  /** Waits until nothing is being done to the server, and returns it. */
+  /** Waits until no operation works on the server, and returns it. */
   rest(server: number): Promise<Server> {
     return eventually(`server ${server} to be at rest`, async () => {
       const found = await this.server(server);
@@ -299,7 +303,7 @@ export class CellOn<Store extends CellStore> {
     });
   }
 
-  /** VCPUs that the consumer holds, by host. */
+  /** The VCPUs that the consumer holds, by host. */
   async holds(consumer: string): Promise<Record<string, number>> {
     const items = await this.ledger.allocationsOf(consumerUuid(consumer));
     const dump = await this.ledger.dump();
@@ -333,19 +337,19 @@ export class CellOn<Store extends CellStore> {
     );
   }
 
-  /** Names of the hosts on which the server runs, by the drivers' own word. */
+  /** Names of the hosts on which the server runs, according to the drivers. */
   runsOn(server: number): string[] {
     return this.#guestsOf(server)
       .filter((guest) => guest.running)
       .map((guest) => guest.host);
   }
 
-  /** Names of the hosts that have a guest of the server at all. */
+  /** Names of the hosts that have a guest of the server in any state. */
   existsOn(server: number): string[] {
     return this.#guestsOf(server).map((guest) => guest.host);
   }
 
-  /** What each host has, by its driver's own word. */
+  /** The guests of each host, according to its driver. */
   copies(): ReadonlyMap<string, readonly { readonly serverUuid: string; readonly attemptId: string }[]> {
     return Map.groupBy(
       this.#drivers.flatMap((driver) => [...driver.guests()]),
@@ -353,14 +357,14 @@ export class CellOn<Store extends CellStore> {
     );
   }
 
-  /** Names of the hosts that the server's allocations are on. */
+  /** Names of the hosts on which the server has allocations. */
   async heldOn(server: number): Promise<string[]> {
     const items = await this.ledger.allocationsOf(consumerUuid(serverId(server)));
     const dump = await this.ledger.dump();
     return items.map((item) => dump.providers.find((provider) => provider.uuid === item.provider)?.name ?? "?");
   }
 
-  /** A driver whose process ended has no guests any more; its successor's driver speaks for them. */
+  /** A driver whose process ended has no guests any more. Its successor's driver reports them. */
   forget(driver: FakeDriver): void {
     this.#drivers.splice(this.#drivers.indexOf(driver), 1);
   }
@@ -370,7 +374,7 @@ export class CellOn<Store extends CellStore> {
   }
 }
 
-/** A cell whose database is in memory, too. */
+/** A cell whose database is also in memory. */
 export class SmallCell extends CellOn<MemoryCellStore> {
   constructor(tracing: Tracing = noTracing) {
     super(memoryBody(), tracing);

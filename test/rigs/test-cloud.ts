@@ -5,15 +5,15 @@ import { freshDatabase, type TestDatabase } from "./databases.ts";
 
 const NEWEST_MINOR = 90;
 
-/** A whole cloud in this process, over databases of its own. */
+/** A whole cloud in this process, with its own databases. */
 export interface TestCloud extends EmbeddedCloud {
-  /** Asks the api; `minor` is the Compute microversion's. `json` is null where the answer has no body. */
+  /** Calls the api. `minor` is the Compute microversion's. `json` is null where the answer has no body. */
   call(method: string, path: string, body?: unknown, minor?: number): ReturnType<typeof callApi>;
-  /** Ends all of it and drops the databases. Throws when a connection to the API database was left open. */
+  /** Stops everything and drops the databases. Throws when a connection to the API database was left open. */
   close(): Promise<void>;
 }
 
-/** For `beforeAll`; `close` it in `afterAll`. Nothing is left when it rejects. */
+/** Call it in `beforeAll`, and `close` the cloud in `afterAll`. Nothing is left when it rejects. */
 export async function startTestCloud(
   options: Pick<EmbeddedCloudOptions, "cells" | "schedulers" | "conductors" | "resizeToSameHost">,
 ): Promise<TestCloud> {
@@ -42,7 +42,7 @@ export async function startTestCloud(
   }
 }
 
-/** Those of the cells lie beside the API database, named after it. */
+/** The databases of the cells are on the API database's server and named after it. */
 async function dropDatabases(api: TestDatabase, cells: readonly string[]): Promise<void> {
   for (const cell of cells) await dropDatabase(api.url, `${new URL(api.url).pathname.slice(1)}_cell_${cell}`);
   await api.drop();

@@ -2,7 +2,7 @@ import { aggregateUuid, providerUuid, resourceClass, trait } from "../../core/le
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import type { RowChange } from "../../core/ledger/row-change.ts";
 
-/** How a provider of a test differs from a plain root. */
+/** The differences of a test's provider from a plain root. */
 export interface ProviderOptions {
   readonly parent?: string;
   readonly root?: string;
@@ -66,7 +66,7 @@ export function viewOf(...changes: readonly (RowChange | readonly RowChange[])[]
   view.applyAll(changes.flat());
   return view;
 }
-/** A machine with so many like GPUs. */
+/** A machine with this many identical GPUs. */
 export const gpuHost = (name: string, gpus: number, options: ProviderOptions = {}): RowChange[] => [
   ...provider(name, { VCPU: 64, MEMORY_MB: 4096 }),
   ...Array.from({ length: gpus }, (_, index) =>

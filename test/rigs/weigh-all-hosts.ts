@@ -1,10 +1,9 @@
 import type { HostBatch, WeighedBy } from "../../core/scheduling/weighers/weigher.ts";
 
 /**
- * The weight of every host of every batch, one after the other: the sum of each weigher's normalised weight times its
- * multiplier, as Nova's weight handler does it. Normalised over all batches together: cells compete.
- *
- * Cost: two or three passes over the hosts a weigher.
+ * The weight of every host of every batch, one after the other: the sum of each weigher's normalised weight times its multiplier, as Nova's
+ * weight handler computes it. Weights are normalised over all batches together, because cells compete. Cost: two or three passes over the
+ * hosts for each weigher.
  */
 export class HostWeights {
   #sums = new Float64Array(0);

@@ -5,7 +5,7 @@ import { expect, test } from "vitest";
 
 const BERTH = join(import.meta.dirname, "../../bin/berth");
 
-test("a call with many seeds says how far it is, and tells what it has done when it is stopped", {
+test("a call with many seeds shows its progress, and reports its results when it is stopped", {
   timeout: 120_000,
 }, async () => {
   const child = spawn(BERTH, ["sim", "--profile", "calm", "--hosts", "3", "--requests", "5", "--seeds", "1..100000"]);

@@ -5,7 +5,7 @@ import { TIMEOUT_MS } from "./world.ts";
 
 const SLICE = 25;
 
-/** Defines tests, each of 25 worlds that were never tried before. A title names the first seed, a failure the seed that broke a law. */
+/** Defines tests, each of 25 new worlds. A title names the first seed, and a failure the seed that broke a law. */
 export function testFreshWorlds(slices: number): void {
   const first = Math.floor(Math.random() * 2 ** 30);
   test.each(Array.from({ length: slices }, (_, slice) => first + slice * SLICE))(

@@ -5,11 +5,11 @@ import { simulate } from "../../sim/simulate.ts";
 import { testFreshWorlds } from "./fresh-worlds.ts";
 import { TIMEOUT_MS, world } from "./world.ts";
 
-/** In which the only api has no power while users are there: found by a fresh seed. */
+/** A world in which the only api has no power as long as there are users. A random seed found it. */
 const ONE_API_OUT = mixedWorld(500_807);
-/** In which a guest that the restored database does not want is the last copy of its server. */
+/** Worlds in which the restored database does not want a guest that is the last copy of its server. */
 const RESTORED = [4, 6];
-/** Heartbeats, leases and sweeps of 18 processes. */
+/** The heartbeats, leases and sweeps of 18 processes. */
 const QUIET_STEPS_PER_SECOND = 200;
 
 test("the same seed gives the same history, byte for byte", { timeout: TIMEOUT_MS }, async () => {
@@ -24,13 +24,13 @@ test("the same seed gives the same history, byte for byte", { timeout: TIMEOUT_M
 
 testFreshWorlds(1);
 
-test("an api that is away as long as users are there is no broken law", { timeout: TIMEOUT_MS }, async () => {
+test("an api that is away as long as there are users breaks no law", { timeout: TIMEOUT_MS }, async () => {
   const { findings, counts } = await simulate(ONE_API_OUT);
   expect(findings).toEqual([]);
   expect(counts.accepted).toBeGreaterThan(0);
 });
 
-test("a cell's database that is restored to an earlier moment costs no server that runs its last copy", {
+test("a cell's database that is restored to an earlier moment costs no server its last copy", {
   timeout: TIMEOUT_MS,
 }, async () => {
   const ignored = MUTATIONS.find(({ name }) => name === "quarantine-ignored");
@@ -44,7 +44,7 @@ test("a cell's database that is restored to an earlier moment costs no server th
   }
 });
 
-test("a quiet cloud is no work: time goes from event to event", { timeout: TIMEOUT_MS }, async () => {
+test("a quiet cloud costs little: time jumps from event to event", { timeout: TIMEOUT_MS }, async () => {
   const quiet = (busyMs: number) => simulate(world(3, "calm", { operations: 5, busyMs }));
   const [short, long] = [await quiet(60_000), await quiet(360_000)];
   const stepsPerSecond = ((long.steps - short.steps) * 1_000) / (long.simulatedMs - short.simulatedMs);

@@ -2,7 +2,7 @@ import { PROFILES } from "../../sim/profiles.ts";
 import type { SimOptions } from "../../sim/simulate.ts";
 
 const SIZE = { cells: 2, apis: 2, schedulers: 2, conductors: 2, hosts: 12, operations: 60, busyMs: 20_000 };
-/** Worlds take a tenth of a second each, and far more on a busy machine. */
+/** A world takes a tenth of a second, and far longer on a busy machine. */
 export const TIMEOUT_MS = 240_000;
 
 /** A world of the usual size, by its seed and the name of its profile. */

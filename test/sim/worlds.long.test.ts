@@ -4,7 +4,7 @@ import { simulate } from "../../sim/simulate.ts";
 import { testFreshWorlds } from "./fresh-worlds.ts";
 import { TIMEOUT_MS, world } from "./world.ts";
 
-/** Each bug that is put in must show within so many seeds. */
+/** Each inserted bug must show within this many seeds. */
 const SEEDS_MAX = 250;
 
 testFreshWorlds(8);
@@ -17,7 +17,7 @@ test.each(MUTATIONS.map((mutation) => [mutation.name, mutation] as const))(
     for (let seed = 1; seed <= SEEDS_MAX; seed += 1) {
       const { findings } = await simulate(world(seed, profile, { mutation }));
       if (findings.length === 0) continue;
-      // It is the bug that is found, and not the world.
+      // The same world without the bug has no findings.
       expect((await simulate(world(seed, profile))).findings).toEqual([]);
       return;
     }

@@ -1,4 +1,4 @@
-/** Every way along the edges that comes back to where it began, each once, as `a → b → a`. */
+/** Every path along the edges that returns to its beginning, each once, as `a → b → a`. */
 export function findCycles(edges: ReadonlyMap<string, readonly string[]>): readonly string[] {
   const done = new Set<string>();
   const cycles: string[] = [];

@@ -1,4 +1,4 @@
-/** The files, and everything that they import, directly or by way of others. */
+/** The files and everything that they import, directly or indirectly. */
 export function reachedFrom(
   files: readonly string[],
   edges: ReadonlyMap<string, readonly string[]>,

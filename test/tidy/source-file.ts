@@ -2,24 +2,24 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join, relative } from "node:path";
 import { parseAst } from "rolldown/parseAst";
 
-/** A TypeScript file of the repository, as far as the rules of the house look at it. Paths are relative to the root. */
+/** A TypeScript file of the repository, reduced to the facts that the rules need. Paths are relative to the root. */
 export interface SourceFile {
   readonly path: string;
   readonly text: string;
   readonly lineCount: number;
   readonly imports: readonly Import[];
   readonly functions: readonly FunctionSpan[];
-  /** What it takes from its surroundings: `process`, `Date.now`, … */
+  /** The parts of its environment that it uses: `process`, `Date.now`, … */
   readonly ambient: ReadonlySet<string>;
   /** Lines with the type `any`. */
   readonly anyLines: readonly number[];
   /** Lines that await or promise something. */
   readonly waitingLines: readonly number[];
-  /** Names that it defines and exports. */
+  /** The names that it defines and exports. */
   readonly exports: readonly string[];
   /** Its classes, except errors. */
   readonly classes: readonly ClassSpan[];
-  /** It does nothing but export what others define. */
+  /** It only exports the definitions of others. */
   readonly isBarrel: boolean;
 }
 
@@ -33,18 +33,18 @@ export interface Import {
   /** Path of a file of the repository, or the name of a package. */
   readonly target: string;
   readonly isLocal: boolean;
-  /** Nothing of it is left at run time. */
+  /** The import vanishes at run time. */
   readonly isTypeOnly: boolean;
 }
 
 export interface FunctionSpan {
   readonly line: number;
   readonly lineCount: number;
-  /** Lines that do not belong to a function inside it. */
+  /** The number of lines that do not belong to a nested function. */
   readonly ownLineCount: number;
 }
 
-/** Any node of the syntax tree; the rules look at few of its many shapes. */
+/** Any node of the syntax tree. The rules use few of its many shapes. */
 interface Node {
   readonly type: string;
   readonly start: number;
@@ -56,7 +56,7 @@ const FUNCTION_TYPES = new Set(["FunctionDeclaration", "FunctionExpression", "Ar
 const AMBIENT_OBJECTS = new Set(["process", "performance", "console", "crypto", "fetch"]);
 const AMBIENT_TIMERS = ["setTimeout", "setInterval", "setImmediate", "queueMicrotask"];
 
-/** Every file below `dir` for which `wanted` holds; neither node_modules nor what begins with a dot. */
+/** Every file below `dir` for which `wanted` returns true, without node_modules and names that begin with a dot. */
 export function listFiles(root: string, dir: string, wanted: (path: string) => boolean): readonly string[] {
   return readdirSync(join(root, dir), { withFileTypes: true }).flatMap((entry) => {
     const path = dir === "" ? entry.name : `${dir}/${entry.name}`;
@@ -112,7 +112,7 @@ function visit(node: Node, see: (node: Node, parent: Node | null) => void, paren
 function readImport(node: Node): { readonly source: string; readonly isTypeOnly: boolean } | null {
   const source = (node.source as Node | null | undefined)?.value;
   if (typeof source !== "string") return null;
-  // `import { type A }` loads the module all the same: types are stripped, not elided.
+  // `import { type A }` still loads the module, because types are stripped, not elided.
   return { source, isTypeOnly: (node.importKind ?? node.exportKind) === "type" };
 }
 
@@ -126,7 +126,7 @@ function resolveImport(
   return { target, isLocal, isTypeOnly: found.isTypeOnly };
 }
 
-/** `process` and its like, unless the name is that of a property, or stands in a type. */
+/** `process` and similar globals, unless the name is a property's or stands in a type. */
 function readAmbient(node: Node, parent: Node | null): string | null {
   if (node.type === "NewExpression" && nameOf(node.callee) === "Date") {
     return (node.arguments as Node[]).length === 0 ? "new Date()" : null;

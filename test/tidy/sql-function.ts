@@ -2,21 +2,21 @@ import { readFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { listFiles } from "./source-file.ts";
 
-/** A file `functions/<name>.sql` of a database's schema, as far as the rules of the house look at it. */
+/** A file `functions/<name>.sql` of a database's schema, reduced to the facts that the rules need. */
 export interface SqlFunctionFile {
   readonly path: string;
-  /** What its file is named after; of a former overload the name that is before a hyphen. */
+  /** The name of its file. For a former overload, the part of it before a hyphen. */
   readonly name: string;
   /** Names of the functions that it creates. */
   readonly creates: readonly string[];
-  /** From `create` to the end. */
+  /** The number of lines from `create` to the end. */
   readonly lineCount: number;
   readonly requires: readonly string[];
   /** Functions of the same database that its text calls. */
   readonly calls: readonly string[];
-  /** Whether a comment stands before it. */
+  /** Whether a comment precedes the function. */
   readonly isExplained: boolean;
-  /** Of a function that only older versions call: which ones. */
+  /** For a function that only older versions call: these versions. */
   readonly calledBy: string | null;
 }
 

@@ -17,7 +17,7 @@ const create = async (name: string, zone?: string): Promise<{ id: number; uuid: 
   return answer.json().aggregate;
 };
 const act = (id: number, body: unknown) => rig.post(`/v2.1/os-aggregates/${id}/action`, body);
-/** Aggregates of the hosts' roots in a cell that are these. */
+/** The given aggregates of the hosts' roots in a cell. */
 const mirrored = async (cell: string, uuids: readonly string[]) =>
   Object.fromEntries(
     (await rig.cell(cell).store.hostAdmin().operatorState(uuids))
@@ -26,7 +26,7 @@ const mirrored = async (cell: string, uuids: readonly string[]) =>
   );
 
 describe("os-aggregates", () => {
-  test("a created one has neither hosts nor metadata in its answer, and its uuid from 2.41 on", async () => {
+  test("a created aggregate has neither hosts nor metadata in the answer, and its UUID from 2.41 on", async () => {
     const old = (await rig.post("/v2.1/os-aggregates", { aggregate: { name: " fast " } })).json().aggregate;
     expect(old).toEqual({
       ...{ id: old.id, name: "fast", availability_zone: null, created_at: old.created_at, updated_at: null },
@@ -69,7 +69,7 @@ describe("os-aggregates", () => {
     expect(answer.json().aggregate.metadata).toEqual({ ssd: "true" });
   });
 
-  test("hosts are mirrored into the placement aggregates of their cells in the same act", async () => {
+  test("hosts are mirrored into the placement aggregates of their cells in the same call", async () => {
     const { id, uuid } = await create("fast");
     await act(id, { add_host: { host: "host-1" } });
     expect((await act(id, { add_host: { host: "host-4" } })).json().aggregate.hosts).toEqual(["host-1", "host-4"]);
@@ -79,7 +79,7 @@ describe("os-aggregates", () => {
     expect(await mirrored("north", [uuid])).toEqual({});
   });
 
-  test("what a cell did not hear of while it was away is written when it is back", async () => {
+  test("changes that a cell missed while it was away are written when it is back", async () => {
     const { id, uuid } = await create("fast");
     await act(id, { add_host: { host: "host-4" } });
     rig.cell("south").dead = true;
@@ -90,7 +90,7 @@ describe("os-aggregates", () => {
     await eventually("the mirror", async () => Object.keys(await mirrored("south", [uuid])).length === 0);
   });
 
-  test("sync-aggregates says what it would repair, and repairs it", async () => {
+  test("sync-aggregates lists what it would repair, and repairs it", async () => {
     const { id, uuid } = await create("fast");
     await act(id, { add_host: { host: "host-1" } });
     const [host] = await rig.cell("north").store.hosts();
@@ -108,7 +108,7 @@ describe("os-aggregates", () => {
     expect(await mirrored("north", [uuid])).toEqual({ "host-1": [uuid] });
   });
 
-  test("no server's zone changes under it", async () => {
+  test("the zone of a host with servers cannot change", async () => {
     const east = await create("east", "zone-east");
     const plain = await create("plain");
     await rig.bootActive("north", 1);
@@ -121,7 +121,7 @@ describe("os-aggregates", () => {
     expect((await act(east.id, { remove_host: { host: "host-2" } })).statusCode).toBe(409);
   });
 
-  test("only admins", async () => {
+  test("are only for admins", async () => {
     await rig.close();
     rig = await ApiRig.start({ auth: "noauth2" });
     const headers = { "x-auth-token": "alice:project" };
@@ -134,7 +134,7 @@ describe("os-aggregates", () => {
 });
 
 describe("os-availability-zone", () => {
-  test("names the zones of hosts, the default one among them; one without an enabled host is not available", async () => {
+  test("lists the zones of hosts, including the default one; a zone without an enabled host is not available", async () => {
     const east = await create("east", "zone-east");
     await act(east.id, { add_host: { host: "host-1" } });
     const list = async (path = "") => (await rig.get(`/v2.1/os-availability-zone${path}`)).json().availabilityZoneInfo;
@@ -150,7 +150,7 @@ describe("os-availability-zone", () => {
   });
 });
 
-test("a server shows the zone of its host, whatever it asked for", async () => {
+test("a server shows the zone of its host, whatever zone it asked for", async () => {
   const { id } = await create("east", "zone-east");
   await act(id, { add_host: { host: "host-1" } });
   const zoneOf = async (uuid: string) =>
@@ -165,7 +165,7 @@ test("a server shows the zone of its host, whatever it asked for", async () => {
 describe("os-services", () => {
   const services = async (minor: number) => (await rig.get("/v2.1/os-services?host=host-1", at(minor))).json().services;
 
-  test("a host is disabled by its service's id, with the trait on its root, and enabled again", async () => {
+  test("a host is disabled and enabled by its service's id, together with the trait on its root", async () => {
     const [service] = await services(53);
     expect(service).toMatchObject({ status: "enabled", state: "up", zone: "nova", forced_down: false });
     const path = `/v2.1/os-services/${service.id}`;
@@ -184,7 +184,7 @@ describe("os-services", () => {
     expect((await rig.put("/v2.1/os-services/7", { status: "enabled" }, at(53))).statusCode).toBe(400);
   });
 
-  test("hosts of a cell that does not answer are listed as UNKNOWN from 2.69 on, by what the API database keeps", async () => {
+  test("hosts of a cell that does not answer are listed as UNKNOWN from 2.69 on, from the names in the API database", async () => {
     await eventually("the hosts are kept", async () => (await rig.hostMap.hostsOf("north")).length > 0);
     const [service] = await services(53);
     rig.cell("north").dead = true;

@@ -36,19 +36,19 @@ import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../
 const CONDUCTOR = conductorId(1);
 const HOSTS_PER_CELL = 3;
 
-/** A cell of the rig: its database, its bus, and a hand on it that does what schedulers and conductors do. */
+/** A cell of the rig: its database, its bus, and methods that act as schedulers and conductors. */
 export interface RigCell {
   readonly name: string;
   readonly store: MemoryCellStore;
   readonly ledger: MemoryLedger;
   readonly bus: Bus;
-  /** Servers of the tasks that its conductors were told of. */
+  /** Servers of the tasks that were announced to its conductors. */
   readonly toldConductors: string[];
-  /** While true its database answers nothing, as one behind a broken network. */
+  /** While this is true its database does not answer, as behind a broken network. */
   dead: boolean;
 }
 
-/** The api over in-memory twins, with two cells of three hosts each, whose other services are played by the test. */
+/** The api over in-memory twins, with two cells of three hosts each. The test plays the other services. */
 export class ApiRig {
   readonly store: ApiStore;
   readonly cells: ReadonlyMap<string, RigCell>;
@@ -61,15 +61,14 @@ export class ApiRig {
   readonly keypairs = new MemoryKeypairStore();
   readonly networkPorts = new MemoryPortStore(systemClock);
   readonly #brokers: MemoryBroker[] = [];
-  /** Servers that the schedulers were told of. */
   readonly reservations = new MemoryReservationStore({
     clock: systemClock,
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
   readonly toldSchedulers: string[] = [];
-  /** While true the API tier's bus takes nothing. */
+  /** While this is true the API tier's bus accepts nothing. */
   busDown = false;
-  /** What the API tier's bus says of its streams. */
+  /** The state of its streams that the API tier's bus reports. */
   streamState: StreamState = "there";
 
   private constructor(
@@ -127,7 +126,7 @@ export class ApiRig {
     );
   }
 
-  /** `store`: the API database, the in-memory twin unless given; it stays the caller's. */
+  /** `store` is the API database, by default the in-memory twin. The caller closes it. */
   static async start(
     settings: Partial<ApiSettings> = {},
     store: ApiStore = new MemoryApiStore({ clock: systemClock }),
@@ -221,14 +220,14 @@ export class ApiRig {
     return this.call({ method: "DELETE", url, headers });
   }
 
-  /** Asks for a server and returns its uuid. */
+  /** Requests a server and returns its UUID. */
   async boot(server: Record<string, unknown> = {}, headers: Record<string, string> = {}): Promise<string> {
     const answer = await this.post("/v2.1/servers", { server: { name: "web", flavorRef: "1", ...server } }, headers);
     if (answer.statusCode !== 202) throw new Error(answer.body);
     return answer.json().server.id;
   }
 
-  /** What a scheduler does: sends the server to hosts of a cell, the first one claimed. Returns the task. */
+  /** Acts as a scheduler: dispatches the server to hosts of a cell and claims the first one. Returns the task. */
   async dispatch(uuid: string, cellName: string, hosts: readonly number[]): Promise<Task> {
     const [record] = await this.store.requests([uuid]);
     if (record === undefined) throw new Error(`no request ${uuid}`);
@@ -250,7 +249,7 @@ export class ApiRig {
     return task;
   }
 
-  /** What a conductor does: takes the task, so that what it commits counts. */
+  /** Acts as a conductor: takes the task, so that its commits count. */
   async take(cellName: string, task: Task): Promise<{ taskId: string; serverUuid: string; epoch: number }> {
     const [taken] = await this.cell(cellName).store.takeTasks(CONDUCTOR, [task.id]);
     if (taken === undefined) throw new Error("the task was not taken");
@@ -265,7 +264,7 @@ export class ApiRig {
       .map((row) => row.task);
   }
 
-  /** A server that runs on the host. */
+  /** Makes a server that is ACTIVE on the host. */
   async bootActive(cellName: string, host: number, server: Record<string, unknown> = {}): Promise<string> {
     const uuid = await this.boot(server);
     const task = await this.dispatch(uuid, cellName, [host]);
@@ -273,7 +272,7 @@ export class ApiRig {
     return uuid;
   }
 
-  /** The first host fails, the alternate is claimed. */
+  /** Acts as a conductor: the first host fails, and the alternate is claimed. */
   async hop(
     cellName: string,
     task: Task,
@@ -286,7 +285,7 @@ export class ApiRig {
     return taken;
   }
 
-  /** A conductor's word that the server is gone. */
+  /** Publishes a conductor's event that the server is gone. */
   async tellDeleted(cellName: string, serverUuid: string): Promise<void> {
     const event: CellEvent = {
       kind: EventKind.EVENT_KIND_SERVER_DELETED,
@@ -300,7 +299,7 @@ export class ApiRig {
   }
 }
 
-/** The cell's store, which hangs while the cell is dead. */
+/** The cell's store, whose calls hang while the cell is dead. */
 function mortal<Store extends object>(cell: RigCell, of: Store): Store {
   return new Proxy(of, {
     get(store, name) {
@@ -311,7 +310,7 @@ function mortal<Store extends object>(cell: RigCell, of: Store): Store {
   });
 }
 
-/** The cell's bus, with a note of what went down. */
+/** The cell's bus, which records the messages to the cell. */
 function listening(cell: RigCell): Pick<Bus, "publish" | "consume" | "ensureStreams"> {
   return {
     ensureStreams: (specs) => cell.bus.ensureStreams(specs),

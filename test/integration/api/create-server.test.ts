@@ -11,7 +11,7 @@ afterEach(() => rig.close());
 const stored = async () => (await rig.store.listRequests({ projectId: null, marker: null, limit: 1000 })).length;
 
 describe("POST /servers", () => {
-  it("accepts a server: 202 with its id and links, a stored request, a message to the schedulers", async () => {
+  it("accepts a server: 202 with its id and links, a stored request, and a message to the schedulers", async () => {
     const answer = await rig.post("/v2.1/servers", {
       server: {
         name: "web",
@@ -53,13 +53,13 @@ describe("POST /servers", () => {
     await eventually("the schedulers were told", () => rig.toldSchedulers.includes(server.id));
   });
 
-  it("takes a flavor by its URL, and by a number", async () => {
+  it("accepts a flavor by its URL, and as a number", async () => {
     await rig.boot({ flavorRef: "http://somewhere/v2.1/flavors/1" });
     await rig.boot({ flavorRef: 1 });
     expect(await stored()).toBe(2);
   });
 
-  it("accepts several servers of one call under numbered names and one reservation", async () => {
+  it("accepts several servers of one call with numbered names and one reservation", async () => {
     const answer = await rig.post("/v2.1/servers", {
       server: { name: "web", flavorRef: "1", min_count: "2", max_count: 3, return_reservation_id: "True" },
     });
@@ -75,7 +75,7 @@ describe("POST /servers", () => {
     ).toEqual(["web-1", "web-2", "web-3"]);
   });
 
-  it("accepts the server though the bus is down: the row is what counts", async () => {
+  it("accepts the server although the bus is down, because the row counts", async () => {
     rig.busDown = true;
     const uuid = await rig.boot();
     expect(await rig.store.requests([uuid])).toMatchObject([{ state: "accepted" }]);
@@ -139,7 +139,7 @@ describe("POST /servers", () => {
     expect(rig.toldSchedulers).toEqual([]);
   });
 
-  it("refuses what is no JSON, too deep, too large, or of another type", async () => {
+  it("refuses a body that is not JSON, too deep, too large, or of another type", async () => {
     const post = (payload: string, type = "application/json") =>
       rig.call({ method: "POST", url: "/v2.1/servers", headers: { "content-type": type }, payload });
     expect((await post("{")).json()).toMatchObject({ badRequest: { code: 400 } });
@@ -152,7 +152,7 @@ describe("POST /servers", () => {
     expect(await stored()).toBe(0);
   });
 
-  it("hides flavors that are not public from those who are no admins", async () => {
+  it("hides flavors that are not public from non-admins", async () => {
     await rig.close();
     rig = await ApiRig.start({ auth: "noauth2" });
     const flavor = { name: "secret", id: "2", ram: 1, vcpus: 1, disk: 0, "os-flavor-access:is_public": false };
@@ -166,7 +166,7 @@ describe("POST /servers", () => {
     await rig.boot({ flavorRef: "2" }, { "x-auth-token": "admin" });
   });
 
-  it("refuses a flavor whose extra specs do not make a request, naming what is wrong", async () => {
+  it("refuses a flavor whose extra specs do not form a valid request, and names the fault", async () => {
     const specs = { "resources1:VGPU": "1", "resources2:VGPU": "1" };
     expect((await rig.post("/v2.1/flavors/1/os-extra_specs", { extra_specs: specs })).statusCode).toBe(200);
     const answer = await rig.post("/v2.1/servers", { server });

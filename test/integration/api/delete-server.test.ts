@@ -15,7 +15,7 @@ const isGone = async (uuid: string) => (await rig.get(`/v2.1/servers/${uuid}`)).
 const deleteTask = (cell: string) => rig.deleteTasks(cell)[0];
 
 describe("DELETE /servers/{id}", () => {
-  it("drops a server that no scheduler has taken: no scheduler can assign it any more", async () => {
+  it("cancels a server that no scheduler has taken, so that no scheduler can assign it later", async () => {
     const uuid = await rig.boot();
     expect(await remove(uuid)).toBe(204);
     expect(await isGone(uuid)).toBe(true);
@@ -24,7 +24,7 @@ describe("DELETE /servers/{id}", () => {
     expect(await remove(uuid)).toBe(404);
   });
 
-  it("shuts the cell to a server that a scheduler is about to send there", async () => {
+  it("closes the cell to a server that a scheduler is about to dispatch there", async () => {
     const uuid = await rig.boot();
     await rig.store.assignCells([{ serverUuid: uuid, from: null, to: "north" }]);
     expect(await remove(uuid)).toBe(204);
@@ -32,7 +32,7 @@ describe("DELETE /servers/{id}", () => {
     expect(await isGone(uuid)).toBe(true);
   });
 
-  it("fences a build and tells the cell's conductors", async () => {
+  it("fences a build and notifies the cell's conductors", async () => {
     const uuid = await rig.boot();
     const task = await rig.dispatch(uuid, "north", [0, 1]);
     const taken = await rig.take("north", task);
@@ -42,7 +42,7 @@ describe("DELETE /servers/{id}", () => {
     expect((await rig.get(`/v2.1/servers/${uuid}`)).json().server["OS-EXT-STS:task_state"]).toBe("deleting");
   });
 
-  it("deletes a running server; repeating it is harmless until it is gone", async () => {
+  it("deletes a running server, and repeating the call is harmless until it is gone", async () => {
     const uuid = await rig.bootActive("north", 0);
     expect(await remove(uuid)).toBe(204);
     expect(await remove(uuid)).toBe(204);
@@ -69,14 +69,14 @@ describe("DELETE /servers/{id}", () => {
     await eventually("the request is noted as gone", async () => (await stateOf(failed)) === "deleted");
   });
 
-  it("accepts the delete though the cell is dead: the request stays cancelled for the sweep", async () => {
+  it("accepts the delete although the cell is dead: the request stays cancelled for the sweep", async () => {
     const uuid = await rig.bootActive("north", 0);
     rig.cell("north").dead = true;
     expect(await remove(uuid)).toBe(204);
     expect(await stateOf(uuid)).toBe("cancelled");
   });
 
-  it("takes no cell's word for the end of a server that nobody deletes", async () => {
+  it("ignores a cell's report of the end of a server that no user deletes", async () => {
     const [living, deleted] = [await rig.bootActive("north", 0), await rig.bootActive("north", 0)];
     expect(await remove(deleted)).toBe(204);
     await rig.tellDeleted("north", living);
@@ -85,7 +85,7 @@ describe("DELETE /servers/{id}", () => {
     expect(await stateOf(living)).toBe("dispatched");
   });
 
-  it("takes no other cell's word for the end of a server that is being deleted", async () => {
+  it("ignores another cell's report of the end of a server that is being deleted", async () => {
     const [other, own] = [await rig.bootActive("north", 0), await rig.bootActive("south", 4)];
     expect([await remove(other), await remove(own)]).toEqual([204, 204]);
     await rig.tellDeleted("south", other);
@@ -94,7 +94,7 @@ describe("DELETE /servers/{id}", () => {
     expect(await stateOf(other)).toBe("cancelled");
   });
 
-  it("survives a cell's event that nobody can read", async () => {
+  it("survives an unreadable event of a cell", async () => {
     const uuid = await rig.bootActive("north", 0);
     expect(await remove(uuid)).toBe(204);
     await rig.cell("north").bus.publish("cell.north.events", new Uint8Array([255, 255, 255]));
@@ -141,7 +141,7 @@ describe("os-instance-actions", () => {
     expect(instanceAction.events[0].hostId).not.toBe(instanceAction.events[1].hostId);
   });
 
-  it("shows the reasons of a request for which no host was found", async () => {
+  it("shows the reasons for a request that found no host", async () => {
     const uuid = await rig.boot();
     const fault = "No valid host was found. 6 hosts: no room for VCPU";
     await rig.store.failRequests([{ serverUuid: uuid, cell: null, fault }]);
@@ -153,7 +153,7 @@ describe("os-instance-actions", () => {
     ]);
   });
 
-  it("shows the delete under the id of the call that asked for it, and still when the server is gone", async () => {
+  it("shows the delete under the id of the call that requested it, even when the server is gone", async () => {
     const uuid = await rig.bootActive("north", 0);
     const deleted = await rig.delete(`/v2.1/servers/${uuid}`);
     const requestId = String(deleted.headers["x-openstack-request-id"]);

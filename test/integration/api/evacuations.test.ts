@@ -1,14 +1,14 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { ApiRig } from "./api-rig.ts";
 
-/** Before 2.14 an evacuation has to say whether storage is shared. */
+/** Before 2.14 an evacuation must state whether storage is shared. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
 
-describe("an evacuation that is asked for", () => {
+describe("a requested evacuation", () => {
   let rig: ApiRig;
   afterEach(() => rig.close());
 
-  /** A server on host-0 of an api with this setting, and what its evacuation is answered. */
+  /** A server on host-0 of an api with this setting, and the answer to its evacuation. */
   async function evacuating(evacuateUnfenced = false) {
     rig = await ApiRig.start({ evacuateUnfenced });
     const { store } = rig.cell("north");
@@ -28,7 +28,7 @@ describe("an evacuation that is asked for", () => {
     });
   });
 
-  test("of a host that is only unseen is refused, with what to do, and accepted once the host is forced down", async () => {
+  test("of a host that is merely unseen is refused with advice, and accepted once the host is forced down", async () => {
     const { store, evacuate, waiting } = await evacuating();
     await store.expireAgents(0);
     const refused = await evacuate();
@@ -40,7 +40,7 @@ describe("an evacuation that is asked for", () => {
     expect(rig.moves.all()).toMatchObject([{ request: { kind: "evacuate", fenceWaived: false } }]);
   });
 
-  test("of a host that is only unseen is accepted where the operator has waived the fence, and says so below", async () => {
+  test("of a host that is merely unseen is accepted where the operator has waived the fence, and tells the cell so", async () => {
     const { store, evacuate } = await evacuating(true);
     await store.expireAgents(0);
     expect((await evacuate()).status).toBe(200);

@@ -24,8 +24,8 @@ const explain = (body: object) => rig.post("/berth/v1/explain", { flavor: "cpu",
 const keep = (serverUuid: string, decision: Decision, requestId = "req-1") =>
   rig.decisions.putDecisions([{ serverUuid, requestId, scheduler: "scheduler-1", atMs: 1_700_000_000_000, decision }]);
 
-describe("what would become of a server", () => {
-  test("who would be chosen in which order, with which weight of each weigher, and nothing is placed", async () => {
+describe("the explanation of a possible server", () => {
+  test("lists the hosts in their order with each weigher's weight, and places nothing", async () => {
     const answer = (await explain({ limit: 2 })).json();
     expect(answer).toMatchObject({ refusal: null, hosts: 6, nearest: [], host: null, cells_not_searched: [] });
     expect(answer.steps.at(-1)).toEqual({ step: "combination", left: 6, removed: [] });
@@ -40,7 +40,7 @@ describe("what would become of a server", () => {
     expect((await rig.get("/v2.1/servers")).json().servers).toEqual([]);
   });
 
-  test("why a given host would not be taken, by every step", async () => {
+  test("tells for every step whether it would exclude a given host", async () => {
     await rig.put(`/berth/v1/hosts/${hostName(1)}`, { disabled: true });
     const { host } = (await explain({ host: hostName(1) })).json();
     expect(host).toMatchObject({ cell: "north", host: hostName(1), lacks: [] });
@@ -48,7 +48,7 @@ describe("what would become of a server", () => {
     expect((await explain({ host: "nobody" })).json().host).toBeNull();
   });
 
-  test("hints and zones are judged as of a real request", async () => {
+  test("judges hints and zones as those of a real request", async () => {
     const uuid = await rig.bootActive("north", 2);
     const near = (await explain({ hints: { same_host: uuid } })).json();
     expect(near.servers).toEqual([{ cell: "north", host: hostName(2), alternates: [] }]);
@@ -58,7 +58,7 @@ describe("what would become of a server", () => {
     expect(nowhere.host.steps.some(({ why }: { why: string | null }) => why !== null)).toBe(true);
   });
 
-  test("has as many alternates as are asked for, and takes the images that a real request may have", async () => {
+  test("has as many alternates as are asked for, and accepts the same images as a real request", async () => {
     const alternatesOf = async (body: object) => (await explain(body)).json().servers[0].alternates.length;
     expect([await alternatesOf({}), await alternatesOf({ alternates: 0 })]).toEqual([2, 0]);
     expect((await explain({ alternates: 20 })).statusCode).toBe(400);
@@ -70,13 +70,13 @@ describe("what would become of a server", () => {
     }
   });
 
-  test("several servers take room from each other", async () => {
+  test("lets several servers take room from each other", async () => {
     const { servers } = (await explain({ count: 50 })).json();
     expect(servers).toHaveLength(48);
     expect((await explain({ count: 50 })).json().servers).toHaveLength(48);
   });
 
-  test("is for admins; unknown flavors, groups and fields are refused", async () => {
+  test("is for admins, and refuses unknown flavors, groups and fields", async () => {
     expect((await rig.post("/berth/v1/explain", { flavor: "none" })).statusCode).toBe(400);
     expect((await explain({ hints: { group: randomUUID() } })).statusCode).toBe(400);
     expect((await explain({ hints: { group: "x" } })).statusCode).toBe(400);
@@ -85,8 +85,8 @@ describe("what would become of a server", () => {
   });
 });
 
-describe("why a server is where it is", () => {
-  test("as its scheduler decided; of others nothing is kept", async () => {
+describe("the explanation of an existing server", () => {
+  test("is the scheduler's decision, and absent for servers without one", async () => {
     await keep(serverId(1), PLACED);
     const answer = await rig.get(`/berth/v1/decisions/${serverId(1)}`);
     expect(answer.json().decisions).toEqual([
@@ -99,7 +99,7 @@ describe("why a server is where it is", () => {
       expect((await rig.get(`/berth/v1/decisions/${server}`)).statusCode).toBe(404);
   });
 
-  test("its create action has the choice among its events, without telling hosts to those who are no admins", async () => {
+  test("is among the events of its create action, without host names for non-admins", async () => {
     const uuid = await rig.bootActive("north", 0);
     const [record] = await rig.store.requests([uuid]);
     await keep(uuid, PLACED, record?.spec.requestId);
@@ -111,7 +111,7 @@ describe("why a server is where it is", () => {
     expect(chosen.details).toBe("Chosen among the hosts that fit: 3; alternates: 1; claims lost to others before: 1");
   });
 
-  test("a refusal names its nearest misses among the events, to admins", async () => {
+  test("names the nearest misses of a refusal among the events, for admins", async () => {
     await rig.close();
     rig = await ApiRig.start({ auth: "noauth2" });
     const [spec] = [serverSpec(5, { projectId: "p" })];

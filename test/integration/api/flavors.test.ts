@@ -46,7 +46,7 @@ describe("/flavors", () => {
     expect((await rig.delete("/v2.1/flavors/g1")).json()).toMatchObject({ itemNotFound: { code: 404 } });
   });
 
-  it("makes an id when none is given, and shows the fields of newer microversions", async () => {
+  it("generates an id when none is given, and shows the fields of newer microversions", async () => {
     const latest = { "openstack-api-version": "compute latest" };
     const created = await rig.post(
       "/v2.1/flavors",
@@ -85,7 +85,7 @@ describe("/flavors", () => {
     expect(await rig.store.flavors()).toHaveLength(1);
   });
 
-  it("refuses an id and a name that are taken with 409", async () => {
+  it("refuses a used id or name with 409", async () => {
     for (const taken of [
       { ...flavor, id: "1" },
       { ...flavor, name: "m1.tiny" },
@@ -143,7 +143,7 @@ describe("/flavors/{id}/os-extra_specs", () => {
     expect(await specs()).toEqual({ "resources:VCPU": "1" });
   });
 
-  it("refuses a body that is not about the key of the path", async () => {
+  it("refuses a body that does not match the key in the path", async () => {
     expect((await put(`${path}/a`, { b: "1" })).json()).toMatchObject({
       badRequest: { message: "Request body and URI mismatch" },
     });
@@ -158,7 +158,7 @@ describe("/flavors/{id}/os-extra_specs", () => {
     expect((await rig.delete(`${path}/nope`)).statusCode).toBe(404);
   });
 
-  it("gives the next server what the flavor asks for now", async () => {
+  it("applies the flavor's present extra specs to the next server", async () => {
     await rig.boot();
     await put(`${path}/resources:VCPU`, { "resources:VCPU": "2" });
     const [record] = await rig.store.requests([await rig.boot()]);

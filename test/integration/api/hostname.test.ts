@@ -13,7 +13,7 @@ const create = (fields: object, minor: number) =>
   rig.post("/v2.1/servers", { server: { name: "My web.1", flavorRef: "1", networks: "none", ...fields } }, at(minor));
 const shown = async (id: string, minor = 90) => (await rig.get(`/v2.1/servers/${id}`, at(minor))).json().server;
 
-test("a server gets the host name that it is given, from 2.90 on, and a domain name from 2.94 on", async () => {
+test("a server gets the given host name from 2.90 on, and a domain name from 2.94 on", async () => {
   const given = await create({ hostname: "Web-1" }, 90);
   expect(given.statusCode).toBe(202);
   expect(await shown(given.json().server.id)).toMatchObject({ name: "My web.1", [HOSTNAME]: "Web-1" });
@@ -32,7 +32,7 @@ test("a server gets the host name that it is given, from 2.90 on, and a domain n
   }
 });
 
-test("several servers do not get one host name", async () => {
+test("several servers of one call cannot have a host name", async () => {
   const refused = await create({ hostname: "web", min_count: 2 }, 90);
   expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
     ...[400, "Unable to allocate a single hostname to multiple instances"],
@@ -40,7 +40,7 @@ test("several servers do not get one host name", async () => {
   expect((await create({ hostname: "web", min_count: 1, max_count: 1 }, 90)).statusCode).toBe(202);
 });
 
-test("PUT gives a server that runs another name and host name, and keeps what it holds", async () => {
+test("PUT changes the name and host name of a running server, and keeps its allocation", async () => {
   const id = await rig.bootActive("north", 0, { name: "former" });
   const put = (server: object, minor = 90, headers = {}) =>
     rig.put(`/v2.1/servers/${id}`, { server }, { ...at(minor), ...headers });
@@ -62,7 +62,7 @@ test("PUT gives a server that runs another name and host name, and keeps what it
   expect((await put({ name: "db3" })).statusCode).toBe(503);
 });
 
-test("PUT refuses a server that is on no host yet, and one that is not there", async () => {
+test("PUT refuses a server that has no host yet, and an unknown server", async () => {
   const id = await rig.boot();
   expect((await rig.put(`/v2.1/servers/${id}`, { server: { name: "x" } }, at(90))).statusCode).toBe(409);
   expect((await rig.put(`/v2.1/servers/${crypto.randomUUID()}`, { server: {} }, at(90))).statusCode).toBe(404);

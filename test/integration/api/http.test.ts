@@ -10,7 +10,7 @@ beforeEach(async () => {
 afterEach(() => rig.close());
 
 describe("versions", () => {
-  it("tells anybody what is spoken", async () => {
+  it("lists the API's versions without authentication", async () => {
     await rig.close();
     rig = await ApiRig.start({ auth: "noauth2" });
     const root = await rig.get("/");
@@ -68,7 +68,7 @@ describe("versions", () => {
 });
 
 describe("every answer", () => {
-  it("has a request id of its own, errors too", async () => {
+  it("has its own request id, errors too", async () => {
     const ids = new Set<unknown>();
     for (const url of ["/v2.1/servers", "/v2.1/servers/nope", "/nowhere", "/v2.1/servers?limit=x", "/v2.1/%zz"]) {
       const answer = await rig.get(url);
@@ -78,7 +78,7 @@ describe("every answer", () => {
     expect(ids.size).toBe(5);
   });
 
-  it("says 404 to an unknown path and 405 to an unknown verb of a known one", async () => {
+  it("is 404 for an unknown path and 405 for an unknown verb of a known one", async () => {
     expect((await rig.get("/v2.1/nowhere")).json()).toMatchObject({ itemNotFound: { code: 404 } });
     const answer = await rig.call({ method: "PATCH", url: "/v2.1/servers" });
     expect(answer.json()).toMatchObject({ badMethod: { code: 405 } });
@@ -125,7 +125,7 @@ describe("probes", () => {
     expect((await rig.get("/healthz")).statusCode).toBe(200);
   });
 
-  it("is not ready once it closes", async () => {
+  it("reports not ready once it is closing", async () => {
     await rig.api.close();
     await rig.api.close();
     await expect(fetch(`http://127.0.0.1:1/readyz`)).rejects.toThrow();
@@ -133,7 +133,7 @@ describe("probes", () => {
 });
 
 describe("/os-hypervisors", () => {
-  it("shows the hosts of all cells with what they offer and have in use", async () => {
+  it("shows the hosts of all cells with their resources and usage", async () => {
     await rig.bootActive("north", 0);
     await rig.cell("south").store.expireAgents(-1);
     const { hypervisors } = (await rig.get("/v2.1/os-hypervisors/detail")).json();
@@ -160,7 +160,7 @@ describe("/os-hypervisors", () => {
     expect(sums).toMatchObject({ count: 6, vcpus: 48, vcpus_used: 1, running_vms: 1 });
   });
 
-  it("names hosts by their provider's uuid from 2.53 on, in pages, and drops usage from 2.88 on", async () => {
+  it("identifies hosts by their provider's UUID from 2.53 on, in pages, and omits usage from 2.88 on", async () => {
     const v253 = { "openstack-api-version": "compute 2.53" };
     const latest = { "openstack-api-version": "compute latest" };
     const page = (await rig.get("/v2.1/os-hypervisors?limit=4", v253)).json();
@@ -181,7 +181,7 @@ describe("/os-hypervisors", () => {
     expect((await rig.get("/v2.1/os-hypervisors?with_servers=true", v253)).statusCode).toBe(400);
   });
 
-  it("leaves a dead cell's hosts out and answers", async () => {
+  it("leaves out a dead cell's hosts and still answers", async () => {
     rig.cell("north").dead = true;
     expect((await rig.get("/v2.1/os-hypervisors")).json().hypervisors).toHaveLength(3);
     expect((await rig.get("/v2.1/os-services?binary=nova-compute")).json().services).toMatchObject([

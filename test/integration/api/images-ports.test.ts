@@ -50,7 +50,7 @@ describe("the Image API", () => {
     expect((await call("GET", `/image/v2/images/${image.id}`, "bob:p")).statusCode).toBe(404);
   });
 
-  it("keeps one project's images from another's, and opens them to all for admins alone", async () => {
+  it("hides a project's images from others, and lets only admins make them public", async () => {
     const { id } = (await call("POST", "/image/v2/images", "bob:p", {})).json();
     expect((await call("GET", `/image/v2/images/${id}`, "eve:q")).statusCode).toBe(404);
     expect((await call("GET", "/image/v2/images", "eve:q")).json().images).toEqual([]);
@@ -72,7 +72,7 @@ describe("the Image API", () => {
     expect((await call("POST", "/image/v2/images", "bob:p", body)).statusCode).toBe(status);
   });
 
-  it("refuses a change to what no image can be, and keeps what it was", async () => {
+  it("refuses a change that would make an image invalid, and keeps the previous state", async () => {
     const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "a" })).json();
     const patch = (path: string, value: unknown) =>
       call("PATCH", `/image/v2/images/${id}`, "bob:p", [{ op: "add", path, value }], PATCH);
@@ -96,7 +96,7 @@ describe("the Image API", () => {
 
 describe("the Networking API's ports", () => {
   const network_id = randomUUID();
-  it("keeps what a port asks of a host", async () => {
+  it("stores the resources that a port requests from a host", async () => {
     const ask = { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] };
     const created = await call("POST", "/network/v2.0/ports", "admin:x", {
       port: { network_id, name: "nic", project_id: "p", resource_request: { request_groups: [ask] } },
@@ -117,7 +117,7 @@ describe("the Networking API's ports", () => {
     expect((await call("GET", `/network/v2.0/ports/${port.id}`, "bob:p")).statusCode).toBe(404);
   });
 
-  it("takes what a port asks of a host from admins alone, as Neutron does by the port's QoS policy", async () => {
+  it("accepts a port's resources only from admins, as Neutron does by the port's QoS policy", async () => {
     const port = { network_id, resource_request: { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1 } } };
     const refused = await call("POST", "/network/v2.0/ports", "bob:p", { port });
     expect([refused.statusCode, refused.body]).toEqual([403, expect.stringContaining("Only admins")]);

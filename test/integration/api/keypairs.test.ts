@@ -50,7 +50,7 @@ describe("/os-keypairs", () => {
     expect((await rig.delete(`${PATH}/old`, as("ann:p1", 1))).statusCode).toBe(202);
   });
 
-  it("generates a key up to 2.91, whose private half opens the public one", async () => {
+  it("generates a key up to 2.91, whose private half matches the public one", async () => {
     const created = await create({ name: "made" }, as("ann:p1", 91));
     expect(created.statusCode, created.body).toBe(201);
     const { public_key, private_key, fingerprint } = created.json().keypair;
@@ -96,7 +96,7 @@ describe("/os-keypairs", () => {
     expect(await list()).toEqual([]);
   });
 
-  it("refuses names and fields that the microversion does not have", async () => {
+  it("refuses names and fields that the microversion does not support", async () => {
     const status = async (keypair: unknown, minor: number) => (await create(keypair, as("ann:p1", minor))).statusCode;
     expect(await status({ name: "a", type: "ssh", public_key: KEY }, 1)).toBe(400);
     expect(await status({ name: "a", user_id: "ann", public_key: KEY }, 9)).toBe(400);
@@ -109,7 +109,7 @@ describe("/os-keypairs", () => {
     expect(await status({ name: "a", type: "pgp", public_key: KEY }, 96)).toBe(400);
   });
 
-  it("refuses a name that is taken, and a key beyond the quota", async () => {
+  it("refuses a used name, and a key beyond the quota", async () => {
     for (const name of ["a", "b"]) expect((await create({ name, public_key: KEY })).statusCode).toBe(201);
     const taken = await create({ name: "a", public_key: KEY });
     expect(taken.json()).toEqual({ conflictingRequest: { code: 409, message: "Key pair 'a' already exists." } });

@@ -44,7 +44,7 @@ async function call(token: string | null, method: "GET" | "POST", url: string, p
 
 const SERVER = { server: { name: "s", flavorRef: "1", networks: "none" } };
 
-test("a server belongs to the project of the token, is read by its readers, and is nothing to other projects", async () => {
+test("a server belongs to the token's project, is readable for its readers, and does not exist for other projects", async () => {
   const created = await call(issue("m", "p1", ["member", "reader"]), "POST", "/v2.1/servers", SERVER);
   expect(created.statusCode).toBe(202);
   const { id } = created.json<{ server: { id: string } }>().server;
@@ -54,7 +54,7 @@ test("a server belongs to the project of the token, is read by its readers, and 
   expect(await seen(issue("root", "p3", ["admin"]))).toBe(200);
 });
 
-test("a reader creates nothing, and only an admin sees what operators do", async () => {
+test("a reader creates nothing, and only an admin sees operators' fields", async () => {
   const reader = issue("r", "p1", ["reader"]);
   const refused = await call(reader, "POST", "/v2.1/servers", SERVER);
   expect(refused.statusCode).toBe(403);
@@ -63,7 +63,7 @@ test("a reader creates nothing, and only an admin sees what operators do", async
   expect((await call(issue("a", "p1", ["admin"]), "GET", "/v2.1/os-aggregates")).statusCode).toBe(200);
 });
 
-test("without a valid token the answer says where to get one; versions are shown to everybody", async () => {
+test("without a valid token the answer names the identity service; versions are shown without authentication", async () => {
   for (const token of [null, "unknown"]) {
     const refused = await call(token, "GET", "/v2.1/servers");
     expect(refused.statusCode).toBe(401);
@@ -73,7 +73,7 @@ test("without a valid token the answer says where to get one; versions are shown
   expect((await call(null, "GET", "/v2.1/")).statusCode).toBe(200);
 });
 
-test("while Keystone does not answer, callers are told to come back", async () => {
+test("while Keystone does not answer, callers are asked to retry", async () => {
   keystone.broken = 500;
   const answer = await call(issue("m", "p1", ["member"]), "GET", "/v2.1/servers");
   expect(answer.statusCode).toBe(503);

@@ -5,7 +5,7 @@ import { ApiRig } from "./api-rig.ts";
 
 const SERVER = { name: "web", flavorRef: "1" };
 
-describe("servers that ask for more than may be stored", () => {
+describe("servers with more data than can be stored", () => {
   let rig: ApiRig;
   beforeEach(async () => {
     rig = await ApiRig.start({ flavorCacheMs: 0 });
@@ -22,8 +22,8 @@ describe("servers that ask for more than may be stored", () => {
     expect(rig.toldSchedulers).toEqual([]);
   });
 
-  it("refuses hints that are small when they are sent and large when they are stored", async () => {
-    // 5 bytes a number in the body, 22 in the spec.
+  it("refuses hints that are small in the call and large in the database", async () => {
+    // A number takes 5 bytes in the body and 22 in the spec.
     const numbers = `[[${Array.from({ length: 20_000 }, () => "1e20").join(",")}]]`;
     const payload = `{"server":${JSON.stringify(SERVER)},"os:scheduler_hints":{"mine":${numbers}}}`;
     expect(payload.length).toBeLessThan(114_688);
@@ -35,15 +35,15 @@ describe("servers that ask for more than may be stored", () => {
     );
   });
 
-  it("takes hints of just the size that is allowed, and refuses one byte more", async () => {
+  it("accepts hints of exactly the allowed size, and refuses one byte more", async () => {
     const ofSize = (bytes: number) => ({ server: SERVER, "os:scheduler_hints": { mine: "x".repeat(bytes) } });
-    // The name, and the tags and lengths of both.
+    // The bytes of the name and of the tags and lengths of both fields.
     const around = 9;
     expect((await create(ofSize(16_384 - around))).statusCode).toBe(202);
     expect((await create(ofSize(16_384 - around + 1))).statusCode).toBe(400);
   });
 
-  it("refuses images whose properties together are too large, when they are registered and when they are changed", async () => {
+  it("refuses images whose properties are too large in total, at registration and at changes", async () => {
     const property = "x".repeat(1_024);
     const many = (count: number) =>
       Object.fromEntries(Array.from({ length: count }, (_, index) => [`p${index}`, property]));
@@ -81,7 +81,7 @@ describe("servers that ask for more than may be stored", () => {
 });
 
 describe("more servers than may wait to be placed", () => {
-  it("are refused with Nova's words for a quota, until some have been placed, and leave their ports free", async () => {
+  it("are refused with Nova's quota message until some are placed, and their ports stay free", async () => {
     const rig = await ApiRig.start({ intake: { ...DEFAULT_API_SETTINGS.intake, openRequestsMax: 2 } });
     try {
       const port = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });

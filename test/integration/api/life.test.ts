@@ -16,14 +16,14 @@ afterEach(() => rig.close());
 const lifeOf = async (server: string): Promise<ShownLife> => (await rig.get(`/berth/v1/explain/${server}`)).json();
 
 describe("the whole life of a server", () => {
-  test("says that no scheduler has placed it, as long as none has", async () => {
+  test("says that no scheduler has placed the server, as long as none has", async () => {
     const life = await lifeOf(await rig.boot());
     expect(life).toMatchObject({ cell: null, state: null, tasks: [], request: { state: "accepted" } });
     expect(life.waits).toEqual(["No scheduler has placed the server yet."]);
     expect(lifeText(life)).toContain("its request is accepted, in no cell");
   });
 
-  test("shows a hop while the build goes on, and the wait when the host falls silent", async () => {
+  test("shows a hop during the build, and the wait when the host falls silent", async () => {
     const uuid = await rig.boot();
     await rig.hop("north", await rig.dispatch(uuid, "north", [0, 1]), 1, "disk full");
     const life = await lifeOf(uuid);
@@ -64,7 +64,7 @@ describe("the whole life of a server", () => {
     expect(build?.attempts[0]?.conductors).toContain("second");
   });
 
-  test("tells who asked for a move that waits for a host, and for a stop that waits for a conductor", async () => {
+  test("shows who requested a move that waits for a host, and a stop that waits for a conductor", async () => {
     const [moving, stopping] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
     await rig.post(
       `/v2.1/servers/${moving}/action`,
@@ -85,7 +85,7 @@ describe("the whole life of a server", () => {
     expect(stopped.waits).toEqual(["The stop waits for a conductor to take it."]);
   });
 
-  test("of a cell that does not answer tells what the API database knows, and says what is missing", async () => {
+  test("in a cell that does not answer shows what the API database knows, and names what is missing", async () => {
     const uuid = await rig.bootActive("north", 0);
     rig.cell("north").dead = true;
     const life = await lifeOf(uuid);
@@ -96,7 +96,7 @@ describe("the whole life of a server", () => {
     expect(lifeText(life)).toContain("Not known:\n- Cell north");
   });
 
-  test("of a refused server has the reason", async () => {
+  test("shows the reason for a refused server", async () => {
     const spec = serverSpec(7);
     await rig.store.accept([spec]);
     await rig.store.failRequests([{ serverUuid: spec.uuid, cell: null, fault: "No valid host was found." }]);
@@ -105,7 +105,7 @@ describe("the whole life of a server", () => {
     expect(lifeText(life)).toContain("ended in ERROR: No valid host was found.");
   });
 
-  test("of a deleted server tells all that is still stored; of one whose cell was archived it says so", async () => {
+  test("shows everything that is still stored of a deleted server, and says when the cell was archived", async () => {
     const uuid = await rig.bootActive("north", 0);
     await rig.delete(`/v2.1/servers/${uuid}`);
     const [task] = rig.deleteTasks("north");
@@ -127,9 +127,9 @@ describe("the whole life of a server", () => {
     expect(rest.missing).toContainEqual(expect.stringMatching(/Cell north has no more of the server.*archived/));
   });
 
-  test("of a server that only its cell still has is told, and says that its request was archived", async () => {
+  test("is shown for a server that only its cell still has, and says that its request was archived", async () => {
     const uuid = await rig.bootActive("south", 3);
-    // As after an archive of the API database alone.
+    // The state after an archive of only the API database.
     const requests = rig.store.requests.bind(rig.store);
     rig.store.requests = async (uuids) => requests(uuids.filter((one) => one !== uuid));
     const life = await lifeOf(uuid);
@@ -140,7 +140,7 @@ describe("the whole life of a server", () => {
     );
   });
 
-  test("of servers that nobody knows is refused in words, which name cells that may know more", async () => {
+  test("is refused for an unknown server, with the names of cells that may know more", async () => {
     for (const server of [randomUUID(), "no-uuid"])
       expect((await rig.get(`/berth/v1/explain/${server}`)).statusCode).toBe(404);
     rig.cell("south").dead = true;
@@ -149,7 +149,7 @@ describe("the whole life of a server", () => {
   });
 });
 
-test("the whole life of a server is for admins only, also for the server's own project", async () => {
+test("is for admins only, even for a server of the caller's own project", async () => {
   const strict = await ApiRig.start({ auth: "noauth2" });
   try {
     const uuid = await strict.boot({}, { "x-auth-token": "bob:p" });

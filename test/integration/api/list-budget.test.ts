@@ -12,7 +12,7 @@ const METADATA_BYTES = 60_000;
 const WAITING_MAX = 3;
 
 let rig: ApiRig;
-/** Reads of lists, begun so far, by project. */
+/** The number of list reads begun so far, by project. */
 const reads = new Map<string | null, number>();
 beforeAll(async () => {
   const store = new MemoryApiStore({ clock: systemClock });
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig?.close());
 
-/** A client that asks for a list and takes no more than the beginning of the answer. */
+/** A client that requests a list and reads only the beginning of the answer. */
 function askOnly(project: string): { readonly socket: Socket; readonly begun: () => string } {
   const socket = connect(rig.api.address.port, "127.0.0.1");
   let begun = "";
@@ -54,8 +54,8 @@ function askOnly(project: string): { readonly socket: Socket; readonly begun: ()
   return { socket, begun: () => begun };
 }
 
-describe("list answers under way", () => {
-  it("are bounded until they are sent: a project's lists wait for each other, not others' for them, and too many are refused", async () => {
+describe("list answers in progress", () => {
+  it("are bounded until they are sent: a project's lists wait for each other, those of other projects do not, and too many are refused", async () => {
     const first = askOnly("a");
     await eventually("the first list to be read", () => reads.get("a") === 1);
     const others = Array.from({ length: WAITING_MAX + 1 }, () => askOnly("a"));
@@ -65,7 +65,7 @@ describe("list answers under way", () => {
       expect(beginnings()).toEqual([expect.stringMatching(/^HTTP\/1\.1 503 .*retry-after: 1/s)]);
       const other = await rig.get("/v2.1/servers/detail", { "x-project-id": "b" });
       expect(other.json().servers).toHaveLength(4);
-      // Nobody but the first has been read for.
+      // Only the first request has been read so far.
       expect(reads.get("a")).toBe(1);
       first.socket.destroy();
       await eventually("the next to be read for", () => reads.get("a") === 2);
@@ -77,7 +77,7 @@ describe("list answers under way", () => {
     }
   });
 
-  it("of clients that read are all sent", async () => {
+  it("are all sent to clients that read them", async () => {
     const answers = await Promise.all(
       Array.from({ length: WAITING_MAX + 1 }, () => rig.get("/v2.1/servers/detail", { "x-project-id": "a" })),
     );

@@ -8,7 +8,7 @@ import { ApiRig } from "./api-rig.ts";
 let rig: ApiRig;
 let database: TestDatabase;
 let store: PostgresApiStore;
-// On Postgres, since it refuses texts that the in-memory twin takes.
+// The tests use Postgres, since it refuses texts that the in-memory twin accepts.
 beforeAll(async () => {
   database = await freshDatabase("api");
   store = new PostgresApiStore(createPool({ url: database.url, applicationName: "malformed input test" }));
@@ -43,7 +43,7 @@ const fields = [
   "block_device_mapping_v2",
   "colour",
 ];
-/** A server's body that is right but for some fields. */
+/** A server's body that is valid except for some fields. */
 const server = fc
   .dictionary(fc.constantFrom(...fields), anything, { maxKeys: 4 })
   .map((wrong) => ({ server: { name: "web", flavorRef: "1", ...wrong } }));
@@ -91,7 +91,7 @@ describe("malformed input", () => {
     expect(answer.json().badRequest.message).toContain(`query parameters ${named}`);
   });
 
-  it("refuses U+0000 in the id of a flavor, a server or a hypervisor with 400 that names it", async () => {
+  it("refuses U+0000 in the id of a flavor, a server or a hypervisor with 400, and names the id", async () => {
     const boot = await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1\u0000" } });
     expect(boot.statusCode, boot.body).toBe(400);
     expect(boot.json().badRequest.message).toContain("flavorRef");
@@ -100,7 +100,7 @@ describe("malformed input", () => {
     expect((await rig.call({ method: "DELETE", url: "/v2.1/flavors/1%00" })).statusCode).toBe(400);
   });
 
-  it("never gets a 5xx for a body", () =>
+  it("never gets a 5xx for any body", () =>
     fc.assert(
       fc.asyncProperty(
         fc.oneof(
@@ -117,7 +117,7 @@ describe("malformed input", () => {
       { numRuns: 1500 },
     ));
 
-  it("never gets a 5xx for bytes that are no JSON", () =>
+  it("never gets a 5xx for bytes that are not JSON", () =>
     fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
         const answer = await rig.call({
@@ -131,7 +131,7 @@ describe("malformed input", () => {
       { numRuns: 300 },
     ));
 
-  it("never gets a 5xx for a path or a query", () =>
+  it("never gets a 5xx for any path or query", () =>
     fc.assert(
       fc.asyncProperty(
         fc.constantFrom(

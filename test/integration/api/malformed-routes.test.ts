@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startTestCloud, type TestCloud } from "../../rigs/test-cloud.ts";
 import { ApiRig } from "./api-rig.ts";
 
-/** A body that each route takes, by method and path; every value in it is then replaced by malformed ones. */
+/** A valid body for each route that takes one, by method and path. Every value in it is then replaced by malformed ones. */
 const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/servers": [
     {
@@ -83,7 +83,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   ],
 };
 
-/** Parts of paths and queries, as they stand in a URL. The first ones are no text that a database keeps. */
+/** Parts of paths and queries as they stand in a URL. A database cannot store the first ones as text. */
 const UNREADABLE = ["%00", "a%00b", "%ff", "%zz", "%ed%a0%80", "%", "%c3%28"];
 const ODD = [
   "-1",
@@ -118,7 +118,7 @@ const VALUES = [
   true,
 ];
 
-/** The value with each of its members and names replaced in turn. */
+/** Yields the document with each of its values and names replaced in turn. */
 function* malformed(value: unknown): Generator<unknown> {
   yield* VALUES;
   if (typeof value !== "object" || value === null) return;
@@ -158,14 +158,14 @@ afterAll(() => cloud?.close());
 
 interface Sent {
   readonly method: string;
-  /** As it stands in the request line: nothing is escaped. */
+  /** The path as it stands in the request line, without escaping. */
   readonly path: string;
   readonly body?: string | Buffer;
   readonly type?: string;
   readonly version?: string;
 }
 
-/** Past every client that would repair the path. */
+/** Sends the request without a client library that would repair the path. */
 function send({ method, path, body, type = "application/json", version = "compute 2.90" }: Sent) {
   const { hostname, port } = new URL(cloud.apiUrl);
   return new Promise<{ status: number; text: string }>((resolve, reject) => {
@@ -188,7 +188,7 @@ async function isNoFault(sent: Sent): Promise<string> {
   return `${status} ${text}`;
 }
 
-/** The path with something that exists wherever the route takes an id. */
+/** The path with an existing id wherever the route takes one. */
 function filled(url: string): string {
   const id = url.includes("/images") ? known.image : url.includes("/servers/") ? known.server : "1";
   return url
@@ -200,12 +200,12 @@ function filled(url: string): string {
 }
 
 describe("malformed input on every route", () => {
-  it("has a body in the table above for each route that takes one", () => {
+  it("has a valid body in the table above for each route that takes one", () => {
     const taking = routes.filter(({ method }) => ["POST", "PUT", "PATCH"].includes(method));
     expect(taking.map(({ method, url }) => `${method} ${url}`).toSorted()).toEqual(Object.keys(BODIES).toSorted());
   });
 
-  it("is refused in paths, with 400 for what no database keeps", async () => {
+  it("is refused in paths, with 400 for text that no database can store", async () => {
     for (const { method, url } of routes) {
       const [body] = BODIES[`${method} ${url}`] ?? [];
       const parameters = url.match(/:\w+/g) ?? [];
@@ -222,7 +222,7 @@ describe("malformed input on every route", () => {
     }
   }, 120_000);
 
-  it("is refused in queries, with 400 that names the parameter for what no database keeps", async () => {
+  it("is refused in queries, with 400 and the parameter's name for text that no database can store", async () => {
     for (const { method, url } of routes) {
       if (method !== "GET") continue;
       for (const parameter of PARAMETERS) {
@@ -238,7 +238,7 @@ describe("malformed input on every route", () => {
     }
   }, 240_000);
 
-  it("is refused in bodies, with 400 that names the field for what no database keeps", async () => {
+  it("is refused in bodies, with 400 and the field's name for text that no database can store", async () => {
     for (const [name, bodies] of Object.entries(BODIES)) {
       const [method = "", url = ""] = name.split(" ");
       const paths = url.includes("os-services")

@@ -11,7 +11,7 @@ afterEach(() => rig.close());
 describe("settings", () => {
   const put = (body: unknown) => rig.put("/berth/v1/settings", body);
 
-  test("are changed option by option, and taken back", async () => {
+  test("are changed and removed option by option", async () => {
     expect((await rig.get("/berth/v1/settings")).json()).toMatchObject({
       ...{ version: 0, set: {} },
       effective: { host_subset_size: 5, ram_weight_multiplier: 1 },
@@ -24,7 +24,7 @@ describe("settings", () => {
     expect((await put({ unset: ["host_subset_size"] })).json().set).toEqual({ ram_weight_multiplier: -2 });
   });
 
-  test("that are wrong are refused with every reason, and the old ones stay", async () => {
+  test("are refused with every reason when they are invalid, and the old ones stay", async () => {
     await put({ set: { host_subset_size: 2 } });
     const refused = await put({ set: { host_subset_size: 0, no_such_option: 1, ram_weight_multiplier: 3 } });
     expect(refused.statusCode).toBe(400);
@@ -34,7 +34,7 @@ describe("settings", () => {
     expect((await rig.get("/berth/v1/settings")).json()).toMatchObject({ version: 1, set: { host_subset_size: 2 } });
   });
 
-  test("of many that write at once none is lost", async () => {
+  test("are not lost when many are written at once", async () => {
     const options = ["ram", "cpu", "disk", "pci"].map((name) => `${name}_weight_multiplier`);
     await Promise.all(options.map((option, index) => put({ set: { [option]: index } })));
     const { version, set } = (await rig.get("/berth/v1/settings")).json();
@@ -50,7 +50,7 @@ describe("ratios", () => {
     return [allocation_ratio, ratio_source, capacity];
   };
 
-  test("of a host stand before those of its aggregates, and these before its agent's", async () => {
+  test("of a host override those of its aggregates, which override its agent's", async () => {
     for (const name of ["big", "small"]) {
       const { id } = (await rig.post("/v2.1/os-aggregates", { aggregate: { name } })).json().aggregate;
       await rig.post(`/v2.1/os-aggregates/${id}/action`, { add_host: { host: "host-1" } });
@@ -78,7 +78,7 @@ describe("ratios", () => {
     expect(await vcpu("host-1")).toEqual([1, "agent", 16]);
   });
 
-  test("come and go with a host's place in an aggregate", async () => {
+  test("appear and disappear with a host's membership in an aggregate", async () => {
     const { id } = (await rig.post("/v2.1/os-aggregates", { aggregate: { name: "big" } })).json().aggregate;
     await put({ aggregate: "big", ratios: { VCPU: 8 } });
     await rig.post(`/v2.1/os-aggregates/${id}/action`, { add_host: { host: "host-1" } });
@@ -87,7 +87,7 @@ describe("ratios", () => {
     expect(await vcpu("host-1")).toEqual([1, "agent", 8]);
   });
 
-  test("are refused for what is not there and what is none", async () => {
+  test("are refused for unknown targets and invalid numbers", async () => {
     expect((await put({ host: "nobody", ratios: { VCPU: 2 } })).statusCode).toBe(404);
     expect((await put({ aggregate: "nobody", ratios: { VCPU: 2 } })).statusCode).toBe(404);
     expect((await put({ host: "host-1", ratios: { VCPU: 0 } })).statusCode).toBe(400);
@@ -97,7 +97,7 @@ describe("ratios", () => {
 });
 
 describe("hosts", () => {
-  test("are shown with what all who know of them say, and their failures are reset", async () => {
+  test("are shown with all that is known about them, and their failures are reset", async () => {
     const { id } = (
       await rig.post("/v2.1/os-aggregates", { aggregate: { name: "east", availability_zone: "zone-east" } })
     ).json().aggregate;
@@ -117,7 +117,7 @@ describe("hosts", () => {
     expect((await rig.get("/berth/v1/hosts/nobody")).statusCode).toBe(404);
   });
 
-  test("of a cell that does not answer are not said to be missing", async () => {
+  test("of a cell that does not answer are not reported as missing", async () => {
     rig.cell("south").dead = true;
     expect((await rig.get("/berth/v1/hosts/host-4")).statusCode).toBe(503);
     expect((await rig.get("/berth/v1/hosts/host-1")).statusCode).toBe(200);

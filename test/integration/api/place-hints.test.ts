@@ -25,8 +25,8 @@ async function refusalOf(body: object, headers: Record<string, string> = LATEST)
   return `${answer.statusCode} ${Object.values(answer.json<Record<string, { message: string }>>())[0]?.message}`;
 }
 
-describe("where a new server may go", () => {
-  it("takes hints of either name, each with its values", async () => {
+describe("the place of a new server", () => {
+  it("follows hints under either name, each with its values", async () => {
     const other = randomUUID();
     const hints = {
       different_host: [other],
@@ -50,7 +50,7 @@ describe("where a new server may go", () => {
     expect(old.hints).toEqual([{ name: "build_near_host_ip", values: ["10.0.0.1"] }]);
   });
 
-  it("takes a zone that there is, and of admins a host in it", async () => {
+  it("may be an existing zone and, for admins, a host in it", async () => {
     await rig.post("/v2.1/os-aggregates", { aggregate: { name: "east", availability_zone: "east" } });
     expect(await specOf({ server: { ...SERVER, availability_zone: "east" } })).toMatchObject({
       ...{ availabilityZone: "east", forcedHost: "", requestedHost: "" },
@@ -63,13 +63,13 @@ describe("where a new server may go", () => {
     expect(await refusalOf({ server: { ...SERVER, availability_zone: "west" } })).toMatch(/400.*not available/);
   });
 
-  it("takes a host of its own field from 2.74 on", async () => {
+  it("may be a host in its own field from 2.74 on", async () => {
     const body = { server: { ...SERVER, host: "host-1", hypervisor_hostname: "host-1" } };
     expect(await specOf(body)).toMatchObject({ forcedHost: "", requestedHost: "host-1" });
     expect(await refusalOf(body, { "openstack-api-version": "compute 2.73" })).toMatch(/'host' was unexpected/);
   });
 
-  it("refuses a host of its own field that no cell has, but not while a cell is silent that may have it", async () => {
+  it("may not be a host that no cell has, except while a cell is silent that may have it", async () => {
     for (const place of [{ host: "host-99" }, { hypervisor_hostname: "host-99" }]) {
       expect(await refusalOf({ server: { ...SERVER, ...place } })).toBe("400 Compute host host-99 could not be found.");
     }
@@ -78,7 +78,7 @@ describe("where a new server may go", () => {
     expect(await specOf(body)).toMatchObject({ requestedHost: "host-99" });
   });
 
-  it("lets nobody but admins name hosts", async () => {
+  it("may be a named host only for admins", async () => {
     const strict = await ApiRig.start({ auth: "noauth2" });
     try {
       const headers = { ...LATEST, "x-auth-token": "bob:p" };
@@ -95,7 +95,7 @@ describe("where a new server may go", () => {
 describe("images of new servers", () => {
   const register = async (image: object) => (await rig.post("/image/v2/images", image)).json<{ id: string }>().id;
 
-  it("gives a server its image's properties, and takes an image that nobody registered on trust", async () => {
+  it("give a server their properties, and an unregistered image is trusted", async () => {
     const imageRef = await register({
       name: "big",
       disk_format: "qcow2",
@@ -109,7 +109,7 @@ describe("images of new servers", () => {
     expect(spelt).toMatchObject({ imageRef, imageProperties: { hw_disk_bus: "virtio" } });
   });
 
-  it("refuses unknown images where they must be registered", async () => {
+  it("are refused when they are unknown and must be registered", async () => {
     const strict = await ApiRig.start({ imageRule: "registered" });
     try {
       const answer = await strict.post("/v2.1/servers", { server: { ...SERVER, imageRef: randomUUID() } }, LATEST);
@@ -120,7 +120,7 @@ describe("images of new servers", () => {
     }
   });
 
-  it("refuses an image that contradicts the flavor, naming both, and one that is too big", async () => {
+  it("are refused when they contradict the flavor, naming both, or are too big", async () => {
     const flavor = { id: "pinned", name: "pinned", vcpus: 2, ram: 512, disk: 1 };
     await rig.post("/v2.1/flavors", { flavor });
     await rig.post("/v2.1/flavors/pinned/os-extra_specs", { extra_specs: { "hw:cpu_policy": "shared" } });
@@ -143,7 +143,7 @@ describe("ports of new servers", () => {
   };
   const bandwidth = { resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] };
 
-  it("makes each request group of each port one of the server's", async () => {
+  it("turn each of their request groups into one of the server's", async () => {
     const packets = { resources: { NET_PACKET_RATE_KILOPACKET_PER_SEC: 10 }, required: [] };
     const ids = [
       await createPort(bandwidth),
@@ -159,7 +159,7 @@ describe("ports of new servers", () => {
     expect(spec.portRequests[0]?.requiredTraits).toEqual(["CUSTOM_PHYSNET_A"]);
   });
 
-  it("refuses ports that are not there, named twice, or for several servers, and networks", async () => {
+  it("are refused when they do not exist, are named twice or are for several servers; networks are refused", async () => {
     const port = await createPort(bandwidth);
     const withNetworks = (networks: object[], more: object = {}) => ({ server: { ...SERVER, networks, ...more } });
     expect(await refusalOf(withNetworks([{ port: randomUUID() }]))).toMatch(/Port id .* could not be found/);

@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-/** Two servers and a port that neither has: how to attach it, and whose it is. */
+/** Two servers and a free port, with functions that attach it and tell its owner. */
 async function twoServersAndPort() {
   const [server, other] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
   const created = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });
@@ -19,7 +19,7 @@ async function twoServersAndPort() {
   return { server, other, portId, attach, holder };
 }
 
-/** Stops whoever lets go of a port just before: `reached` when somebody is there, `goOn` lets it. */
+/** Stops each call that is about to release a port: `reached` resolves when one is there, and `goOn` lets it continue. */
 function holdUnbinding() {
   const [reached, goingOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const unbind = rig.networkPorts.unbindPorts.bind(rig.networkPorts);
@@ -31,7 +31,7 @@ function holdUnbinding() {
   return { reached: reached.promise, goOn: goingOn.resolve };
 }
 
-test("a detach against an attach of the same port to the same server: whoever attached it keeps it", async () => {
+test("a detach against an attach of the same port to the same server: the attach keeps the port", async () => {
   const { server, other, portId, attach, holder } = await twoServersAndPort();
   expect(await attach(server)).toBe(200);
 
@@ -46,7 +46,7 @@ test("a detach against an attach of the same port to the same server: whoever at
 });
 
 describe("an attach that is refused against another of the same port to the same server", () => {
-  /** What becomes of each patch of holdings, in turn: when it may go on, and whether it is refused. */
+  /** For each patch of an allocation in turn: when it may continue, and whether it is refused. */
   async function scene(turns: readonly { readonly goesOn: Promise<void>; readonly isRefused: boolean }[]) {
     const ports = await twoServersAndPort();
     const { store } = rig.cell("north");
@@ -63,7 +63,7 @@ describe("an attach that is refused against another of the same port to the same
     return { ...ports, arrived };
   }
 
-  test("whoever attached it while the refused one let go keeps it", async () => {
+  test("an attach that binds the port while the refused one releases it keeps the port", async () => {
     const atOnce = Promise.resolve();
     const { server, other, attach, holder } = await scene([{ goesOn: atOnce, isRefused: true }]);
     const { reached, goOn } = holdUnbinding();
@@ -75,7 +75,7 @@ describe("an attach that is refused against another of the same port to the same
     expect([await attach(other), await holder()]).toEqual([409, server]);
   });
 
-  test("whoever bound it first, and attaches it after the refusal, keeps it", async () => {
+  test("a call that bound the port first, and attaches it after the refusal, keeps the port", async () => {
     const goOn = Promise.withResolvers<void>();
     const turns = [
       { goesOn: goOn.promise, isRefused: false },

@@ -22,14 +22,14 @@ const PATHS = {
   placement: "PUT /allocations/5a2e0d2e-1111-4222-8333-444455556666",
 };
 
-/** Sends bytes and no more, and reads until the server closes the connection, which it has to do within the deadline. */
+/** Sends only these bytes, and reads until the server closes the connection, which must happen within the deadline. */
 async function exchange(port: number, bytes: string): Promise<string> {
   const socket = connect(port, "127.0.0.1");
   let answer = "";
   socket.on("data", (chunk) => {
     answer += chunk;
   });
-  // What the server does not read any more breaks the connection only after the answer.
+  // Bytes that the server no longer reads break the connection only after the answer.
   socket.on("error", () => {});
   socket.write(bytes);
   const closed = once(socket, "close");
@@ -45,13 +45,13 @@ async function exchange(port: number, bytes: string): Promise<string> {
 describe.each(FACES)("the %s server", (face) => {
   const head = `${PATHS[face]} HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\ncontent-type: application/json\r\n`;
 
-  it("refuses a body that is announced too large before any of it comes, and closes", async () => {
+  it("refuses a body whose announced length is too large before any of it arrives, and closes", async () => {
     const answer = await exchange(portOf(face), `${head}content-length: 10000000\r\n\r\n`);
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
     expect(answer).toMatch(/connection: close/i);
   });
 
-  it("refuses a body that grows too large while it comes, and closes", async () => {
+  it("refuses a body that grows too large while it arrives, and closes", async () => {
     const chunk = `10000\r\n${"a".repeat(0x10000)}\r\n`;
     const answer = await exchange(portOf(face), `${head}transfer-encoding: chunked\r\n\r\n${chunk.repeat(17)}`);
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);

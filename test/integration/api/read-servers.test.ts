@@ -43,7 +43,7 @@ describe("GET /servers/{id}", () => {
     });
   });
 
-  it("shows where a server runs to an admin, and since when", async () => {
+  it("shows an admin where a server runs, and since when", async () => {
     const uuid = await rig.bootActive("north", 1);
     expect(await show(uuid)).toMatchObject({
       status: "ACTIVE",
@@ -57,7 +57,7 @@ describe("GET /servers/{id}", () => {
     });
   });
 
-  it("shows the flavor that the server was made of in full from microversion 2.47 on", async () => {
+  it("shows the flavor of the server in full from microversion 2.47 on", async () => {
     const server = await show(await rig.boot({ networks: "none" }, LATEST), LATEST);
     expect(server.flavor).toEqual({
       original_name: "m1.tiny",
@@ -103,14 +103,14 @@ describe("GET /servers/{id}", () => {
     });
   });
 
-  it("shows a server of a dead cell as UNKNOWN, and does not wait for it twice", async () => {
+  it("shows a server of a dead cell as UNKNOWN, and waits for that cell only once", async () => {
     const uuid = await rig.bootActive("north", 0);
     rig.cell("north").dead = true;
     expect(await show(uuid)).toMatchObject({ id: uuid, name: "web", status: "UNKNOWN", "OS-EXT-STS:power_state": 0 });
     expect(await show(uuid)).toMatchObject({ status: "UNKNOWN" });
   });
 
-  it("shows of such a server from 2.69 on only what the API tier knows of it", async () => {
+  it("shows from 2.69 on only the API tier's facts about such a server", async () => {
     const uuid = await rig.bootActive("north", 0);
     rig.cell("north").dead = true;
     const at = { "openstack-api-version": "compute 2.71" };
@@ -132,7 +132,7 @@ describe("GET /servers/{id}", () => {
     expect(await show(uuid)).toMatchObject({ status: "UNKNOWN", hostId: "", "OS-EXT-STS:vm_state": null });
   });
 
-  it("knows an id by any spelling of a uuid, and nothing else", async () => {
+  it("recognises an id in any spelling of a UUID, and nothing else", async () => {
     const uuid = await rig.boot();
     expect((await show(uuid.toUpperCase())).id).toBe(uuid);
     expect((await show(uuid.replaceAll("-", ""))).id).toBe(uuid);
@@ -146,7 +146,7 @@ describe("GET /servers/{id}", () => {
 });
 
 describe("GET /servers", () => {
-  it("lists newest first, in pages that link to the next", async () => {
+  it("lists newest first, in pages with links to the next ones", async () => {
     const booted: string[] = [];
     for (let index = 0; index < 5; index++) booted.push(await rig.boot({ name: `web-${index}` }));
     const all = ids(await list());
@@ -162,7 +162,7 @@ describe("GET /servers", () => {
     expect(paged).toEqual(all);
   });
 
-  it("shows id, name and links only, and asks no cell for that", async () => {
+  it("shows only id, name and links, without asking a cell", async () => {
     const uuid = await rig.boot();
     const answer = await rig.get("/compute/v2.1/servers");
     expect(answer.json()).toEqual({
@@ -179,7 +179,7 @@ describe("GET /servers", () => {
     });
   });
 
-  it("merges what all cells know, each with its own state", async () => {
+  it("merges the answers of all cells, each with its own states", async () => {
     const waiting = await rig.boot();
     const north = await rig.bootActive("north", 0);
     const south = await rig.bootActive("south", 3);
@@ -193,7 +193,7 @@ describe("GET /servers", () => {
     );
   });
 
-  it("lists the servers of a dead cell as UNKNOWN beside the others", async () => {
+  it("lists the servers of a dead cell as UNKNOWN with the others", async () => {
     const north = await rig.bootActive("north", 0);
     const south = await rig.bootActive("south", 3);
     rig.cell("north").dead = true;
@@ -206,7 +206,7 @@ describe("GET /servers", () => {
     );
   });
 
-  it("filters by what only cells know, across pages", async () => {
+  it("filters by fields that only cells know, across pages", async () => {
     const active = await rig.bootActive("north", 0, { name: "runs" });
     for (let index = 0; index < 5; index++) await rig.boot({ name: `waits-${index}` });
     expect(ids(await list("?status=ACTIVE&limit=1"))).toEqual([active]);
@@ -220,7 +220,7 @@ describe("GET /servers", () => {
     expect(await list("?flavor=2")).toEqual([]);
   });
 
-  it("lists what has changed since, the deleted ones too", async () => {
+  it("lists servers that changed since a time, including deleted ones", async () => {
     const kept = await rig.bootActive("north", 0);
     const gone = await rig.bootActive("north", 1);
     const waiting = await rig.boot();
@@ -266,7 +266,7 @@ describe("GET /servers", () => {
 });
 
 describe("GET /servers through a filter", () => {
-  it("answers no empty page while a server that matches follows, however far behind", async () => {
+  it("returns no empty page while a matching server follows, however far behind", async () => {
     const failed = [await rig.boot({ name: "old-1" }), await rig.boot({ name: "old-2" })];
     await rig.store.failRequests(
       failed.map((serverUuid) => ({ serverUuid, cell: null, fault: "No valid host was found." })),
@@ -299,7 +299,7 @@ describe("projects", () => {
     rig = await ApiRig.start({ auth: "noauth2" });
   });
 
-  it("keeps another project's server out of sight: to show, to delete, to list, to mark", async () => {
+  it("hides another project's server when it is shown, deleted, listed or used as a marker", async () => {
     const uuid = await rig.boot({}, ann);
     expect((await rig.get(`/v2.1/servers/${uuid}`, ann)).statusCode).toBe(200);
     expect((await rig.get(`/v2.1/servers/${uuid}`, bob)).statusCode).toBe(404);
@@ -310,7 +310,7 @@ describe("projects", () => {
     expect(await rig.store.requests([uuid])).toMatchObject([{ state: "accepted" }]);
   });
 
-  it("shows admins all projects when they ask, and hosts to nobody else", async () => {
+  it("shows admins all projects on request, and hosts only to admins", async () => {
     const uuid = await rig.boot({}, ann);
     expect((await rig.get("/v2.1/servers", admin)).json().servers).toEqual([]);
     expect(ids((await rig.get("/v2.1/servers?all_tenants", admin)).json().servers)).toEqual([uuid]);

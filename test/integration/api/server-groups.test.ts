@@ -25,7 +25,7 @@ describe("/os-server-groups", () => {
   const names = async (headers: Record<string, string>, query = "") =>
     (await rig.get(PATH + query, headers)).json().server_groups.map((group: { name: string }) => group.name);
 
-  it("creates, shows and deletes a group with a rule, as microversion 2.64 has it", async () => {
+  it("creates, shows and deletes a group with a rule, in the format of microversion 2.64", async () => {
     const asked = { name: "pairs", policy: "anti-affinity", rules: { max_server_per_host: "2" } };
     const created = await create(asked);
     expect(created.statusCode).toBe(200);
@@ -58,7 +58,7 @@ describe("/os-server-groups", () => {
     });
   });
 
-  it("refuses what the call's microversion does not know, by name", async () => {
+  it("refuses fields that the call's microversion does not know, by name", async () => {
     const refusals: [unknown, number, string][] = [
       [{ name: "g", policy: "affinity" }, 63, "policy"],
       [{ name: "g", policies: ["affinity"] }, 64, "policies"],
@@ -81,7 +81,7 @@ describe("/os-server-groups", () => {
     }
   });
 
-  it("lists a project's groups page by page; all of them for an admin who asks", async () => {
+  it("lists a project's groups page by page, and all of them for an admin who asks", async () => {
     for (const name of ["a", "b"]) await create({ name, policy: "affinity" });
     await create({ name: "c", policy: "affinity" }, as("bob:p2"));
     expect(await names(as("ann:p1"))).toEqual(["a", "b"]);
@@ -92,7 +92,7 @@ describe("/os-server-groups", () => {
     expect((await rig.get(`${PATH}?colour=red`, as("ann:p1", 75))).statusCode).toBe(400);
   });
 
-  it("keeps other projects out, and a project within its limit", async () => {
+  it("hides groups from other projects, and enforces a project's limit", async () => {
     const { id } = (await create({ name: "a", policy: "affinity" })).json().server_group;
     expect((await rig.get(`${PATH}/${id}`, as("bob:p2"))).statusCode).toBe(404);
     expect((await rig.delete(`${PATH}/${id}`, as("bob:p2"))).statusCode).toBe(404);
@@ -103,7 +103,7 @@ describe("/os-server-groups", () => {
 });
 
 describe("POST /servers with several servers", () => {
-  it("accepts them as one call: one message, and who they are is known before any of them is", async () => {
+  it("accepts them as one call with one message, and their UUIDs are known before any of them is accepted", async () => {
     const rig = await ApiRig.start();
     const body = { server: { name: "web", flavorRef: "1", min_count: 2, max_count: 3 } };
     expect((await rig.post("/v2.1/servers", body)).statusCode).toBe(202);
@@ -119,7 +119,7 @@ describe("POST /servers with several servers", () => {
     await rig.close();
   });
 
-  it("accepts a single server without ado", async () => {
+  it("accepts a single server in the ordinary way", async () => {
     const rig = await ApiRig.start();
     const [record] = await rig.store.requests([await rig.boot()]);
     expect(record?.spec.reservationId).toBe("");
@@ -150,7 +150,7 @@ describe("joinGroup", () => {
     return { requests, groups };
   };
 
-  it("makes the servers of a call members, and tells their specs the group as it is", async () => {
+  it("makes the servers of a call members, and writes the group into their specs", async () => {
     const { requests, groups } = await storeWithGroup();
     const specs = await joinGroup(groups, call("p1"), [serverSpec(1, { hints }), serverSpec(2, { hints })], 10);
     for (const spec of specs) expect(spec.group).toEqual({ uuid, policy: "anti-affinity", maxServerPerHost: 2 });
@@ -158,14 +158,14 @@ describe("joinGroup", () => {
     expect((await groups.group(uuid))?.members).toEqual(specs.map((spec) => spec.uuid));
   });
 
-  it("takes a uuid in any of its spellings", async () => {
+  it("accepts a UUID in any spelling", async () => {
     const { groups } = await storeWithGroup();
     const spelt = [{ name: "group", values: [uuid.replaceAll("-", "").toUpperCase()] }];
     const [spec] = await joinGroup(groups, call("p1"), [serverSpec(1, { hints: spelt })], 10);
     expect(spec?.group?.uuid).toBe(uuid);
   });
 
-  it("leaves servers without the hint alone", async () => {
+  it("ignores servers without the hint", async () => {
     const { groups } = await storeWithGroup();
     const specs = [serverSpec(1)];
     expect(await joinGroup(groups, call("p1"), specs, 10)).toBe(specs);

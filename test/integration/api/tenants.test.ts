@@ -29,7 +29,7 @@ const call = (method: string, url: string, who: string, body?: unknown, type = "
 const post = (url: string, who: string, body: unknown) => call("POST", url, who, body);
 const server = (more: object = {}) => ({ server: { name: "web", flavorRef: "1", networks: "none", ...more } });
 
-/** What the answers that are looked into have in them. */
+/** The fields of the answers that the test reads. */
 interface Made {
   readonly id: string;
   readonly server: { readonly id: string; readonly fault: { readonly message: string; readonly details?: string } };
@@ -55,20 +55,20 @@ async function activeOf(who: string, host: number): Promise<string> {
   return uuid;
 }
 
-/** An answer without the ids in it, which differ between a thing of another project and none at all. */
+/** An answer without ids, because the id differs between another project's resource and an unknown one. */
 function told({ statusCode, body }: LightMyRequestResponse, id: string): string {
   return `${statusCode} ${body.replaceAll(id, "ID").replaceAll(/[0-9a-f]{8}-[0-9a-f-]{27}/g, "UUID")}`;
 }
 
 interface Case {
-  /** The thing of Alice's that stands in the path, in the place of `:id`. */
+  /** The kind of Alice's resource whose id replaces `:id` in the path. */
   readonly of: "server" | "group" | "image" | "port";
   readonly body?: unknown;
   readonly type?: string;
 }
 const PATCH = { type: "application/openstack-images-v2.1-json-patch", body: [{ op: "add", path: "/a", value: "b" }] };
 
-/** The routes that name a thing of a project, by method and path. */
+/** The routes that name a resource of a project, by method and path. */
 const OF_PROJECTS: Readonly<Record<string, Case>> = {
   "GET /v2.1/servers/:id": { of: "server" },
   "DELETE /v2.1/servers/:id": { of: "server" },
@@ -90,12 +90,12 @@ const OF_PROJECTS: Readonly<Record<string, Case>> = {
   "GET /network/v2.0/ports/:id": { of: "port" },
   "DELETE /network/v2.0/ports/:id": { of: "port" },
 };
-/** Tried action by action below. */
+/** Each action is tried below. */
 const ACTION_ROUTE = "POST /v2.1/servers/:id/action";
-/** Nothing in these is a project's: flavors are everybody's. */
+/** Routes without resources of a project, since flavors belong to everybody. */
 const OF_EVERYBODY = /^GET \/v2\.1\/flavors\/:\w+(\/|$)/;
 
-/** The body of each action that passes its checks. */
+/** A valid body for each action. */
 const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   resize: { flavorRef: "1" },
   migrate: null,
@@ -122,7 +122,7 @@ const routes = () =>
     ({ method, url }) => method !== "HEAD" && url.includes(":") && !url.startsWith("/compute/"),
   );
 
-describe("a thing of another project", () => {
+describe("another project's resource", () => {
   let things: Readonly<Record<Case["of"], string>>;
   beforeAll(async () => {
     const group = await made(
@@ -140,7 +140,7 @@ describe("a thing of another project", () => {
       const known = OF_PROJECTS[name];
       if (name === ACTION_ROUTE || OF_EVERYBODY.test(name)) continue;
       if (known === undefined) {
-        // What is not a project's is for admins alone.
+        // Routes that do not belong to a project are only for admins.
         const path = url.replace(/:\w+/g, "1");
         const { statusCode, body } = await call(
           method,
@@ -171,13 +171,13 @@ describe("a thing of another project", () => {
     }
   });
 
-  it("is in the table above wherever there is a route for it", () => {
+  it("is in the table above for every route that names one", () => {
     const named = new Set(routes().map(({ method, url }) => `${method} ${url}`));
     for (const name of Object.keys(OF_PROJECTS)) expect(named, name).toContain(name);
     expect([...SERVER_ACTIONS.keys()].toSorted()).toEqual(Object.keys(ACTION_BODIES).toSorted());
   });
 
-  it("is acted on like one that does not exist, by every action", async () => {
+  it("is answered like one that does not exist by every action", async () => {
     for (const [action, body] of Object.entries(ACTION_BODIES)) {
       const nothing = randomUUID();
       const act = (id: string) => post(`/v2.1/servers/${id}/action`, BOB, { [action]: body });
@@ -187,7 +187,7 @@ describe("a thing of another project", () => {
     }
   });
 
-  it("is no marker of a list, and no image, group or port of a new server", async () => {
+  it("cannot be a marker of a list, nor an image, group or port of a new server", async () => {
     const asked = async (id: string, of: (id: string) => Promise<LightMyRequestResponse>) => told(await of(id), id);
     const { group, image, port, server: ofAlice } = things;
     const tries: readonly (readonly [id: string, of: (id: string) => Promise<LightMyRequestResponse>])[] = [
@@ -213,7 +213,7 @@ describe("a thing of another project", () => {
     );
   });
 
-  it("is no image of a new server where images must be registered, either, with the words for one that does not exist", async () => {
+  it("cannot be an image of a new server where images must be registered, with the message for one that does not exist", async () => {
     const strict = await ApiRig.start({ auth: "noauth2", imageRule: "registered" });
     try {
       const headers = { "x-auth-token": ALICE };
@@ -231,7 +231,7 @@ describe("a thing of another project", () => {
     }
   });
 
-  it("is taken out of the hints same_host and different_host, which keep one's own", async () => {
+  it("is removed from the hints same_host and different_host, which keep the caller's own servers", async () => {
     const own = await bootOf(BOB);
     const hinted = async (who: string, hints: object) => {
       const { server: created } = await made(
@@ -251,7 +251,7 @@ describe("a thing of another project", () => {
 });
 
 describe("an action for admins", () => {
-  it("is refused to members by its policy in every state of the server, before the state is looked at", async () => {
+  it("is refused to members by its policy in every state of the server, before the state is checked", async () => {
     const building = await bootOf(BOB);
     const active = await activeOf(BOB, 2);
     const failed = await bootOf(BOB);
@@ -266,12 +266,12 @@ describe("an action for admins", () => {
     }
   });
 
-  it("is the choice of a host to unshelve on, too", async () => {
+  it("includes the choice of a host for an unshelve", async () => {
     for (const id of [await bootOf(BOB), randomUUID()])
       expect((await post(`/v2.1/servers/${id}/action`, BOB, { unshelve: { host: "host-0" } })).statusCode).toBe(403);
   });
 
-  it("is each action that Nova's policies keep for admins, and no other", () => {
+  it("is exactly each action that Nova's policies reserve for admins", () => {
     const reserved = [...SERVER_ACTIONS].flatMap(([name, { adminPolicy }]) => (adminPolicy === null ? [] : [name]));
     expect(reserved.toSorted()).toEqual(FOR_ADMINS.toSorted());
   });
@@ -281,7 +281,7 @@ describe("the owner of a server that failed", () => {
   const faultOf = async (id: string, who: string) =>
     (await made(call("GET", `/v2.1/servers/${id}`, who), 200)).server.fault;
 
-  it("reads that no valid host was found, and an admin why", async () => {
+  it("sees that no valid host was found, and an admin sees why", async () => {
     const id = await bootOf(BOB);
     const why =
       "No valid host was found. Of 3 hosts: 2 no room for VCPU; no answer from cell north. See: berth explain x";
@@ -291,7 +291,7 @@ describe("the owner of a server that failed", () => {
     expect(await faultOf(id, ADMIN)).toMatchObject({ message: why, details: why });
   });
 
-  it("reads no name of a host that was tried, in the fault, in lists or in actions", async () => {
+  it("sees no name of a tried host in the fault, in lists or in actions", async () => {
     const id = await bootOf(BOB);
     const task = await rig.dispatch(id, "north", [0, 1]);
     const taken = await rig.hop("north", task, 1, "disk is full");
@@ -314,7 +314,7 @@ describe("the owner of a server that failed", () => {
     expect(forAdmin[0]).toMatchObject({ details: "no kernel", host: hostName(1) });
   });
 
-  it("reads what is wrong with the request itself", async () => {
+  it("sees the faults of the request itself", async () => {
     const id = await bootOf(BOB);
     const why = "hw:cpu_policy of the flavor is neither shared nor dedicated nor mixed.";
     await rig.store.failRequests([{ serverUuid: id, cell: null, fault: why }]);

@@ -27,7 +27,7 @@ describe("64 clients at one consumer", () => {
     });
   const show = (consumer: string) => rig.client.must<Allocations>("GET", `/allocations/${consumer}`);
 
-  test("that nobody knows yet: one makes it, the others are told of the conflict", async () => {
+  test("that does not exist yet: one creates it, and the others get a conflict", async () => {
     const consumer = randomUUID();
     const answers = await allAtOnce(CLIENTS, (at) => put(consumer, at + 1, null));
     expect(countStatuses(answers)).toEqual({ 204: 1, 409: CLIENTS - 1 });
@@ -40,7 +40,7 @@ describe("64 clients at one consumer", () => {
     });
   });
 
-  test("at one generation: one write wins each round, and what it wrote is there", async () => {
+  test("at one generation: one write wins each round, and its allocation is stored", async () => {
     const consumer = randomUUID();
     await put(consumer, 1, null);
     for (let generation = 1; generation <= 10; generation += 1) {
@@ -55,7 +55,7 @@ describe("64 clients at one consumer", () => {
     expect(brokenSums(await rig.dump())).toEqual([]);
   });
 
-  test("each adding one to what it read: no addition is lost", async () => {
+  test("each adding one to the amount that it read: no addition is lost", async () => {
     const consumer = randomUUID();
     await put(consumer, 1, null);
     const addOne = async (): Promise<number> => {
@@ -74,7 +74,7 @@ describe("64 clients at one consumer", () => {
     });
   });
 
-  test("some writing, some deleting without a generation: it ends whole or gone", async () => {
+  test("some writing, some deleting without a generation: it ends complete or gone", async () => {
     const consumer = randomUUID();
     const answers = await allAtOnce(CLIENTS, (at) =>
       at % 4 === 0

@@ -21,7 +21,7 @@ describe("64 clients at one provider", () => {
     rig.client.call("PUT", `/allocations/${consumer}`, { body: allocationsBody({ [host]: { VCPU: vcpus } }, null) });
   const hostOf = async () => (await rig.dump()).providers.find(({ uuid }) => uuid === host)!;
 
-  test("claim one unit each, five times: as many get one as there are, each raising the generation", async () => {
+  test("claim one unit each, five times: as many succeed as there are units, each raising the generation", async () => {
     await rig.client.makeProvider(host, { inventories: { VCPU: 100 } });
     const answers = (
       await allAtOnce(CLIENTS, async () => {
@@ -36,7 +36,7 @@ describe("64 clients at one provider", () => {
     expect(brokenSums(await rig.dump())).toEqual([]);
   });
 
-  test("claim and give back in turns: never over capacity, and the sums are exact", async () => {
+  test("claim and release in turns: never over capacity, and the sums are exact", async () => {
     await rig.client.makeProvider(host, { inventories: { VCPU: 40 } });
     let held = 0;
     const turns = async (at: number) => {
@@ -59,7 +59,7 @@ describe("64 clients at one provider", () => {
     expect((await hostOf()).inventories.get(VCPU)?.used).toBe(held);
   });
 
-  test("several providers a claim, in opposite orders: no deadlock comes to light", async () => {
+  test("claim from several providers in opposite orders: no client sees a deadlock", async () => {
     const other = randomUUID();
     await rig.client.makeProvider(host, { inventories: { VCPU: 60 } });
     await rig.client.makeProvider(other, { inventories: { VCPU: 60 } });
@@ -93,27 +93,30 @@ describe("64 clients at one provider", () => {
       body: (at: number) => ({ inventories: { VCPU: { total: at + 1 } } }),
       read: (at: Record<string, unknown>) => (at["inventories"] as { VCPU: { total: number } }).VCPU.total,
     },
-  ])("write its $part at one generation: one wins each, and what it wrote is there", async ({ part, body, read }) => {
-    await rig.client.makeProvider(host, {});
-    await allAtOnce(CLIENTS, (at) => rig.client.must("PUT", `/traits/CUSTOM_T${at}`));
-    const path = `/resource_providers/${host}/${part}`;
-    for (let generation = 0; generation < 8; generation += 1) {
-      // The same traits again would be no write: each round begins with another one's.
-      const bodies = Array.from({ length: CLIENTS }, (_, at) => body((at + generation * 7) % CLIENTS));
-      const answers = await allAtOnce(CLIENTS, (at) =>
-        rig.client.call("PUT", path, { body: { ...bodies[at], resource_provider_generation: generation } }),
-      );
-      expect(countStatuses(answers)).toEqual({ 200: 1, 409: CLIENTS - 1 });
-      const refused = answers.filter(({ status }) => status === 409);
-      expect(new Set(refused.map(codeOf))).toEqual(new Set(["placement.concurrent_update"]));
-      const winner = answers.find(({ status }) => status === 200)!.json as Record<string, unknown>;
-      const now = await rig.client.must<Record<string, unknown>>("GET", path);
-      expect(read(now)).toEqual(read(winner));
-      expect(now["resource_provider_generation"]).toBe(generation + 1);
-    }
-  });
+  ])(
+    "write its $part at one generation: one wins each round, and its value is stored",
+    async ({ part, body, read }) => {
+      await rig.client.makeProvider(host, {});
+      await allAtOnce(CLIENTS, (at) => rig.client.must("PUT", `/traits/CUSTOM_T${at}`));
+      const path = `/resource_providers/${host}/${part}`;
+      for (let generation = 0; generation < 8; generation += 1) {
+        // Writing the same traits again would change nothing, so each round begins with other ones.
+        const bodies = Array.from({ length: CLIENTS }, (_, at) => body((at + generation * 7) % CLIENTS));
+        const answers = await allAtOnce(CLIENTS, (at) =>
+          rig.client.call("PUT", path, { body: { ...bodies[at], resource_provider_generation: generation } }),
+        );
+        expect(countStatuses(answers)).toEqual({ 200: 1, 409: CLIENTS - 1 });
+        const refused = answers.filter(({ status }) => status === 409);
+        expect(new Set(refused.map(codeOf))).toEqual(new Set(["placement.concurrent_update"]));
+        const winner = answers.find(({ status }) => status === 200)!.json as Record<string, unknown>;
+        const now = await rig.client.must<Record<string, unknown>>("GET", path);
+        expect(read(now)).toEqual(read(winner));
+        expect(now["resource_provider_generation"]).toBe(generation + 1);
+      }
+    },
+  );
 
-  test("make it: one does, under its name and its uuid", async () => {
+  test("create it: one succeeds for its name and its UUID", async () => {
     const make = (name: string, uuid: string) =>
       rig.client.call("POST", "/resource_providers", { body: { name, uuid } });
     const byUuid = await allAtOnce(CLIENTS, (at) => make(`host-${at}`, host));
@@ -123,7 +126,7 @@ describe("64 clients at one provider", () => {
     expect((await rig.dump()).providers).toHaveLength(2);
   });
 
-  test("make and fill providers of their own, some of them wrongly: each answer is what it would be alone", async () => {
+  test("create and fill providers of their own, some of them wrongly: each answer is the same as without the others", async () => {
     await rig.client.makeProvider(host, {});
     await rig.client.must("PUT", "/traits/CUSTOM_KNOWN");
     const kindOf = (at: number) => ["right", "child", "orphan", "namesake", "wrong"][at % 5]!;
@@ -161,7 +164,7 @@ describe("64 clients at one provider", () => {
     expect(providers.filter(({ parent }) => parent === host)).toHaveLength(13);
   });
 
-  test("claim from it while others delete it: it goes with nothing on it, or stays", async () => {
+  test("claim from it while others delete it: it is deleted without allocations, or stays", async () => {
     for (let round = 0; round < 10; round += 1) {
       const uuid = randomUUID();
       await rig.client.makeProvider(uuid, { inventories: { VCPU: 10 } });

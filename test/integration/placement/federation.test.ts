@@ -30,7 +30,7 @@ describe("three cells as one", () => {
   const put = (consumer: string, amounts: Record<string, Record<string, number>>, generation: number | null = null) =>
     rig.client.call("PUT", `/allocations/${consumer}`, { body: allocationsBody(amounts, generation) });
 
-  test("a root goes to the cell that the header names, else to that of the setting; children follow", async () => {
+  test("a root goes to the cell in the header, or else to that of the setting, and children follow", async () => {
     for (const [at, { root, child }] of hosts.entries()) {
       expect(await Promise.all([0, 1, 2].map((cell) => holds(cell, root)))).toEqual(
         [0, 1, 2].map((cell) => cell === at),
@@ -42,7 +42,7 @@ describe("three cells as one", () => {
     expect(await holds(1, plain)).toBe(true);
   });
 
-  test("refuses a cell that is not, and names those that are", async () => {
+  test("refuses an unknown cell, and names the existing ones", async () => {
     const answer = await rig.client.call("POST", "/resource_providers", {
       body: { name: randomUUID() },
       headers: { "x-berth-cell": "cell9" },
@@ -51,7 +51,7 @@ describe("three cells as one", () => {
     expect(answer.text).toContain("cell9; there are cell1, cell2, cell3");
   });
 
-  test("a uuid and a name are taken in all of them", async () => {
+  test("a UUID and a name are unique over all cells", async () => {
     const taken = { name: randomUUID(), uuid: hosts[0]!.root };
     const inOther = { headers: { "x-berth-cell": "cell3" } };
     expect((await rig.client.call("POST", "/resource_providers", { body: taken, ...inOther })).status).toBe(409);
@@ -92,7 +92,7 @@ describe("three cells as one", () => {
     for (const uuids of cells) expect(Object.keys(summaries).some((uuid) => uuids.includes(uuid))).toBe(true);
   });
 
-  test("a consumer's allocations are in one cell: another is refused, and the change undone", async () => {
+  test("a consumer's allocations are in one cell: a change in another one is refused and undone", async () => {
     const consumer = randomUUID();
     expect((await put(consumer, { [hosts[0]!.root]: { VCPU: 1 } })).status).toBe(204);
     const elsewhere = await put(consumer, { [hosts[1]!.root]: { VCPU: 1 } }, 1);
@@ -106,7 +106,7 @@ describe("three cells as one", () => {
     expect((await put(consumer, { [hosts[1]!.root]: { VCPU: 1 } })).status).toBe(204);
   });
 
-  test("64 first writes of one consumer for three cells: one cell has it", async () => {
+  test("of 64 first writes of one consumer for three cells, one cell wins", async () => {
     for (let round = 0; round < 5; round += 1) {
       const consumer = randomUUID();
       const answers = await allAtOnce(64, (at) => put(consumer, { [hosts[at % 3]!.root]: { VCPU: 1 } }));
@@ -116,7 +116,7 @@ describe("three cells as one", () => {
     }
   });
 
-  test("several consumers of several cells in one request are refused; of one cell they are not", async () => {
+  test("several consumers in several cells in one request are refused, those in one cell are not", async () => {
     const post = (amounts: readonly Record<string, Record<string, number>>[]) => {
       const body = Object.fromEntries(amounts.map((one) => [randomUUID(), allocationsBody(one, null)]));
       return rig.client.call("POST", "/allocations", { body });
@@ -154,7 +154,7 @@ describe("three cells as one", () => {
     });
   });
 
-  test("a name is made in all cells, and stays while one of them uses it", async () => {
+  test("a name is created in all cells, and stays while one of them uses it", async () => {
     const name = "CUSTOM_GOLD";
     await rig.client.must("PUT", `/resource_classes/${name}`);
     const path = `/resource_providers/${hosts[2]!.child}/inventories`;

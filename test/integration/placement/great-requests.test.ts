@@ -4,7 +4,7 @@ import { allAtOnce, allocationsBody, countStatuses } from "../../placement/place
 import { PlacementRig } from "../../placement/placement-rig.ts";
 import { brokenSums } from "../../rigs/ledger-laws.ts";
 
-describe("a request as great as one may be", () => {
+describe("a request of the largest permitted size", () => {
   let rig: PlacementRig;
   let host: string;
   beforeAll(async () => {
@@ -25,7 +25,7 @@ describe("a request as great as one may be", () => {
       body: allocationsBody({ [host]: { VCPU: vcpus } }, generation),
     });
 
-  test("is refused for amounts that no number can sum, and does no harm to those that go with it", async () => {
+  test("is refused for amounts whose sum exceeds any number, and does no harm to requests in the same batch", async () => {
     const known = await allAtOnce(40, async () => {
       const consumer = randomUUID();
       expect((await put(consumer, 1, null)).status).toBe(204);
@@ -43,7 +43,7 @@ describe("a request as great as one may be", () => {
     expect(brokenSums(await rig.dump())).toEqual([]);
   });
 
-  test("of thousands of consumers is refused without comparing each with each, and says what it lacks once an inventory", async () => {
+  test("of thousands of consumers is refused without comparing each with each, and names each shortfall once for an inventory", async () => {
     const one = randomUUID();
     expect((await put(one, 1, null)).status).toBe(204);
     const body = { ...consumers(4_000, 1), [one]: allocationsBody({ [host]: { VCPU: 1 } }, 1) };

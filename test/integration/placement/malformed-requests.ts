@@ -1,6 +1,6 @@
 import fc from "fast-check";
 
-/** A request as bytes and texts, right or wrong. */
+/** A request as bytes and texts, valid or not. */
 export interface RawRequest {
   readonly method: string;
   readonly path: string;
@@ -8,18 +8,18 @@ export interface RawRequest {
   readonly body: string | Uint8Array | null;
 }
 
-/** A verb of a path, with a request that is right but for one thing: carried out it would change nothing. */
+/** A verb of a path, with a request that is valid except for one fault. If it were carried out, it would change nothing. */
 export interface FuzzedRoute {
   readonly method: "GET" | "PUT" | "POST" | "DELETE";
-  /** Filled in; what is in braces is what may be wrong. */
+  /** The path with its parameters filled in. The parts in braces may be made wrong. */
   readonly path: string;
-  /** Query parameters that are right. */
+  /** Valid query parameters. */
   readonly query?: Readonly<Record<string, string>>;
-  /** Refused for its generation or its name alone. */
+  /** A body that is refused only because of its generation or name. */
   readonly body?: unknown;
-  /** Only these, where another would take for right what is wrong here. */
+  /** Only these versions, where another one would accept a wrong request. */
   readonly versions?: readonly string[];
-  /** There is no such thing: with the right path it would be carried out, so that the path is always wrong. */
+  /** The resource does not exist, so a request with a valid path would be carried out. The path is therefore always made wrong. */
   readonly takesEffect?: boolean;
 }
 
@@ -63,7 +63,7 @@ const junk = fc.oneof(
   deep,
 );
 
-/** Puts `value` where the `pick`-th place of the document is; the root counts as one. */
+/** Replaces the `pick`-th value of the document, counting the root as one. */
 function planted(document: unknown, pick: number, change: (value: unknown) => unknown): unknown {
   const places: (readonly (string | number)[])[] = [];
   const walk = (value: unknown, place: readonly (string | number)[]): void => {
@@ -82,7 +82,7 @@ function planted(document: unknown, pick: number, change: (value: unknown) => un
   return replace(document, place);
 }
 
-/** The body with something wrong in it, or no JSON at all. */
+/** The body with one fault in it, or bytes that are not JSON. */
 function wrongBody(right: unknown): fc.Arbitrary<string | Uint8Array | null> {
   const place = fc.nat({ max: 200 });
   const encode = (value: unknown): string => JSON.stringify(value) ?? "";
@@ -156,7 +156,7 @@ function wrongQuery(right: Readonly<Record<string, string>>): fc.Arbitrary<strin
     .map(([kept, more]) => [...kept, ...more.map(([key, value]) => `${key}=${value}`)].join("&"));
 }
 
-/** Never what a right segment would be: the names that a request could make start with CUSTOM_. */
+/** Never a valid segment, since names that a request could create start with CUSTOM_. */
 const wrongSegment = fc.oneof(
   text.filter((value) => value !== "" && !value.startsWith("CUSTOM_")).map(encoded),
   fc.constantFrom(
@@ -209,7 +209,7 @@ const wrongVersion = fc.oneof(
 
 const filled = (path: string): string => path.replaceAll(/[{}]/g, "");
 
-/** Requests of this route of which each has something wrong, or asks for what would change nothing. */
+/** Requests to this route, each with a fault or without an effect. */
 export function malformedRequests(route: FuzzedRoute): fc.Arbitrary<RawRequest> {
   const { method, path, body, query = {}, versions } = route;
   const version =

@@ -12,7 +12,7 @@ import { type FuzzedRoute, malformedRequests, type RawRequest } from "./malforme
 const SEED = 20260107;
 const AT_ONCE = 20;
 const ROUNDS = 50;
-/** No request comes upon it by chance. */
+/** A generation that no request has by chance. */
 const GENERATION = 71_234_567;
 
 const [root, child, other] = [randomUUID(), randomUUID(), randomUUID()];
@@ -21,7 +21,7 @@ const held = allocationsBody({ [root]: { VCPU: 1, CUSTOM_GOLD: 1 }, [child]: { M
 const wrongGeneration = { resource_provider_generation: 0 };
 const provider = `/resource_providers/{${root}}`;
 
-/** A route for each verb of each path. */
+/** A request for each verb of each path. */
 const FUZZED: Readonly<Record<string, Omit<FuzzedRoute, "method" | "path"> & { readonly path?: string }>> = {
   "GET /": {},
   "GET /resource_providers": {
@@ -132,7 +132,7 @@ describe("malformed requests", () => {
     return { status: response.statusCode, text: await response.body.text() };
   }
 
-  /** Every answer is the client's fault or good, and is what it says it is. */
+  /** Every answer is a success or a client error, and has the declared content type. */
   async function isAnswered(request: RawRequest): Promise<void> {
     const { status, text } = await send(request);
     expect(status, `${request.method} ${request.path}: ${text}`).toBeLessThan(500);
@@ -140,7 +140,7 @@ describe("malformed requests", () => {
       expect(JSON.parse(text)).toBeTypeOf("object");
   }
 
-  test("there is a table entry for every route", () => {
+  test("the table has an entry for every route", () => {
     const routes = Object.entries(PLACEMENT_ROUTES).flatMap(([path, verbs]) =>
       path === "" ? [] : Object.keys(verbs).map((verb) => `${verb} ${path}`),
     );
@@ -161,7 +161,7 @@ describe("malformed requests", () => {
     expect(rig.log.filter((line) => line["level"] === "error")).toEqual([]);
   });
 
-  test("verbs that no route has, of any path: never a 5xx, never a change", async () => {
+  test("verbs that no route has, on any path: never a 5xx, never a change", async () => {
     const before = await everything();
     const paths = Object.entries(FUZZED).map(([name, { path }]) =>
       (path ?? name.split(" ")[1]!).replaceAll(/[{}]/g, ""),
@@ -176,7 +176,7 @@ describe("malformed requests", () => {
     expect(await everything()).toEqual(before);
   });
 
-  test("bytes that are no HTTP: answered with 400 or nothing, and the next client is served", async () => {
+  test("bytes that are not HTTP: answered with 400 or nothing, and the next client is served", async () => {
     const line = fc.oneof(
       fc.uint8Array({ maxLength: 200 }).map((bytes) => Buffer.from(bytes)),
       fc
@@ -207,7 +207,7 @@ describe("malformed requests", () => {
   });
 });
 
-/** Sends the bytes and nothing more; resolves with all that came back until the server closed. */
+/** Sends only the bytes. Resolves with everything that the server sent before it closed the connection. */
 function talk(url: string, bytes: Buffer): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve) => {

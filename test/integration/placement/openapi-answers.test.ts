@@ -6,7 +6,7 @@ import { ANSWERS, type AnswerName } from "../../../services/api/placement/openap
 import { OPENAPI_OPERATIONS } from "../../../services/api/placement/openapi/operations.ts";
 import { PlacementRig } from "../../placement/placement-rig.ts";
 
-/** The versions at which something about answers changes, and the ends. */
+/** The versions at which answers change, and the first and last versions. */
 const MINORS = [0, 1, 2, 6, 7, 9, 10, 12, 13, 14, 17, 19, 20, 27, 28, 29, 30, 34, 38, 39];
 
 const ajv = new Ajv2020({ strict: false, allErrors: true });
@@ -24,7 +24,7 @@ afterAll(() => rig.close());
 
 type Method = "GET" | "PUT" | "POST" | "DELETE";
 
-/** Asks at one version, and holds the answer against what the document says of it. */
+/** Sends requests at one version, and checks each answer against the document. */
 class Asker {
   readonly #minor: number;
   constructor(minor: number) {
@@ -59,7 +59,7 @@ class Asker {
   }
 }
 
-test.each(MINORS)("what 1.%i answers is what the document says", async (minor) => {
+test.each(MINORS)("the answers of 1.%i match the document", async (minor) => {
   const asker = new Asker(minor);
   const uuid = randomUUID();
   await asker.good("GET", "/", "/");
@@ -74,7 +74,7 @@ test.each(MINORS)("what 1.%i answers is what the document says", async (minor) =
   await tryRemovals(asker, uuid, minor);
 });
 
-test("each route was asked", () => {
+test("every route was requested", () => {
   expect([...visited].sort()).toEqual(Object.keys(OPENAPI_OPERATIONS).sort());
 });
 
@@ -142,7 +142,7 @@ async function generationOf(uuid: string): Promise<number> {
   return (await rig.client.must<{ generation: number }>("GET", `/resource_providers/${uuid}`)).generation;
 }
 
-/** The body of PUT /allocations/{consumer} as each version wants it. */
+/** The body of PUT /allocations/{consumer} in the format of each version. */
 function bodyAt(minor: number, provider: string, generation: number | null): Readonly<Record<string, unknown>> {
   const resources = { VCPU: 1 };
   return {

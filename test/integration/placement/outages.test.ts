@@ -30,7 +30,7 @@ describe("while the database is away", () => {
   });
   const logged = (message: string) => rig.log.filter((line) => line["msg"] === message);
 
-  test("every request is told so, the log once; then all is as before", async () => {
+  test("every request is answered so, the log says it once, and afterwards everything is as before", async () => {
     const consumer = randomUUID();
     const body = allocationsBody({ [host]: { VCPU: 1 } }, null);
     relay.cut();
@@ -58,7 +58,7 @@ describe("while the database is away", () => {
     expect(logged("the cell's database answers again")).toHaveLength(1);
   });
 
-  test("who accepts an older view is answered all the same, the others are not", async () => {
+  test("a client that accepts an older view is still answered, the others are not", async () => {
     await rig.client.must("GET", SEARCH);
     relay.cut();
     const accepting = (ms: string) => rig.client.call("GET", SEARCH, { headers: { "x-berth-staleness-ms": ms } });
@@ -83,7 +83,7 @@ describe("x-berth-staleness-ms", () => {
     expect([answer.status, answer.text]).toEqual([400, expect.stringContaining("x-berth-staleness-ms takes")]);
   });
 
-  test("shows at least what was acknowledged so long before", async () => {
+  test("shows at least everything that was acknowledged before that period", async () => {
     const used = async (headers: Record<string, string>) => {
       const { provider_summaries: summaries } = await rig.client.must<{
         provider_summaries: Record<string, { resources: { VCPU: { used: number } } }>;
@@ -106,7 +106,7 @@ describe("x-berth-staleness-ms", () => {
   });
 });
 
-describe("a search that reaches its bound", () => {
+describe("a search that reaches its limit", () => {
   let rig: PlacementRig;
   beforeAll(async () => {
     rig = await PlacementRig.start({ settings: { searchStepsMax: 10 } });
@@ -114,7 +114,7 @@ describe("a search that reaches its bound", () => {
   });
   afterAll(() => rig.close());
 
-  test("says so to the client and in the log, under the request's id", async () => {
+  test("says so to the client and in the log, with the request's id", async () => {
     const cut = await rig.client.call("GET", SEARCH);
     expect([cut.status, cut.headers["x-berth-search"]]).toEqual([200, "bound-reached"]);
     expect((cut.json as { allocation_requests: unknown[] }).allocation_requests).toHaveLength(10);

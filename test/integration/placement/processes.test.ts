@@ -65,7 +65,7 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
     await Promise.all(running.splice(0).map(async (one) => expect(await one.stop()).toBe("exit code 0")));
   });
 
-  test("show their metrics on an address of their own, and not to clients", async () => {
+  test("show their metrics on a separate address, and not to clients", async () => {
     const port = await freePort();
     const started = placementProcess("c", ["--metrics-listen", `127.0.0.1:${port}`]);
     const url = await started.start();
@@ -77,7 +77,7 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
     expect(await started.stop()).toBe("exit code 0");
   });
 
-  test("show a name through one as soon as it was made through the other, and no longer once it is gone", async () => {
+  test("show a name through one as soon as it was created through the other, and no longer once it is deleted", async () => {
     const [a, b] = await Promise.all([clientOf(placementProcess("a")), clientOf(placementProcess("b"))]);
     const search = "/allocation_candidates?resources=CUSTOM_GOLD:1&required=CUSTOM_SHINY";
     for (let round = 0; round < 20; round += 1) {
@@ -92,7 +92,7 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
     await Promise.all(running.splice(0).map((one) => one.stop()));
   });
 
-  test("keep every acknowledged write, and none by halves, through kill -9 under load", async () => {
+  test("keep every acknowledged write, and none partially, through kill -9 under load", async () => {
     const server = placementProcess("killed");
     let client = await clientOf(server);
     const hosts = Array.from({ length: 4 }, () => randomUUID());
@@ -129,7 +129,7 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
       expect([...there.keys()].filter((uuid) => !asked.has(uuid))).toEqual([]);
       for (const { items } of there.values()) expect(items.map(({ amount }) => amount).sort()).toEqual([1, 2, 3]);
       expect(brokenSums(dump)).toEqual([]);
-      // And the view of the restarted process agrees.
+      // The view of the restarted process agrees, too.
       const summaries = await client.must<Candidates>("GET", "/allocation_candidates?resources=VCPU:1");
       for (const { uuid, inventories } of dump.providers) {
         for (const [name, { used }] of inventories)

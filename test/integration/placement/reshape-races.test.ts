@@ -24,7 +24,7 @@ describe("a reshape against claims", () => {
   });
   afterAll(() => rig.close());
 
-  /** Moves VCPU with all that is allocated of it to the other provider, as an agent that learnt of NUMA nodes would. */
+  /** Moves VCPU with all its allocations to the other provider, like an agent that has learnt of NUMA nodes. */
   async function planMove(from: string, to: string): Promise<unknown> {
     const [generations, consumers] = await Promise.all([
       Promise.all(
@@ -47,7 +47,7 @@ describe("a reshape against claims", () => {
     const read = await Promise.all(
       holders.map((uuid) => rig.client.must<{ consumer_generation?: number }>("GET", `/allocations/${uuid}`)),
     );
-    // Without a generation it has gone in the meantime.
+    // A consumer without a generation was deleted in the meantime.
     const allocations = holders.flatMap((uuid, at) => {
       const generation = read[at]!.consumer_generation;
       return generation === undefined ? [] : [[uuid, allocationsBody(held(to), generation)] as const];
@@ -56,13 +56,13 @@ describe("a reshape against claims", () => {
   }
   const reshape = (body: unknown): Promise<Answered> => rig.client.call("POST", "/reshaper", { body });
 
-  /** What each consumer holds: the VCPUs where they are, the rest where it always is. */
+  /** Each consumer's allocation: the VCPUs on this provider, the rest where it always is. */
   const held = (vcpusAt: string): Record<string, Record<string, number>> => ({
     [root]: { DISK_GB: 1, ...(vcpusAt === root ? { VCPU: 2 } : {}) },
     [child]: { MEMORY_MB: 3, ...(vcpusAt === child ? { VCPU: 2 } : {}) },
   });
 
-  test("loses nothing, keeps every consumer whole, and lets no deadlock come to light", async () => {
+  test("loses nothing, keeps every consumer complete, and shows no client a deadlock", async () => {
     let vcpusAt = root;
     let reshaped = 0;
     const claimed = new Set<string>();
@@ -82,7 +82,7 @@ describe("a reshape against claims", () => {
       };
       const plan = await planMove(from, to);
       const reshaping = reshape(plan);
-      // Every other reshape has a head start, lest the claims always win.
+      // Every other reshape gets a head start, because otherwise the claims might always win.
       if (round % 2 === 1) await rig.client.call("GET", `/resource_providers/${root}`);
       const [answer, claims] = await Promise.all([
         reshaping,
@@ -95,7 +95,7 @@ describe("a reshape against claims", () => {
       reshaped += 1;
       vcpusAt = to;
     }
-    // With nobody else about it always goes through.
+    // Without other clients it always succeeds.
     const last = await reshape(await planMove(vcpusAt, vcpusAt === root ? child : root));
     expect(countStatuses([last])).toEqual({ 204: 1 });
     vcpusAt = vcpusAt === root ? child : root;
@@ -113,7 +113,7 @@ describe("a reshape against claims", () => {
     expect(rig.log.filter((line) => line["level"] === "error")).toEqual([]);
   });
 
-  test("64 at one generation: one goes through", async () => {
+  test("of 64 at one generation, one succeeds", async () => {
     const generations = await Promise.all(
       [root, child].map((uuid) => rig.client.must<Inventories>("GET", `/resource_providers/${uuid}/inventories`)),
     );

@@ -33,13 +33,13 @@ afterAll(async () => {
 
 const arbiter = (options: ConstructorParameters<typeof PostgresCellArbiter>[1] = {}) =>
   new PostgresCellArbiter(pools[2]!, options);
-/** The stores of one process: with a memory, turns and an arbiter of its own. */
+/** The stores of one process, with its own memory, turns and arbiter. */
 const processOf = (its: CellArbiter = arbiter()) => new FederatedStore(cells, null, its);
 const provider = (name: string, uuid: string = randomUUID()) => ({ uuid: providerUuid(uuid), name, parent: null });
 const kinds = (outcomes: readonly { readonly kind: string }[]) => outcomes.map(({ kind }) => kind).sort();
 
-describe("two processes that are sent the same at once, each for another cell", () => {
-  test("a name, and a uuid, has one provider in the end", async () => {
+describe("two processes that get the same request at once, each for another cell", () => {
+  test("one provider has the name and the UUID in the end", async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const [name, uuid] = [randomUUID(), randomUUID()];
       const [one, other] = [processOf(), processOf()];
@@ -57,7 +57,7 @@ describe("two processes that are sent the same at once, each for another cell", 
     }
   });
 
-  test("two providers that are given one name: one of them has it", async () => {
+  test("of two providers that are given one name, one gets it", async () => {
     for (let round = 0; round < ROUNDS; round += 1) {
       const names = [randomUUID(), randomUUID(), randomUUID()];
       const uuids = [providerUuid(randomUUID()), providerUuid(randomUUID())];
@@ -73,7 +73,7 @@ describe("two processes that are sent the same at once, each for another cell", 
     }
   });
 
-  test("a consumer holds something in one cell, and may go to the other once it has given that back", async () => {
+  test("a consumer holds something in one cell, and may go to the other one once it has released that", async () => {
     const hosts = [provider(randomUUID()), provider(randomUUID())];
     const setUp = processOf();
     for (const [at, host] of hosts.entries()) {
@@ -108,7 +108,7 @@ describe("two processes that are sent the same at once, each for another cell", 
 });
 
 describe("a process that dies between its claim and its write", () => {
-  test("keeps the name from another cell only until its claim has run out", async () => {
+  test("blocks the name for other cells only until its claim has expired", async () => {
     const name = randomUUID();
     expect(await arbiter().claim([{ kind: "provider-name", key: name }], "east")).toMatchObject({ kind: "claimed" });
     expect(await processOf().createProvider(provider(name), "west")).toEqual({ kind: "name-taken" });
@@ -116,14 +116,14 @@ describe("a process that dies between its claim and its write", () => {
     expect(await later.createProvider(provider(name), "west")).toMatchObject({ kind: "created" });
   });
 
-  test("does not keep it from its own cell", async () => {
+  test("does not block the name for its own cell", async () => {
     const name = randomUUID();
     await arbiter().claim([{ kind: "provider-name", key: name }], "east");
     expect(await processOf().createProvider(provider(name), "east")).toMatchObject({ kind: "created" });
   });
 });
 
-test("a refused claim keeps none of its other names from the cell that they belong to", async () => {
+test("whose claim was refused does not block its other names for the cells that own them", async () => {
   const [taken, free] = [randomUUID(), randomUUID()];
   await arbiter().claim([{ kind: "consumer", key: taken }], "east");
   const both = [free, taken].map((key) => ({ kind: "consumer", key }) as const);
@@ -131,7 +131,7 @@ test("a refused claim keeps none of its other names from the cell that they belo
   expect(await arbiter().claim([{ kind: "consumer", key: free }], "east")).toMatchObject({ kind: "claimed" });
 });
 
-test("a process that stood still since its claim writes nothing", async () => {
+test("that was paused since its claim writes nothing", async () => {
   let nowMs = 0;
   const slow = arbiter({ now: () => nowMs });
   const stopped: CellArbiter = {
@@ -147,7 +147,7 @@ test("a process that stood still since its claim writes nothing", async () => {
   expect(await processOf().provider(host.uuid)).toBeNull();
 });
 
-test("who gives a claim back leaves alone what was claimed again since", async () => {
+test("a release does not affect a name that was claimed again since", async () => {
   const names = [{ kind: "consumer", key: randomUUID() }] as const;
   const [first, second] = [await arbiter().claim(names, "east"), await arbiter().claim(names, "east")];
   if (first.kind !== "claimed" || second.kind !== "claimed") throw new Error("refused");
@@ -157,7 +157,7 @@ test("who gives a claim back leaves alone what was claimed again since", async (
   expect(await arbiter().claim(names, "west")).toMatchObject({ kind: "claimed" });
 });
 
-test("of several names all are claimed or the claim is refused, and claims in any order do not block each other", async () => {
+test("either all of several names are claimed or none, and claims in any order do not block each other", async () => {
   const [a, b] = [randomUUID(), randomUUID()].map((key) => ({ kind: "consumer", key }) as const);
   const claims = await Promise.all(
     Array.from({ length: 20 }, (_, at) =>

@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-/** A request whose body is sent as it is. */
+/** Sends a request whose body is not changed. */
 async function raw(method: string, path: string, body?: string) {
   const headers = { "x-auth-token": "admin", "openstack-api-version": "placement 1.39" };
   const answer = await fetch(`${rig.url}${path}`, {
@@ -21,28 +21,28 @@ async function raw(method: string, path: string, body?: string) {
   return { status: answer.status, text: await answer.text() };
 }
 
-/** A reshape that leaves the provider's inventory as it is and writes these allocations. */
+/** A reshape that leaves the provider's inventory unchanged and writes these allocations. */
 async function reshape(provider: string, allocations: object) {
   const path = `/resource_providers/${provider}/inventories`;
   const inventories = await rig.client.must<object>("GET", path);
   return rig.client.call("POST", "/reshaper", { body: { inventories: { [provider]: inventories }, allocations } });
 }
 
-describe("of two things that are wrong, upstream tells the same one", () => {
+describe("of two faults in a request, the API reports the same one as upstream", () => {
   test.each([
     ["PUT", "", 404],
     ["PUT", "/aggregates", 404],
     ["POST", "/inventories", 404],
     ["PUT", "/inventories", 404],
     ["PUT", "/inventories/VCPU", 404],
-    // Unlike the others it reads the body first.
+    // Unlike the others, this route reads the body first.
     ["PUT", "/traits", 400],
   ])("%s /resource_providers/{unknown}%s with a wrong body is %i", async (method, part, status) => {
     for (const body of ["{", "7", '{"colour":1}', "[1]"])
       expect(await raw(method, `/resource_providers/${randomUUID()}${part}`, body), body).toMatchObject({ status });
   });
 
-  test("a generation that has passed comes before an inventory without room", async () => {
+  test("an old generation is reported before an inventory without room", async () => {
     const host = randomUUID();
     await rig.client.makeProvider(host, { inventories: { VCPU: 4 } });
     const wrong = { total: 4, reserved: 9 };
@@ -58,7 +58,7 @@ describe("of two things that are wrong, upstream tells the same one", () => {
     }
   });
 
-  test("the generations of all consumers come before what else stands against a write", async () => {
+  test("the generations of all consumers are checked before everything else", async () => {
     const [host, full, held, fresh] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     await rig.client.makeProvider(host, { inventories: { VCPU: 4 } });
     await rig.client.makeProvider(full, { inventories: { VCPU: 1 } });
@@ -83,7 +83,7 @@ describe("of two things that are wrong, upstream tells the same one", () => {
     }
   });
 
-  test("of writes that race for a consumer all but one are told of a concurrent update, also when nothing is left", async () => {
+  test("of writes that race for a consumer, all but one get a concurrent update, even when nothing is left", async () => {
     const [host, aside] = [randomUUID(), randomUUID()];
     await rig.client.makeProvider(host, { inventories: { VCPU: 6 } });
     await rig.client.makeProvider(aside, { inventories: { VCPU: 6 } });
@@ -100,7 +100,7 @@ describe("of two things that are wrong, upstream tells the same one", () => {
     }
   });
 
-  test("an infinite generation is no integer", async () => {
+  test("an infinite generation is not an integer", async () => {
     const host = randomUUID();
     await rig.client.makeProvider(host, { inventories: { VCPU: 4 } });
     const put = (part: string, body: string) => raw("PUT", `/resource_providers/${host}${part}`, body);
@@ -126,7 +126,7 @@ describe("a provider's summary", () => {
     await rig.client.makeProvider(host, {
       inventories: { VCPU: 2_147_483_647, MEMORY_MB: 2, DISK_GB: 15, SRIOV_NET_VF: 7, VGPU: 8 },
     });
-    // The API refuses a reserve above the total; what came before it (an import, an older version) did not.
+    // The API refuses a reserve above the total, but an import or an older version may have stored one.
     await withClient(rig.databaseUrl(), async (client) => {
       const set = (name: string, change: string) =>
         client.query(
@@ -158,7 +158,7 @@ describe("the time of a provider's last change", () => {
       return rows[0]!.at;
     });
 
-  test("stays when a write changes nothing, and passes on to all whose root changes", async () => {
+  test("stays when a write changes nothing, and is updated for all providers whose root changes", async () => {
     const [root, other, child] = [randomUUID(), randomUUID(), randomUUID()];
     for (const uuid of [root, other]) await rig.client.makeProvider(uuid, {});
     await rig.client.makeProvider(child, { parent: root });
@@ -177,7 +177,7 @@ describe("the time of a provider's last change", () => {
 });
 
 describe("two writes of a provider's traits at one generation", () => {
-  test("never both change it, in any cell of several; one that asks for what is there already changes nothing", async () => {
+  test("never both change it, in any cell of several; a write of the present traits changes nothing", async () => {
     const several = await PlacementRig.start({ cells: 2 });
     try {
       const host = randomUUID();
@@ -189,7 +189,7 @@ describe("two writes of a provider's traits at one generation", () => {
           body: { traits: [`CUSTOM_T${trait}`], resource_provider_generation: generation },
         });
       for (let generation = 0; generation < 40; generation += 1) {
-        // Neither is what the round before left, which would be no change.
+        // Neither set is the one that the previous round left, which would be no change.
         const [one, two] = generation % 2 === 0 ? [0, 1] : [2, 2];
         const answers = await Promise.all([put(one, generation), put(two, generation)]);
         expect(countStatuses(answers)).toEqual({ 200: 1, 409: 1 });
