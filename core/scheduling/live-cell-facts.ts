@@ -11,6 +11,13 @@ import { LiveHost } from "./live-host.ts";
 import { isBusy, LiveServer } from "./live-server.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
 
+/** Notified of the rows of a cell's servers as they are applied, before the facts take them. */
+export interface ServerWatcher {
+  /** `before` is what the facts had of the server; null when it had no host. */
+  serverPut(change: ServerPut, before: { readonly host: string; readonly busy: boolean } | null): void;
+  serverRemoved(uuid: string): void;
+}
+
 /** A view and its facts as one target for the feeder: each change goes to both. */
 export function viewWithFacts(
   view: LedgerView,
@@ -47,6 +54,7 @@ export class LiveCellFacts implements CellFacts {
   readonly #groups = new GroupPlaces();
   readonly #kinds = new InternedKinds();
   #aggregates: AggregateIndex;
+  #watcher: ServerWatcher | null = null;
   /** Undefined when it must be computed again. */
   #commonVersion: number | null | undefined;
 
@@ -100,9 +108,11 @@ export class LiveCellFacts implements CellFacts {
   apply(change: RowChange): void {
     switch (change.kind) {
       case "server-put":
+        if (this.#watcher !== null) this.#tellWatcher(this.#watcher, change);
         this.#putServer(change);
         break;
       case "server-removed":
+        this.#watcher?.serverRemoved(change.uuid);
         this.#removeServer(change.uuid);
         break;
       case "move-put":
@@ -120,6 +130,16 @@ export class LiveCellFacts implements CellFacts {
         break;
       default:
     }
+  }
+
+  /** Sets the only watcher, or takes it away with null. Without one, a server's row costs one comparison more. */
+  watchServers(watcher: ServerWatcher | null): void {
+    this.#watcher = watcher;
+  }
+
+  #tellWatcher(watcher: ServerWatcher, change: ServerPut): void {
+    const before = this.#servers.get(change.uuid);
+    watcher.serverPut(change, before === undefined ? null : { host: before.host.name, busy: before.busy });
   }
 
   applyAll(changes: Iterable<RowChange>): void {

@@ -52,5 +52,5 @@ export interface CellPort {
    * What host filters and weighers read beside the view, and the source that tells whether both are up to date. Both serve `berth explain`.
    */
   readonly facts?: LiveCellFacts;
-  readonly source?: Pick<ViewSource, "ready" | "waitUntilSeen">;
+  readonly source?: Pick<ViewSource, "ready" | "waitUntilSeen" | "lagMs">;
 }

@@ -36,6 +36,10 @@ import { KnownZones } from "./compute/servers/known-zones.ts";
 import { RequestAcceptor } from "./compute/servers/request-acceptor.ts";
 import { RequestFinder } from "./compute/servers/request-finder.ts";
 import { registerServerRoutes } from "./compute/servers/server-routes.ts";
+import type { FaultPanel } from "./dashboard/fault-panel.ts";
+import type { LiveLaws } from "./dashboard/live-picture.ts";
+import type { LiveStream } from "./dashboard/live-stream.ts";
+import { registerDashboard } from "./dashboard/register-dashboard.ts";
 import { ApiEvents } from "./events.ts";
 import { boundLists } from "./http/bound-lists.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
@@ -88,6 +92,10 @@ export interface ApiDeps {
   readonly remarks?: () => readonly string[];
   /** Called after everything else has started, just before the api listens. */
   readonly beforeListening?: () => Promise<void>;
+  /** Returns what a continuous audit of the laws has found, for the dashboard. */
+  readonly laws?: () => LiveLaws | null;
+  /** Breaks parts of the cloud from the dashboard; for clouds in one process alone. */
+  readonly faults?: FaultPanel;
   /** Other APIs to serve on the same address, each under a path of its own. */
   readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
 }
@@ -127,6 +135,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   });
   registerOperatorRoutes(deps, parts, settings, resolveIdentity);
   registerNeighbours(http, deps, parts, { resolveIdentity, pageMax: settings.pageMax });
+  const live = settings.dashboard ? openDashboard(deps, parts, resolveIdentity) : null;
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
   });
@@ -134,6 +143,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   const close = async () => {
     serving = false;
     await Promise.all([watch.close(), syncer?.stop()]);
+    live?.close();
     await http.close();
     await Promise.all([server.acceptor.settle(), server.mover?.settle(), server.marker.settle()]);
   };
@@ -241,6 +251,16 @@ function registerOperatorRoutes(
   const kept = decisions ?? null;
   const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters, life: server };
   registerOperators(http, { stores, cells: server.cells, syncer }, explain, resolveIdentity);
+}
+
+function openDashboard(deps: ApiDeps, { http, server }: Parts, resolveIdentity: ResolveIdentity): LiveStream {
+  const { store, cells: ports, operators, clock, laws = () => null, faults = null } = deps;
+  const { cells } = server;
+  return registerDashboard(
+    http,
+    { store, ports, cells, softState: operators?.softState ?? null, laws, faults, clock },
+    resolveIdentity,
+  );
 }
 
 /** Registers the parts of the Image and Networking APIs that are served. */

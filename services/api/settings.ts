@@ -81,6 +81,8 @@ export interface ApiSettings {
   readonly evacuateUnfenced: boolean;
   /** Whether answers show a password for the server's administrator. */
   readonly instancePasswords: boolean;
+  /** Whether the dashboard is served, and what it asks. */
+  readonly dashboard: boolean;
   /** Most items on one page of a list. */
   readonly pageMax: number;
   /** Limits for list answers that are under way at the same time. */
@@ -157,6 +159,10 @@ export const apiDeclaration = {
       about: "whether the answers to create, rebuild and evacuate have an adminPass",
       default: "true",
     }),
+    dashboard: setting(boolean, {
+      about: "whether /dashboard is served; what it shows is for admins alone",
+      default: "false",
+    }),
   },
 } as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
 
@@ -182,6 +188,7 @@ export function apiSettings(
     | "resizeToSameHost"
     | "evacuateUnfenced"
     | "enableInstancePassword"
+    | "dashboard"
   >,
 ): ApiSettings {
   return Object.freeze({
@@ -209,6 +216,7 @@ export function apiSettings(
     resizeToSameHost: options.resizeToSameHost,
     evacuateUnfenced: options.evacuateUnfenced,
     instancePasswords: options.enableInstancePassword,
+    dashboard: options.dashboard,
   });
 }
 
@@ -237,6 +245,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   resizeToSameHost: false,
   evacuateUnfenced: false,
   instancePasswords: true,
+  dashboard: false,
   pageMax: 1_000,
   // Two full pages at a time: the process is busy with one while the other waits for its cells.
   lists: { rowsMax: 2_000, projectRowsMax: 1_000, waitingMax: 512, projectWaitingMax: 64, rowBytes: 8_192 },

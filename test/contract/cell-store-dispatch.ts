@@ -231,6 +231,9 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     expect((await store.servers(asked)).map((server) => server.uuid)).toEqual([serverId(2), serverId(1)]);
     expect(await store.attempts("nonsense")).toEqual([]);
     expect(await store.attempts(serverId(9))).toEqual([]);
+    const attempts = await store.attemptsOfAll([serverId(2), "nonsense", serverId(9), serverId(1)]);
+    expect(attempts).toEqual([...(await store.attempts(serverId(1))), ...(await store.attempts(serverId(2)))]);
+    expect(attempts.map((attempt) => attempt.serverUuid)).toEqual([serverId(1), serverId(2)]);
   });
 
   test("changed servers are returned from the given millisecond on, with the oldest change first", async () => {

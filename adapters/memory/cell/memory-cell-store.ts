@@ -193,6 +193,10 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return attemptsOf(this.#cell, serverUuid);
   }
 
+  async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {
+    return serverUuids.toSorted().flatMap((uuid) => attemptsOf(this.#cell, uuid));
+  }
+
   async tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {
     return tasksOf(this.#cell, serverUuid);
   }

@@ -110,7 +110,11 @@ export class PostgresCellStore implements CellStore {
   }
 
   attempts(serverUuid: string): Promise<readonly Attempt[]> {
-    return readAttempts(this.#pool, serverUuid);
+    return readAttempts(this.#pool, [serverUuid]);
+  }
+
+  attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {
+    return readAttempts(this.#pool, serverUuids);
   }
 
   tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {

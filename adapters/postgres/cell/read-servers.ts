@@ -84,15 +84,16 @@ interface AttemptRow {
   readonly reason: string | null;
 }
 
-export async function readAttempts(pool: Pool, serverUuid: string): Promise<readonly Attempt[]> {
-  if (onlyUuids([serverUuid]).length === 0) return [];
+export async function readAttempts(pool: Pool, serverUuids: readonly string[]): Promise<readonly Attempt[]> {
+  const uuids = onlyUuids(serverUuids);
+  if (uuids.length === 0) return [];
   const rows = await queryStored<AttemptRow>(pool, {
     name: "attempts",
     text: `select a.task_id, a.selection, a.server_uuid, a.host, ${selectMs("started_at", "a.")}, ${selectMs("ended_at", "a.")},
         a.result, a.reason
       from attempts a join tasks t on t.id = a.task_id
-      where a.server_uuid = $1 order by t.created_at, a.task_id, a.selection`,
-    values: [serverUuid],
+      where a.server_uuid = any ($1) order by a.server_uuid, t.created_at, a.task_id, a.selection`,
+    values: [textArrayLiteral(uuids)],
   });
   return rows.map((row) => ({
     taskId: row.task_id,

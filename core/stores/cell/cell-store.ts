@@ -68,6 +68,8 @@ export interface ServerStore {
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
   /** The server's attempts, sorted by task (oldest first) and then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
+  /** The attempts of several servers in one question. Those of one server are together, in the order of `attempts`. */
+  attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]>;
   /**
    * The server's build, operations and deletes, oldest first. Returns all tasks that are open, have attempts or have a migration, and the
    * youngest LATER_TASKS_MAX of the others.

@@ -1,0 +1,132 @@
+/**
+ * What the dashboard, and `berth top`, are told. A picture comes first, and then changes of it. Times are milliseconds since the epoch.
+ *
+ * The data flow: each api follows every cell's rows anyway (the ledger views). While somebody watches, a `LiveModel` reads from these views
+ * the hosts that changed, and is told of each server's row, four times a second. The API database is asked for the newest requests, and the
+ * cells for the attempts of the servers that are shown. `LiveStream` numbers the changes and sends them to every watcher.
+ */
+export interface LivePicture {
+  /** The names of the amounts in a host's row, in their order. */
+  readonly classes: readonly string[];
+  readonly cells: readonly LiveCell[];
+  readonly hosts: readonly HostRow[];
+  readonly paths: readonly LivePath[];
+  readonly figures: LiveFigures;
+}
+
+/** Only what differs from the picture so far. */
+export interface LiveChange {
+  readonly cells?: readonly LiveCell[];
+  readonly hosts?: readonly HostRow[];
+  /** Hosts that are no more, by the cell's place in `cells` and by name. */
+  readonly goneHosts?: readonly (readonly [cell: number, name: string])[];
+  readonly paths?: readonly LivePath[];
+  /** Ids of paths that are no longer shown. */
+  readonly gonePaths?: readonly string[];
+  readonly figures?: LiveFigures;
+}
+
+export const LIVE_UP = 1;
+export const LIVE_DISABLED = 2;
+
+/**
+ * `cell` is the place in `cells`, `state` has the bits LIVE_UP and LIVE_DISABLED, `busy` counts the servers that are being built or moved,
+ * `failures` is the faded count of failed builds. The amounts come in pairs, used and capacity, for each of `classes`.
+ */
+export type HostRow = readonly [
+  cell: number,
+  name: string,
+  state: number,
+  servers: number,
+  busy: number,
+  failures: number,
+  ...amounts: number[],
+];
+/** The number of fields in a HostRow before the amounts. */
+export const HOST_AMOUNTS_AT = 6;
+
+export interface LiveCell {
+  readonly name: string;
+  /** Whether the ledger view follows the cell now. */
+  readonly ready: boolean;
+  /** Whether the cell's database answered the last question. */
+  readonly answers: boolean;
+  /** How many milliseconds the view was behind at its last transaction. */
+  readonly lagMs: number | null;
+  readonly conductors: readonly { readonly id: string; readonly name: string; readonly alive: boolean }[];
+}
+
+/** `accepted` waits for a host; `building` is in its cell; the others are ends. */
+export type PathState = "accepted" | "building" | "active" | "error" | "deleted";
+
+/** The way of one server's build or move. */
+export interface LivePath {
+  /** The server. */
+  readonly id: string;
+  readonly name: string;
+  readonly project: string;
+  readonly cell: string | null;
+  /** `build`, or the task state of a move, such as `migrating`. */
+  readonly kind: string;
+  readonly state: PathState;
+  readonly at: number;
+  readonly endedAt: number | null;
+  readonly fault: string | null;
+  readonly attempts: readonly LiveAttempt[];
+}
+
+export interface LiveAttempt {
+  readonly host: string;
+  readonly at: number;
+  readonly endedAt: number | null;
+  readonly result: string | null;
+  readonly reason: string | null;
+}
+
+export interface LiveFigures {
+  readonly at: number;
+  /** Counted since somebody began to watch. */
+  readonly counts: LiveCounts;
+  /** Servers that are being built or moved now. */
+  readonly busy: number;
+  /** Requests among the newest that have no host yet, and since when the oldest of them waits. */
+  readonly waiting: number;
+  readonly oldestWaitingAt: number | null;
+  /** Ids of the schedulers that live. */
+  readonly schedulers: readonly string[];
+  /** Null when no audit reports here. */
+  readonly laws: LiveLaws | null;
+  /** What is broken on purpose. Null where that cannot be done. */
+  readonly faults: LiveFaults | null;
+}
+
+export interface LiveCounts {
+  /** Servers that got a host by a scheduler. */
+  readonly placed: number;
+  readonly hops: number;
+  readonly active: number;
+  readonly failed: number;
+  readonly deleted: number;
+}
+
+/** The state of the six laws, as a continuous audit has found it. */
+export interface LiveLaws {
+  /** The time of the last reading. */
+  readonly at: number;
+  /** The violations that hold now, the newest 20. */
+  readonly broken: readonly { readonly law: number; readonly subject: string; readonly evidence: string }[];
+}
+
+/** Faults that a cloud in one process can be given, to see how it heals. */
+export interface LiveFaults {
+  /** The share of builds that fail on their host, from 0 to 1. */
+  readonly failShare: number;
+  /** How long a build takes. */
+  readonly buildMs: number;
+  /** Hosts that are silent. */
+  readonly hostsDown: readonly string[];
+  /** Names of conductors that were killed. */
+  readonly conductorsKilled: readonly string[];
+  /** Cells that the API tier cannot reach. */
+  readonly cellsCut: readonly string[];
+}

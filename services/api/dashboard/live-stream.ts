@@ -1,0 +1,174 @@
+import type { Clock, Timer } from "../../../runtime/clock.ts";
+import type { LiveChange, LivePicture } from "./live-picture.ts";
+
+/** Changes that are kept for watchers that come back, by number and by size. */
+const KEPT_CHANGES = 600;
+const KEPT_BYTES = 8 * 1024 * 1024;
+/** A watcher with so much unsent is dropped; it comes back and gets the picture as it is then. */
+const UNSENT_BYTES_MAX = 8 * 1024 * 1024;
+const WATCHERS_MAX = 64;
+/** For so long the model goes on after the last watcher has gone, so that one who comes back soon misses nothing. */
+const LINGER_MS = 15_000;
+const HEARTBEAT_MS = 10_000;
+
+/** Where events go: the response of an HTTP request. */
+export interface LiveSink {
+  readonly unsentBytes: number;
+  send(text: string): void;
+  /** Ends the response; the watcher is expected to come back. */
+  drop(): void;
+}
+
+/** A model that tells changes from its creation to `stop`. */
+export interface ToldModel {
+  picture(): LivePicture;
+  stop(): void;
+}
+
+export interface LiveStreamDeps {
+  readonly clock: Clock;
+  /** Distinguishes the numbers of this process's runs of the model. */
+  readonly newEpoch: () => string;
+  readonly openModel: (onChange: (change: LiveChange | "everything") => void) => ToldModel;
+}
+
+interface RunningModel {
+  readonly epoch: string;
+  readonly model: ToldModel;
+  /** The number of the last change. */
+  number: number;
+  /** The events of the last changes, whose numbers end with `number`. */
+  kept: string[];
+  keptBytes: number;
+}
+
+/**
+ * Sends the picture and its changes to every watcher, as server-sent events with ids.
+ *
+ * Two modes: **off**, without a model, and **on**, from the first watcher until LINGER_MS after the last one has gone. A watcher that names
+ * the last id it got is sent the changes since, if they are still kept; otherwise it is sent the whole picture. Nothing is buffered for a
+ * slow watcher but what its connection holds: beyond UNSENT_BYTES_MAX it is dropped.
+ */
+export class LiveStream {
+  readonly #deps: LiveStreamDeps;
+  readonly #sinks = new Set<LiveSink>();
+  #running: RunningModel | null = null;
+  #lingering: Timer | null = null;
+  #heartbeat: Timer | null = null;
+  #closed = false;
+
+  constructor(deps: LiveStreamDeps) {
+    this.#deps = deps;
+  }
+
+  get watchers(): number {
+    return this.#sinks.size;
+  }
+
+  /** Adds a watcher. Returns the function that takes it away, or null when there are too many, or the stream is closed. */
+  watch(sink: LiveSink, lastId: string | null): (() => void) | null {
+    if (this.#closed || this.#sinks.size >= WATCHERS_MAX) return null;
+    const running = this.#open();
+    this.#sinks.add(sink);
+    const missed = missedBy(running, lastId);
+    this.#send(sink, missed === null ? snapshotOf(running) : `:\n\n${missed.join("")}`);
+    return () => this.#leave(sink);
+  }
+
+  /** The picture now, for one who does not watch. Starts the model for a while if nobody does. */
+  picture(): LivePicture {
+    const { model } = this.#open();
+    if (this.#sinks.size === 0) this.#linger();
+    return model.picture();
+  }
+
+  /** Drops every watcher and takes no more. Repeatable. */
+  close(): void {
+    this.#closed = true;
+    for (const sink of [...this.#sinks]) sink.drop();
+    this.#sinks.clear();
+    this.#stop();
+  }
+
+  #open(): RunningModel {
+    this.#lingering?.cancel();
+    this.#lingering = null;
+    if (this.#running !== null) return this.#running;
+    const running: RunningModel = {
+      epoch: this.#deps.newEpoch(),
+      model: this.#deps.openModel((change) => this.#tell(change)),
+      ...{ number: 0, kept: [], keptBytes: 0 },
+    };
+    this.#running = running;
+    this.#beat();
+    return running;
+  }
+
+  #tell(change: LiveChange | "everything"): void {
+    const running = this.#running;
+    if (running === null) return;
+    running.number += 1;
+    if (change === "everything") {
+      running.kept = [];
+      running.keptBytes = 0;
+      const snapshot = snapshotOf(running);
+      for (const sink of [...this.#sinks]) this.#send(sink, snapshot);
+      return;
+    }
+    const event = eventOf(running, "change", JSON.stringify(change));
+    running.kept.push(event);
+    running.keptBytes += event.length;
+    while (running.kept.length > KEPT_CHANGES || running.keptBytes > KEPT_BYTES)
+      running.keptBytes -= running.kept.shift()?.length ?? 0;
+    for (const sink of [...this.#sinks]) this.#send(sink, event);
+  }
+
+  /** A comment, so that proxies and browsers see a living connection. */
+  #beat(): void {
+    this.#heartbeat = this.#deps.clock.setTimer(HEARTBEAT_MS, () => {
+      for (const sink of [...this.#sinks]) this.#send(sink, ":\n\n");
+      this.#beat();
+    });
+  }
+
+  #send(sink: LiveSink, text: string): void {
+    if (sink.unsentBytes > UNSENT_BYTES_MAX) {
+      this.#leave(sink);
+      sink.drop();
+    } else sink.send(text);
+  }
+
+  #leave(sink: LiveSink): void {
+    if (this.#sinks.delete(sink) && this.#sinks.size === 0 && !this.#closed) this.#linger();
+  }
+
+  #linger(): void {
+    this.#lingering?.cancel();
+    this.#lingering = this.#deps.clock.setTimer(LINGER_MS, () => this.#stop());
+  }
+
+  #stop(): void {
+    this.#lingering?.cancel();
+    this.#heartbeat?.cancel();
+    this.#lingering = null;
+    this.#heartbeat = null;
+    this.#running?.model.stop();
+    this.#running = null;
+  }
+}
+
+function snapshotOf(running: RunningModel): string {
+  return eventOf(running, "picture", JSON.stringify(running.model.picture()));
+}
+
+function eventOf({ epoch, number }: RunningModel, name: string, data: string): string {
+  return `id: ${epoch}-${number}\nevent: ${name}\ndata: ${data}\n\n`;
+}
+
+/** The events after this id; null when they are not known any more, or the id is none of this run. */
+function missedBy({ epoch, number, kept }: RunningModel, lastId: string | null): readonly string[] | null {
+  const [, of, at] = /^([\w]+)-(\d{1,15})$/.exec(lastId ?? "") ?? [];
+  if (of !== epoch || at === undefined) return null;
+  const missed = number - Number(at);
+  return missed < 0 || missed > kept.length ? null : missed === 0 ? [] : kept.slice(-missed);
+}
