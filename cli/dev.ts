@@ -52,6 +52,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             listen,
             auth: settings.auth,
             keystone: keystone?.authenticate ?? null,
+            dashboard: true,
             logger,
             fail,
           });
@@ -92,7 +93,9 @@ function greeting(
   const token = TOKEN_OPTION[auth];
   const json = `${token} -H 'content-type: application/json'`;
   return [
-    `${hosts} hosts in ${cells} cells. Try:`,
+    `${hosts} hosts in ${cells} cells. See it: ${apiUrl}/dashboard`,
+    "",
+    "Try:",
     "",
     `  curl -s ${apiUrl}/v2.1/flavors${json} -d '{"flavor": {"id": "small", "name": "small", "vcpus": 2, "ram": 4096, "disk": 20}}'`,
     `  curl -s ${apiUrl}/v2.1/servers${json} -d '{"server": {"name": "first", "flavorRef": "small", "imageRef": "", "networks": "none"}}'`,

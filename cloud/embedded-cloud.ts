@@ -73,6 +73,8 @@ export interface EmbeddedCloudOptions {
    * server. The start takes longer. False by default.
    */
   readonly underLoad?: boolean;
+  /** Whether the dashboard is served; false by default. */
+  readonly dashboard?: boolean;
   /** Called when a part cannot continue: the cloud must be closed. */
   readonly fail: (error: unknown) => void;
 }
@@ -261,10 +263,10 @@ function seenFromAbove({ name, store, admin, bus, view, facts, follower }: Embed
   return { name, store, admin, bus, view, facts, source: follower };
 }
 
-function apiSettings({ listen, auth = "none", resizeToSameHost = false }: EmbeddedCloudOptions) {
+function apiSettings({ listen, auth = "none", resizeToSameHost = false, dashboard = false }: EmbeddedCloudOptions) {
   const http = { ...DEFAULT_API_SETTINGS.http, listen };
   // This is the only api, so it hears of every change of a flavor itself.
-  return { ...DEFAULT_API_SETTINGS, auth, flavorCacheMs: 60_000, resizeToSameHost, http };
+  return { ...DEFAULT_API_SETTINGS, auth, flavorCacheMs: 60_000, resizeToSameHost, dashboard, http };
 }
 
 async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {

@@ -19,6 +19,7 @@ if (!existsSync(join(root, "node_modules/node/bin/node"))) {
   // npm was told to skip install scripts, and one of them fetches the pinned Node.
   runOrExit("npm", ["rebuild", "--ignore-scripts=false", "--foreground-scripts", "node"]);
 }
+runOrExit(join(root, "node_modules/node/bin/node"), [join(root, "scripts/build-dashboard.mjs"), "--if-stale"]);
 const needed = process.argv.slice(2).map((argument) => argument.split(":"));
 installMissing(needed.filter(([program]) => !isOnPath(program)).map(([program, name]) => name ?? program));
 

@@ -8,6 +8,7 @@ const BUILT = new URL("../../../dashboard/built/", import.meta.url);
 const FILES: Readonly<Record<string, { readonly file: string; readonly type: string }>> = {
   "/dashboard": { file: "index.html", type: "text/html; charset=utf-8" },
   "/dashboard/app.js": { file: "app.js", type: "text/javascript; charset=utf-8" },
+  "/dashboard/icon.svg": { file: "icon.svg", type: "image/svg+xml" },
   "/dashboard/app.css": { file: "app.css", type: "text/css; charset=utf-8" },
 };
 

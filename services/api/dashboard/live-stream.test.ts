@@ -36,7 +36,12 @@ function open() {
     openModel: (onChange) => {
       const model = { running: true, tell: onChange };
       models.push(model);
-      return { picture: () => PICTURE, stop: () => void (model.running = false) };
+      return {
+        picture: () => PICTURE,
+        stop: () => {
+          model.running = false;
+        },
+      };
     },
   });
   return { clock, stream, models, tell: (change: LiveChange | "everything") => models.at(-1)?.tell(change) };

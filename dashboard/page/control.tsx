@@ -1,0 +1,100 @@
+import { durationText } from "./format.ts";
+import { picture } from "./live-state.ts";
+
+export const LAWS = [
+  "No oversubscription",
+  "No orphans",
+  "No up-calls",
+  "One home",
+  "Every request ends",
+  "A copy exists",
+] as const;
+
+/** A reading of the laws that is older says nothing of now. */
+const LAWS_FRESH_MS = 60_000;
+
+/** The six laws as lamps. */
+export function Lamps() {
+  const laws = picture.value?.figures.laws ?? null;
+  const isFresh = laws !== null && Date.now() - laws.at < LAWS_FRESH_MS;
+  return (
+    <ul class="lamps" aria-label="The six laws">
+      {LAWS.map((name, index) => {
+        const broken = laws?.broken.filter(({ law }) => law === index + 1) ?? [];
+        const state = !isFresh ? "unknown" : broken.length > 0 ? "broken" : "holds";
+        const why =
+          state === "unknown"
+            ? "no audit reports here"
+            : broken.map(({ subject, evidence }) => `${subject}: ${evidence}`).join("\n");
+        return (
+          <li key={name} class={`lamp ${state}`} title={why}>
+            <i aria-hidden="true" />
+            {name}
+            <span class="visually-hidden">: {state}</span>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}
+
+/** Schedulers, conductors and views: who lives, and how far behind each view is. */
+export function Control() {
+  const held = picture.value;
+  if (held === null) return null;
+  const { schedulers, laws } = held.figures;
+  return (
+    <section class="card" aria-labelledby="control-title">
+      <header class="card-head">
+        <h2 id="control-title">Schedulers and conductors</h2>
+      </header>
+      <p>
+        <b>{schedulers.length}</b> {schedulers.length === 1 ? "scheduler" : "schedulers"}{" "}
+        <span class="muted mono small">{schedulers.map((id) => id.slice(0, 8)).join(" ")}</span>
+      </p>
+      <div class="wide">
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Cell</th>
+              <th scope="col">Conductors</th>
+              <th scope="col">View behind</th>
+              <th scope="col">State</th>
+            </tr>
+          </thead>
+          <tbody>
+            {held.cells.map(({ name, conductors, lagMs, ready, answers }) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                <td>
+                  {conductors.map((one) => (
+                    <span key={one.id} class={`chip ${one.alive ? "success" : "failed"}`}>
+                      {one.name}
+                      <small> {one.alive ? "holds its lease" : "lease over"}</small>
+                    </span>
+                  ))}
+                </td>
+                <td>{lagMs === null ? "–" : durationText(lagMs)}</td>
+                <td class={ready && answers ? "" : "bad"}>
+                  {answers ? (ready ? "follows" : "view loads") : "does not answer"}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {laws !== null && laws.broken.length > 0 && (
+        <>
+          <h3>Broken laws</h3>
+          <ul class="plain">
+            {laws.broken.map(({ law, subject, evidence }) => (
+              <li key={`${law} ${subject}`} class="bad">
+                {LAWS[law - 1]}: {subject}: {evidence}
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </section>
+  );
+}

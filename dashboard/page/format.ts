@@ -1,0 +1,39 @@
+/** 0.2 s, 14 s, 3 min, 2 h. */
+export function durationText(ms: number): string {
+  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)} s`;
+  if (ms < 120_000) return `${Math.round(ms / 1_000)} s`;
+  if (ms < 7_200_000) return `${Math.round(ms / 60_000)} min`;
+  return `${Math.round(ms / 3_600_000)} h`;
+}
+
+export function numberText(value: number): string {
+  return value.toLocaleString("en", { maximumFractionDigits: value < 10 ? 1 : 0 });
+}
+
+export function percentText(used: number, capacity: number): string {
+  return capacity <= 0 ? "–" : `${Math.round((100 * used) / capacity)} %`;
+}
+
+export function timeText(at: number | string): string {
+  return new Date(at).toISOString().slice(11, 23);
+}
+
+/** MEMORY_MB → Memory (MB). */
+export function classText(name: string): string {
+  const [known] = Object.entries({
+    VCPU: "vCPU",
+    PCPU: "Pinned CPU",
+    MEMORY_MB: "Memory",
+    DISK_GB: "Disk",
+    VGPU: "vGPU",
+  })
+    .filter(([key]) => key === name)
+    .map(([, text]) => text);
+  return known ?? name;
+}
+
+export function byName<Item>(nameOf: (item: Item) => string): (a: Item, b: Item) => number {
+  const order = new Intl.Collator("en", { numeric: true });
+  return (a, b) => order.compare(nameOf(a), nameOf(b));
+}

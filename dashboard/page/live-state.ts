@@ -1,0 +1,130 @@
+import { signal } from "@preact/signals";
+import type { LiveCounts } from "../../services/api/dashboard/live-picture.ts";
+import {
+  amountOf,
+  applyLiveChange,
+  type HeldPicture,
+  holdPicture,
+  type LiveEvent,
+  readLiveEvents,
+} from "../../services/api/dashboard/read-live-events.ts";
+import { apiHeaders } from "./call-api.ts";
+
+const RETRY_MS = [500, 1_000, 2_000, 4_000];
+/** Nothing was heard for so long, not even a heartbeat: the connection is given up. */
+const SILENCE_MS = 25_000;
+const RATE_WINDOW_MS = 5_000;
+const SAMPLES_MAX = 240;
+
+export type Connection = "connecting" | "live" | "lost" | "refused";
+
+/** One point of the trends, about once a second. */
+export interface Sample {
+  readonly at: number;
+  readonly counts: LiveCounts;
+  /** By class: used and capacity of the whole cloud. */
+  readonly amounts: readonly { readonly used: number; readonly capacity: number }[];
+}
+
+export const connection = signal<Connection>("connecting");
+/** Why the api refused. */
+export const refusal = signal("");
+/** Null until the first picture has come. A new object with each change; its maps are the same ones. */
+export const picture = signal<HeldPicture | null>(null);
+export const samples = signal<readonly Sample[]>([]);
+
+let lastId = "";
+let abort: AbortController | null = null;
+
+/** Follows the api until the page is closed. Called again with another token, it begins again. */
+export async function followApi(): Promise<void> {
+  abort?.abort();
+  const mine = new AbortController();
+  abort = mine;
+  for (let tries = 0; !mine.signal.aborted; tries += 1) {
+    if ((await readOnce(mine)) === "read") tries = 0;
+    if (connection.value === "refused") return;
+    if (mine.signal.aborted) return;
+    connection.value = "lost";
+    await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]));
+  }
+}
+
+async function readOnce(mine: AbortController): Promise<"read" | "failed"> {
+  const ending = new AbortController();
+  const end = () => ending.abort();
+  mine.signal.addEventListener("abort", end);
+  let timer = setTimeout(end, SILENCE_MS);
+  let got: "read" | "failed" = "failed";
+  try {
+    const response = await fetch("/berth/v1/live", {
+      headers: { ...apiHeaders(), ...(lastId !== "" && { "last-event-id": lastId }) },
+      signal: ending.signal,
+      cache: "no-store",
+    });
+    if (response.status === 401 || response.status === 403) {
+      refusal.value = response.status === 401 ? "" : "This token is no admin's.";
+      connection.value = "refused";
+      return "failed";
+    }
+    if (!response.ok || response.body === null) return "failed";
+    const heard = () => {
+      clearTimeout(timer);
+      timer = setTimeout(end, SILENCE_MS);
+    };
+    connection.value = "live";
+    for await (const event of readLiveEvents(piecesOf(response.body, heard))) {
+      got = "read";
+      take(event);
+    }
+  } catch {
+    // The loop tries again, and shows meanwhile that the connection is lost.
+  } finally {
+    clearTimeout(timer);
+    mine.signal.removeEventListener("abort", end);
+  }
+  return got;
+}
+
+/** Not every browser can iterate over a stream. */
+async function* piecesOf(body: ReadableStream<Uint8Array>, heard: () => void): AsyncGenerator<Uint8Array> {
+  const reader = body.getReader();
+  for (;;) {
+    const { done, value } = await reader.read();
+    if (done) return;
+    heard();
+    yield value;
+  }
+}
+
+function take(event: LiveEvent): void {
+  lastId = event.id;
+  if (event.kind === "picture") {
+    picture.value = holdPicture(event.picture);
+    samples.value = [];
+  } else if (picture.value !== null) picture.value = applyLiveChange(picture.value, event.change);
+}
+
+/** Takes a sample of the cloud for the trends. */
+export function takeSample(): void {
+  const held = picture.value;
+  if (held === null || connection.value !== "live") return;
+  const amounts = held.classes.map(() => ({ used: 0, capacity: 0 }));
+  for (const row of held.hosts.values()) {
+    for (const [index, sum] of amounts.entries()) {
+      const { used, capacity } = amountOf(row, index);
+      sum.used += used;
+      sum.capacity += capacity;
+    }
+  }
+  samples.value = [...samples.value.slice(1 - SAMPLES_MAX), { at: Date.now(), counts: held.figures.counts, amounts }];
+}
+
+/** A count's events a second over the last few seconds, as of the sample at `index`. */
+export function rateAt(all: readonly Sample[], index: number, count: keyof LiveCounts): number {
+  const last = all[index];
+  if (last === undefined) return 0;
+  const first = all.find(({ at }) => at >= last.at - RATE_WINDOW_MS);
+  const seconds = (last.at - (first?.at ?? last.at)) / 1000;
+  return seconds <= 0 ? 0 : Math.max(0, last.counts[count] - (first?.counts[count] ?? 0)) / seconds;
+}

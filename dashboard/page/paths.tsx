@@ -1,0 +1,161 @@
+import { computed, signal } from "@preact/signals";
+import { useEffect, useState } from "preact/hooks";
+import type { LiveAttempt, LivePath } from "../../services/api/dashboard/live-picture.ts";
+import { durationText, timeText } from "./format.ts";
+import { picture } from "./live-state.ts";
+import { open } from "./open-panel.ts";
+
+const SHOWN_MAX = 60;
+const OUTCOMES = {
+  all: "all outcomes",
+  flight: "in flight",
+  hopped: "hopped",
+  active: "active",
+  error: "failed",
+} as const;
+
+const outcome = signal<keyof typeof OUTCOMES>("all");
+/** Matches a project, a host, or the server's name or id. */
+const words = signal("");
+
+const shown = computed(() => {
+  const wanted = words.value.trim().toLowerCase();
+  const paths = [...(picture.value?.paths.values() ?? [])].filter((path) => isOutcome(path) && mentions(path, wanted));
+  return paths.sort((a, b) => b.at - a.at);
+});
+
+function isOutcome(path: LivePath): boolean {
+  if (outcome.value === "all") return path.state !== "deleted" || path.attempts.length > 0;
+  if (outcome.value === "flight") return path.endedAt === null;
+  if (outcome.value === "hopped") return path.attempts.length > 1;
+  return path.state === outcome.value;
+}
+
+function mentions({ name, id, project, attempts }: LivePath, wanted: string): boolean {
+  if (wanted === "") return true;
+  return [name, id, project, ...attempts.map(({ host }) => host)].some((text) => text.toLowerCase().includes(wanted));
+}
+
+export function Paths() {
+  const paths = shown.value;
+  return (
+    <section class="card" aria-labelledby="paths-title">
+      <header class="card-head">
+        <h2 id="paths-title">Requests</h2>
+        <label class="choice">
+          <span>Show</span>
+          <select
+            value={outcome.value}
+            onChange={(event) => {
+              outcome.value = event.currentTarget.value as keyof typeof OUTCOMES;
+            }}
+          >
+            {Object.entries(OUTCOMES).map(([key, text]) => (
+              <option key={key} value={key}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="choice">
+          <span>with</span>
+          <input
+            type="search"
+            placeholder="project, host or server"
+            value={words.value}
+            onInput={(event) => {
+              words.value = event.currentTarget.value;
+            }}
+          />
+        </label>
+      </header>
+      {paths.length === 0 ? (
+        <p class="empty">No requests yet. They appear here as soon as a server is asked for or moved.</p>
+      ) : (
+        <ul class="paths">
+          {paths.slice(0, SHOWN_MAX).map((path) => (
+            <Path key={path.id} path={path} />
+          ))}
+        </ul>
+      )}
+      {paths.length > SHOWN_MAX && <p class="muted small">and {paths.length - SHOWN_MAX} more</p>}
+    </section>
+  );
+}
+
+function Path({ path }: { readonly path: LivePath }) {
+  return (
+    <li class={`path ${path.state}`}>
+      <button type="button" class="path-open" onClick={() => open({ kind: "server", server: path.id })}>
+        <span class="path-name">
+          <b>{path.name}</b>
+          <span class="muted small">
+            {path.project}
+            {path.kind !== "build" && ` · ${path.kind.replaceAll("_", " ")}`}
+          </span>
+        </span>
+        <span class="steps">
+          <span class="chip done">
+            {path.kind === "build" ? "accepted" : "asked"} <small>{timeText(path.at).slice(0, 8)}</small>
+          </span>
+          {path.attempts.map((attempt, index) => (
+            <AttemptChip key={`${index} ${attempt.host}`} attempt={attempt} />
+          ))}
+          <End path={path} />
+        </span>
+      </button>
+    </li>
+  );
+}
+
+const MARKS: Readonly<Record<string, string>> = { success: "✓", failed: "✗", skipped: "»", cancelled: "–" };
+
+function AttemptChip({ attempt: { host, result, reason, at, endedAt } }: { readonly attempt: LiveAttempt }) {
+  return (
+    <>
+      <i class="arrow" aria-hidden="true">
+        →
+      </i>
+      <span class={`chip ${result ?? "open"}`}>
+        {result !== null && <span class="visually-hidden">{result}: </span>}
+        <span aria-hidden="true">{MARKS[result ?? ""] ?? "…"} </span>
+        {host} <small>{endedAt === null ? <Since at={at} /> : durationText(endedAt - at)}</small>
+        {reason !== null && result !== "success" && <em>{reason}</em>}
+      </span>
+    </>
+  );
+}
+
+function End({ path }: { readonly path: LivePath }) {
+  const { state, endedAt, at, fault, attempts } = path;
+  if (state === "building" && attempts.length > 0) return null;
+  const text = {
+    accepted: "waits for a host",
+    building: "chosen",
+    active: "ACTIVE",
+    error: "ERROR",
+    deleted: "deleted",
+  }[state];
+  const isRepeated = attempts.some(({ reason }) => reason !== null && fault?.includes(reason));
+  return (
+    <>
+      <i class="arrow" aria-hidden="true">
+        →
+      </i>
+      <span class={`chip end ${state}`}>
+        {text} <small>{endedAt === null ? <Since at={at} /> : `after ${durationText(endedAt - at)}`}</small>
+        {fault !== null && !isRepeated && <em>{fault}</em>}
+      </span>
+    </>
+  );
+}
+
+/** Counts up while something goes on. */
+function Since({ at }: { readonly at: number }) {
+  const [now, setNow] = useState(Date.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNow(Date.now()), 500);
+    return () => clearInterval(timer);
+  }, []);
+  return <>{durationText(now - at)}</>;
+}

@@ -1,0 +1,188 @@
+import { useEffect, useState } from "preact/hooks";
+import type { ExplainAnswer } from "../../services/api/operators/explain/explain-schemas.ts";
+import { callApi } from "./call-api.ts";
+import { Funnel, HostLink, Misses, Weights } from "./funnel.tsx";
+import { picture } from "./live-state.ts";
+
+/** The answer follows so long after the last key. */
+const PAUSE_MS = 150;
+
+interface Wish {
+  readonly flavor: string;
+  readonly image: string;
+  readonly zone: string;
+  readonly host: string;
+  readonly hints: string;
+  readonly count: number;
+}
+
+/** Asks where a server would go, and answers as its user types. Nothing is placed. */
+export function WhatIf() {
+  const [flavors, setFlavors] = useState<readonly { id: string; name: string }[]>([]);
+  const [wish, setWish] = useState<Wish>({ flavor: "", image: "", zone: "", host: "", hints: "", count: 1 });
+  const [answer, setAnswer] = useState<ExplainAnswer | null>(null);
+  const [error, setError] = useState("");
+  // What runs and what is full has changed when this has.
+  const placed = picture.value?.figures.counts.placed ?? 0;
+  const readFlavors = () => {
+    callApi<{ flavors: { id: string; name: string }[] }>("GET", "/v2.1/flavors").then(
+      ({ flavors: found }) => {
+        setFlavors(found);
+        setWish((before) => (before.flavor === "" ? { ...before, flavor: found[0]?.id ?? "" } : before));
+      },
+      (failure: Error) => setError(failure.message),
+    );
+  };
+  // The first server may have brought the first flavor.
+  useEffect(readFlavors, [placed > 0]);
+  // The answer is another when something was placed meanwhile.
+  useEffect(() => {
+    if (wish.flavor === "") return;
+    const abort = new AbortController();
+    const timer = setTimeout(() => ask(wish, abort.signal).then(show, fail), PAUSE_MS);
+    const show = (given: ExplainAnswer) => {
+      setAnswer(given);
+      setError("");
+    };
+    const fail = (failure: Error) => !abort.signal.aborted && setError(failure.message);
+    return () => {
+      clearTimeout(timer);
+      abort.abort();
+    };
+  }, [wish, placed]);
+  const set = (change: Partial<Wish>) => setWish({ ...wish, ...change });
+  return (
+    <section class="card" aria-labelledby="what-if-title">
+      <header class="card-head">
+        <h2 id="what-if-title">What if</h2>
+        <p class="muted small">Where would a server go? Nothing is placed.</p>
+      </header>
+      <form class="fields" onSubmit={(event) => event.preventDefault()}>
+        <label>
+          Flavor
+          <select
+            value={wish.flavor}
+            onFocus={readFlavors}
+            onChange={(event) => set({ flavor: event.currentTarget.value })}
+          >
+            {flavors.length === 0 && <option value="">there is none yet</option>}
+            {flavors.map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label>
+          Servers
+          <input
+            type="number"
+            min={1}
+            max={100}
+            value={wish.count}
+            onInput={(event) => set({ count: Math.max(1, Math.min(100, Number(event.currentTarget.value) || 1)) })}
+          />
+        </label>
+        <Field label="Zone" value={wish.zone} onValue={(zone) => set({ zone })} />
+        <Field label="Image" value={wish.image} onValue={(image) => set({ image })} />
+        <Field
+          label="Hints"
+          placeholder="same_host=…, group=…"
+          value={wish.hints}
+          onValue={(hints) => set({ hints })}
+        />
+        <Field label="What of this host?" placeholder="host" value={wish.host} onValue={(host) => set({ host })} />
+      </form>
+      {error !== "" && (
+        <p class="bad" role="status">
+          {error}
+        </p>
+      )}
+      {answer !== null && error === "" && <Answer answer={answer} wish={wish} />}
+    </section>
+  );
+}
+
+interface FieldProps {
+  readonly label: string;
+  readonly value: string;
+  readonly onValue: (text: string) => void;
+  readonly placeholder?: string;
+}
+
+function Field({ label, value, onValue, placeholder = "" }: FieldProps) {
+  return (
+    <label>
+      {label}
+      <input
+        type="text"
+        value={value}
+        placeholder={placeholder}
+        onInput={(event) => onValue(event.currentTarget.value)}
+      />
+    </label>
+  );
+}
+
+function Answer({ answer, wish }: { readonly answer: ExplainAnswer; readonly wish: Wish }) {
+  const { refusal, servers, host } = answer;
+  return (
+    <div aria-live="polite" class="answer">
+      {refusal !== null ? (
+        <p class="bad">{refusal}</p>
+      ) : (
+        <p class={servers.length < wish.count ? "bad" : "good"}>
+          {servers.length === 0
+            ? "No valid host."
+            : servers.length < wish.count
+              ? `Only ${servers.length} of ${wish.count} servers fit.`
+              : `${servers.length === 1 ? "It goes" : "They go"} to `}
+          {servers.slice(0, 8).map(({ host: one, alternates }, index) => (
+            <span key={`${index} ${one}`}>
+              {index > 0 && ", "}
+              <HostLink host={one} />
+              {servers.length === 1 && alternates.length > 0 && ` (alternates ${alternates.join(", ")})`}
+            </span>
+          ))}
+          {servers.length > 8 && " …"}
+        </p>
+      )}
+      {host !== null && (
+        <p>
+          {host.host}:{" "}
+          {host.steps.every(({ why }) => why === null)
+            ? "passes every step"
+            : host.steps.flatMap(({ step, why }) => (why === null ? [] : [`${step}: ${why}`])).join("; ")}
+        </p>
+      )}
+      {wish.host !== "" && host === null && refusal === null && <p class="muted">No host has this name.</p>}
+      {refusal === null && (
+        <div class="two">
+          <Funnel hosts={answer.hosts} steps={answer.steps} />
+          <div>
+            <Weights ranked={answer.ranked} />
+            <Misses misses={answer.nearest} />
+          </div>
+        </div>
+      )}
+      {answer.cells_not_searched.length > 0 && (
+        <p class="note">Not searched: {answer.cells_not_searched.join(", ")}.</p>
+      )}
+    </div>
+  );
+}
+
+function ask({ flavor, image, zone, host, hints, count }: Wish, signal: AbortSignal): Promise<ExplainAnswer> {
+  const pairs = hints
+    .split(",")
+    .map((pair) => pair.split("=").map((part) => part.trim()))
+    .filter(([key, value]) => key !== "" && value !== undefined && value !== "");
+  const body = {
+    ...{ flavor, count },
+    ...(image.trim() !== "" && { image: image.trim() }),
+    ...(zone.trim() !== "" && { zone: zone.trim() }),
+    ...(host.trim() !== "" && { host: host.trim() }),
+    ...(pairs.length > 0 && { hints: Object.fromEntries(pairs) }),
+  };
+  return callApi<ExplainAnswer>("POST", "/berth/v1/explain", body, signal);
+}
