@@ -5,6 +5,8 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 args=()
+# The image has the page as it is built here.
+(cd "$root" && npm run --silent dashboard)
 if [ "${1:-}" = "--local" ]; then
   "$root/deploy/local-images.sh"
   args=(--build-arg BASE_IMAGE=berth-base:local --build-arg MODULES_IMAGE=berth-modules:local)
