@@ -1,7 +1,7 @@
 import { signal } from "@preact/signals";
 import { useEffect, useRef } from "preact/hooks";
-import { type HostRow, LIVE_DISABLED, LIVE_UP } from "../../services/api/dashboard/live-picture.ts";
-import { amountOf, type HeldPicture } from "../../services/api/dashboard/read-live-events.ts";
+import { LIVE_DISABLED, LIVE_UP, type LiveHostRow } from "../../services/api/dashboard/live-picture.ts";
+import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
 import { byName, classText, numberText, percentText } from "./format.ts";
 import { picture } from "./live-state.ts";
 import { open } from "./open-panel.ts";
@@ -10,7 +10,7 @@ import { open } from "./open-panel.ts";
 export const shownClass = signal(0);
 /** The cell that is shown alone, or null. */
 const zoomed = signal<string | null>(null);
-const pointed = signal<{ readonly row: HostRow; readonly cell: string } | null>(null);
+const pointed = signal<{ readonly row: LiveHostRow; readonly cell: string } | null>(null);
 
 const GAP = 2;
 const SIDE_MIN = 4;
@@ -86,14 +86,14 @@ function ClassChoice({ held }: { readonly held: HeldPicture }) {
 interface CellBlockProps {
   readonly name: string;
   readonly isWell: boolean;
-  readonly rows: readonly HostRow[];
+  readonly rows: readonly LiveHostRow[];
   /** The number of hosts of the greatest cell that is shown. */
   readonly most: number;
   readonly held: HeldPicture;
 }
 
 function CellBlock({ name, isWell, rows, most, held }: CellBlockProps) {
-  const sums = rows.map((row) => amountOf(row, shownClass.value));
+  const sums = rows.map((row) => liveAmountOf(row, shownClass.value));
   const used = sums.reduce((sum, one) => sum + one.used, 0);
   const capacity = sums.reduce((sum, one) => sum + one.capacity, 0);
   const down = rows.filter((row) => (row[2] & LIVE_UP) === 0).length;
@@ -142,12 +142,12 @@ function CellCanvas({ name, rows, most, held }: Omit<CellBlockProps, "isWell">) 
       scheme.removeEventListener("change", draw);
     };
   });
-  const rowAt = (event: MouseEvent): HostRow | undefined => {
+  const rowAt = (event: MouseEvent): LiveHostRow | undefined => {
     const { columns, step } = shape.current;
     const column = Math.floor(event.offsetX / step);
     return column >= columns ? undefined : rows[Math.floor(event.offsetY / step) * columns + column];
   };
-  const point = (row: HostRow | undefined) => {
+  const point = (row: LiveHostRow | undefined) => {
     pointed.value = row === undefined ? null : { row, cell: name };
   };
   const onKeyDown = (event: KeyboardEvent) => {
@@ -190,7 +190,7 @@ interface Drawing {
 }
 
 /** Draws the hosts as squares, and returns where they are. */
-function drawHosts(canvas: HTMLCanvasElement, rows: readonly HostRow[], { most, cells, chosen }: Drawing) {
+function drawHosts(canvas: HTMLCanvasElement, rows: readonly LiveHostRow[], { most, cells, chosen }: Drawing) {
   const width = canvas.parentElement?.clientWidth ?? 200;
   // Many cells share the page, so their squares are smaller.
   const height = cells > 12 ? 90 : cells === 1 ? 420 : 170;
@@ -230,11 +230,11 @@ function coloursOf(element: HTMLElement) {
 
 function drawHost(
   paint: CanvasRenderingContext2D,
-  row: HostRow,
+  row: LiveHostRow,
   { x, y, side }: { readonly x: number; readonly y: number; readonly side: number },
   colours: Colours,
 ): void {
-  const { used, capacity } = amountOf(row, shownClass.value);
+  const { used, capacity } = liveAmountOf(row, shownClass.value);
   const [, , state, , busy, failures] = row;
   const share = capacity <= 0 ? 0 : Math.min(1, used / capacity);
   const isUp = (state & LIVE_UP) !== 0;
@@ -303,7 +303,7 @@ function hostText(held: HeldPicture): string {
   const now = held.hosts.get(`${row[0]}/${row[1]}`) ?? row;
   const [, name, state, servers, busy, failures] = now;
   const amounts = held.classes.map((one, index) => {
-    const { used, capacity } = amountOf(now, index);
+    const { used, capacity } = liveAmountOf(now, index);
     return `${classText(one)} ${numberText(used)} of ${numberText(capacity)}`;
   });
   return [

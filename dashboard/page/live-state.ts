@@ -1,11 +1,11 @@
 import { signal } from "@preact/signals";
 import type { LiveCounts } from "../../services/api/dashboard/live-picture.ts";
 import {
-  amountOf,
   applyLiveChange,
   type HeldPicture,
   holdPicture,
   type LiveEvent,
+  liveAmountOf,
   readLiveEvents,
 } from "../../services/api/dashboard/read-live-events.ts";
 import { apiHeaders } from "./call-api.ts";
@@ -112,7 +112,7 @@ export function takeSample(): void {
   const amounts = held.classes.map(() => ({ used: 0, capacity: 0 }));
   for (const row of held.hosts.values()) {
     for (const [index, sum] of amounts.entries()) {
-      const { used, capacity } = amountOf(row, index);
+      const { used, capacity } = liveAmountOf(row, index);
       sum.used += used;
       sum.capacity += capacity;
     }

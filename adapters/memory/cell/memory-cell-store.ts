@@ -92,9 +92,8 @@ import {
 } from "./memory-task-steps.ts";
 
 /**
- * The in-process twin of a cell's database, which lives as long as this object. Each call is one synchronous step on the rows and the given
- * ledger together. All times come from the clock. Followers hear of each transaction before its caller does, so as a `ViewSource` it is
- * never behind.
+ * The in-process twin of a cell's database, which lives as long as this object. Each call is one synchronous step on rows and ledger together.
+ * All times come from the clock. Followers hear of each transaction before its caller does, so as a `ViewSource` it is never behind.
  */
 export class MemoryCellStore implements CellStore, ViewSource {
   readonly ready = true;

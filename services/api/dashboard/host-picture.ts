@@ -1,7 +1,7 @@
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { HOST_DISABLED, HOST_UP } from "../../../core/ledger/view-hosts.ts";
 import type { CellPort } from "../ports.ts";
-import { type HostRow, LIVE_DISABLED, LIVE_UP } from "./live-picture.ts";
+import { LIVE_DISABLED, LIVE_UP, type LiveHostRow } from "./live-picture.ts";
 
 /** The classes that come first; the others follow by name. */
 const FIRST = ["VCPU", "PCPU", "MEMORY_MB", "DISK_GB", "VGPU"];
@@ -11,7 +11,7 @@ type Followed = Pick<CellPort, "name" | "view" | "facts">;
 
 /** What has changed of the hosts since the last look. */
 export interface HostChanges {
-  readonly rows: readonly HostRow[];
+  readonly rows: readonly LiveHostRow[];
   readonly gone: readonly (readonly [cell: number, name: string])[];
 }
 
@@ -23,7 +23,7 @@ export class HostPicture {
   readonly #cells: readonly Followed[];
   readonly #marks: number[];
   /** By cell: the row of each host, by name. */
-  readonly #rows: Map<string, HostRow>[];
+  readonly #rows: Map<string, LiveHostRow>[];
   /** By cell: the name of the host at each root slot, to know which one is gone. */
   readonly #names: Map<number, string>[];
   #failures: ReadonlyMap<string, number> = new Map();
@@ -41,7 +41,7 @@ export class HostPicture {
   }
 
   /** All rows as of the last look. */
-  rows(): readonly HostRow[] {
+  rows(): readonly LiveHostRow[] {
     return this.#rows.flatMap((rows) => [...rows.values()]);
   }
 
@@ -66,13 +66,13 @@ export class HostPicture {
       for (const index of this.#cells.keys()) this.#lookAt(index, [], []);
       return null;
     }
-    const rows: HostRow[] = [];
+    const rows: LiveHostRow[] = [];
     const gone: [number, string][] = [];
     for (const index of this.#cells.keys()) this.#lookAt(index, rows, gone);
     return { rows, gone };
   }
 
-  #lookAt(index: number, changed: HostRow[], gone: [number, string][]): void {
+  #lookAt(index: number, changed: LiveHostRow[], gone: [number, string][]): void {
     const { view } = this.#cells[index] as Followed;
     if (view === null) return;
     const roots = new Set<number>();
@@ -82,7 +82,7 @@ export class HostPicture {
     if (isPartial) this.#touchFailures(index, view, roots);
     const names = this.#names[index] as Map<number, string>;
     const slots = isPartial ? roots : new Set([...names.keys(), ...hostSlots(view)]);
-    const rows = this.#rows[index] as Map<string, HostRow>;
+    const rows = this.#rows[index] as Map<string, LiveHostRow>;
     const lost: string[] = [];
     for (const slot of slots) {
       const before = names.get(slot);
@@ -109,7 +109,7 @@ export class HostPicture {
     roots.delete(-1);
   }
 
-  #rowOf(index: number, view: LedgerView, slot: number, name: string): HostRow {
+  #rowOf(index: number, view: LedgerView, slot: number, name: string): LiveHostRow {
     const { name: cell, facts } = this.#cells[index] as Followed;
     const state = view.hosts.state[slot] ?? 0;
     const known = facts?.at(slot);

@@ -9,7 +9,7 @@ export interface LivePicture {
   /** The names of the amounts in a host's row, in their order. */
   readonly classes: readonly string[];
   readonly cells: readonly LiveCell[];
-  readonly hosts: readonly HostRow[];
+  readonly hosts: readonly LiveHostRow[];
   readonly paths: readonly LivePath[];
   readonly figures: LiveFigures;
 }
@@ -17,7 +17,7 @@ export interface LivePicture {
 /** Only what differs from the picture so far. */
 export interface LiveChange {
   readonly cells?: readonly LiveCell[];
-  readonly hosts?: readonly HostRow[];
+  readonly hosts?: readonly LiveHostRow[];
   /** Hosts that are no more, by the cell's place in `cells` and by name. */
   readonly goneHosts?: readonly (readonly [cell: number, name: string])[];
   readonly paths?: readonly LivePath[];
@@ -33,7 +33,7 @@ export const LIVE_DISABLED = 2;
  * `cell` is the place in `cells`, `state` has the bits LIVE_UP and LIVE_DISABLED, `busy` counts the servers that are being built or moved,
  * `failures` is the faded count of failed builds. The amounts come in pairs, used and capacity, for each of `classes`.
  */
-export type HostRow = readonly [
+export type LiveHostRow = readonly [
   cell: number,
   name: string,
   state: number,
@@ -42,7 +42,7 @@ export type HostRow = readonly [
   failures: number,
   ...amounts: number[],
 ];
-/** The number of fields in a HostRow before the amounts. */
+/** The number of fields in a LiveHostRow before the amounts. */
 export const HOST_AMOUNTS_AT = 6;
 
 export interface LiveCell {

@@ -1,11 +1,11 @@
-import { HOST_AMOUNTS_AT, type HostRow, type LiveChange, type LivePath, type LivePicture } from "./live-picture.ts";
+import { HOST_AMOUNTS_AT, type LiveChange, type LiveHostRow, type LivePath, type LivePicture } from "./live-picture.ts";
 
 /** This file and live-picture.ts are also part of the page, so they import nothing of Node. */
 
 /** What is held of a picture by one who watches. */
 export interface HeldPicture extends Omit<LivePicture, "hosts" | "paths"> {
   /** By cell and name, as `hostKeyOf` makes it. */
-  readonly hosts: Map<string, HostRow>;
+  readonly hosts: Map<string, LiveHostRow>;
   readonly paths: Map<string, LivePath>;
 }
 
@@ -34,7 +34,10 @@ export function applyLiveChange(held: HeldPicture, change: LiveChange): HeldPict
 }
 
 /** Used and capacity of the class at this place of `classes`. */
-export function amountOf(row: HostRow, classIndex: number): { readonly used: number; readonly capacity: number } {
+export function liveAmountOf(
+  row: LiveHostRow,
+  classIndex: number,
+): { readonly used: number; readonly capacity: number } {
   const at = HOST_AMOUNTS_AT + 2 * classIndex;
   return { used: Number(row[at] ?? 0), capacity: Number(row[at + 1] ?? 0) };
 }
