@@ -1,7 +1,7 @@
 import type { Caller, Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
-/** The spec fields of a request that asks for nothing but a flavor: no group, hints, ports or named host. */
+/** The spec fields of a request that asks for nothing but a flavor. */
 export const PLAIN_REQUEST = {
   imageProperties: {},
   hints: [],
@@ -12,6 +12,15 @@ export const PLAIN_REQUEST = {
   reservationId: "",
   ports: [],
   hostname: "",
+  tags: [],
+  accessIpV4: "",
+  accessIpV6: "",
+  keyName: "",
+  publicKey: "",
+  userData: "",
+  configDrive: false,
+  manualDisk: false,
+  launchIndex: 0,
 } as const satisfies Partial<ServerSpec>;
 
 /** A spec that contains only the server's UUID. */
@@ -20,7 +29,7 @@ export function bareSpec(serverUuid: string): ServerSpec {
     ...PLAIN_REQUEST,
     ...{ uuid: serverUuid, name: "", projectId: "", userId: "", flavor: undefined, imageRef: "" },
     ...{ metadata: {}, availabilityZone: "", requestId: "", createdAtMs: 0 },
-    ...{ hints: [], portRequests: [], ports: [] },
+    ...{ hints: [], portRequests: [], ports: [], tags: [] },
   };
 }
 

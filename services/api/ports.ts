@@ -17,7 +17,7 @@ import type { Bus } from "../../runtime/bus.ts";
 /** The part of the API database that this service uses. */
 export type RequestsPort = Pick<
   ApiStore,
-  "accept" | "acceptWithin" | "requests" | "listRequests" | "scanRequests" | "cancel" | "rename" | "markDeleted"
+  "accept" | "acceptWithin" | "requests" | "listRequests" | "scanRequests" | "cancel" | "changeServer" | "markDeleted"
 >;
 export type FlavorsPort = Pick<ApiStore, "flavors" | "flavor" | "createFlavor" | "deleteFlavor" | "updateExtraSpecs">;
 export type ApiDatabasePort = RequestsPort & FlavorsPort & Pick<ApiStore, "ping">;

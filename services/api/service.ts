@@ -29,6 +29,8 @@ import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import type { ActionDeps } from "./compute/server-actions/run-action.ts";
 import { registerGroupRoutes } from "./compute/server-groups/group-routes.ts";
 import { registerInterfaceRoutes } from "./compute/server-interfaces/interface-routes.ts";
+import { registerMetadataRoutes } from "./compute/server-metadata/metadata-routes.ts";
+import { registerTagRoutes } from "./compute/server-tags/tag-routes.ts";
 import { CellWatch } from "./compute/servers/cell-watch.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./compute/servers/create-schema.ts";
 import { DeletionMarker } from "./compute/servers/deletion-marker.ts";
@@ -309,6 +311,8 @@ function registerRoutes(
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);
   registerInterfaceRoutes(scope, server);
+  registerMetadataRoutes(scope, server);
+  registerTagRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
   if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);

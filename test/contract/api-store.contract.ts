@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ApiStore, CellRecord, FlavorRecord } from "../../core/stores/api/api-store.ts";
+import { userChangesContract } from "./api-store-changes.ts";
 import { requestListContract } from "./api-store-lists.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
@@ -114,6 +115,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
           state: "dispatched",
           cell: "east",
           spec: serverSpec(1),
+          changes: null,
           fault: null,
           cancellation: null,
           createdAtMs: serverSpec(1).createdAtMs,
@@ -264,6 +266,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     });
 
     describe("many requests", () => requestListContract(() => store));
+    userChangesContract(() => store);
 
     describe("when several call at once", () => {
       const servers = Array.from({ length: 24 }, (_, index) => index + 1);

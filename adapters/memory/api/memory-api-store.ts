@@ -19,6 +19,7 @@ import type {
   SpecLimits,
   SweepQuery,
 } from "../../../core/stores/api/api-store.ts";
+import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { PutOffs } from "./put-offs.ts";
@@ -84,6 +85,7 @@ export class MemoryApiStore implements ApiStore {
         state: "accepted",
         cell: null,
         spec,
+        changes: spec.tags.length === 0 ? null : { tags: spec.tags },
         fault: null,
         cancellation: null,
         createdAtMs,
@@ -164,9 +166,17 @@ export class MemoryApiStore implements ApiStore {
     });
   }
 
-  async rename(serverUuid: string, name: string): Promise<void> {
+  async changeServer(
+    serverUuid: string,
+    update: (current: RequestRecord) => UserChanges | null,
+  ): Promise<RequestRecord | null> {
     const record = this.#requests.get(serverUuid);
-    if (record !== undefined) this.#requests.set(serverUuid, { ...record, spec: { ...record.spec, name } });
+    if (record === undefined) return null;
+    const changes = update(record);
+    if (changes === null) return record;
+    const changed = { ...record, changes, spec: changedSpec(record.spec, changes) };
+    this.#requests.set(serverUuid, changed);
+    return changed;
   }
 
   async markDeleted(deletions: readonly Deletion[]): Promise<void> {

@@ -18,11 +18,13 @@ import type {
   SpecLimits,
   SweepQuery,
 } from "../../../core/stores/api/api-store.ts";
+import type { UserChanges } from "../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { markArrived, readUnarrived, takeLost } from "./arrivals.ts";
 import { putCell, readCells } from "./cells.ts";
+import { changeServer } from "./change-server.ts";
 import { deleteFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
 import { readPlaceable } from "./read-placeable.ts";
 import { listRequests, readRequests, scanRequests } from "./read-requests.ts";
@@ -35,7 +37,6 @@ import {
   cancelRequests,
   failRequests,
   markDeleted,
-  renameRequest,
 } from "./write-requests.ts";
 
 /**
@@ -123,8 +124,11 @@ export class PostgresApiStore implements ApiStore {
     return this.#cancels.submit({ serverUuid, requestId });
   }
 
-  rename(serverUuid: string, name: string): Promise<void> {
-    return renameRequest(this.#pool, serverUuid, name);
+  changeServer(
+    serverUuid: string,
+    update: (current: RequestRecord) => UserChanges | null,
+  ): Promise<RequestRecord | null> {
+    return changeServer(this.#pool, serverUuid, update);
   }
 
   markDeleted(deletions: readonly Deletion[]): Promise<void> {

@@ -6,6 +6,7 @@ import type {
   RequestState,
   RequestStretch,
 } from "../../../core/stores/api/api-store.ts";
+import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
@@ -17,6 +18,7 @@ export interface RequestRow {
   readonly spec: Buffer;
   /** The present name. The spec has the original one. */
   readonly name: string;
+  readonly changes: UserChanges | null;
   readonly fault: string | null;
   readonly cancel_request_id: string | null;
   readonly cancelled_at_ms: number | null;
@@ -24,7 +26,7 @@ export interface RequestRow {
   readonly updated_at_ms: number;
 }
 
-export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, name, fault, cancel_request_id, ${[
+export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, name, changes, fault, cancel_request_id, ${[
   "cancelled_at",
   "created_at",
   "updated_at",
@@ -41,9 +43,10 @@ export function requestOf(row: RequestRow): RequestRecord {
     cell: row.cell,
     // Decoded only when it is read, because many callers, such as deletes, never read it.
     get spec() {
-      spec ??= { ...ServerSpec.decode(row.spec), name: row.name };
+      spec ??= changedSpec({ ...ServerSpec.decode(row.spec), name: row.name }, row.changes);
       return spec;
     },
+    changes: row.changes,
     fault: row.fault,
     cancellation: requestId === null || atMs === null ? null : { requestId, atMs },
     createdAtMs: row.created_at_ms,

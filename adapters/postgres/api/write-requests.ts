@@ -21,18 +21,26 @@ import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./rea
 // Lock order, everywhere: requests by UUID, then their rows in `open_requests`, which triggers write. A statement that locks rows in a CTE
 // and then updates them uses the locked version of each row, whatever its snapshot shows.
 
-const INSERT_REQUESTS = `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at)
+/**
+ * The statement that inserts requests. Its first parameters are those of `acceptedValues`; `calls` and `changes` name the parameters with the
+ * call of each request, of which those that were refused are left out, and with the tags, which most requests do not have.
+ */
+function insertRequests({ calls, changes }: { readonly calls?: string; readonly changes?: string }): string {
+  const also = (text: string, wanted: string | undefined) => (wanted === undefined ? "" : text);
+  return `insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at${also(", changes", changes)})
   select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
-    to_timestamp(w.created_at_ms / 1000)
-  from unnest($2::int[], $3::int[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[])
-    as w (start, length, uuid, project_id, user_id, name, created_at_ms)
+    to_timestamp(w.created_at_ms / 1000)${also(", w.changes::jsonb", changes)}
+  from unnest($2::int[], $3::int[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::float8[]${also(`, ${calls}::int[]`, calls)}${also(`, ${changes}::text[]`, changes)})
+    as w (start, length, uuid, project_id, user_id, name, created_at_ms${also(", call", calls)}${also(", changes", changes)})
+  ${also("where not exists (select from refused where refused_call = w.call)", calls)}
   order by w.uuid`;
+}
 
 /** Inserts only the calls that `calls_beyond_limit` does not return. That function decides before any row is inserted. */
-const INSERT_WITHIN_LIMIT = (onConflict: string) => `with refused as materialized (
+const insertWithinLimit = (changes: string | undefined, onConflict: string) => `with refused as materialized (
     select refused_call, open_already from calls_beyond_limit($4::uuid[], $5::text[], $9::int[], $10::int)
   ), added as (
-    ${INSERT_REQUESTS.replace("$8::float8[])", "$8::float8[], $9::int[])").replace("created_at_ms)\n", "created_at_ms, call)\n  where not exists (select from refused where refused_call = w.call)\n")} ${onConflict}
+    ${insertRequests({ calls: "$9", ...(changes !== undefined && { changes }) })} ${onConflict}
   )
   select refused_call, open_already from refused`;
 
@@ -42,10 +50,13 @@ const INSERT_WITHIN_LIMIT = (onConflict: string) => `with refused as materialize
  */
 export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): Promise<void> {
   if (specs.length === 0) return;
-  const values = acceptedValues(specs);
+  const tags = tagsOf(specs);
+  const values = [...acceptedValues(specs), ...tags];
+  const text = insertRequests(tags.length > 0 ? { changes: "$9" } : {});
+  const name = tags.length > 0 ? "accept_tagged" : "accept_requests";
   await insertTwiceAtMost(
-    () => queryStored(pool, { name: "accept_requests", text: INSERT_REQUESTS, values }),
-    () => queryStored(pool, { name: "accept_again", text: `${INSERT_REQUESTS} on conflict do nothing`, values }),
+    () => queryStored(pool, { name, text, values }),
+    () => queryStored(pool, { name: `${name}_again`, text: `${text} on conflict do nothing`, values }),
   );
 }
 
@@ -61,14 +72,16 @@ export async function acceptWithinLimit(
   const specs = calls.flat();
   if (specs.length === 0) return calls.map(() => ({ kind: "accepted" }));
   const numbers = calls.flatMap((call, index) => call.map(() => index));
-  const values = [...acceptedValues(specs), arrayLiteral(numbers), openMax];
+  const tags = tagsOf(specs);
+  const values = [...acceptedValues(specs), arrayLiteral(numbers), openMax, ...tags];
+  const [changes, name] = tags.length > 0 ? ["$11", "accept_tagged_in_limit"] : [undefined, "accept_in_limit"];
   type RefusedRow = { readonly refused_call: number; readonly open_already: number };
   const rows = await insertTwiceAtMost(
-    () => queryStored<RefusedRow>(pool, { name: "accept_in_limit", text: INSERT_WITHIN_LIMIT(""), values }),
+    () => queryStored<RefusedRow>(pool, { name, text: insertWithinLimit(changes, ""), values }),
     () =>
       queryStored<RefusedRow>(pool, {
-        name: "accept_in_limit_again",
-        text: INSERT_WITHIN_LIMIT("on conflict do nothing"),
+        name: `${name}_again`,
+        text: insertWithinLimit(changes, "on conflict do nothing"),
         values,
       }),
   );
@@ -91,6 +104,12 @@ function acceptedValues(specs: readonly ServerSpec[]): readonly unknown[] {
     textArrayLiteral(specs.map((spec) => spec.name)),
     arrayLiteral(specs.map((spec) => spec.createdAtMs)),
   ];
+}
+
+/** The parameter with the tags of the servers, or nothing when no server has any. */
+function tagsOf(specs: readonly ServerSpec[]): readonly string[] {
+  if (specs.every(({ tags }) => tags.length === 0)) return [];
+  return [textArrayLiteral(specs.map(({ tags }) => (tags.length === 0 ? null : JSON.stringify({ tags }))))];
 }
 
 /** Runs `again` when `insert` fails because some rows exist already. */
@@ -231,16 +250,6 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
     for (const record of before) if (record.state === "cancelled") byUuid.set(record.serverUuid, record);
   }
   return round.map(({ serverUuid }) => byUuid.get(serverUuid.toLowerCase()) ?? null);
-}
-
-/** The spec stays as it was accepted. Cost: one round trip. */
-export async function renameRequest(pool: Pool, serverUuid: string, name: string): Promise<void> {
-  if (onlyUuids([serverUuid]).length === 0) return;
-  await queryStored(pool, {
-    name: "rename_request",
-    text: "update requests set name = $2 where server_uuid = $1 and name <> $2",
-    values: [serverUuid, name],
-  });
 }
 
 /** Cost: one round trip, one row for each request. */

@@ -1,4 +1,5 @@
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { UserChanges } from "../../tasks/user-changes.ts";
 
 /** A cell as the API tier knows it. Its URLs contain passwords and are never logged or shown. */
 export interface CellRecord {
@@ -22,7 +23,10 @@ export interface RequestRecord {
   readonly serverUuid: string;
   readonly state: RequestState;
   readonly cell: string | null;
+  /** The server as it was requested, with the `changes`. */
   readonly spec: ServerSpec;
+  /** Null when nothing was changed, and the server was accepted without tags. */
+  readonly changes: UserChanges | null;
   readonly fault: string | null;
   /** The first call that asked to delete the server, with its time. Null when no call did. */
   readonly cancellation: { readonly requestId: string; readonly atMs: number } | null;
@@ -172,9 +176,13 @@ export interface ApiStore {
    */
   cancel(serverUuid: string, requestId: string): Promise<RequestRecord | null>;
   /**
-   * Notes the name that a server has in its cell now, so that lists find it by that name. An unknown server is ignored. The call can be repeated.
+   * Changes a server in one step: `update` gets its record and returns all its changes from now on, or null to leave it. Returns the record
+   * afterwards, or null for an unknown server. `update` does not throw. Lists find the server by its new name and tags at once.
    */
-  rename(serverUuid: string, name: string): Promise<void>;
+  changeServer(
+    serverUuid: string,
+    update: (current: RequestRecord) => UserChanges | null,
+  ): Promise<RequestRecord | null>;
   /**
    * Marks requests as deleted when a cell has confirmed that the server is gone. Only `cancelled` requests change, since a delete cancels
    * first. A request that is assigned to another cell does not change, because one cell must not end what lives in another.

@@ -129,6 +129,22 @@ export interface ServerSpec {
   ports: ServerPort[];
   /** The guest's host name as requested; empty when it is derived from the server's name. */
   hostname: string;
+  /** Absent when there is none, which is not the same as an empty one. */
+  description?: string | undefined;
+  tags: string[];
+  /** The addresses under which its owner says that the server can be reached; empty for none. */
+  accessIpV4: string;
+  accessIpV6: string;
+  /** The key pair that the request named, and its public key at that time; both are empty for none. */
+  keyName: string;
+  publicKey: string;
+  /** In base64, as given; empty for none. */
+  userData: string;
+  configDrive: boolean;
+  /** The guest resizes its partition itself (`OS-DCF:diskConfig` is MANUAL). */
+  manualDisk: boolean;
+  /** Position among the servers of one multi-create call, from 0. */
+  launchIndex: number;
 }
 
 export interface ServerSpec_MetadataEntry {
@@ -1102,6 +1118,16 @@ function createBaseServerSpec(): ServerSpec {
     reservationId: "",
     ports: [],
     hostname: "",
+    description: undefined,
+    tags: [],
+    accessIpV4: "",
+    accessIpV6: "",
+    keyName: "",
+    publicKey: "",
+    userData: "",
+    configDrive: false,
+    manualDisk: false,
+    launchIndex: 0,
   };
 }
 
@@ -1163,6 +1189,36 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     if (message.hostname !== "") {
       writer.uint32(154).string(message.hostname);
+    }
+    if (message.description !== undefined) {
+      writer.uint32(162).string(message.description);
+    }
+    for (const v of message.tags) {
+      writer.uint32(170).string(v!);
+    }
+    if (message.accessIpV4 !== "") {
+      writer.uint32(178).string(message.accessIpV4);
+    }
+    if (message.accessIpV6 !== "") {
+      writer.uint32(186).string(message.accessIpV6);
+    }
+    if (message.keyName !== "") {
+      writer.uint32(194).string(message.keyName);
+    }
+    if (message.publicKey !== "") {
+      writer.uint32(202).string(message.publicKey);
+    }
+    if (message.userData !== "") {
+      writer.uint32(210).string(message.userData);
+    }
+    if (message.configDrive !== false) {
+      writer.uint32(216).bool(message.configDrive);
+    }
+    if (message.manualDisk !== false) {
+      writer.uint32(224).bool(message.manualDisk);
+    }
+    if (message.launchIndex !== 0) {
+      writer.uint32(232).int32(message.launchIndex);
     }
     return writer;
   },
@@ -1338,6 +1394,86 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.hostname = reader.string();
             continue;
           }
+          case 20: {
+            if (tag !== 162) {
+              break;
+            }
+
+            message.description = reader.string();
+            continue;
+          }
+          case 21: {
+            if (tag !== 170) {
+              break;
+            }
+
+            message.tags.push(reader.string());
+            continue;
+          }
+          case 22: {
+            if (tag !== 178) {
+              break;
+            }
+
+            message.accessIpV4 = reader.string();
+            continue;
+          }
+          case 23: {
+            if (tag !== 186) {
+              break;
+            }
+
+            message.accessIpV6 = reader.string();
+            continue;
+          }
+          case 24: {
+            if (tag !== 194) {
+              break;
+            }
+
+            message.keyName = reader.string();
+            continue;
+          }
+          case 25: {
+            if (tag !== 202) {
+              break;
+            }
+
+            message.publicKey = reader.string();
+            continue;
+          }
+          case 26: {
+            if (tag !== 210) {
+              break;
+            }
+
+            message.userData = reader.string();
+            continue;
+          }
+          case 27: {
+            if (tag !== 216) {
+              break;
+            }
+
+            message.configDrive = reader.bool();
+            continue;
+          }
+          case 28: {
+            if (tag !== 224) {
+              break;
+            }
+
+            message.manualDisk = reader.bool();
+            continue;
+          }
+          case 29: {
+            if (tag !== 232) {
+              break;
+            }
+
+            message.launchIndex = reader.int32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1394,6 +1530,16 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     message.reservationId = object.reservationId ?? "";
     message.ports = object.ports?.map((e) => ServerPort.fromPartial(e)) || [];
     message.hostname = object.hostname ?? "";
+    message.description = object.description ?? undefined;
+    message.tags = object.tags?.map((e) => e) || [];
+    message.accessIpV4 = object.accessIpV4 ?? "";
+    message.accessIpV6 = object.accessIpV6 ?? "";
+    message.keyName = object.keyName ?? "";
+    message.publicKey = object.publicKey ?? "";
+    message.userData = object.userData ?? "";
+    message.configDrive = object.configDrive ?? false;
+    message.manualDisk = object.manualDisk ?? false;
+    message.launchIndex = object.launchIndex ?? 0;
     return message;
   },
 };

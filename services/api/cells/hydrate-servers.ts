@@ -1,5 +1,6 @@
 import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { Server } from "../../../core/tasks/server.ts";
+import { changedSpec, type ServerLock, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import type { CellClient } from "./cell-client.ts";
 
 /**
@@ -8,6 +9,10 @@ import type { CellClient } from "./cell-client.ts";
  */
 export interface KnownServer {
   readonly server: Server;
+  /** The cell that the request is assigned to. */
+  readonly cell: string | null;
+  /** Null when the server is not locked. */
+  readonly lock: ServerLock | null;
   readonly inCell: boolean;
   readonly unreachable: boolean;
 }
@@ -44,8 +49,8 @@ export async function hydrateServers(
   for (const record of records) {
     const asked = livesInCell(record);
     const unreachable = asked && !answering.has(record.cell);
-    const found = combine(record, asked ? (serversByUuid.get(record.serverUuid) ?? null) : null, unreachable);
-    if (found !== null && (options.withDeleted || found.server.status !== "DELETED")) known.push(found);
+    const found = knownServer(record, asked ? (serversByUuid.get(record.serverUuid) ?? null) : null, unreachable);
+    if (options.withDeleted || found.server.status !== "DELETED") known.push(found);
   }
   return known;
 }
@@ -56,49 +61,55 @@ export async function hydrateServer(
   cells: Cells,
   options: { readonly withDeleted: boolean },
 ): Promise<KnownServer | null> {
-  if (!livesInCell(record)) return keepUnlessDeleted(combine(record, null, false), options.withDeleted);
+  if (!livesInCell(record)) return keepUnlessDeleted(knownServer(record, null, false), options.withDeleted);
   const answer = (await cells.get(record.cell)?.server(record.serverUuid)) ?? { kind: "unreachable" };
   const server = answer.kind === "answer" ? answer.value : null;
-  return keepUnlessDeleted(combine(record, server, answer.kind === "unreachable"), options.withDeleted);
+  return keepUnlessDeleted(knownServer(record, server, answer.kind === "unreachable"), options.withDeleted);
 }
 
-function keepUnlessDeleted(known: KnownServer | null, withDeleted: boolean): KnownServer | null {
-  return known !== null && (withDeleted || known.server.status !== "DELETED") ? known : null;
+function keepUnlessDeleted(known: KnownServer, withDeleted: boolean): KnownServer | null {
+  return withDeleted || known.server.status !== "DELETED" ? known : null;
 }
 
 function livesInCell(record: RequestRecord): record is RequestRecord & { readonly cell: string } {
   return record.cell !== null && record.state !== "failed" && record.state !== "deleted";
 }
 
-/** Combines a request with its server: the cell's data where it exists, else the data of the request itself. */
-function combine(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer | null {
-  const deleting = record.state === "cancelled";
-  if (server !== null) {
-    const shown = deleting && server.status !== "DELETED" ? { ...server, taskState: "deleting" } : server;
-    return { server: shown, inCell: true, unreachable: false };
-  }
-  if (unreachable)
-    return {
-      server: serverOf(record, { status: "BUILD", taskState: deleting ? "deleting" : null }),
-      inCell: false,
-      unreachable: true,
-    };
-  switch (record.state) {
+/** Combines a request with its server: the cell's data where it exists, else the data of the request itself, and what users have changed. */
+export function knownServer(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer {
+  const { cell, changes } = record;
+  const known = { cell, lock: changes?.lock ?? null, unreachable };
+  if (server === null) return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
+  const deleting = record.state === "cancelled" && server.status !== "DELETED";
+  const shown = deleting ? { ...server, taskState: "deleting" } : server;
+  return { ...known, server: withChanges(shown, changes), inCell: true };
+}
+
+function stateOf({ state }: RequestRecord, unreachable: boolean): Pick<Server, "status" | "taskState"> {
+  if (unreachable) return { status: "BUILD", taskState: state === "cancelled" ? "deleting" : null };
+  switch (state) {
     case "accepted":
     case "dispatched":
-      return {
-        server: serverOf(record, { status: "BUILD", taskState: "scheduling" }),
-        inCell: false,
-        unreachable: false,
-      };
+      return { status: "BUILD", taskState: "scheduling" };
     case "failed":
-      return { server: serverOf(record, { status: "ERROR", taskState: null }), inCell: false, unreachable: false };
+      return { status: "ERROR", taskState: null };
     case "cancelled":
     case "deleted":
-      return { server: serverOf(record, { status: "DELETED", taskState: null }), inCell: false, unreachable: false };
+      return { status: "DELETED", taskState: null };
     default:
-      return record.state satisfies never;
+      return state satisfies never;
   }
+}
+
+/** Shows the changes in place of the cell's data. */
+function withChanges(server: Server, changes: UserChanges | null): Server {
+  if (changes === null) return server;
+  const { spec, updatedAtMs } = server;
+  return {
+    ...server,
+    spec: changedSpec(spec, changes),
+    updatedAtMs: Math.max(updatedAtMs, changes.atMs ?? updatedAtMs),
+  };
 }
 
 /** Describes a request that is in no cell in the form of a server. */

@@ -17,23 +17,29 @@ export const IMAGE_PROPERTIES_BYTES_MAX = 65_536;
  * that only exceed a limit in sum are named here with their size, the limit and a remedy.
  */
 export function refuseLargeSpec(spec: ServerSpec): void {
+  const refusal = explainLargeSpec(spec);
+  if (refusal !== null) throw refusal;
+}
+
+/** Returns the refusal of a spec that is too large, or null. */
+export function explainLargeSpec(spec: ServerSpec): Fault | null {
   const hintsBytes = sum(spec.hints.map((hint) => SchedulerHint.encode(hint).finish().length));
   if (hintsBytes > HINTS_BYTES_MAX)
-    throw tooLarge("os:scheduler_hints", `${spec.hints.length} hints`, {
+    return tooLarge("os:scheduler_hints", `${spec.hints.length} hints`, {
       is: hintsBytes,
       max: HINTS_BYTES_MAX,
       instead: "Leave some hints out, or shorten them",
     });
   const imageBytes = propertyBytes(spec.imageProperties);
   if (imageBytes > IMAGE_PROPERTIES_BYTES_MAX)
-    throw tooLarge("imageRef", spec.imageRef, {
+    return tooLarge("imageRef", spec.imageRef, {
       is: imageBytes,
       max: IMAGE_PROPERTIES_BYTES_MAX,
       instead: "Remove properties of the image that no server needs",
     });
   const bytes = encodeOnce(ServerSpec, spec).length;
-  if (bytes <= SPEC_BYTES_MAX) return;
-  throw tooLarge("server", "an object", {
+  if (bytes <= SPEC_BYTES_MAX) return null;
+  return tooLarge("server", "an object", {
     is: bytes,
     max: SPEC_BYTES_MAX,
     instead: `${largestPart(spec)} the most of it; make that smaller`,
@@ -64,6 +70,7 @@ function largestPart(spec: ServerSpec): string {
     ["The metadata takes", propertyBytes(spec.metadata)],
     ["The extra specs of the flavor take", propertyBytes(spec.flavor?.extraSpecs ?? {})],
     ["The properties of the image take", propertyBytes(spec.imageProperties)],
+    ["The user data takes", spec.userData.length],
     ["The ports take", JSON.stringify([spec.ports, spec.portRequests]).length],
   ]);
   return [...parts].reduce((largest, part) => (part[1] > largest[1] ? part : largest))[0];

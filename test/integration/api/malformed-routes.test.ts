@@ -16,9 +16,12 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
       "os:scheduler_hints": { group: randomUUID(), same_host: [randomUUID()], query: "[]", colour: ["red"] },
     },
   ],
-  "PUT /v2.1/servers/:id": [{ server: { name: "n", hostname: "h.n", description: "" } }],
+  "PUT /v2.1/servers/:id": [
+    { server: { name: "n", hostname: "h.n", description: "d", accessIPv4: "10.0.0.1", accessIPv6: "::1" } },
+  ],
   "POST /v2.1/servers/:id/action": [
-    { rebuild: { imageRef: randomUUID(), name: "n", metadata: { a: "b" }, adminPass: "x" } },
+    { rebuild: { imageRef: randomUUID(), name: "n", metadata: { a: "b" }, adminPass: "x", description: "d" } },
+    { rebuild: { imageRef: randomUUID(), user_data: "aGVsbG8=", accessIPv4: "10.0.0.1" } },
     { resize: { flavorRef: "small" } },
     { migrate: { host: "h-0" } },
     { "os-migrateLive": { host: "h-0", block_migration: "auto", force: "x" } },
@@ -27,7 +30,13 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { reboot: { type: "SOFT" } },
     { "os-resetState": { state: "error" } },
     { shelve: "x" },
+    { lock: { locked_reason: "why" } },
   ],
+  "POST /v2.1/servers/:id/metadata": [{ metadata: { a: "b" } }],
+  "PUT /v2.1/servers/:id/metadata": [{ metadata: { a: "b" } }],
+  "PUT /v2.1/servers/:id/metadata/:key": [{ meta: { a: "b" } }],
+  "PUT /v2.1/servers/:id/tags": [{ tags: ["a"] }],
+  "PUT /v2.1/servers/:id/tags/:tag": [null],
   "POST /v2.1/servers/:id/migrations/:migrationId/action": [{ force_complete: "x" }],
   "POST /v2.1/servers/:id/os-interface": [{ interfaceAttachment: { port_id: randomUUID(), tag: "t" } }],
   "POST /v2.1/flavors": [

@@ -198,11 +198,14 @@ create table requests (
   updated_at timestamp with time zone default now() not null,
   arrived boolean default false not null,
   gone boolean default false not null,
+  changes jsonb,
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
 ) with (fillfactor=70);
 CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_living_of_project ON public.requests USING btree (project_id, created_at DESC, server_uuid) WHERE (NOT gone);
+CREATE INDEX requests_locked ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((changes ->> 'lock'::text) IS NOT NULL);
+CREATE INDEX requests_tags ON public.requests USING gin (((changes -> 'tags'::text))) WHERE (changes ? 'tags'::text);
 CREATE TRIGGER follow AFTER UPDATE ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION follow_requests();
 CREATE TRIGGER forget_removed AFTER DELETE OR TRUNCATE ON public.requests FOR EACH STATEMENT EXECUTE FUNCTION forget_removed_requests();
 CREATE TRIGGER open_accepted AFTER INSERT ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION open_accepted_requests();

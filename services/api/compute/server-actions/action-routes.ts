@@ -1,11 +1,10 @@
 import { Type } from "typebox";
-import { hydrateServer } from "../../cells/hydrate-servers.ts";
 import { callOf } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
 import { placeOf } from "../../http/links.ts";
 import { adminPassword } from "../servers/admin-password.ts";
-import { serverNotFound } from "../servers/request-finder.ts";
-import { detailView } from "../servers/server-view.ts";
+import { rebuiltView } from "../servers/changed-server-view.ts";
+import { showServer } from "../servers/show-server.ts";
 import { type ActionDeps, type ActionOptions, runAction } from "./run-action.ts";
 
 const Params = Type.Object({ id: Type.String() });
@@ -28,13 +27,14 @@ export function registerActionRoutes(
     const password = options.instancePasswords ? { adminPass: adminPassword(answer.givenPassword) } : {};
     if (answer.shows === "password" && call.minor <= PASSWORD_UNTIL_MINOR && options.instancePasswords) return password;
     if (answer.shows !== "server") return reply.send();
-    const record = await deps.finder.find(id, call.identity);
-    const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
-    if (known === null) throw serverNotFound(id);
-    const place = placeOf(request, options.prefix, options.publicUrl);
-    reply.header("location", `${place.versioned}/servers/${known.server.uuid}`);
-    const zones = await deps.zones.current();
-    const viewer = { place, minor: call.minor, isAdmin: call.identity.isAdmin, zones };
-    return { server: { ...detailView(known, viewer, { inList: false }), ...password } };
+    let userData = "";
+    const view = await showServer(deps, request, id, options, (spec) => {
+      const after = answer.after?.(spec) ?? spec;
+      userData = after.userData;
+      return after;
+    });
+    const { versioned } = placeOf(request, options.prefix, options.publicUrl);
+    reply.header("location", `${versioned}/servers/${view.id}`);
+    return { server: { ...rebuiltView(view, userData === "" ? null : userData, call.minor), ...password } };
   });
 }

@@ -6,6 +6,7 @@ import { type Cells, hydrateServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { conflict, type Fault, unavailable } from "../../http/fault.ts";
 import { type RequestFinder, serverNotFound } from "../servers/request-finder.ts";
+import { refuseLocked } from "../servers/server-lock.ts";
 import { VM_STATES } from "../servers/shown-state.ts";
 import { readWaitingMoves } from "../servers/waiting-moves.ts";
 
@@ -19,7 +20,7 @@ export interface ActionTarget {
 
 /**
  * Finds the server. Refuses one that is unknown, another project's or gone; one with an operation under way, which it names; one that is
- * in no cell; and one whose cell does not answer.
+ * in no cell; one that is locked, for callers who are not admins; and one whose cell does not answer.
  */
 export async function findTarget(
   deps: {
@@ -35,6 +36,7 @@ export async function findTarget(
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
   const known = await hydrateServer(record, deps.cells, { withDeleted: false });
   if (known === null) throw serverNotFound(id);
+  refuseLocked({ uuid: record.serverUuid, lock: known.lock }, action, call);
   if (known.unreachable) throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   const { server } = known;
   const moving = waiting.get(server.uuid);

@@ -7,6 +7,7 @@ import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { planOperation } from "../../../../core/tasks/plan-operation.ts";
 import { homeMapping } from "../../../../core/tasks/port-change.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
+import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { Caller, Task } from "../../../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { CellAnswer } from "../../cells/cell-client.ts";
@@ -56,12 +57,15 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   const holding = answered(target, await cell.holding(uuid));
   const migration = kind === "confirm" || kind === "revert" ? await waitingMigration(target) : undefined;
+  // The task carries what users have changed since the server's spec was written in its cell.
+  const { changes } = target.record;
+  const current = changedSpec(server.spec, changes);
   const inPlace = kind === "rebuild" ? [await hereAgain(target, server, holding)] : [];
   const planned = planOperation({
     ...{ taskId, kind, server, selections: inPlace },
     holding,
     askedBy,
-    ...(after === undefined ? {} : { after: after(server.spec) }),
+    ...(after === undefined && changes === null ? {} : { after: after?.(current) ?? current }),
     ...(migration === undefined ? {} : { migration }),
   });
   switch (planned.kind) {

@@ -1,3 +1,5 @@
+import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
+import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
@@ -6,39 +8,94 @@ import type { ImageCatalog } from "../../image/image-catalog.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
+import { readAddresses, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 
-const FIELDS = ["imageRef", "name", "metadata", "adminPass", "OS-DCF:diskConfig", "preserve_ephemeral"];
+const FIELDS = [
+  ...["imageRef", "name", "metadata", "adminPass", "OS-DCF:diskConfig", "preserve_ephemeral"],
+  ...["accessIPv4", "accessIPv6"],
+];
+/** The fields that came later, by their first microversion. */
+const LATER_FIELDS: readonly (readonly [minor: number, field: string])[] = [
+  [19, "description"],
+  [57, "user_data"],
+  [63, "trusted_image_certificates"],
+  [HOSTNAME_FROM_MINOR, "hostname"],
+];
 const METADATA_MAX = 128;
 const TEXT_MAX = 255;
+const USER_DATA_MAX = 65_535;
 
-/** Reads what a rebuild changes: image, name, host name or metadata. Refuses fields that Berth does not store. */
+/** A rebuild that was read from a body. */
+export interface RebuildWish {
+  /** Returns the spec that the server is rebuilt with. */
+  readonly after: (before: ServerSpec) => ServerSpec;
+  /** The fields that the API tier keeps. They are changed at once, as in Nova. */
+  readonly changes: UserChanges;
+}
+
+/** Reads what a rebuild changes. Refuses fields that the microversion does not have, and those that Berth does not support. */
 export async function readRebuild(
   deps: { readonly images: ImageCatalog | null; readonly imageRule: ImageRule },
   { server }: ActionTarget,
   body: ActionBody,
   call: KnownCall,
-): Promise<(before: ServerSpec) => ServerSpec> {
-  body.refuseOthers(...FIELDS, ...(call.minor >= HOSTNAME_FROM_MINOR ? ["hostname"] : [])).require("imageRef");
-  const hostname = readHostname(body.raw("hostname"), call.minor);
+): Promise<RebuildWish> {
+  const later = LATER_FIELDS.filter(([minor]) => call.minor >= minor).map(([, field]) => field);
+  body.refuseOthers(...FIELDS, ...later).require("imageRef");
+  if ((body.raw("trusted_image_certificates") ?? null) !== null)
+    throw badRequest(
+      "Invalid input for field/attribute trusted_image_certificates. Berth checks no image signatures: leave the field out.",
+    );
   const { flavor } = server.spec;
   if (flavor === undefined) throw badRequest("The server has no flavor.");
   const imageRef = body.text("imageRef") ?? "";
   const image = { identity: call.identity, flavor, rule: deps.imageRule };
   const imageProperties = { ...(await readImageProperties(imageRef, deps.images, image)) };
+  const userData = readRebuildUserData(body);
+  const changes = readRebuildChanges(body, call);
+  const after = (before: ServerSpec): ServerSpec => ({
+    ...changedSpec(before, changes),
+    ...{ imageRef, imageProperties },
+    ...(userData !== undefined && { userData }),
+  });
+  refuseLargeSpec(after(server.spec));
+  return { after, changes };
+}
+
+function readRebuildChanges(body: ActionBody, call: KnownCall): UserChanges {
   const name = body.text("name");
   if (name?.trim() === "") throw invalidField("name", name, "It is empty.");
+  const hostname = readHostname(body.raw("hostname"), call.minor);
   const metadata = readMetadata(body.raw("metadata"));
-  const rebuilt = (before: ServerSpec): ServerSpec => ({
-    ...before,
-    ...{ imageRef, imageProperties },
+  const description = body.raw("description") === null ? null : body.text("description");
+  const [accessIPv4, accessIPv6] = [body.text("accessIPv4"), body.text("accessIPv6")];
+  const diskConfig = body.raw("OS-DCF:diskConfig");
+  if (diskConfig !== undefined && diskConfig !== "AUTO" && diskConfig !== "MANUAL")
+    throw invalidField("OS-DCF:diskConfig", diskConfig, "It is not one of ['AUTO', 'MANUAL'].");
+  return {
     ...(name !== undefined && { name }),
     ...(hostname !== undefined && { hostname }),
     ...(metadata !== undefined && { metadata }),
-  });
-  refuseLargeSpec(rebuilt(server.spec));
-  return rebuilt;
+    ...(description !== undefined && { description }),
+    ...(diskConfig !== undefined && { manualDisk: diskConfig === "MANUAL" }),
+    ...readAddresses({
+      ...(accessIPv4 !== undefined && { accessIPv4 }),
+      ...(accessIPv6 !== undefined && { accessIPv6 }),
+    }),
+  };
+}
+
+/** Reads the user data, which null removes; undefined when the rebuild keeps it. */
+function readRebuildUserData(body: ActionBody): string | undefined {
+  const value = body.raw("user_data");
+  if (value === undefined) return undefined;
+  if (value !== null && (typeof value !== "string" || value.length > USER_DATA_MAX))
+    throw badRequest(
+      `Invalid input for field/attribute user_data. It is not text of at most ${USER_DATA_MAX} characters.`,
+    );
+  return readUserData(value);
 }
 
 function readMetadata(value: unknown): Record<string, string> | undefined {

@@ -1,9 +1,12 @@
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall, requireAdmin } from "../../http/call.ts";
 import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
+import { lockServer, readLockReason, unlockServer } from "../servers/server-lock.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
+import { writeChanges } from "../servers/update-server.ts";
 import { ActionBody } from "./action-body.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
@@ -48,6 +51,8 @@ export interface ActionResult {
   readonly shows?: "server" | "password";
   /** The password that the call gave, which the answer repeats. */
   readonly givenPassword?: string | undefined;
+  /** Returns the server's spec as the action makes it. */
+  readonly after?: (before: ServerSpec) => ServerSpec;
 }
 
 type RunAction = (deps: ActionDeps, one: ActionCall, options: ActionOptions) => Promise<ActionResult>;
@@ -94,9 +99,11 @@ const reboot: RunAction = async (deps, one, options) => {
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const givenPassword = one.body.password();
   const target = await findTarget(deps, one.call, one);
-  const after = await readRebuild({ images: deps.images, imageRule }, target, one.body, one.call);
+  const { after, changes } = await readRebuild({ images: deps.images, imageRule }, target, one.body, one.call);
   await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
-  return { status: 202, shows: "server", givenPassword };
+  // After the cell, which may refuse. The spec in the cell has the changes too, but earlier changes would hide them.
+  if (Object.keys(changes).length > 0) await writeChanges(deps, target.server.uuid, () => changes);
+  return { status: 202, shows: "server", givenPassword, after };
 };
 
 /** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */
@@ -137,6 +144,16 @@ const reset: RunAction = async (deps, one) => {
   return ACCEPTED;
 };
 
+const lock: RunAction = async (deps, { call, id, body }) => {
+  await lockServer(deps, call, id, readLockReason(body, call.minor));
+  return ACCEPTED;
+};
+
+const unlock: RunAction = async (deps, { call, id }) => {
+  await unlockServer(deps, call, id);
+  return ACCEPTED;
+};
+
 /** One kind of action. */
 interface ServerAction {
   readonly run: RunAction;
@@ -164,6 +181,8 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["reboot", forMembers(reboot)],
   ["pause", forMembers(inCell("pause"))],
   ["unpause", forMembers(inCell("unpause"))],
+  ["lock", forMembers(lock)],
+  ["unlock", forMembers(unlock)],
   ["forceDelete", forMembers(forceDelete)],
   ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
 ]);
@@ -184,11 +203,14 @@ export function runAction(
   if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
   if (known.adminPolicy !== null) requireAdmin(one.call, known.adminPolicy);
   // As in Nova, the value of these actions is ignored.
-  const value = WITHOUT_FIELDS.has(action) ? null : body[action];
+  const isIgnored = WITHOUT_FIELDS.has(action) || (action === "lock" && one.call.minor < LOCK_FIELDS_FROM_MINOR);
+  const value = isIgnored ? null : body[action];
   return known.run(deps, { ...one, action, body: new ActionBody(action, value) }, options);
 }
 
+const LOCK_FIELDS_FROM_MINOR = 73;
 const WITHOUT_FIELDS: ReadonlySet<string> = new Set([
+  "unlock",
   "confirmResize",
   "revertResize",
   "shelve",

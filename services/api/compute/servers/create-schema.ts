@@ -1,7 +1,8 @@
 import { Type } from "typebox";
 import type { UnsupportedFields } from "../../http/explain-schema-error.ts";
-import { Flag, Metadata, Name, NullableString, Uuid, WholeNumber } from "../../http/schema.ts";
+import { Flag, Metadata, Name, Uuid, WholeNumber } from "../../http/schema.ts";
 import { SchedulerHints } from "./scheduler-hints.ts";
+import { Address, Description, DiskConfig, Tags, UserData } from "./server-fields.ts";
 
 const COUNT_MAX = 2_147_483_647;
 
@@ -61,15 +62,15 @@ export const CreateServerBody = Type.Object(
             maxItems: 16,
           }),
         ),
-        "OS-DCF:diskConfig": Type.Optional(Type.Literal("AUTO")),
-        config_drive: Empty(null, false, "False", "FALSE", "false", "0", "OFF", "Off", "off", "NO", "No", "no"),
-        description: Type.Optional(NullableString),
+        "OS-DCF:diskConfig": Type.Optional(DiskConfig),
+        config_drive: Type.Optional(Type.Union([Flag, Type.Null()])),
+        description: Type.Optional(Description),
         key_name: Empty(null),
-        user_data: Empty(null, ""),
-        accessIPv4: Empty(null, ""),
-        accessIPv6: Empty(null, ""),
+        user_data: Type.Optional(UserData),
+        accessIPv4: Type.Optional(Address),
+        accessIPv6: Type.Optional(Address),
         trusted_image_certificates: Empty(null),
-        tags: EmptyList,
+        tags: Type.Optional(Tags),
         personality: EmptyList,
         block_device_mapping: EmptyList,
         block_device_mapping_v2: EmptyList,
@@ -81,17 +82,19 @@ export const CreateServerBody = Type.Object(
   },
   { additionalProperties: false },
 );
+/** The fields that not every microversion has. Source: Nova's schemas of `servers.create`. */
+export const CREATE_FIELDS_KNOWN = {
+  description: [19],
+  tags: [52],
+  personality: [1, 56],
+  trusted_image_certificates: [63],
+} as const;
 export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   ...emptyOnly({
-    config_drive: "Berth attaches no config drives",
     key_name: "Berth keeps no key pairs",
-    user_data: "Berth hands no user data to guests",
-    accessIPv4: "Berth keeps no access addresses",
-    accessIPv6: "Berth keeps no access addresses",
     trusted_image_certificates: "Berth checks no image signatures",
-    tags: "Berth keeps no server tags",
     personality: "Berth puts no files into guests",
     block_device_mapping: "Berth attaches no volumes",
     block_device_mapping_v2: "Berth attaches no volumes",

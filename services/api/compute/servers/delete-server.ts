@@ -8,6 +8,7 @@ import { callerOf, type KnownCall } from "../../http/call.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { DeletionMarker } from "./deletion-marker.ts";
 import { type RequestFinder, serverNotFound } from "./request-finder.ts";
+import { refuseLocked } from "./server-lock.ts";
 
 export interface DeleteServerDeps {
   readonly store: Pick<RequestsPort, "cancel">;
@@ -30,6 +31,7 @@ export async function deleteServer(
 ): Promise<void> {
   const known = await deps.finder.find(id, call.identity);
   if (known === null || known.state === "deleted") throw serverNotFound(id);
+  refuseLocked({ uuid: known.serverUuid, lock: known.changes?.lock ?? null }, "delete", call);
   // A repeated delete asks the cell: if the server is gone there, it is gone, even if the API database has not noted it yet.
   if (known.state === "cancelled" && (await hydrateServer(known, deps.cells, { withDeleted: false })) === null)
     throw serverNotFound(id);

@@ -1,6 +1,7 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import { type Cells, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
+import { type Cells, hydrateServers, type KnownServer, knownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
@@ -8,7 +9,7 @@ import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { RequestFinder } from "./request-finder.ts";
 
 export interface ListServersDeps {
-  readonly store: Pick<RequestsPort, "listRequests" | "scanRequests">;
+  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
   readonly clock: Pick<Clock, "monotonic">;
   readonly finder: RequestFinder;
   readonly cells: Cells;
@@ -120,16 +121,20 @@ async function listChanged(
     deps.store.listRequests({ projectId: query.projectId, marker: null, limit: CHANGES_MAX, changedSinceMs: sinceMs }),
     ...Array.from(deps.cells.values(), (cell) => cell.serversChangedSince(sinceMs, CHANGES_MAX)),
   ]);
-  const known = new Map<string, KnownServer>();
+  if (records.length === CHANGES_MAX) refuseSoFarBack();
+  const inCells = new Map<string, Server>();
   for (const answer of changes) {
     if (answer.kind === "unreachable") continue;
     if (answer.value.length === CHANGES_MAX) refuseSoFarBack();
-    for (const server of answer.value) known.set(server.uuid, { server, inCell: true, unreachable: false });
+    for (const server of answer.value) inCells.set(server.uuid, server);
   }
-  if (records.length === CHANGES_MAX) refuseSoFarBack();
-  const others: RequestRecord[] = records.filter((record) => !known.has(record.serverUuid));
-  for (const one of await hydrateServers(others, deps.cells, { withDeleted: true })) known.set(one.server.uuid, one);
-  const wanted = [...known.values()]
+  const ofCells = await deps.store.requests([...inCells.keys()]);
+  const others = records.filter(({ serverUuid }) => !inCells.has(serverUuid));
+  const known = [
+    ...ofCells.map((record) => knownServer(record, inCells.get(record.serverUuid) ?? null, false)),
+    ...(await hydrateServers(others, deps.cells, { withDeleted: true })),
+  ];
+  const wanted = known
     .filter((one) => isWanted(one, query))
     .map((one) => ({ known: one, place: placeInList(one.server) }));
   const rest = marker === null ? wanted : wanted.filter((one) => newestFirst(placeInList(marker), one.place) < 0);

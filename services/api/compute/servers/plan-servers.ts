@@ -4,10 +4,13 @@ import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
-import type { CreateServerBody } from "./create-schema.ts";
+import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
 import type { WantedPort } from "./read-ports.ts";
+import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
+
+const [DESCRIPTION_FROM_MINOR] = CREATE_FIELDS_KNOWN.description;
 
 /** The contents of a body that has passed its schema. */
 export interface CreateRequest {
@@ -31,9 +34,7 @@ export function readCreateRequest(
   const { server } = body;
   if (options.minor >= 37 && server.networks === undefined)
     throw invalidField("server", server, "'networks' is a required property");
-  if (server.description != null && server.description !== "" && server.description !== server.name) {
-    throw invalidField("description", server.description, "Berth keeps no descriptions.");
-  }
+  refuseUnknownFields(server, CREATE_FIELDS_KNOWN, options);
   const minCount = Number(server.min_count ?? 1);
   const maxCount = Number(server.max_count ?? minCount);
   for (const [field, count] of [
@@ -78,6 +79,10 @@ export function planServers(
   },
 ): ServerSpec[] {
   const { server } = body;
+  const description = descriptionOf(server, from.call.minor);
+  const tags = distinctTags(server.tags);
+  const addresses = readAddresses(server);
+  const userData = readUserData(server.user_data);
   const reservationId = request.count === 1 ? "" : from.newUuid();
   return Array.from({ length: request.count }, (_, index) => ({
     uuid: from.newUuid(),
@@ -100,5 +105,17 @@ export function planServers(
     ports: from.ports.map(({ port }) => ({ portId: port.id, networkId: port.networkId, tag: "" })),
     reservationId,
     hostname: request.hostname,
+    ...(description !== null && { description }),
+    tags,
+    launchIndex: index,
+    userData,
+    ...addresses,
+    configDrive: server.config_drive != null && readFlag(server.config_drive) === true,
+    manualDisk: server["OS-DCF:diskConfig"] === "MANUAL",
   }));
+}
+
+/** Before microversion 2.19, a server is described by its name. */
+function descriptionOf({ description = null, name }: CreateServerBody["server"], minor: number): string | null {
+  return minor >= DESCRIPTION_FROM_MINOR ? description : name;
 }

@@ -3,7 +3,7 @@ import type { DecisionStore } from "../../../../core/stores/api/decision-store.t
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import { type Cells, hydrateServer } from "../../cells/hydrate-servers.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import { callOf } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
@@ -14,6 +14,7 @@ import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { adminPassword } from "./admin-password.ts";
+import { updatedView } from "./changed-server-view.ts";
 import { CreateServerBody } from "./create-schema.ts";
 import { type AcceptedServers, createServer } from "./create-server.ts";
 import { deleteServer } from "./delete-server.ts";
@@ -24,7 +25,7 @@ import type { KnownZones } from "./known-zones.ts";
 import { readListQuery } from "./list-query.ts";
 import { listServers } from "./list-servers.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
-import { type RequestFinder, serverNotFound } from "./request-finder.ts";
+import type { RequestFinder } from "./request-finder.ts";
 import {
   ActionAnswer,
   ActionListAnswer,
@@ -33,8 +34,9 @@ import {
   ServerDetailListAnswer,
   ServerListAnswer,
 } from "./server-schemas.ts";
-import { briefView, reservationIdOf, serverView, type Viewer } from "./server-view.ts";
+import { briefView, reservationIdOf, serverView } from "./server-view.ts";
 import { showActions } from "./show-actions.ts";
+import { showServer, viewerFor } from "./show-server.ts";
 import { UpdateServerBody, updateServer } from "./update-server.ts";
 import { readWaitingMoves, withWaitingMove } from "./waiting-moves.ts";
 
@@ -99,8 +101,9 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
   const update = { params: IdParams, body: UpdateServerBody, response: { 200: ServerAnswer } };
   http.put("/servers/:id", { schema: update }, async (request) => {
     const call = callOf(request);
-    await updateServer(deps, call, request.params.id, request.body);
-    return { server: await showServer(deps, request, request.params.id, options) };
+    const { id } = request.params;
+    await updateServer(deps, call, id, request.body);
+    return { server: updatedView(await showServer(deps, request, id, options), call.minor) };
   });
 
   http.delete("/servers/:id", { schema: { params: IdParams } }, async (request, reply) => {
@@ -116,7 +119,7 @@ function createView(accepted: AcceptedServers, place: Place, password: string | 
     server: {
       id: first.uuid,
       links: resourceLinks(place, "servers", first.uuid),
-      "OS-DCF:diskConfig": "AUTO",
+      "OS-DCF:diskConfig": first.manualDisk ? "MANUAL" : "AUTO",
       security_groups: [{ name: "default" }],
       ...(password !== null && { adminPass: password }),
     },
@@ -127,16 +130,11 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
   const page = async (request: Parameters<typeof callOf>[0], raw: Record<string, string | string[]>, path: string) => {
     const call = callOf(request);
     const query = readListQuery(raw, call, options.pageMax);
-    const viewer: Viewer = {
-      place: placeOf(request, options.prefix, options.publicUrl),
-      minor: call.minor,
-      isAdmin: call.identity.isAdmin,
-      zones: await deps.zones.current(),
-    };
     const { servers: listed, nextMarker } = await listServers(deps, call, query);
     const uuids = listed.map(({ server }) => server.uuid);
     const waiting = await readWaitingMoves(deps.movesStore, uuids);
     const servers = listed.map((known) => withWaitingMove(known, waiting));
+    const viewer = await viewerFor(deps, request, path === "servers" ? [] : servers, options);
     const next =
       nextMarker === null ? null : nextLink(viewer.place, path, raw, { marker: nextMarker, limit: query.limit });
     return { servers, viewer, links: next === null ? {} : { servers_links: [next] } };
@@ -152,34 +150,13 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
     { schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
     async (request) => {
       const { servers, viewer, links } = await page(request, request.query, "servers/detail");
-      return { servers: servers.map((known) => serverView(known, viewer, { inList: true })), ...links };
+      return { servers: servers.map((known) => serverView(known, viewer, { groups: null })), ...links };
     },
   );
 
   http.get("/servers/:id", { schema: { params: IdParams, response: { 200: ServerAnswer } } }, async (request) => {
     return { server: await showServer(deps, request, request.params.id, options) };
   });
-}
-
-async function showServer(
-  deps: ServerDeps,
-  request: Parameters<typeof callOf>[0],
-  id: string,
-  options: RouteOptions,
-): Promise<ReturnType<typeof serverView>> {
-  const call = callOf(request);
-  const record = await deps.finder.find(id, call.identity);
-  if (record === null) throw serverNotFound(id);
-  const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
-  const found = await hydrateServer(record, deps.cells, { withDeleted: false });
-  if (found === null) throw serverNotFound(id);
-  const viewer: Viewer = {
-    place: placeOf(request, options.prefix, options.publicUrl),
-    minor: call.minor,
-    isAdmin: call.identity.isAdmin,
-    zones: await deps.zones.current(),
-  };
-  return serverView(withWaitingMove(found, waiting), viewer, { inList: false });
 }
 
 function registerActions(http: Http, deps: ServerDeps): void {

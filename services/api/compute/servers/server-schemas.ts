@@ -70,6 +70,8 @@ export const ServerDetail = Type.Object({
   "OS-EXT-SRV-ATTR:ramdisk_id": Type.Optional(Type.String()),
   "OS-EXT-SRV-ATTR:root_device_name": Type.Optional(NullableString),
   "OS-EXT-SRV-ATTR:user_data": Type.Optional(NullableString),
+  "OS-EXT-SRV-ATTR:launch_index": Type.Optional(Type.Integer()),
+  host_status: Type.Optional(Type.String()),
   locked: Type.Optional(Type.Boolean()),
   locked_reason: Type.Optional(NullableString),
   description: Type.Optional(NullableString),

@@ -5,6 +5,7 @@ import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { bookmark, type Place, resourceLinks } from "../../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
+import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
@@ -18,6 +19,12 @@ export interface Viewer {
   readonly minor: number;
   readonly isAdmin: boolean;
   readonly zones: Pick<HostZones, "of">;
+  readonly hostStatuses: HostStatuses;
+}
+
+/** The server groups of a server that is shown alone; null in a list, where they are not shown. */
+interface ViewOptions {
+  readonly groups: readonly string[] | null;
 }
 
 /** Returns a server as the list without details shows it. */
@@ -29,13 +36,9 @@ export function briefView(known: KnownServer, viewer: Viewer) {
 
 /**
  * Returns the server as the viewer's microversion shows it: in full or, from 2.69 on while its cell does not answer, with the fields that
- * are known. `inList` leaves out fields that are shown for single servers only.
+ * are known.
  */
-export function serverView(
-  known: KnownServer,
-  viewer: Viewer,
-  options: { readonly inList: boolean },
-): Partial<ServerDetail> {
+export function serverView(known: KnownServer, viewer: Viewer, options: ViewOptions): Partial<ServerDetail> {
   return known.unreachable && viewer.minor >= DOWN_CELLS_FROM_MINOR
     ? partialView(known, viewer, options)
     : detailView(known, viewer, options);
@@ -46,11 +49,7 @@ export function serverView(
  *
  * Source: Nova's api-guide, "Handling Down Cells".
  */
-function partialView(
-  known: KnownServer,
-  viewer: Viewer,
-  { inList }: { readonly inList: boolean },
-): Partial<ServerDetail> {
+function partialView(known: KnownServer, viewer: Viewer, { groups }: ViewOptions): Partial<ServerDetail> {
   const { server } = known;
   const { spec } = server;
   const listed = {
@@ -58,7 +57,7 @@ function partialView(
     tenant_id: spec.projectId,
     created: isoSeconds(server.createdAtMs),
   };
-  if (inList) return listed;
+  if (groups === null) return listed;
   return {
     ...listed,
     user_id: spec.userId,
@@ -66,7 +65,7 @@ function partialView(
     flavor: flavorView(spec.flavor, viewer),
     "OS-EXT-AZ:availability_zone": spec.availabilityZone === "" ? "UNKNOWN" : spec.availabilityZone,
     "OS-EXT-STS:power_state": powerStateOf(known),
-    ...(viewer.minor >= 71 && { server_groups: [] }),
+    ...(viewer.minor >= 71 && { server_groups: [...groups] }),
   };
 }
 
@@ -79,7 +78,7 @@ function imageView({ imageRef }: ServerSpec, { place }: Viewer): ServerDetail["i
  *
  * Source: Nova's api-ref, "Servers", and its REST API version history.
  */
-export function detailView(known: KnownServer, viewer: Viewer, options: { readonly inList: boolean }): ServerDetail {
+export function detailView(known: KnownServer, viewer: Viewer, options: ViewOptions): ServerDetail {
   const { server, unreachable } = known;
   const { spec } = server;
   const status = shownStatus(known);
@@ -95,14 +94,14 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
     image: imageView(spec, viewer),
     flavor: flavorView(spec.flavor, viewer),
     addresses: {},
-    accessIPv4: "",
-    accessIPv6: "",
+    accessIPv4: spec.accessIpV4,
+    accessIPv6: spec.accessIpV6,
     metadata: spec.metadata,
     links: resourceLinks(viewer.place, "servers", server.uuid),
-    key_name: null,
-    config_drive: "",
+    key_name: spec.keyName === "" ? null : spec.keyName,
+    config_drive: spec.configDrive ? "True" : "",
     security_groups: [{ name: "default" }],
-    "OS-DCF:diskConfig": "AUTO",
+    "OS-DCF:diskConfig": spec.manualDisk ? "MANUAL" : "AUTO",
     "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
     "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
     "OS-EXT-STS:task_state": server.taskState,
@@ -114,7 +113,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: { readon
   if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
   if (status !== "ERROR" && status !== "UNKNOWN") view.progress = 0;
   if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
-  addVersionedFields(view, spec, viewer.minor, options.inList);
+  addVersionedFields(view, known, viewer, options);
   return view;
 }
 
@@ -151,19 +150,27 @@ function addHostFields(view: ServerDetail, server: Server, minor: number): void 
   if (minor < 3) return;
   view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
   view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);
+  view["OS-EXT-SRV-ATTR:launch_index"] = server.spec.launchIndex;
   view["OS-EXT-SRV-ATTR:kernel_id"] = "";
   view["OS-EXT-SRV-ATTR:ramdisk_id"] = "";
   view["OS-EXT-SRV-ATTR:root_device_name"] = null;
-  view["OS-EXT-SRV-ATTR:user_data"] = null;
+  view["OS-EXT-SRV-ATTR:user_data"] = server.spec.userData === "" ? null : server.spec.userData;
 }
 
-function addVersionedFields(view: ServerDetail, spec: ServerSpec, minor: number, inList: boolean): void {
-  if (minor >= 9) view.locked = false;
-  if (minor >= 19) view.description = null;
-  if (minor >= 26) view.tags = [];
+function addVersionedFields(
+  view: ServerDetail,
+  { server: { uuid, spec }, lock }: KnownServer,
+  { minor, hostStatuses }: Viewer,
+  { groups }: ViewOptions,
+): void {
+  const hostStatus = hostStatuses.get(uuid);
+  if (minor >= 9) view.locked = lock !== null;
+  if (hostStatus !== undefined) view.host_status = hostStatus;
+  if (minor >= 19) view.description = spec.description ?? null;
+  if (minor >= 26) view.tags = spec.tags;
   if (minor >= 63) view.trusted_image_certificates = null;
-  if (minor >= 71 && !inList) view.server_groups = [];
-  if (minor >= 73) view.locked_reason = null;
+  if (minor >= 71 && groups !== null) view.server_groups = [...groups];
+  if (minor >= 73) view.locked_reason = lock?.reason ?? null;
   if (minor >= HOSTNAME_FROM_MINOR) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec);
   if (minor >= 96) view.pinned_availability_zone = spec.availabilityZone === "" ? null : spec.availabilityZone;
 }

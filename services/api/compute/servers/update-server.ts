@@ -1,13 +1,15 @@
 import { Type } from "typebox";
-import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
+import { changedSpec } from "../../../../core/tasks/user-changes.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { invalidField } from "../../http/fault.ts";
-import { Name, NullableString } from "../../http/schema.ts";
-import { refuseLargeSpec } from "../../http/spec-size.ts";
+import type { Fault } from "../../http/fault.ts";
+import { Name } from "../../http/schema.ts";
+import { explainLargeSpec } from "../../http/spec-size.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { findTarget } from "../server-actions/action-target.ts";
-import { patchServer } from "../server-interfaces/patch-server.ts";
 import { readHostname } from "./hostname.ts";
+import { type RequestFinder, serverNotFound } from "./request-finder.ts";
+import { Address, Description, DiskConfig, readAddresses, refuseUnknownFields } from "./server-fields.ts";
 
 export const UpdateServerBody = Type.Object(
   {
@@ -15,10 +17,10 @@ export const UpdateServerBody = Type.Object(
       {
         name: Type.Optional(Name),
         hostname: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
-        description: Type.Optional(NullableString),
-        "OS-DCF:diskConfig": Type.Optional(Type.Literal("AUTO")),
-        accessIPv4: Type.Optional(Type.Unsafe<null | "">({ enum: [null, ""] })),
-        accessIPv6: Type.Optional(Type.Unsafe<null | "">({ enum: [null, ""] })),
+        description: Type.Optional(Description),
+        "OS-DCF:diskConfig": Type.Optional(DiskConfig),
+        accessIPv4: Type.Optional(Address),
+        accessIPv6: Type.Optional(Address),
       },
       { additionalProperties: false },
     ),
@@ -27,29 +29,55 @@ export const UpdateServerBody = Type.Object(
 );
 export type UpdateServerBody = Type.Static<typeof UpdateServerBody>;
 
+export interface ChangeDeps {
+  readonly store: Pick<RequestsPort, "changeServer">;
+  readonly finder: RequestFinder;
+  readonly clock: Pick<Clock, "now">;
+}
+
 /**
- * Handles `PUT /servers/{id}`, which changes a server's name or host name in its cell. Unlike in Nova, the server must be on a host and
- * have no operation under way. An empty body changes nothing.
+ * Handles `PUT /servers/{id}`. It needs no host and no cell, so it works in every state of the server. An empty body changes nothing.
+ *
+ * Source: Nova's api-ref, "Update Server".
  */
 export async function updateServer(
-  deps: Parameters<typeof findTarget>[0] & { readonly store: Pick<RequestsPort, "rename"> },
+  deps: ChangeDeps,
   call: KnownCall,
   id: string,
   { server: asked }: UpdateServerBody,
 ): Promise<void> {
-  const { name, description } = asked;
+  refuseUnknownFields(asked, { description: [19] }, call);
   const hostname = readHostname(asked.hostname, call.minor);
-  if (description != null && description !== "")
-    throw invalidField("description", description, "Berth keeps no descriptions.");
-  if (name === undefined && hostname === undefined) return;
-  const changed = (spec: ServerSpec): ServerSpec => ({
-    ...spec,
+  const { name, description, "OS-DCF:diskConfig": diskConfig } = asked;
+  const wanted: UserChanges = {
     ...(name !== undefined && { name }),
     ...(hostname !== undefined && { hostname }),
+    ...(description !== undefined && { description }),
+    ...(diskConfig !== undefined && { manualDisk: diskConfig === "MANUAL" }),
+    ...readAddresses(asked),
+  };
+  const record = await deps.finder.find(id, call.identity);
+  if (record === null || record.state === "deleted") throw serverNotFound(id);
+  if (Object.keys(wanted).length === 0) return;
+  await writeChanges(deps, record.serverUuid, () => wanted);
+}
+
+/**
+ * Writes changes of one server in one step. `change` gets its spec as it is and returns the fields to change, or a fault, with which nothing is
+ * changed. Refuses changes that make the spec too large.
+ */
+export async function writeChanges(
+  { store, clock }: Pick<ChangeDeps, "store" | "clock">,
+  serverUuid: string,
+  change: (spec: ReturnType<typeof changedSpec>) => UserChanges | Fault,
+): Promise<void> {
+  const refusals: Fault[] = [];
+  const written = await store.changeServer(serverUuid, ({ spec, changes }) => {
+    const wanted = change(spec);
+    const refusal = wanted instanceof Error ? wanted : explainLargeSpec(changedSpec(spec, wanted));
+    if (refusal !== null) refusals.push(refusal);
+    return wanted instanceof Error || refusal !== null ? null : { ...changes, ...wanted, atMs: clock.now() };
   });
-  const target = await findTarget(deps, call, { id, action: "update" });
-  refuseLargeSpec(changed(target.server.spec));
-  await patchServer(target, async ({ server }) => ({ spec: changed(server.spec), more: [], less: [] }));
-  // After the cell, which may refuse. Where this is never reached, lists find the server by its former name until the call is repeated.
-  if (name !== undefined) await deps.store.rename(target.server.uuid, name);
+  if (written === null) throw serverNotFound(serverUuid);
+  if (refusals[0] !== undefined) throw refusals[0];
 }

@@ -1,0 +1,40 @@
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+
+/** A lock that keeps users from changing the server. */
+export interface ServerLock {
+  /** Whether a member of the server's project or an admin of another project has locked it. */
+  readonly by: "owner" | "admin";
+  readonly reason: string | null;
+}
+
+/**
+ * What users have changed of a server since it was accepted. The API tier stores it, since the changes need no host: they can be made while
+ * the server is built or moved, and while its cell does not answer. A missing field is as the spec has it.
+ */
+export interface UserChanges {
+  readonly name?: string;
+  readonly description?: string | null;
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly tags?: readonly string[];
+  readonly accessIpV4?: string;
+  readonly accessIpV6?: string;
+  readonly hostname?: string;
+  readonly manualDisk?: boolean;
+  /** Null for a server that was unlocked again. */
+  readonly lock?: ServerLock | null;
+  /** When the last of the changes was made, in milliseconds since the epoch. */
+  readonly atMs?: number;
+}
+
+/** Returns the spec with the changes. */
+export function changedSpec(spec: ServerSpec, changes: UserChanges | null): ServerSpec {
+  if (changes === null) return spec;
+  const { lock: _, atMs: __, description, metadata, tags, ...rest } = changes;
+  return {
+    ...spec,
+    ...rest,
+    ...(description !== undefined && { description: description ?? undefined }),
+    ...(metadata !== undefined && { metadata: { ...metadata } }),
+    ...(tags !== undefined && { tags: [...tags] }),
+  };
+}

@@ -1,0 +1,70 @@
+import { isIPv4, isIPv6 } from "node:net";
+import { Type } from "typebox";
+import { badRequest, invalidField } from "../../http/fault.ts";
+
+/** Source of the limits: Nova's `parameter_types` and its objects `Tag` and `Instance`. */
+export const TAG_CHARACTERS_MAX = 60;
+export const TAGS_MAX = 50;
+const TEXT_CHARACTERS_MAX = 255;
+const USER_DATA_CHARACTERS_MAX = 65_535;
+
+/** A tag: any text without `,` and `/`. Halves of a surrogate pair are no text. */
+export const Tag = Type.String({ minLength: 1, maxLength: TAG_CHARACTERS_MAX, pattern: "^[^,/\\p{Cs}]*$" });
+export const Tags = Type.Array(Tag, { maxItems: TAGS_MAX });
+
+/** A description, without control characters and line ends. Null removes it. */
+export const Description = Type.Unsafe<string | null>({
+  type: ["string", "null"],
+  maxLength: TEXT_CHARACTERS_MAX,
+  pattern: "^[^\\p{C}\\p{Zl}\\p{Zp}]*$",
+});
+
+export const DiskConfig = Type.Unsafe<"AUTO" | "MANUAL">({ enum: ["AUTO", "MANUAL"] });
+
+/** User data in base64. Null is none, as Nova's oldest API has it. */
+export const UserData = Type.Unsafe<string | null>({ type: ["string", "null"], maxLength: USER_DATA_CHARACTERS_MAX });
+
+/** An address as it was sent; `readAddresses` checks it. */
+export const Address = Type.String({ maxLength: 64 });
+
+/** The microversions from which on a field is known, and up to which. */
+type Known = readonly [from: number, until?: number];
+
+/** Refuses fields that the call's microversion does not have. */
+export function refuseUnknownFields(
+  body: object,
+  known: Readonly<Record<string, Known>>,
+  call: { readonly minor: number },
+): void {
+  for (const [field, [from, until = Number.POSITIVE_INFINITY]] of Object.entries(known)) {
+    if (Object.hasOwn(body, field) && (call.minor < from || call.minor > until))
+      throw badRequest(`Additional properties are not allowed ('${field}' was unexpected)`);
+  }
+}
+
+/** Reads the addresses under which a server can be reached. A missing one is undefined. */
+export function readAddresses(fields: { readonly accessIPv4?: string; readonly accessIPv6?: string }): {
+  readonly accessIpV4?: string;
+  readonly accessIpV6?: string;
+} {
+  const { accessIPv4: v4, accessIPv6: v6 } = fields;
+  if (v4 !== undefined && !isIPv4(v4)) throw invalidField("accessIPv4", v4, `'${shown(v4)}' is not a 'ipv4'`);
+  if (v6 !== undefined && (!isIPv6(v6) || v6.includes("%")))
+    throw invalidField("accessIPv6", v6, `'${shown(v6)}' is not a 'ipv6'`);
+  return { ...(v4 !== undefined && { accessIpV4: v4 }), ...(v6 !== undefined && { accessIpV6: v6 }) };
+}
+
+const shown = (text: string): string => text.slice(0, 64);
+
+const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
+
+/** Refuses user data that is not base64. Line ends and spaces are allowed, as in Nova. The value may be a secret, so no message has it. */
+export function readUserData(value: string | null | undefined): string {
+  if (value === undefined || value === null) return "";
+  if (!BASE64.test(value.replaceAll(/\s/g, "")))
+    throw badRequest("Invalid input for field/attribute user_data. It is not a 'base64'");
+  return value;
+}
+
+/** Returns the tags without repetitions, in their order. */
+export const distinctTags = (tags: readonly string[] = []): string[] => [...new Set(tags)];

@@ -1,0 +1,82 @@
+import type { FastifyRequest } from "fastify";
+import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { type Cells, hydrateServer, type KnownServer } from "../../cells/hydrate-servers.ts";
+import { callOf } from "../../http/call.ts";
+import { placeOf } from "../../http/links.ts";
+import type { ServerGroupsPort } from "../../ports.ts";
+import { readHostStatuses } from "./host-status.ts";
+import type { KnownZones } from "./known-zones.ts";
+import { type RequestFinder, serverNotFound } from "./request-finder.ts";
+import type { ServerDetail } from "./server-schemas.ts";
+import { serverView, type Viewer } from "./server-view.ts";
+import { readWaitingMoves, withWaitingMove } from "./waiting-moves.ts";
+
+/** The first microversion that shows a server's group. */
+const GROUPS_FROM_MINOR = 71;
+
+interface Deps {
+  readonly finder: RequestFinder;
+  readonly cells: Cells;
+  readonly movesStore: Pick<MoveStore, "waiting"> | null;
+  readonly zones: KnownZones;
+  readonly groups: Pick<ServerGroupsPort, "group">;
+}
+
+/** What links start with. */
+interface LinkOptions {
+  readonly prefix: string;
+  readonly publicUrl: string | null;
+}
+
+/** Returns the caller as a viewer of these servers. */
+export async function viewerFor(
+  deps: Pick<Deps, "cells" | "zones">,
+  request: FastifyRequest,
+  servers: readonly KnownServer[],
+  options: LinkOptions,
+): Promise<Viewer> {
+  const call = callOf(request);
+  const [zones, hostStatuses] = await Promise.all([deps.zones.current(), readHostStatuses(deps.cells, call, servers)]);
+  return {
+    place: placeOf(request, options.prefix, options.publicUrl),
+    minor: call.minor,
+    isAdmin: call.identity.isAdmin,
+    zones,
+    hostStatuses,
+  };
+}
+
+/**
+ * Returns one server as its caller sees it. Refuses one that is unknown, another project's or gone. `as` is the server as it will be, for
+ * the answer to an action that changes it.
+ */
+export async function showServer(
+  deps: Deps,
+  request: FastifyRequest,
+  id: string,
+  options: LinkOptions,
+  as: (spec: ServerSpec) => ServerSpec = (spec) => spec,
+): Promise<Partial<ServerDetail>> {
+  const call = callOf(request);
+  const record = await deps.finder.find(id, call.identity);
+  if (record === null) throw serverNotFound(id);
+  const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
+  const found = await hydrateServer(record, deps.cells, { withDeleted: false });
+  if (found === null) throw serverNotFound(id);
+  const moving = withWaitingMove(found, waiting);
+  const known = { ...moving, server: { ...moving.server, spec: as(moving.server.spec) } };
+  const viewer = await viewerFor(deps, request, [known], options);
+  return serverView(known, viewer, { groups: await groupsOf(deps, known, call.minor) });
+}
+
+/** Returns the group that the server is a member of, unless it was deleted since. */
+async function groupsOf(
+  { groups }: Pick<Deps, "groups">,
+  { server }: KnownServer,
+  minor: number,
+): Promise<readonly string[]> {
+  const uuid = server.spec.group?.uuid;
+  if (uuid === undefined || minor < GROUPS_FROM_MINOR) return [];
+  return (await groups.group(uuid)) === null ? [] : [uuid];
+}

@@ -1,0 +1,59 @@
+import { describe, expect, test } from "vitest";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { UserChanges } from "../../core/tasks/user-changes.ts";
+import { serverId, serverSpec } from "./cell-fixtures.ts";
+
+/** Rules for changes that users make to servers which were accepted. */
+export function userChangesContract(current: () => ApiStore): void {
+  describe("changes of a server", () => {
+    const changesOf = async (server: number) => (await current().requests([serverId(server)]))[0]?.changes;
+
+    test("are in its record and its spec, and leave its state alone", async () => {
+      const store = current();
+      await store.accept([serverSpec(1), serverSpec(2)]);
+      const changes: UserChanges = {
+        ...{ name: "other", description: null, metadata: { "a b": 'c"\\' }, tags: ["x", "y"], hostname: "web-1" },
+        ...{ accessIpV4: "10.0.0.1", manualDisk: true, lock: { by: "owner", reason: "ü" }, atMs: 5 },
+      };
+      const changed = await store.changeServer(serverId(1), () => changes);
+      expect(changed).toMatchObject({ state: "accepted", changes, spec: { name: "other", tags: ["x", "y"] } });
+      const [read, untouched] = await store.requests([serverId(1), serverId(2)]);
+      const { metadata, hostname, accessIpV4, manualDisk } = read?.spec ?? {};
+      expect(read?.changes).toEqual(changes);
+      expect({ metadata, hostname, accessIpV4, manualDisk }).toEqual({
+        ...{ metadata: { "a b": 'c"\\' }, hostname: "web-1", accessIpV4: "10.0.0.1", manualDisk: true },
+      });
+      expect(untouched?.changes).toBeNull();
+      await store.assignCells([{ serverUuid: serverId(1), from: null, to: "north" }]);
+      expect(await changesOf(1)).toEqual(changes);
+    });
+
+    test("are made of the server as it is, when two make them at once", async () => {
+      const store = current();
+      await store.accept([serverSpec(1)]);
+      const add = (tag: string) =>
+        store.changeServer(serverId(1), ({ spec, changes }) => ({ ...changes, tags: [...spec.tags, tag] }));
+      await Promise.all(["a", "b", "c", "d", "e"].map(add));
+      expect([...((await changesOf(1))?.tags ?? [])].sort()).toEqual(["a", "b", "c", "d", "e"]);
+    });
+
+    test("are none when the caller wants none, or when there is no such server", async () => {
+      const store = current();
+      await store.accept([serverSpec(1)]);
+      expect(await store.changeServer(serverId(1), () => null)).toMatchObject({ changes: null });
+      expect(await store.changeServer(serverId(9), () => ({ name: "x" }))).toBeNull();
+      expect(await store.changeServer("nonsense", () => ({ name: "x" }))).toBeNull();
+    });
+
+    test("begin with the tags that a server was accepted with", async () => {
+      const store = current();
+      await store.accept([serverSpec(1, { tags: ["a", "b"] }), serverSpec(2)]);
+      await store.acceptWithin([[serverSpec(3, { tags: ["c,d"] })], [serverSpec(4)]], 10);
+      expect(await Promise.all([1, 2, 3, 4].map(changesOf))).toEqual([
+        ...[{ tags: ["a", "b"] }, null, { tags: ["c,d"] }, null],
+      ]);
+      await store.accept([serverSpec(1, { tags: ["z"] }), serverSpec(2)]);
+      expect(await changesOf(1)).toEqual({ tags: ["a", "b"] });
+    });
+  });
+}
