@@ -63,12 +63,13 @@ async function askAgent(authority: string): Promise<ReadonlyMap<string, readonly
   if (!answer.ok) throw new Error(`it answered ${answer.status}`);
   const page = (await answer.json()) as {
     readonly hosts?: readonly string[];
-    readonly guests?: readonly (FoundGuest & { readonly host: string })[];
+    readonly guests?: readonly (FoundGuest & { readonly host: string; readonly justEnded?: boolean })[];
   };
   if (!Array.isArray(page.hosts) || !Array.isArray(page.guests)) throw new Error("it is no agent of this version");
   const found = new Map<string, FoundGuest[]>(page.hosts.map((host) => [host, []]));
-  for (const { host, serverUuid, attemptId, running } of page.guests)
-    found.get(host)?.push({ serverUuid, attemptId, running });
+  // A guest that has just stopped by itself counts as running, because its server is about to become SHUTOFF.
+  for (const { host, serverUuid, attemptId, running, justEnded = false } of page.guests)
+    found.get(host)?.push({ serverUuid, attemptId, running: running || justEnded });
   return found;
 }
 

@@ -19,7 +19,13 @@ const STORM = [
   "host-away",
 ] as const;
 /** A fault that the simulator's nemesis can inject. */
-export type SimFault = (typeof STORM)[number] | "conductor-stall" | "silence" | "restore" | "restore-midway";
+export type SimFault =
+  | (typeof STORM)[number]
+  | "conductor-stall"
+  | "silence"
+  | "restore"
+  | "restore-midway"
+  | "guest-ends";
 
 export interface Profile {
   readonly name: string;
@@ -117,6 +123,15 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 1_500,
     skewMs: 0,
     drivers: QUICK,
+  },
+  {
+    name: "self-stops",
+    about: "guests shut themselves down or crash, while processes die and messages are late, doubled or lost",
+    faults: ["guest-ends", "guest-ends", "guest-ends", "kill", "cut-agent", "twice", "spikes"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 0,
+    drivers: SLOW_AND_LOSSY,
   },
   {
     name: "restores",

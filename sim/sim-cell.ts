@@ -203,6 +203,14 @@ export class SimCell {
     return lost.flatMap(({ hosts }) => hosts.map(({ name }) => name));
   }
 
+  /** Ends one of the running guests without an order. Returns its server, or null when no guest runs. */
+  endGuest(draw: number, by: "shut-down" | "crashed"): string | null {
+    const running = this.#hosts.flatMap((hosts) => hosts.running().map(({ host, guest }) => ({ hosts, host, guest })));
+    const one = running[draw % Math.max(running.length, 1)];
+    if (one === undefined || !one.hosts.endGuest({ host: one.host, ...one.guest }, by)) return null;
+    return one.guest.serverUuid;
+  }
+
   /** Names of the hosts that an agent carries. */
   hostsOf(agent: string): string[] {
     return this.#hosts.flatMap(({ name, hosts }) => (name === agent ? hosts.map((host) => host.name) : []));

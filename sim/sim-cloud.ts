@@ -144,6 +144,14 @@ export class SimCloud {
     this.onDark(hosts);
   }
 
+  /** Ends one of the guests that run, without an order. */
+  endGuest(draw: number, by: "shut-down" | "crashed"): void {
+    const uuid = this.cells[draw % this.cells.length]?.endGuest(draw, by) ?? null;
+    if (uuid === null) return;
+    this.#world.history.record("guest", by, { server: uuid });
+    this.#world.onUnwanted(uuid, "stopped");
+  }
+
   /** Cuts the hosts that an agent carries off from the network for a while. */
   cutOff(agent: string): void {
     this.onCut(this.cells.flatMap((cell) => cell.hostsOf(agent)));

@@ -4,6 +4,7 @@ import type { RunningGuest } from "../core/audit/facts.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import { FakeDriver, type FakeGuest } from "../services/compute-agent/fake-driver.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
+import type { GuestName } from "../services/compute-agent/journal.ts";
 import type { MemoryDisk } from "../services/compute-agent/memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
 import type { Mutation } from "./mutations.ts";
@@ -71,6 +72,11 @@ export class SimHosts {
   losePower(): void {
     this.#isDark = true;
     this.#driver.losePower();
+  }
+
+  /** Ends a running guest without an order. Returns false if it does not run. */
+  endGuest(guest: GuestName, by: "shut-down" | "crashed"): boolean {
+    return this.#driver.endGuest(guest, by);
   }
 
   /** The guests on the hosts, running or not. */
@@ -157,6 +163,7 @@ export class SimHosts {
     const slow = slowDriver(told, { process, habits: this.#habits, random: this.#random, hasPower });
     return {
       // The hypervisor's state counts, not what the agent last wrote down.
+      watch: (onChanged) => hypervisor.watch((guest) => process.alive && onChanged(guest)),
       adopt: () => whileAlive(async () => {}),
       powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),
       prepare: (order, control) =>

@@ -56,7 +56,6 @@ export class SimNemesis {
   }
 
   #harm(fault: SimFault): void {
-    const { network } = this.#world;
     const { supervisor, cells } = this.#cloud;
     const cell = this.#pick(cells);
     const name = this.#pick(supervisor.names());
@@ -84,6 +83,9 @@ export class SimNemesis {
       case "silence":
         this.#world.onActed = (agent) => this.#fallSilent(agent, durationMs, chance);
         break;
+      case "guest-ends":
+        this.#cloud.endGuest(Math.floor(durationMs * 1_000), chance < 0.5 ? "shut-down" : "crashed");
+        break;
       case "restore":
       case "restore-midway":
         this.#backUp(cell, fault, BACKUP_AGE_MS_MIN + durationMs);
@@ -104,8 +106,7 @@ export class SimNemesis {
         this.#cut([["*", chance < 0.3 ? "api-nats" : cell.brokerPlace]], durationMs);
         break;
       case "redis-flush":
-        this.#cloud.flushSoftState();
-        if (chance < 0.5) this.#cut([["*", "redis"]], durationMs);
+        this.#flush(durationMs, chance);
         break;
       case "slow-place":
         this.#slow(chance < 0.5 ? name : cell.databasePlace, 10 + chance * 500, durationMs);
@@ -117,12 +118,17 @@ export class SimNemesis {
         this.#weather("twiceShare", chance * 0.5, durationMs);
         break;
       case "spikes":
-        network.weather.spikeMs = 3_000;
+        this.#world.network.weather.spikeMs = 3_000;
         this.#weather("spikeShare", chance * 0.3, durationMs);
         break;
       default:
         fault satisfies never;
     }
+  }
+
+  #flush(durationMs: number, chance: number): void {
+    this.#cloud.flushSoftState();
+    if (chance < 0.5) this.#cut([["*", "redis"]], durationMs);
   }
 
   #cutAgent(agent: string, durationMs: number, chance: number): void {

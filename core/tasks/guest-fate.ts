@@ -1,3 +1,4 @@
+import type { StopCause } from "../agent/stop-cause.ts";
 import type { Home } from "./home.ts";
 
 /** A guest that was found on a host, whoever created it. */
@@ -6,10 +7,12 @@ export interface FoundGuest {
   readonly serverUuid: string;
   readonly attemptId: string;
   readonly state: "building" | "prepared" | "running" | "stopped" | "paused";
+  /** Why a stopped guest stopped, if it had no order to. */
+  readonly cause?: StopCause | null;
 }
 
 /** What a conductor has done with a guest that it compares with its server's row. */
-export type GuestFate = "start" | "stop" | "pause" | "destroy" | "leave";
+export type GuestFate = "start" | "stop" | "pause" | "destroy" | "stop-server" | "leave";
 
 /** Servers in these states have a guest on their home host while nothing is being done to them; the sixth law rests on it. */
 const WITH_A_GUEST: readonly Home["status"][] = ["ACTIVE", "SHUTOFF", "PAUSED", "VERIFY_RESIZE", "SHELVED", "ERROR"];
@@ -19,11 +22,16 @@ export function shouldExist(status: Home["status"] | "CLOSED"): boolean {
   return WITH_A_GUEST.some((one) => one === status);
 }
 
+/** Whether a server in this state becomes SHUTOFF when its guest stops without an order. */
+export function isStoppedWithGuest(status: Home["status"]): boolean {
+  return status === "ACTIVE" || status === "PAUSED";
+}
+
 /**
  * Decides about a guest by its server's row (null when the cell never had the server), which was read after the guest was listed. A guest
  * that is not at home and belongs to no open move will never be at home again, since a new attempt gets a new id (law 4): `destroy`.
  * `start`: the server should run, but the process that should have started the guest died, or the host did. `stop`, `pause`: the guest runs
- * and should not. `leave`: the guest is in the right state, or an open task still needs it.
+ * and should not. `stop-server`: the guest stopped without an order, and its server is to be stopped, too. `leave`: the guest is in the right state, or an open task still needs it.
  */
 export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
   if (home === null || home.status === "DELETED") return "destroy";
@@ -41,6 +49,8 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
     return isSource ? "stop" : "destroy";
   }
   if (home.busy || guest.state === "building") return "leave";
+  // Source: `_sync_instance_power_state` of Nova's compute manager, which leaves a resized server alone.
+  if ((guest.cause ?? null) !== null) return isStoppedWithGuest(home.status) ? "stop-server" : "leave";
   if (home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true))
     return guest.state === "running" ? "leave" : "start";
   if (guest.state === "running" && home.status === "PAUSED") return "pause";

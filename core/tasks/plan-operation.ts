@@ -2,12 +2,13 @@ import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Holding } from "../ledger/holding.ts";
 import { parseAttemptId } from "./attempt-id.ts";
+import { isStoppedWithGuest } from "./guest-fate.ts";
 import type { ReadableMigration } from "./migration.ts";
 import { factsOf } from "./operation-facts.ts";
 import { firstStage, isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import type { BeginOperation } from "./operation-step.ts";
 import { writeOf } from "./operation-writes.ts";
-import type { Server, ServerStatus } from "./server.ts";
+import { SERVER_STATUSES, type Server, type ServerStatus } from "./server.ts";
 
 /** A requested operation, with everything that the cell reported about the server. */
 export interface OperationRequest {
@@ -26,6 +27,8 @@ export interface OperationRequest {
   /** For an evacuation: it may take the server from a host that no operator has forced down, once its agent was unseen for `unseenMs`. */
   readonly fenceWaived?: boolean;
   readonly unseenMs?: number;
+  /** For a stop: the guest has stopped already, without an order. */
+  readonly followsGuest?: boolean;
   /** The caller. Absent when no client asked for the operation. */
   readonly askedBy?: Caller;
 }
@@ -39,10 +42,12 @@ export type PlannedOperation =
   /** There is no move that waits for a confirm or revert. */
   | { readonly kind: "nothing-to-confirm" };
 
+const FOLLOWED_FROM = SERVER_STATUSES.filter(isStoppedWithGuest);
+
 /** The operation in the form that a cell's store begins. Asserts that a move has a destination. */
 export function planOperation(request: OperationRequest): PlannedOperation {
   const { taskId, kind, server, migration } = request;
-  const allowed = OPERATIONS[kind].allowedFrom;
+  const allowed = request.followsGuest ? FOLLOWED_FROM : OPERATIONS[kind].allowedFrom;
   if (server.taskState !== null) return { kind: "busy", running: server.taskState };
   const isNowhere = server.host === null && kind !== "unshelve";
   if (isNowhere || !allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };

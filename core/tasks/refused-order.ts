@@ -1,10 +1,11 @@
+import type { StopCause } from "../agent/stop-cause.ts";
 import type { Ask } from "./operation-routes.ts";
 
 /** A host's report about one guest. `silent`: the host is not connected here, or does not answer. */
 export type GuestLook =
   | { readonly kind: "silent" }
   | { readonly kind: "absent" }
-  | { readonly kind: "found"; readonly state: string; readonly revision: number };
+  | { readonly kind: "found"; readonly state: string; readonly revision: number; readonly cause?: StopCause | null };
 
 /**
  * The meaning of a refused order, judged by a look at the guest afterwards.

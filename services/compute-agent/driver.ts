@@ -43,9 +43,11 @@ export interface HandOffOrder extends GuestName {
 
 /**
  * The state in which a guest is found on its host. `missing` means that the host has no such guest. A prepared guest counts as `stopped`
- * until it is started, also while it waits for a hand-over, receives one, or has received all of it.
+ * until it is started, also while it waits for a hand-over, receives one, or has received all of it. `shut-down` and `crashed` are for a
+ * guest that stopped without an order (see `StopCause`): its server is then stopped, too. A guest that stopped with its host counts as
+ * `stopped`, and so does every guest about which the driver does not know more.
  */
-export type FoundPower = "running" | "stopped" | "paused" | "missing";
+export type FoundPower = "running" | "stopped" | "paused" | "shut-down" | "crashed" | "missing";
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
@@ -60,7 +62,12 @@ export const DESTROY_TIMEOUT_MS = 60_000;
  */
 export interface Driver {
   /**
-   * Called once, before all other calls, with the guests that outlived the agent's last process. When it resolves, nothing that the last
+   * Called once, before all other calls. The driver calls `onChanged` when a guest may have changed without an order, and the agent then
+   * looks at the guest. Calling it too often does no harm. A change that is not told is found when the host is next compared.
+   */
+  watch(onChanged: (guest: GuestName) => void): void;
+  /**
+   * Called once, before all calls but `watch`, with the guests that outlived the agent's last process. When it resolves, nothing that the last
    * process began on them may still be going on.
    */
   adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void>;

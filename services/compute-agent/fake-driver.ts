@@ -14,10 +14,16 @@ import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-sc
 import type { GuestName } from "./journal.ts";
 
 /** A guest of the fake driver. */
-export type FakeGuest = GuestName & { readonly running: boolean };
+export type FakeGuest = GuestName & {
+  readonly running: boolean;
+  /** It stopped without an order so recently that its server may still be ACTIVE. */
+  readonly justEnded?: true;
+};
 
 type Power = Exclude<FoundPower, "missing">;
-type StoredGuest = GuestName & { readonly power: Power };
+type StoredGuest = GuestName & { readonly power: Power; readonly endedAtMs?: number };
+/** Within this time, agents and conductors have made the server of a guest that ended SHUTOFF. */
+const ENDED_JUST_MS = 30_000;
 
 export interface FakeDriverOptions {
   readonly clock: Clock;
@@ -46,13 +52,35 @@ export class FakeDriver implements Driver {
   readonly #destroyFailures = new Map<string, number>();
   readonly #orderFailures = new Map<string, number>();
 
+  /** How often each guest has begun to run, which tells a run that a script is to end from a later one. */
+  readonly #runs = new Map<string, number>();
+  #onChanged: (guest: GuestName) => void = () => {};
+
   constructor(options: FakeDriverOptions) {
     this.#options = options;
   }
 
+  watch(onChanged: (guest: GuestName) => void): void {
+    this.#onChanged = onChanged;
+  }
+
+  /** Ends a guest without an order, as when its owner shuts it down from inside. Returns false if it does not run. */
+  endGuest(name: GuestName, by: "shut-down" | "crashed"): boolean {
+    const found = this.#guests.get(keyOf(name));
+    const canEnd = found?.power === "running" || (found?.power === "paused" && by === "crashed");
+    if (found === undefined || !canEnd) return false;
+    this.#guests.set(keyOf(name), { ...found, power: by, endedAtMs: this.#options.clock.monotonic() });
+    this.#onChanged(name);
+    return true;
+  }
+
   /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
   guests(): FakeGuest[] {
-    return [...this.#guests.values()].map(({ power, ...name }) => ({ ...name, running: power === "running" }));
+    const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
+    return [...this.#guests.values()].map(({ power, endedAtMs, ...name }) => {
+      const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
+      return { ...name, running: power === "running", ...(justEnded ? { justEnded } : {}) };
+    });
   }
 
   /** Stops every guest, as when the hosts lose their power. */
@@ -127,7 +155,20 @@ export class FakeDriver implements Driver {
   #setPower(name: GuestName, power: Power): void {
     const found = this.#guests.get(keyOf(name));
     if (found === undefined) throw new Error("there is no such guest");
-    this.#guests.set(keyOf(name), { ...found, power });
+    const { endedAtMs: _, ...kept } = found;
+    this.#guests.set(keyOf(name), { ...kept, power });
+    if (power === "running" && found.power !== "running") this.#beginRun(name);
+  }
+
+  /** Ends the guest's run later, if its script says so. */
+  #beginRun(name: GuestName): void {
+    const nth = (this.#runs.get(keyOf(name)) ?? 0) + 1;
+    this.#runs.set(keyOf(name), nth);
+    const { ends_after_ms, ends_by = "shut-down", ends_first = 1 } = this.#scriptFor(name);
+    if (ends_after_ms === undefined || nth > ends_first) return;
+    this.#options.clock.setTimer(ends_after_ms, () => {
+      if (this.#runs.get(keyOf(name)) === nth) this.endGuest(name, ends_by);
+    });
   }
 
   #scriptFor(guest: GuestName): FakeScript {
@@ -152,6 +193,7 @@ export class FakeDriver implements Driver {
     }
     this.#destroyFailures.delete(keyOf(guest));
     this.#ownScripts.delete(keyOf(guest));
+    this.#runs.delete(keyOf(guest));
     this.#guests.delete(keyOf(guest));
   }
 

@@ -34,6 +34,11 @@ export const FakeScript = Type.Object(
     power_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     destroy_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     hand_off_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    /** Guests stop by themselves after they have run for so long, as if their owner had shut them down, or because they crash. */
+    ends_after_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    ends_by: Type.Optional(Type.Enum(["shut-down", "crashed"])),
+    /** Only this many first runs of each guest end by themselves. One by default. */
+    ends_first: Type.Optional(Type.Integer({ minimum: 0 })),
     /** How many first orders of each guest fail: hand-offs, first starts, and power changes. */
     hand_off_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     start_failures: Type.Optional(Type.Integer({ minimum: 0 })),

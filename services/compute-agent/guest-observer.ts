@@ -1,4 +1,5 @@
-import type { Clock } from "../../runtime/clock.ts";
+import type { StopCause } from "../../core/agent/stop-cause.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { Driver, FoundPower } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
@@ -9,6 +10,21 @@ import type { GuestName, GuestState } from "./journal.ts";
 import { messageOf } from "./message-of.ts";
 
 const LOOK_TIMEOUT_MS = 5_000;
+/** How long a guest must stay stopped before that is believed, because a reboot looks like a stop. Source: Nova's lifecycle events. */
+const STOP_BELIEVED_MS = 15_000;
+
+export interface FoundState {
+  readonly state: GuestState;
+  /** Why the guest stopped without an order, or null if it did not. */
+  readonly cause: StopCause | null;
+}
+
+export interface ObserverSettings {
+  /** Whether guests that stopped with their host run again afterwards, if their servers should run. True unless said otherwise. */
+  readonly resumesGuests?: boolean;
+  /** How long a guest that stopped without an order must stay stopped before that is believed. `STOP_BELIEVED_MS` unless said otherwise. */
+  readonly stopBelievedMs?: number;
+}
 
 /** Asks the driver for the real state of guests, and corrects the journal where it differs. */
 export class GuestObserver {
@@ -17,6 +33,11 @@ export class GuestObserver {
   readonly #driver: Driver;
   readonly #clock: Clock;
   readonly #events: AgentEvents;
+  readonly #settings: ObserverSettings;
+  /** Guests that were found stopped without an order, until that is believed. */
+  readonly #doubted = new Map<string, Timer>();
+  #onStopped: (guest: GuestName) => void = () => {};
+  #isClosed = false;
 
   constructor(deps: {
     readonly store: GuestStore;
@@ -24,38 +45,90 @@ export class GuestObserver {
     readonly driver: Driver;
     readonly clock: Clock;
     readonly events: AgentEvents;
+    readonly settings?: ObserverSettings;
   }) {
     this.#store = deps.store;
     this.#chains = deps.chains;
     this.#driver = deps.driver;
     this.#clock = deps.clock;
     this.#events = deps.events;
+    this.#settings = deps.settings ?? {};
+  }
+
+  /** Follows the changes that the driver tells of. `onStopped` is called once for each guest that stopped without an order. */
+  watch(onStopped: (guest: GuestName) => void): void {
+    this.#onStopped = onStopped;
+  }
+
+  /** Looks at a guest that may have changed without an order. */
+  async changed({ host, attemptId }: GuestName): Promise<void> {
+    const guest = this.#store.guest(host, attemptId);
+    if (guest !== undefined && !this.#isClosed) await this.correct([guest]);
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    for (const timer of this.#doubted.values()) timer.cancel();
+    this.#doubted.clear();
   }
 
   /** The guest's real state, which may differ from the journal's. Null when the driver cannot tell. */
-  async powerOf(guest: GuestEntry): Promise<GuestState | null> {
+  async stateOf(guest: GuestEntry): Promise<FoundState | null> {
     const [found] = await this.#look([guest]);
-    return stateOf(guest, found);
+    return foundState(guest, found);
   }
 
   /**
-   * Corrects the journal where it differs from the host, for example after a guest shut itself down, or after a driver completed a call
-   * late. Guests with work in progress are left alone.
+   * Corrects the journal where it differs from the host, for example after a driver completed a call late. Guests with work in progress are
+   * left alone. A guest that stopped by itself is looked at again some time later, and corrected when it still stands.
    */
   async correct(guests: readonly GuestEntry[]): Promise<void> {
-    const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
-    const found = await this.#look(settled);
-    await Promise.all(settled.map((guest, index) => this.#correct(guest, found[index])));
+    await this.#correctAll(guests, null);
   }
 
-  async #correct(guest: GuestEntry, found: FoundPower | undefined): Promise<void> {
-    const state = stateOf(guest, found);
-    if (state === null || state === guest.state || guest.state === "failed") return;
-    // A newer record, or an order, may have come during the look.
-    if (this.#store.guest(guest.host, guest.attemptId) !== guest || this.#chains.isBusy(guest)) return;
+  /** Corrects the journal at the agent's start, when guests may have stopped with their host. */
+  async correctAtStart(guests: readonly GuestEntry[]): Promise<void> {
+    await this.#correctAll(guests, (this.#settings.resumesGuests ?? true) ? null : "host-restarted");
+  }
+
+  async #correctAll(guests: readonly GuestEntry[], causeOfStop: StopCause | null): Promise<void> {
+    const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
+    const looked = await this.#look(settled);
+    const correct = async (guest: GuestEntry, index: number) => {
+      const found = foundState(guest, looked[index]);
+      if (found === null || found.state === guest.state) return;
+      if (found.cause !== null) this.#doubt(guest);
+      else await this.#record(guest, { ...found, cause: found.state === "stopped" ? causeOfStop : null });
+    };
+    await Promise.all(settled.map(correct));
+  }
+
+  #doubt(guest: GuestEntry): void {
+    const key = keyOf(guest);
+    if (this.#doubted.has(key) || this.#isClosed) return;
+    const believe = () => {
+      this.#doubted.delete(key);
+      this.#believe(guest).catch((error) => this.#events.journalFailed(error));
+    };
+    this.#doubted.set(key, this.#clock.setTimer(this.#settings.stopBelievedMs ?? STOP_BELIEVED_MS, believe));
+  }
+
+  async #believe(guest: GuestEntry): Promise<void> {
+    const found = this.#chains.isBusy(guest) ? null : await this.stateOf(guest);
+    if (found === null || found.cause === null || this.#isClosed) return;
+    if (await this.#record(guest, found)) this.#onStopped(guest);
+  }
+
+  /** Resolves with false when a newer record, or an order, has come during the look. */
+  async #record(guest: GuestEntry, { state, cause }: FoundState): Promise<boolean> {
+    if (guest.state === "failed" || this.#store.isBuried(guest)) return false;
+    if (this.#store.guest(guest.host, guest.attemptId) !== guest || this.#chains.isBusy(guest)) return false;
     const { host, serverUuid, attemptId, revision } = guest;
-    this.#events.foundChanged(guest, guest.state, state);
-    await this.#store.record({ kind: "guest", host, serverUuid, attemptId, state, atMs: this.#clock.now(), revision });
+    this.#events.foundChanged(guest, guest.state, cause ?? state);
+    const name = { host, serverUuid, attemptId };
+    const by = cause === null ? {} : { cause };
+    await this.#store.record({ kind: "guest", ...name, state, atMs: this.#clock.now(), revision, ...by });
+    return true;
   }
 
   async #look(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {
@@ -71,11 +144,14 @@ export class GuestObserver {
   }
 }
 
+const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;
 const isKept = ({ state }: GuestEntry): boolean => state !== "building" && state !== "failed";
 
 /** Null when the state is unknown or the host has no such guest. */
-function stateOf(guest: GuestEntry, found: FoundPower | undefined): GuestState | null {
+function foundState(guest: GuestEntry, found: FoundPower | undefined): FoundState | null {
   if (found === undefined || found === "missing") return null;
+  if (found === "shut-down" || found === "crashed") return { state: "stopped", cause: found };
   // A guest that never ran is also found stopped.
-  return found === "stopped" && guest.state === "prepared" ? "prepared" : found;
+  const state = found === "stopped" && guest.state === "prepared" ? "prepared" : found;
+  return { state, cause: null };
 }

@@ -20,7 +20,7 @@ const POWER_TIMEOUT_MS = 60_000;
 export interface OrderDeps {
   readonly store: GuestStore;
   readonly chains: GuestChains;
-  readonly observer: Pick<GuestObserver, "powerOf">;
+  readonly observer: Pick<GuestObserver, "stateOf">;
   readonly driver: Driver;
   readonly reporter: AttemptReporter;
   readonly clock: Clock;
@@ -172,12 +172,13 @@ export class GuestOrders {
 
   /**
    * Determines the guest's state after a driver failed or gave up, since it may have changed the guest before. Null when the state is
-   * unknown.
+   * unknown. That the guest stopped by itself is left for the observer to believe.
    */
   async #foundAfterFailure(order: GuestOrder, guest: ExistingGuest): Promise<GuestState | null> {
-    const found = await this.#deps.observer.powerOf(guest);
-    if (found !== null && found !== guest.state) await this.#record(order, found, {});
-    return found;
+    const found = await this.#deps.observer.stateOf(guest);
+    if (found === null) return null;
+    if (found.cause === null && found.state !== guest.state) await this.#record(order, found.state, {});
+    return found.state;
   }
 
   async #record(order: GuestOrder, state: GuestState, by: { readonly orderId?: string }): Promise<void> {

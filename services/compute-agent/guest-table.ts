@@ -1,3 +1,4 @@
+import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { GuestName, GuestState, JournalRecord } from "./journal.ts";
 
@@ -9,6 +10,7 @@ export type GuestEntry =
       readonly revision?: number | undefined;
       readonly orderId?: string;
       readonly listensAt?: string;
+      readonly cause?: StopCause;
     })
   | (GuestName & {
       readonly state: "failed";

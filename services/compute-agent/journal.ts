@@ -1,3 +1,4 @@
+import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 
 /** Names one attempt's guest on one host. */
@@ -14,7 +15,8 @@ export type GuestState = "building" | "prepared" | "running" | "stopped" | "paus
 export type JournalRecord =
   /**
    * The guest is about to be created, or is in this state. `revision` belongs to the latest order that the guest obeyed. `orderId` is set
-   * if that order brought it into this state. `listensAt` is where a prepared guest waits for a hand-over.
+   * if that order brought it into this state. `listensAt` is where a prepared guest waits for a hand-over. `cause` is
+   * set for a stopped guest that stopped without an order.
    */
   | (GuestName & {
       readonly kind: "guest";
@@ -23,6 +25,7 @@ export type JournalRecord =
       readonly revision?: number | undefined;
       readonly orderId?: string;
       readonly listensAt?: string;
+      readonly cause?: StopCause;
     })
   /** The attempt failed and left nothing but this report. */
   | (GuestName & {

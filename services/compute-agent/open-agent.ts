@@ -34,6 +34,7 @@ export function openAgent(
   const { hosts, warnings } = source.look();
   for (const warning of warnings) logger.warn({ warning }, "a value of the host is unknown or doubtful");
   const { agentId, buildLimit, conductors } = options;
+  const { resumeGuests: resumesGuests } = options;
   const tracing = startTracing({
     service: "berth-compute-agent",
     instance: agentId,
@@ -44,7 +45,14 @@ export function openAgent(
   const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
   const agent: ComputeAgent = createComputeAgent(
     { dialer, journal, driver, clock, logger, registry, tracing, fail },
-    { agentId, conductors, hosts, buildLimit, watch: { source, everyMs: options.updateResourcesSeconds * 1_000 } },
+    {
+      agentId,
+      conductors,
+      hosts,
+      buildLimit,
+      resumesGuests,
+      watch: { source, everyMs: options.updateResourcesSeconds * 1_000 },
+    },
   );
   const probes = createProbes({
     listen: options.metricsListen,

@@ -53,7 +53,7 @@ export async function recoverGuests(deps: {
   };
   const adopted = withDeadline(driver.adopt(kept), DESTROY_TIMEOUT_MS, "the driver's adopt", clock).then(() => null);
   const failed = await adopted.catch(messageOf);
-  if (failed === null) await observer.correct(kept);
+  if (failed === null) await observer.correctAtStart(kept);
   else events.adoptFailed(failed);
   await Promise.all([...lost].map(remove));
   return left;

@@ -1,7 +1,7 @@
 import type { Registry } from "prom-client";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
-import { GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
+import { type Guest, GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
@@ -13,7 +13,7 @@ import { AgentEvents } from "./events.ts";
 import { GuestBuilder } from "./guest-builder.ts";
 import { GuestChains } from "./guest-chains.ts";
 import { GuestDestroyer } from "./guest-destroyer.ts";
-import { GuestObserver } from "./guest-observer.ts";
+import { GuestObserver, type ObserverSettings } from "./guest-observer.ts";
 import { GuestOrders } from "./guest-orders.ts";
 import { GuestRemover } from "./guest-remover.ts";
 import { GuestStore } from "./guest-store.ts";
@@ -37,7 +37,7 @@ export interface ComputeAgentDeps {
   readonly fail: (error: unknown) => void;
 }
 
-export interface ComputeAgentSettings {
+export interface ComputeAgentSettings extends ObserverSettings {
   /** The same id after each restart. */
   readonly agentId: string;
   /** Addresses of all conductors of the cell. */
@@ -86,7 +86,8 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       const { driver, clock } = deps;
       const chains = new GuestChains();
       const remover = new GuestRemover({ chains, driver, clock, events });
-      const observer = new GuestObserver({ store, chains, driver, clock, events });
+      const observer = new GuestObserver({ store, chains, driver, clock, events, settings });
+      driver.watch((guest) => void observer.changed(guest).catch((error) => events.journalFailed(error)));
       const left = await recoverGuests({ store, driver, remover, observer, clock, events });
       running = assemble(deps, settings, { store, chains, remover, observer, events });
       for (const name of left) running.builder.retain(name, INTERRUPTED);
@@ -103,6 +104,7 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
       // The journal closes first. Builds that end now stay in it as interrupted, and the next process cleans them up.
       await closing.store.close();
       closing.builder.cancelAll();
+      closing.observer.close();
     },
   };
 }
@@ -110,6 +112,7 @@ export function createComputeAgent(deps: ComputeAgentDeps, settings: ComputeAgen
 interface RunningAgent {
   readonly store: GuestStore;
   readonly builder: GuestBuilder;
+  readonly observer: GuestObserver;
   readonly links: ConductorLinks;
   readonly trees: TreeReporter;
   readonly watcher: HostWatcher;
@@ -142,39 +145,14 @@ function assemble(
   const orders = new GuestOrders({ ...parts, driver, reporter, clock });
   const destroyer = new GuestDestroyer({ store, remover, builder, orders, reporter, clock, events });
   const failed = (error: unknown) => events.journalFailed(error);
-  const onOrder = (order: ConductorOrder, from: ConductorStream): void => {
-    switch (order.$case) {
-      case "build":
-        builder.build(order.value, from);
-        break;
-      case "start":
-        orders.start(order.value, from);
-        break;
-      case "destroy":
-        destroyer.destroy(order.value, from).catch(failed);
-        break;
-      case "power":
-        orders.power(order.value, from);
-        break;
-      case "handOff":
-        orders.handOff(order.value, from);
-        break;
-      case "listGuests":
-        listGuests({ store, observer }, order.value, from).catch(failed);
-        break;
-      case "tree":
-        trees.judged(order.value, from);
-        break;
-      case "compared":
-        store.compared(order.value.host, order.value.incarnation).catch(failed);
-        break;
-      case "welcome":
-      case "heartbeat":
-        break;
-      default:
-        order satisfies never;
-    }
-  };
+  observer.watch(({ host, attemptId }) => {
+    const guest = store.guest(host, attemptId);
+    // A conductor that is not connected now finds the guest in the next list.
+    if (guest !== undefined)
+      anyWelcomed()?.send({ body: { $case: "stopped", value: { host, guest: listedGuest(store, guest) } } });
+  });
+  const parties = { builder, destroyer, orders, trees, store, observer, failed };
+  const onOrder = (order: ConductorOrder, from: ConductorStream) => obey(parties, order, from);
   const hello = () => helloOf(settings, store);
   const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
   const onLost = (stream: ConductorStream) => {
@@ -183,7 +161,55 @@ function assemble(
   };
   const handlers = { hello, onOrder, onWelcome, onLost };
   const links = new ConductorLinks({ dialer: deps.dialer, addresses: settings.conductors, clock, events, handlers });
-  return { store, builder, links, trees, watcher };
+  return { store, builder, observer, links, trees, watcher };
+}
+
+/** Passes a conductor's message to the part of the agent that carries it out. */
+function obey(
+  parties: {
+    readonly builder: GuestBuilder;
+    readonly destroyer: GuestDestroyer;
+    readonly orders: GuestOrders;
+    readonly trees: TreeReporter;
+    readonly store: GuestStore;
+    readonly observer: GuestObserver;
+    readonly failed: (error: unknown) => void;
+  },
+  order: ConductorOrder,
+  from: ConductorStream,
+): void {
+  const { builder, destroyer, orders, trees, store, observer, failed } = parties;
+  switch (order.$case) {
+    case "build":
+      builder.build(order.value, from);
+      break;
+    case "start":
+      orders.start(order.value, from);
+      break;
+    case "destroy":
+      destroyer.destroy(order.value, from).catch(failed);
+      break;
+    case "power":
+      orders.power(order.value, from);
+      break;
+    case "handOff":
+      orders.handOff(order.value, from);
+      break;
+    case "listGuests":
+      listGuests({ store, observer }, order.value, from).catch(failed);
+      break;
+    case "tree":
+      trees.judged(order.value, from);
+      break;
+    case "compared":
+      store.compared(order.value.host, order.value.incarnation).catch(failed);
+      break;
+    case "welcome":
+    case "heartbeat":
+      break;
+    default:
+      order satisfies never;
+  }
 }
 
 function helloOf({ agentId, hosts }: ComputeAgentSettings, store: GuestStore): Hello {
@@ -209,10 +235,16 @@ async function listGuests(
 }
 
 function guestsOf(store: GuestStore, host: string) {
-  return store.guestsOf(host).map((entry) => ({
+  return store.guestsOf(host).map((entry) => listedGuest(store, entry));
+}
+
+function listedGuest(store: GuestStore, entry: GuestEntry): Guest {
+  const isSettling = store.isSettling(entry);
+  return {
     serverUuid: entry.serverUuid,
     attemptId: entry.attemptId,
-    state: store.isSettling(entry) ? GuestState.GUEST_STATE_BUILDING : attemptReportOf(entry).state,
+    state: isSettling ? GuestState.GUEST_STATE_BUILDING : attemptReportOf(entry).state,
     revision: store.revisionOf(entry.host, entry.attemptId),
-  }));
+    stopCause: isSettling || entry.state !== "stopped" ? "" : (entry.cause ?? ""),
+  };
 }

@@ -49,6 +49,11 @@ export const agentDeclaration = {
     ...qemuSettings,
     dataDir: setting(text(), { about: "where the journal is kept", default: ".berth" }),
     buildLimit: setting(integer({ min: 1, max: 10_000 }), { about: "builds at a time on one host", default: "10" }),
+    resumeGuests: setting(boolean, {
+      about:
+        "start the guests of ACTIVE servers again after the host was restarted; otherwise such servers become SHUTOFF (Nova's resume_guests_state_on_host_boot)",
+      default: "true",
+    }),
     fake: optional(script, { about: "how the fake driver behaves on hosts without a script of their own" }),
     fakeByMetadata: setting(boolean, {
       about:

@@ -1,5 +1,6 @@
 import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
+import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { DoomedGuest } from "../../core/stores/cell/quarantine.ts";
 import type { FoundGuest, GuestFate } from "../../core/tasks/guest-fate.ts";
 import type { Migration } from "../../core/tasks/migration.ts";
@@ -89,6 +90,12 @@ export class ConductorEvents {
   guestSettled(guest: FoundGuest, fate: GuestFate): void {
     this.#metrics.settled.inc({ fate });
     this.#logger.info({ ...guest, fate }, "settled a guest by the database");
+  }
+
+  stoppedWithGuest({ host, serverUuid, attemptId }: FoundGuest, cause: StopCause): void {
+    this.#metrics.stoppedWithGuest.inc({ cause });
+    const meaning = "a guest stopped without an order; its server is being stopped, too";
+    this.#logger.warn({ server: serverUuid, host, attempt: attemptId, cause }, meaning);
   }
 
   guestQuarantined(guest: DoomedGuest, reason: string): void {
@@ -304,6 +311,11 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     resumed: counter("resumed_total", "builds carried on that another process had begun"),
     swept: counter("swept_total", "tasks taken over by the sweep"),
     handedOver: counter("handed_over_total", "tasks given back because other conductors reach their host"),
+    stoppedWithGuest: counter(
+      "self_stopped_servers_total",
+      "servers that are stopped because their guest stopped without an order, by cause",
+      ["cause"],
+    ),
     settled: counter("guests_settled_total", "guests started or destroyed by what the database says", ["fate"]),
     missing: counter("guests_missing_total", "servers found missing on their home host"),
     orphans: new Gauge({

@@ -38,7 +38,15 @@ function setUp(unknownDestroysPerMinute = 10) {
   const stop = new AbortController().signal;
   const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
   const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute } });
-  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
+  const settler = new GuestSettler({
+    store,
+    commits,
+    judge,
+    clock,
+    events,
+    streamOf: () => null,
+    stopServer: async () => {},
+  });
   const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {
@@ -105,7 +113,7 @@ test("counts unknown guests that wait for their turn until they are gone or thei
     const compared = comparer.compare(connection, host);
     await eventually("the question", () => sent.length === questions);
     const guests = servers.map((server) => ({
-      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0 },
+      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0, stopCause: "" },
       state: GuestState.GUEST_STATE_RUNNING,
     }));
     comparer.listed({ host, query: hostRequestOf(sent.at(-1)), guests }, connection);
@@ -197,7 +205,13 @@ test("refuses a list with a guest whose id the database cannot store", async () 
   const compared = comparer.compare(connection, "host-0");
   compared.catch(() => {});
   await eventually("the question", () => sent.length === 1);
-  const guest = { serverUuid: serverId(1), attemptId: "a\0", state: GuestState.GUEST_STATE_RUNNING, revision: 0 };
+  const guest = {
+    serverUuid: serverId(1),
+    attemptId: "a\0",
+    state: GuestState.GUEST_STATE_RUNNING,
+    revision: 0,
+    stopCause: "",
+  };
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
   await expect(compared).rejects.toThrow("agent a lists guests of host-0 that cannot be");
 });

@@ -1,8 +1,9 @@
 import { randomInt } from "node:crypto";
+import { stopCause } from "../../core/agent/stop-cause.ts";
 import type { ComparedHost } from "../../core/stores/cell/operation-store.ts";
 import { type FoundGuest, shouldExist } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
-import { type Guest, type GuestList, GuestState } from "../../proto/gen/berth/agent.ts";
+import { type Guest, type GuestList, GuestState, type GuestStopped } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { AgentConnection } from "./agent-registry.ts";
@@ -174,6 +175,17 @@ export class GuestComparer {
     else query.reject(new Error(`agent ${connection.agentId} lists guests of ${list.host} that cannot be: ${fault}`));
   }
 
+  /** Settles a guest that stopped without an order. Rejects when the conductor stops. */
+  async told({ host, guest }: GuestStopped, connection: AgentConnection): Promise<void> {
+    if (guest === undefined || guestsFault([guest]) !== null) {
+      this.#events.reportDropped(connection.agentId, host, "stopped");
+      return;
+    }
+    await this.afterHello(connection, host);
+    const incarnation = this.incarnationOf(connection, host);
+    await this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation });
+  }
+
   lost(connection: AgentConnection): void {
     for (const host of connection.hosts.keys()) this.#settler.onlyThere(host, []);
     for (const query of this.#queries.values()) {
@@ -222,12 +234,13 @@ export class GuestComparer {
 
 type Remaining = ComparedHost["remaining"];
 
-export function foundGuest(host: string, { serverUuid, attemptId, state }: Guest): FoundGuest {
+export function foundGuest(host: string, { serverUuid, attemptId, state, stopCause: cause }: Guest): FoundGuest {
   const states = {
     [GuestState.GUEST_STATE_PREPARED]: "prepared",
     [GuestState.GUEST_STATE_RUNNING]: "running",
     [GuestState.GUEST_STATE_STOPPED]: "stopped",
     [GuestState.GUEST_STATE_PAUSED]: "paused",
   } as const;
-  return { host, serverUuid, attemptId, state: states[state as keyof typeof states] ?? "building" };
+  const known = states[state as keyof typeof states] ?? "building";
+  return { host, serverUuid, attemptId, state: known, cause: known === "stopped" ? stopCause(cause) : null };
 }

@@ -40,7 +40,7 @@ export class GuestLooker {
   async look(name: LookedAt): Promise<GuestLook> {
     const found = await this.#find(name);
     if (found === "silent" || found === "absent") return { kind: found };
-    return { kind: "found", state: found.state, revision: found.revision };
+    return { kind: "found", state: found.state, revision: found.revision, cause: found.cause ?? null };
   }
 
   /** Decides whether a task may have the guest destroyed. A guest that is not there may be destroyed. Rejects when the conductor stops. */

@@ -24,6 +24,7 @@ export class GuestSettler {
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
+  readonly #stopServer: (guest: FoundGuest) => Promise<void>;
   readonly #homes: SharedStep<string, Home | null>;
   readonly #forcedDown: SharedStep<string, boolean>;
   /** The callers that wait for the answer to a destroy, by guest. */
@@ -39,6 +40,8 @@ export class GuestSettler {
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
+    /** Stops a server whose guest stopped without an order (`ServerStopper`). */
+    readonly stopServer: (guest: FoundGuest) => Promise<void>;
   }) {
     const { store } = options;
     this.#commits = options.commits;
@@ -46,6 +49,7 @@ export class GuestSettler {
     this.#clock = options.clock;
     this.#events = options.events;
     this.#streamOf = options.streamOf;
+    this.#stopServer = options.stopServer;
     this.#forcedDown = new SharedStep(async (hosts) => {
       const sightings = await store.sightings([...new Set(hosts)]);
       const forcedDown = new Set(sightings.filter((one) => one.forcedDown).map(({ name }) => name));
@@ -74,6 +78,11 @@ export class GuestSettler {
     if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
     const revision = await this.#revisionFor(guest, home, found?.revision ?? 0);
     if (fate === "leave") return false;
+    if (fate === "stop-server") {
+      this.#events.guestSettled(guest, fate);
+      await this.#stopServer(guest);
+      return false;
+    }
     const { host, serverUuid, attemptId } = guest;
     if (found !== null && fate === "start" && (await this.#commits.answered("forced-down", this.#forcedDown, host)))
       return false;

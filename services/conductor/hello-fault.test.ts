@@ -7,6 +7,7 @@ const guest: Guest = {
   attemptId: "t/0",
   state: GuestState.GUEST_STATE_RUNNING,
   revision: 1,
+  stopCause: "",
 };
 const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello => ({
   agentId,

@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
+import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
@@ -23,6 +24,7 @@ import { LeaseKeeper } from "./lease-keeper.ts";
 import { OrphanFinder } from "./orphan-finder.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { ResizeConfirmer } from "./resize-confirmer.ts";
+import { ServerStopper } from "./server-stopper.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { StepCommitter } from "./step-committer.ts";
 import { TaskIntake } from "./task-intake.ts";
@@ -107,12 +109,9 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const commits = new StepCommitter({ store, conductorId: settings.conductorId, clock, events, stop });
   const onReport = (report: AgentReport, connection: AgentConnection) =>
     dispatchReport({ runs, settler, comparer, trees, events }, report, connection);
+  const { conductorId, heartbeatMs, allowCellWideCertificates } = settings;
   const registry: AgentRegistry = new AgentRegistry({
-    clock,
-    heartbeatMs: settings.heartbeatMs,
-    conductorId: settings.conductorId,
-    allowCellWideCertificates: settings.allowCellWideCertificates,
-    events,
+    ...{ clock, heartbeatMs, conductorId, allowCellWideCertificates, events },
     handlers: {
       onArrived: (connection) => {
         comparer.arrived(connection);
@@ -131,14 +130,14 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   });
   const streamOf = (host: string) => registry.streamOf(host);
   const judge = new GuestJudge({ store, commits, clock, events, settings });
-  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf });
+  const stopServer = (guest: FoundGuest) => new ServerStopper({ store, looker: guests, commits, events }).stop(guest);
+  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf, stopServer });
   const holders = new HostHolders({ store, commits, events, unseenMs: settings.unseenMs });
   const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const carries = (connection: AgentConnection, host: string) => registry.carries(connection, host);
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries });
   const guests = new GuestLooker({ comparer, judge, settler, connectionOf: (host) => registry.connectionOf(host) });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
-  const { conductorId } = settings;
   const unconnectedMs = (host: string) => registry.unconnectedMs(host);
   const handOvers = new HandOvers({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
   const runPorts = {
@@ -194,6 +193,10 @@ function dispatchReport(
       break;
     case "ordered":
       parts.runs.orderReported(report.value);
+      break;
+    case "stopped":
+      // The promise rejects only when the conductor stops.
+      parts.comparer.told(report.value, connection).catch(() => {});
       break;
     case "guests":
       parts.comparer.listed(report.value, connection);

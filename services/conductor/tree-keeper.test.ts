@@ -39,7 +39,15 @@ function setUp() {
   const stop = new AbortController();
   const commits = new StepCommitter({ store, conductorId: "c", clock, events, stop: stop.signal });
   const judge = new GuestJudge({ store, commits, clock, events, settings: { unknownDestroysPerMinute: 10 } });
-  const settler = new GuestSettler({ store, commits, judge, clock, events, streamOf: () => null });
+  const settler = new GuestSettler({
+    store,
+    commits,
+    judge,
+    clock,
+    events,
+    streamOf: () => null,
+    stopServer: async () => {},
+  });
   const comparer = new GuestComparer({ store, holders, settler, commits, clock, events });
   const sent: ConductorMessage[] = [];
   const stream = {

@@ -195,6 +195,7 @@ export class CellOn<Store extends CellStore> {
     readonly disk?: MemoryDisk;
     readonly fake?: FakeScript;
     readonly vcpus?: number;
+    readonly resumesGuests?: boolean;
     /** Wraps the agent's driver. */
     readonly before?: (driver: FakeDriver) => Driver;
   }): Promise<AgentProcess> {
@@ -230,6 +231,8 @@ export class CellOn<Store extends CellStore> {
         conductors: (options.conductors ?? [1]).map((index) => `conductor-${index}`),
         hosts,
         buildLimit: 10,
+        stopBelievedMs: 50,
+        ...(options.resumesGuests === undefined ? {} : { resumesGuests: options.resumesGuests }),
       },
     );
     await agent.start();

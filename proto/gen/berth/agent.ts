@@ -82,6 +82,7 @@ export interface AgentMessage {
     | { $case: "guests"; value: GuestList }
     | { $case: "destroyed"; value: DestroyReport }
     | { $case: "ordered"; value: OrderReport }
+    | { $case: "stopped"; value: GuestStopped }
     | undefined;
 }
 
@@ -131,6 +132,17 @@ export interface Guest {
   state: GuestState;
   /** Revision of the latest order that the guest obeyed, or 0 when there was none. */
   revision: number;
+  /** For a guest that stopped without an order: "shut-down", "crashed" or "host-restarted". Otherwise empty. */
+  stopCause: string;
+}
+
+/**
+ * A guest stopped without an order, and has not run since for some time. It is sent once. A conductor that misses it finds the guest so in
+ * the next list of the host's guests.
+ */
+export interface GuestStopped {
+  host: string;
+  guest: Guest | undefined;
 }
 
 export interface Welcome {
@@ -475,6 +487,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "ordered":
         OrderReport.encode(message.body.value, writer.uint32(58).fork()).join();
         break;
+      case "stopped":
+        GuestStopped.encode(message.body.value, writer.uint32(66).fork()).join();
+        break;
     }
     return writer;
   },
@@ -548,6 +563,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "ordered", value: OrderReport.decode(reader, reader.uint32()) };
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.body = { $case: "stopped", value: GuestStopped.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -605,6 +628,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "ordered": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "ordered", value: OrderReport.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "stopped": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "stopped", value: GuestStopped.fromPartial(object.body.value) };
         }
         break;
       }
@@ -1044,7 +1073,7 @@ export const Compared: MessageFns<Compared> = {
 };
 
 function createBaseGuest(): Guest {
-  return { serverUuid: "", attemptId: "", state: 0, revision: 0 };
+  return { serverUuid: "", attemptId: "", state: 0, revision: 0, stopCause: "" };
 }
 
 export const Guest: MessageFns<Guest> = {
@@ -1060,6 +1089,9 @@ export const Guest: MessageFns<Guest> = {
     }
     if (message.revision !== 0) {
       writer.uint32(32).int64(message.revision);
+    }
+    if (message.stopCause !== "") {
+      writer.uint32(42).string(message.stopCause);
     }
     return writer;
   },
@@ -1109,6 +1141,14 @@ export const Guest: MessageFns<Guest> = {
             message.revision = longToNumber(reader.int64());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.stopCause = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1130,6 +1170,74 @@ export const Guest: MessageFns<Guest> = {
     message.attemptId = object.attemptId ?? "";
     message.state = object.state ?? 0;
     message.revision = object.revision ?? 0;
+    message.stopCause = object.stopCause ?? "";
+    return message;
+  },
+};
+
+function createBaseGuestStopped(): GuestStopped {
+  return { host: "", guest: undefined };
+}
+
+export const GuestStopped: MessageFns<GuestStopped> = {
+  encode(message: GuestStopped, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.guest !== undefined) {
+      Guest.encode(message.guest, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GuestStopped {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGuestStopped();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.guest = Guest.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GuestStopped>): GuestStopped {
+    return GuestStopped.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GuestStopped>): GuestStopped {
+    const message = createBaseGuestStopped();
+    message.host = object.host ?? "";
+    message.guest = (object.guest !== undefined && object.guest !== null) ? Guest.fromPartial(object.guest) : undefined;
     return message;
   },
 };

@@ -48,6 +48,9 @@ function byHost(of: (host: string) => Driver): Driver {
   const among = <Guest extends GuestName>(guests: readonly Guest[], host: string) =>
     guests.filter((one) => one.host === host);
   return {
+    watch: (onChanged) => {
+      for (const host of HOSTS) of(host).watch(onChanged);
+    },
     adopt: async (guests) => {
       for (const host of HOSTS) await of(host).adopt(among(guests, host));
     },

@@ -4,6 +4,7 @@ import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, type RunState, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
+import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type {
@@ -62,9 +63,15 @@ export class QemuDriver implements Driver {
   /** Live moves that were called off and have not ended yet, by guest. */
   readonly #calledOff = new Map<string, CalledOffMove>();
 
+  #onChanged: (guest: GuestName) => void = () => undefined;
+
   constructor(options: QemuDriverOptions) {
     this.#options = options;
     this.#images = new ImageCache({ sourceDir: options.images, dir: options.imageCache });
+  }
+
+  watch(onChanged: (guest: GuestName) => void): void {
+    this.#onChanged = onChanged;
   }
 
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
@@ -109,7 +116,7 @@ export class QemuDriver implements Driver {
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
     const { program, transferHost } = this.#options;
     const dirOf = (attemptId: string) => this.#dirOf(attemptId);
-    const onEvent = () => undefined;
+    const onEvent = this.#heardFrom(order);
     try {
       const defaults = await this.#options.defaults();
       const options = { program, images: this.#images, defaults, transferHost, dirOf };
@@ -247,10 +254,17 @@ export class QemuDriver implements Driver {
   #find(name: GuestName): QemuGuest | null {
     const known = this.#guests.get(keyOf(name));
     if (known !== undefined) return known;
-    const guest = QemuGuest.load(this.#dirOf(name.attemptId));
+    const guest = QemuGuest.load(this.#dirOf(name.attemptId), this.#heardFrom(name));
     if (guest === null || guest.record.host !== name.host) return null;
     this.#guests.set(keyOf(name), guest);
     return guest;
+  }
+
+  /** Tells the agent of a guest that has ended, and of a QEMU that is gone. */
+  #heardFrom({ host, serverUuid, attemptId }: GuestName): (event: QmpEvent | null) => void {
+    return (event) => {
+      if (event === null || ENDINGS.includes(event.name)) this.#onChanged({ host, serverUuid, attemptId });
+    };
   }
 
   /** Attempt ids have a slash. Everything else that is unusual in a file name is escaped. */
@@ -272,6 +286,9 @@ interface CalledOffMove {
   ending: Promise<void> | null;
 }
 
+/** QEMU's events about the end of a guest. */
+const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
+
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 function powerOf(guest: QemuGuest, state: RunState): FoundPower {
   const { hasRun, handedTo } = guest.record;
@@ -284,6 +301,12 @@ function powerOf(guest: QemuGuest, state: RunState): FoundPower {
     case "paused":
       // A live move halts the guest for its switch-over, and a forced one before. It runs on if that is called off.
       return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";
+    case "shutdown":
+      // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.
+      return handedTo === null ? "shut-down" : "stopped";
+    case "guest-panicked":
+    case "internal-error":
+      return "crashed";
     default:
       return "stopped";
   }
