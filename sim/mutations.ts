@@ -7,7 +7,7 @@ import { StoreError } from "../core/stores/store-error.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
 import type { Edges, Route, Stage } from "../core/tasks/operation-routes.ts";
 import type { StepWrite } from "../core/tasks/operation-step.ts";
-import type { TaskClaim } from "../core/tasks/task-claim.ts";
+import type { Tenure } from "../core/tasks/tenure.ts";
 import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
@@ -34,7 +34,7 @@ const COMMITTED: AllocationOutcome = { kind: "committed", generations: new Map()
 const isRelease = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.items.length === 0;
 const isClaim = ({ steps: [step] }: AllocationChange) => step?.kind === "replace" && step.expected === null;
 /** Makes each write look as if it came from the task's owner. */
-const asOwners = <Write extends TaskClaim>(store: MemoryCellStore, writes: readonly Write[]): Write[] => {
+const asOwners = <Write extends Tenure>(store: MemoryCellStore, writes: readonly Write[]): Write[] => {
   const epochs = new Map(store.tasks().map(({ id, epoch }) => [id, epoch]));
   return writes.map((write) => ({ ...write, epoch: epochs.get(write.taskId) ?? write.epoch }));
 };

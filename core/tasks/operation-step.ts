@@ -2,7 +2,7 @@ import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerGroupMembership, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange } from "../ledger/allocation-change.ts";
 import type { AttemptResult, ServerStatus } from "./server.ts";
-import type { TaskClaim } from "./task-claim.ts";
+import type { Tenure } from "./tenure.ts";
 
 /** An operation that is requested to begin. `planOperation` makes it from what the cell reports about the server. */
 export interface BeginOperation {
@@ -31,7 +31,7 @@ export interface OperationPosition {
 }
 
 /** One transition of an operation's state machine, written in one transaction. */
-export interface OperationStep extends TaskClaim, StepWrite {
+export interface OperationStep extends Tenure, StepWrite {
   /** Number of steps that were committed before this one. */
   readonly step: number;
 }

@@ -12,7 +12,7 @@ import {
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { hopChange } from "../../core/tasks/hop-change.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
@@ -25,7 +25,7 @@ import type { RunPorts, TaskRun } from "./task-run.ts";
  * limits the whole attempt (waiting for a slot on the host, then building), in case the agent never answers.
  */
 export class BuildRun implements TaskRun {
-  readonly claim: TaskClaim;
+  readonly tenure: Tenure;
   readonly #ports: RunPorts;
   readonly #span: TaskSpan;
   readonly #server: ServerSpec;
@@ -44,7 +44,7 @@ export class BuildRun implements TaskRun {
   #failedByWord = -1;
 
   constructor(taken: TakenTask, plan: BuildPlan, server: ServerSpec, span: TaskSpan, ports: RunPorts) {
-    this.claim = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch };
+    this.tenure = { taskId: taken.task.id, serverUuid: server.uuid, epoch: taken.epoch };
     this.#ports = ports;
     this.#span = span;
     this.#server = server;
@@ -60,7 +60,7 @@ export class BuildRun implements TaskRun {
   /** Continues from the selection that the database names. `past` holds the outcomes of the selections before it. */
   begin(selection: number, past: readonly PastAttempt[]): void {
     if (this.#abandoned) return;
-    if (this.claim.epoch > 1) this.#maybeCalled = selection;
+    if (this.tenure.epoch > 1) this.#maybeCalled = selection;
     this.#apply(beginBuild(selection, past));
   }
 
@@ -130,14 +130,14 @@ export class BuildRun implements TaskRun {
         this.#callHost(effect.selection);
         break;
       case "commit-active":
-        this.#answer(commits.commitActive({ ...this.claim, selection: effect.selection }), "active-committed");
+        this.#answer(commits.commitActive({ ...this.tenure, selection: effect.selection }), "active-committed");
         break;
       case "hop":
         this.#hop(effect);
         break;
       case "commit-error": {
         const { selection, attemptReason, message: reason } = effect;
-        this.#answer(commits.commitError({ ...this.claim, selection, attemptReason, reason }), "error-committed");
+        this.#answer(commits.commitError({ ...this.tenure, selection, attemptReason, reason }), "error-committed");
         break;
       }
       case "start-guest":
@@ -191,7 +191,7 @@ export class BuildRun implements TaskRun {
     this.#maybeCalled = selection;
     const build = {
       host: chosen.host,
-      attemptId: attemptIdOf(this.claim.taskId, selection),
+      attemptId: attemptIdOf(this.tenure.taskId, selection),
       server: this.#server,
       allocation: chosen.allocation,
       timeoutMs: attemptTimeoutMs,
@@ -209,11 +209,11 @@ export class BuildRun implements TaskRun {
     });
   }
 
-  /** Acts when the grace period is over: hands the task to a conductor that has the host connected, or goes on to the next host. */
+  /** Acts when the grace period is over: releases the task to a conductor that has the host connected, or goes on to the next host. */
   async #leaveHost(selection: number): Promise<void> {
     const grace = this.#grace;
-    const unreached = await this.#ports.handOvers.tryHandOver(this.claim, this.#hostOf(selection), HAND_OVERS_MAX);
-    if (unreached === "handed-over") this.#release();
+    const unreached = await this.#ports.releaser.tryRelease(this.tenure, this.#hostOf(selection), RELEASES_MAX);
+    if (unreached === "released") this.#release();
     // The host has connected in the meantime.
     if (this.#grace !== grace) return;
     const reason = "the host is not connected";
@@ -229,7 +229,7 @@ export class BuildRun implements TaskRun {
     const alternate = this.#selections[to] as Selection;
     const { group } = this.#server;
     const change = hopChange(this.#server, alternate);
-    const hop = { ...this.claim, from, reason, result, to, toHost: alternate.host, change, group };
+    const hop = { ...this.tenure, from, reason, result, to, toHost: alternate.host, change, group };
     this.#ports.commits.hop(hop).then(
       (outcome) => {
         if (outcome.kind === "skipped")
@@ -261,7 +261,7 @@ export class BuildRun implements TaskRun {
   /** Sends nothing to a host that is not connected. Its guests are compared with the database when it comes back. */
   #send(selection: number, what: "start" | "destroy"): void {
     const host = this.#hostOf(selection);
-    const value = { host, serverUuid: this.#server.uuid, attemptId: attemptIdOf(this.claim.taskId, selection) };
+    const value = { host, serverUuid: this.#server.uuid, attemptId: attemptIdOf(this.tenure.taskId, selection) };
     const stream = this.#ports.streamOf(host);
     if (what === "destroy") stream?.send({ body: { $case: "destroy", value } });
     else stream?.send({ body: { $case: "start", value: { ...value, revision: 0 } } });
@@ -270,7 +270,7 @@ export class BuildRun implements TaskRun {
   #clear(selection: number): void {
     const name = { host: this.#hostOf(selection), serverUuid: this.#server.uuid };
     // The promise rejects only when the conductor stops.
-    this.#ports.guests.clear({ ...name, attemptId: attemptIdOf(this.claim.taskId, selection) }).catch(() => {});
+    this.#ports.guests.clear({ ...name, attemptId: attemptIdOf(this.tenure.taskId, selection) }).catch(() => {});
   }
 
   #tell(kind: EventKind, selection: number, reason: string): void {
@@ -293,8 +293,8 @@ export class BuildRun implements TaskRun {
 /** A new server was moved from nowhere, so these fields are empty. */
 const NEW_SERVER = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
 
-/** A build leaves a host after this many hand-overs, since no other conductor reaches it either. */
-const HAND_OVERS_MAX = 3;
+/** A build leaves a host after this many releases, since no other conductor reaches it either. */
+const RELEASES_MAX = 3;
 
 function failureOf(report: AttemptReport): AttemptFailure {
   return report.failure === FailureKind.FAILURE_KIND_ABORT ? "abort" : "reschedule";

@@ -8,7 +8,7 @@ import {
   stepDelete,
 } from "../../core/tasks/delete-task.ts";
 import type { Home } from "../../core/tasks/home.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
@@ -17,7 +17,7 @@ import type { RunPorts, TaskRun } from "./task-run.ts";
 
 /** Carries out one delete, following `stepDelete`. Its one timer serves the grace period of a host that is not connected, or a retry. */
 export class DeleteRun implements TaskRun {
-  readonly claim: TaskClaim;
+  readonly tenure: Tenure;
   readonly #ports: RunPorts;
   readonly #span: TaskSpan;
   readonly #home: string | null;
@@ -27,7 +27,7 @@ export class DeleteRun implements TaskRun {
   #migrations: readonly string[] = [];
 
   constructor(taken: TakenTask, serverUuid: string, span: TaskSpan, ports: RunPorts) {
-    this.claim = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
+    this.tenure = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
     this.#ports = ports;
     this.#span = span;
     this.#home = taken.host;
@@ -82,14 +82,14 @@ export class DeleteRun implements TaskRun {
   }
 
   #carryOut(effect: DeleteEffect): void {
-    const { serverUuid } = this.claim;
+    const { serverUuid } = this.tenure;
     switch (effect.kind) {
       case "destroy-server":
         if (effect.delayMs === 0) this.#destroy(effect.host);
         else this.#setTimer(this.#ports.clock.setTimer(effect.delayMs, () => this.#destroy(effect.host)));
         break;
       case "commit-deleted":
-        this.#ports.commits.commitDeleted({ ...this.claim, migrations: this.#migrations, left: effect.left }).then(
+        this.#ports.commits.commitDeleted({ ...this.tenure, migrations: this.#migrations, left: effect.left }).then(
           (outcome) => this.#step({ kind: outcome.kind === "committed" ? "delete-committed" : "fenced" }),
           () => this.abandon(),
         );
@@ -112,7 +112,7 @@ export class DeleteRun implements TaskRun {
       this.#awaitHost();
       return;
     }
-    const value = { host, serverUuid: this.claim.serverUuid, attemptId: "" };
+    const value = { host, serverUuid: this.tenure.serverUuid, attemptId: "" };
     stream.send({ body: { $case: "destroy", value } });
     // An agent answers within its driver's deadline, so an agent that does not is treated like one that failed.
     const silence = this.#ports.clock.setTimer(DESTROY_ANSWER_MS, () =>
@@ -127,17 +127,17 @@ export class DeleteRun implements TaskRun {
   }
 
   /**
-   * Acts when the grace period is over: hands the task to a conductor that has the host connected. A host that is not down may still run
+   * Acts when the grace period is over: releases the task to a conductor that has the host connected. A host that is not down may still run
    * the guest, so the guest's allocation is kept until the host is down.
    */
   #leaveHost(): void {
-    const { clock, handOvers } = this.#ports;
+    const { clock, releaser } = this.#ports;
     const host = this.host;
     if (host === null) return;
     const timer = this.#timer;
-    handOvers.tryHandOver(this.claim, host, Number.POSITIVE_INFINITY).then(
+    releaser.tryRelease(this.tenure, host, Number.POSITIVE_INFINITY).then(
       (unreached) => {
-        if (unreached === "handed-over" && !this.#abandoned) {
+        if (unreached === "released" && !this.#abandoned) {
           this.#ports.ended(this);
           this.abandon();
         } else if (this.#timer === timer && unreached === "down") this.#step({ kind: "host-gone" });

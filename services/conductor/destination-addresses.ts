@@ -1,12 +1,12 @@
 import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
 import { destinationOf, type OperationFacts } from "../../core/tasks/operation-facts.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type AttemptReport, GuestState } from "../../proto/gen/berth/agent.ts";
 import { type AskEffect, orderOf } from "./operation-orders.ts";
 import type { RunPorts } from "./task-run.ts";
 
-/** How often a task is handed over at most to conductors that reach the destination. */
-const HAND_OVERS_MAX = 3;
+/** How often a task is released at most to conductors that reach the destination. */
+const RELEASES_MAX = 3;
 
 /**
  * Where the destinations of one operation listen for a hand-over. A destination says so when it reports that its guest is prepared. The
@@ -15,15 +15,15 @@ const HAND_OVERS_MAX = 3;
  */
 export class DestinationAddresses {
   readonly #facts: OperationFacts;
-  readonly #claim: TaskClaim;
-  readonly #ports: Pick<RunPorts, "streamOf" | "settings" | "handOvers">;
+  readonly #tenure: Tenure;
+  readonly #ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">;
   /** By selection. Empty where a destination named no address, or did not answer. */
   readonly #known = new Map<number, string>();
   #asked: number | null = null;
 
-  constructor(facts: OperationFacts, claim: TaskClaim, ports: Pick<RunPorts, "streamOf" | "settings" | "handOvers">) {
+  constructor(facts: OperationFacts, tenure: Tenure, ports: Pick<RunPorts, "streamOf" | "settings" | "releaser">) {
     this.#facts = facts;
-    this.#claim = claim;
+    this.#tenure = tenure;
     this.#ports = ports;
   }
 
@@ -55,15 +55,15 @@ export class DestinationAddresses {
   }
 
   /**
-   * Ends the wait for a destination that has not answered. Resolves with `handed-over` when another conductor reaches it and has the task
+   * Ends the wait for a destination that has not answered. Resolves with `released` when another conductor reaches it and has the task
    * now. Otherwise the source is asked without an address: it may have handed over long ago, and if not, it refuses. Rejects when the
    * conductor stops.
    */
-  async doWithout(selection: number): Promise<"handed-over" | "unknown"> {
+  async doWithout(selection: number): Promise<"released" | "unknown"> {
     const host = destinationOf(this.#facts, selection)?.host;
     if (host !== undefined && this.#ports.streamOf(host) === null) {
-      const unreached = await this.#ports.handOvers.tryHandOver(this.#claim, host, HAND_OVERS_MAX);
-      if (unreached === "handed-over") return unreached;
+      const unreached = await this.#ports.releaser.tryRelease(this.#tenure, host, RELEASES_MAX);
+      if (unreached === "released") return unreached;
     }
     if (!this.#known.has(selection)) this.#known.set(selection, "");
     this.#asked = null;

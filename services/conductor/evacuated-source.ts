@@ -1,5 +1,5 @@
 import type { PlaceOf } from "../../core/tasks/operation-facts.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type ConductorMessage, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { RunPorts } from "./task-run.ts";
 
@@ -9,18 +9,18 @@ const ANSWER_MS = 90_000;
 const LOOK_MS = 1_000;
 const TRIES_MAX = 5;
 const RETRY_MS = 500;
-/** How often a task is handed over at most to conductors that see the source's agent. */
-const HAND_OVERS_MAX = 3;
+/** How often a task is released at most to conductors that see the source's agent. */
+const RELEASES_MAX = 3;
 
 /**
  * The outcome of stopping the guest at the source of an evacuation. `stands`: the guest does not run, or only the operator's fence says so.
- * `runs`: the host reports that the guest runs and cannot be stopped. `handed-over`: another conductor has the host's agent connected and
+ * `runs`: the host reports that the guest runs and cannot be stopped. `released`: another conductor has the host's agent connected and
  * gets the task.
  */
 export type SourceStop =
   | { readonly kind: "stands" }
   | { readonly kind: "runs"; readonly reason: string }
-  | { readonly kind: "handed-over" };
+  | { readonly kind: "released" };
 
 const STANDS: SourceStop = { kind: "stands" };
 const LOST = "the agent was lost";
@@ -49,11 +49,11 @@ export class EvacuatedSource {
   }
 
   /** Stops the guest. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
-  async stop(claim: TaskClaim, order: { readonly orderId: string; readonly revision: number }): Promise<SourceStop> {
+  async stop(tenure: Tenure, order: { readonly orderId: string; readonly revision: number }): Promise<SourceStop> {
     const { host, attemptId } = this.#source;
-    const value = { host, serverUuid: claim.serverUuid, attemptId, verb: "stop", ...order };
+    const value = { host, serverUuid: tenure.serverUuid, attemptId, verb: "stop", ...order };
     for (let tries = 1; ; tries += 1) {
-      if (this.#ports.streamOf(host) === null) return this.#elsewhere(claim);
+      if (this.#ports.streamOf(host) === null) return this.#elsewhere(tenure);
       const failed = await this.#ask({ body: { $case: "power", value } }, order.orderId);
       if (failed === "" || (failed !== LOST && !(await this.#mayRun()))) return STANDS;
       if (tries >= TRIES_MAX && failed !== LOST) return { kind: "runs", reason: describeRunning(host, failed) };
@@ -65,10 +65,10 @@ export class EvacuatedSource {
    * Hands the task to a conductor that has the agent connected, which then stops the guest. If there is none, the operator's fence is
    * trusted.
    */
-  async #elsewhere(claim: TaskClaim): Promise<SourceStop> {
-    const { handOvers, settings } = this.#ports;
-    const seen = { withinMs: settings.unseenMs, timesMax: HAND_OVERS_MAX };
-    return (await handOvers.tryHandOverSeen(claim, this.#source.host, seen)) ? { kind: "handed-over" } : STANDS;
+  async #elsewhere(tenure: Tenure): Promise<SourceStop> {
+    const { releaser, settings } = this.#ports;
+    const seen = { withinMs: settings.unseenMs, timesMax: RELEASES_MAX };
+    return (await releaser.tryReleaseSeen(tenure, this.#source.host, seen)) ? { kind: "released" } : STANDS;
   }
 
   /**

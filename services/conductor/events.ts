@@ -154,7 +154,7 @@ export class ConductorEvents {
     this.#logger.info({ count }, "took over tasks that nobody carried on");
   }
 
-  handedOver(taskId: string, serverUuid: string, host: string): void {
+  taskReleased(taskId: string, serverUuid: string, host: string): void {
     this.#metrics.handedOver.inc();
     this.#nowAndThen("hand-over", () =>
       this.#logger.warn(
@@ -172,9 +172,9 @@ export class ConductorEvents {
   }
 
   /** Called once for each task. */
-  stageUnknown(claim: { readonly taskId: string; readonly serverUuid: string }, kind: string, stage: string): void {
+  stageUnknown(task: { readonly taskId: string; readonly serverUuid: string }, kind: string, stage: string): void {
     this.#logger.error(
-      { task: claim.taskId, server: claim.serverUuid, kind, stage },
+      { task: task.taskId, server: task.serverUuid, kind, stage },
       "an operation is at a stage that this conductor does not know, so another one is to carry it on: run a conductor of the version that brought it there, or a newer one. It waits until then",
     );
   }

@@ -78,12 +78,12 @@ test.each(["SHUTOFF", "PAUSED", "SHELVED", "VERIFY_RESIZE"] as const)(
     expect(await missing()).toBe(0);
     const [taken] = await store.takeTasks(conductorId(1), [id]);
     if (taken === undefined) throw new Error("it cannot be taken");
-    const claim = { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
+    const tenure = { taskId: id, serverUuid: serverId(1), epoch: taken.epoch };
     const at = { selection: 0, reason: "", noted: [], unseenMs: 0 };
     const stages = status === "VERIFY_RESIZE" ? (["starting", "succeed"] as const) : (["succeed"] as const);
     for (const [index, to] of stages.entries()) {
       const write = writeOf(factsOf(taken.task), { ...at, from: { stage: "preparing", selection: 0 }, to });
-      await store.commitStep([{ ...claim, step: index + 1, ...write }]);
+      await store.commitStep([{ ...tenure, step: index + 1, ...write }]);
     }
     expect(await store.servers([serverId(1)])).toMatchObject([{ status, taskState: null }]);
     await compareEmpty(status === "VERIFY_RESIZE" ? "host-1" : "host-0");
@@ -148,8 +148,8 @@ function booting() {
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
     await store.renewLease({ id: conductorId(1), name: "c", leaseMs: 60_000 });
     const [taken] = await store.takeTasks(conductorId(1), [taskId(1)]);
-    const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
-    expect(await store.commitActive([claim])).toEqual([{ kind: "committed" }]);
+    const tenure = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
+    expect(await store.commitActive([tenure])).toEqual([{ kind: "committed" }]);
   };
   return { store, boot, compareEmpty, missing, comparer, connection, sent };
 }
@@ -186,8 +186,8 @@ test("a guest list does not release what is held for a guest that came after the
   // In the meantime the server is deleted, and its host does not report that the guest is gone.
   await store.requestDelete([deleteTask(1, 2)]);
   const [taken] = await store.takeTasks(conductorId(1), [taskId(2)]);
-  const claim = { taskId: taskId(2), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, left: ["host-0"] };
-  expect(await store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
+  const tenure = { taskId: taskId(2), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, left: ["host-0"] };
+  expect(await store.commitDeleted([tenure])).toEqual([{ kind: "committed" }]);
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [] }, connection);
   await compared;
   const [held] = await store.holdings([leftoverUuid(taskId(2))]);

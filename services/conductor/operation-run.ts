@@ -14,7 +14,7 @@ import {
 } from "../../core/tasks/operation-machine.ts";
 import type { OperationPosition, StepWrite } from "../../core/tasks/operation-step.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import {
   type AttemptReport,
   type DestroyReport,
@@ -37,7 +37,7 @@ import type { RunPorts, TaskRun } from "./task-run.ts";
  * destroy a guest is asked until it answers, or until the route can do without its answer.
  */
 export class OperationRun implements TaskRun {
-  readonly claim: TaskClaim;
+  readonly tenure: Tenure;
   readonly #ports: RunPorts;
   readonly #span: TaskSpan;
   readonly #world: OperationWorld;
@@ -52,10 +52,10 @@ export class OperationRun implements TaskRun {
 
   constructor(taken: TakenTask, span: TaskSpan, ports: RunPorts) {
     const facts = factsOf(taken.task);
-    this.claim = { taskId: taken.task.id, serverUuid: facts.after.uuid, epoch: taken.epoch };
+    this.tenure = { taskId: taken.task.id, serverUuid: facts.after.uuid, epoch: taken.epoch };
     this.#ports = ports;
     this.#span = span;
-    this.#addresses = new DestinationAddresses(facts, this.claim, ports);
+    this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 
@@ -96,7 +96,7 @@ export class OperationRun implements TaskRun {
   reported(report: AttemptReport, selection: number): void {
     const asked = this.#asked;
     const expected = destinationOf(this.#world.facts, selection)?.host;
-    if (report.host !== expected || report.serverUuid !== this.claim.serverUuid) {
+    if (report.host !== expected || report.serverUuid !== this.tenure.serverUuid) {
       this.#ports.events.reportDropped(null, report.host, "attempt");
       return;
     }
@@ -116,7 +116,7 @@ export class OperationRun implements TaskRun {
   ordered(report: OrderReport): void {
     if (this.#source?.ordered(report)) return;
     const asked = this.#asked;
-    if (asked === null || report.orderId !== orderIdOf(this.claim.taskId, asked)) return;
+    if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
     if (report.host !== asked.place.host) this.#ports.events.reportDropped(null, report.host, "ordered");
     else if (report.failed === "") this.#answered(asked, "");
     // The promise rejects only when the conductor stops.
@@ -144,7 +144,7 @@ export class OperationRun implements TaskRun {
     if (failed === "") this.#step({ kind: "done", step: asked.step });
     else if (asked.tries >= triesMax(asked.ask)) {
       if (asked.ask.startsWith("destroy") && asked.tries === triesMax(asked.ask))
-        this.#ports.events.leftBehind(this.claim.serverUuid, asked.place.host, failed);
+        this.#ports.events.leftBehind(this.tenure.serverUuid, asked.place.host, failed);
       // A stage that waits for success uses this retry. Any other stage cancels it when the step changes.
       this.#askAgainLater(asked);
       this.#step({ kind: "failed", step: asked.step, reason: keptReason(failed), final: false });
@@ -176,12 +176,12 @@ export class OperationRun implements TaskRun {
     for (const effect of step.effects) this.#carryOut(effect);
     if (step.state.kind !== "ended") return;
     this.#ports.ended(this);
-    this.#ports.events.operationEnded(this.claim.serverUuid, this.#world.facts.kind, step.state.as);
+    this.#ports.events.operationEnded(this.tenure.serverUuid, this.#world.facts.kind, step.state.as);
     this.#span.end(step.state.as === "succeeded" ? null : step.state.as);
   }
 
   #carryOut(effect: OperationEffect): void {
-    const { serverUuid } = this.claim;
+    const { serverUuid } = this.tenure;
     switch (effect.kind) {
       case "ask":
         if (this.#asked === null)
@@ -238,10 +238,10 @@ export class OperationRun implements TaskRun {
       // This may be called again while the source is being stopped, because the host has come back.
       if (this.#source !== null) return;
       this.#source = new EvacuatedSource(facts.source, this.#ports);
-      const order = { orderId: orderIdOf(this.claim.taskId, asked), revision: asked.revision };
-      const stop = await this.#source.stop(this.claim, order);
+      const order = { orderId: orderIdOf(this.tenure.taskId, asked), revision: asked.revision };
+      const stop = await this.#source.stop(this.tenure, order);
       this.#source = null;
-      if (stop.kind === "handed-over") return this.#release();
+      if (stop.kind === "released") return this.#release();
       if (stop.kind === "runs")
         return this.#step({ kind: "failed", step: asked.step, reason: keptReason(stop.reason), final: true });
     }
@@ -279,8 +279,8 @@ export class OperationRun implements TaskRun {
 
   #learnAddress(asked: AskedGuest): void {
     this.#addresses.ask(asked, this.#span.traceparent);
-    const goOn = (end: "handed-over" | "unknown") => {
-      if (end === "handed-over") this.#release();
+    const goOn = (end: "released" | "unknown") => {
+      if (end === "released") this.#release();
       else if (this.#asked?.step === asked.step) this.#send();
     };
     // The promise rejects only when the conductor stops.
@@ -308,14 +308,14 @@ export class OperationRun implements TaskRun {
   }
 
   /**
-   * Acts when the grace period is over: hands the task to a conductor that has the host connected. Otherwise a host that is down counts as
+   * Acts when the grace period is over: releases the task to a conductor that has the host connected. Otherwise a host that is down counts as
    * gone, or as fenced when an operator has forced it down.
    */
   async #leaveHost(asked: AskedGuest): Promise<void> {
     const wait = this.#wait;
-    const timesMax = asked.ask === "prepare" ? HAND_OVERS_MAX : Number.POSITIVE_INFINITY;
-    const unreached = await this.#ports.handOvers.tryHandOver(this.claim, asked.place.host, timesMax);
-    if (unreached === "handed-over") this.#release();
+    const timesMax = asked.ask === "prepare" ? RELEASES_MAX : Number.POSITIVE_INFINITY;
+    const unreached = await this.#ports.releaser.tryRelease(this.tenure, asked.place.host, timesMax);
+    if (unreached === "released") this.#release();
     else if (this.#wait !== wait || this.#asked?.step !== asked.step) return;
     else if (unreached === "fenced") {
       this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
@@ -334,10 +334,10 @@ export class OperationRun implements TaskRun {
   }
 
   #commit(step: number, write: StepWrite): void {
-    this.#ports.commits.commitStep({ ...this.claim, ...write, step }).then(
+    this.#ports.commits.commitStep({ ...this.tenure, ...write, step }).then(
       (outcome) => {
         if (outcome.kind === "refused" && write.stage === "preparing")
-          this.#ports.events.alternateSkipped(this.claim.serverUuid, write.migration?.destHost ?? "", outcome.why);
+          this.#ports.events.alternateSkipped(this.tenure.serverUuid, write.migration?.destHost ?? "", outcome.why);
         this.#step(outcome.kind === "fenced" ? outcome : { ...outcome, step });
       },
       () => this.#release(),
@@ -347,7 +347,7 @@ export class OperationRun implements TaskRun {
   #clear(selection: number): void {
     const host = destinationOf(this.#world.facts, selection)?.host;
     if (host === undefined) return;
-    const attemptId = attemptIdOf(this.claim.taskId, selection);
+    const attemptId = attemptIdOf(this.tenure.taskId, selection);
     // The promise rejects only when the conductor stops.
     this.#ports.guests.clear(guestOf(this.#world.facts, { host, attemptId })).catch(() => {});
   }
@@ -388,5 +388,5 @@ const LOOK_AGAIN_MS = 500;
 const ANSWER_MS = 90_000;
 const RETRY_MS = 200;
 const RETRY_MS_MAX = 10_000;
-/** A stage leaves a host after this many hand-overs, since no other conductor reaches it either. */
-const HAND_OVERS_MAX = 3;
+/** A stage leaves a host after this many releases, since no other conductor reaches it either. */
+const RELEASES_MAX = 3;

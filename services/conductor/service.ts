@@ -18,7 +18,6 @@ import { GuestComparer } from "./guest-comparer.ts";
 import { GuestJudge } from "./guest-judge.ts";
 import { GuestLooker } from "./guest-looker.ts";
 import { GuestSettler } from "./guest-settler.ts";
-import { HandOvers } from "./hand-overs.ts";
 import { HostHolders } from "./host-holders.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { OrphanFinder } from "./orphan-finder.ts";
@@ -28,6 +27,7 @@ import { ServerStopper } from "./server-stopper.ts";
 import type { ConductorSettings } from "./settings.ts";
 import { StepCommitter } from "./step-committer.ts";
 import { TaskIntake } from "./task-intake.ts";
+import { TaskReleaser } from "./task-releaser.ts";
 import { TaskRuns } from "./task-runs.ts";
 import { TreeKeeper } from "./tree-keeper.ts";
 
@@ -139,14 +139,14 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const guests = new GuestLooker({ comparer, judge, settler, connectionOf: (host) => registry.connectionOf(host) });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
   const unconnectedMs = (host: string) => registry.unconnectedMs(host);
-  const handOvers = new HandOvers({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
+  const releaser = new TaskReleaser({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
   const runPorts = {
     store,
     commits,
     clock,
     events,
     settings,
-    handOvers,
+    releaser,
     streamOf,
     guests,
     guestsOn: async (host: string) => {
@@ -163,7 +163,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
   };
   const runs = new TaskRuns(runPorts, tracing);
-  const intake = new TaskIntake({ bus, store, commits, runs, handOvers, clock, events, settings });
+  const intake = new TaskIntake({ bus, store, commits, runs, releaser, clock, events, settings });
   const lease = new LeaseKeeper({ store, clock, events, settings });
   const confirmer = new ResizeConfirmer({ store, clock, events, settings });
   const fenced = new FencedRelease({ store, clock, events });

@@ -45,15 +45,15 @@ async function takenBuild(codes: readonly (StoreErrorCode | null)[]) {
     events,
     stop,
   });
-  const claim = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
+  const tenure = { taskId: taskId(1), serverUuid: serverId(1), epoch: taken?.epoch ?? 0, selection: 0 };
   const refused = async () =>
     (await registry.getSingleMetric("berth_conductor_refused_steps_total")?.get())?.values[0]?.value ?? 0;
-  return { store, ledger, commits, claim, refused, tries: () => tries };
+  return { store, ledger, commits, tenure, refused, tries: () => tries };
 }
 
 test("a commit that the database refuses permanently ends the build in ERROR and is not retried forever", async () => {
-  const { store, ledger, commits, claim, refused, tries } = await takenBuild(["bug"]);
-  expect(await commits.commitActive(claim)).toEqual({ kind: "fenced" });
+  const { store, ledger, commits, tenure, refused, tries } = await takenBuild(["bug"]);
+  expect(await commits.commitActive(tenure)).toEqual({ kind: "fenced" });
   expect([tries(), await refused()]).toEqual([3, 1]);
   expect(await store.servers([serverId(1)])).toMatchObject([
     { status: "ERROR", fault: { message: "the cell's database refused to record what became of the build" } },
@@ -62,14 +62,14 @@ test("a commit that the database refuses permanently ends the build in ERROR and
 });
 
 test("a commit is retried until the unavailable database answers", async () => {
-  const { store, commits, claim, refused, tries } = await takenBuild([
+  const { store, commits, tenure, refused, tries } = await takenBuild([
     "unavailable",
     "bug",
     "unavailable",
     "unavailable",
     null,
   ]);
-  expect(await commits.commitActive(claim)).toEqual({ kind: "committed" });
+  expect(await commits.commitActive(tenure)).toEqual({ kind: "committed" });
   expect([tries(), await refused()]).toEqual([5, 0]);
   expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE" }]);
 });

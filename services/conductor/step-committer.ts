@@ -10,7 +10,7 @@ import type {
 import type { StepOutcome, StepStore } from "../../core/stores/cell/operation-store.ts";
 import { StoreError } from "../../core/stores/store-error.ts";
 import type { OperationStep } from "../../core/tasks/operation-step.ts";
-import type { Fenced, TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Fenced, Tenure } from "../../core/tasks/tenure.ts";
 import type { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
@@ -39,7 +39,7 @@ export class StepCommitter {
   readonly #active: SharedStep<ActiveCommit, CommitOutcome>;
   readonly #hop: SharedStep<Hop, HopOutcome>;
   readonly #error: SharedStep<ErrorCommit, CommitOutcome>;
-  readonly #deleted: SharedStep<TaskClaim, CommitOutcome>;
+  readonly #deleted: SharedStep<Tenure, CommitOutcome>;
   readonly #unreadable: SharedStep<UnreadableEnd, UnreadableOutcome>;
   readonly #operation: SharedStep<OperationStep, StepOutcome>;
   readonly #take: Batcher<string, TakenTask | null>;
@@ -98,8 +98,8 @@ export class StepCommitter {
     return this.answered("end-unreadable", this.#unreadable, end);
   }
   /** Rejects only when the conductor stops, because a delete has no other way to end. */
-  commitDeleted(claim: TaskClaim): Promise<CommitOutcome> {
-    return this.answered("commit-deleted", this.#deleted, claim);
+  commitDeleted(tenure: Tenure): Promise<CommitOutcome> {
+    return this.answered("commit-deleted", this.#deleted, tenure);
   }
 
   /** Runs `work` until it succeeds. Rejects when the conductor stops. Meant for reads that a task needs in order to continue. */
@@ -112,7 +112,7 @@ export class StepCommitter {
     return this.insist(what, (attempt) => step.submit(item, attempt > 1));
   }
 
-  async #writtenOrError<Item extends TaskClaim, Outcome>(
+  async #writtenOrError<Item extends Tenure, Outcome>(
     what: string,
     step: SharedStep<Item, Outcome>,
     item: Item,

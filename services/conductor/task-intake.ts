@@ -5,10 +5,10 @@ import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
 import { Ticker } from "../../runtime/ticker.ts";
 import type { ConductorEvents } from "./events.ts";
-import type { HandOvers } from "./hand-overs.ts";
 import type { ConductorBus, ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import type { StepCommitter } from "./step-committer.ts";
+import type { TaskReleaser } from "./task-releaser.ts";
 import type { TaskRuns } from "./task-runs.ts";
 
 const SWEEP_MAX = 500;
@@ -22,7 +22,7 @@ export interface TaskIntakeOptions {
   readonly store: Pick<ConductorStore, "sweepTasks" | "ownedTasks">;
   readonly commits: StepCommitter;
   readonly runs: TaskRuns;
-  readonly handOvers: HandOvers;
+  readonly releaser: TaskReleaser;
   readonly clock: Clock;
   readonly events: ConductorEvents;
   readonly settings: Pick<
@@ -137,11 +137,11 @@ export class TaskIntake {
   }
 
   async #sweep(): Promise<void> {
-    const { store, runs, handOvers, events, settings } = this.#options;
+    const { store, runs, releaser, events, settings } = this.#options;
     for (let full = true; full && !this.#stopped; ) {
       const limit = Math.min(SWEEP_MAX, settings.tasksMax - runs.size);
       if (limit <= 0) return;
-      const swept = await store.sweepTasks(settings.conductorId, settings.untakenMs, limit, handOvers.resting());
+      const swept = await store.sweepTasks(settings.conductorId, settings.untakenMs, limit, releaser.resting());
       if (swept.length > 0) events.swept(swept.length);
       if (this.#stopped) return;
       for (const taken of swept) runs.begin(taken, {});

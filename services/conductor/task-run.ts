@@ -1,20 +1,20 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { DestroyReport, Guest, OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { GuestLooker } from "./guest-looker.ts";
-import type { HandOvers } from "./hand-overs.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import type { StepCommitter } from "./step-committer.ts";
+import type { TaskReleaser } from "./task-releaser.ts";
 
 /** One task in progress, with the events that it reacts to. */
 export interface TaskRun {
-  readonly claim: TaskClaim;
+  readonly tenure: Tenure;
   /** The host that the task waits for, or null. */
   readonly host: string | null;
   hostConnected(): void;
@@ -34,7 +34,7 @@ export interface RunPorts {
   readonly clock: Clock;
   readonly events: ConductorEvents;
   readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs">;
-  readonly handOvers: HandOvers;
+  readonly releaser: TaskReleaser;
   streamOf(host: string): AgentStream | null;
   /** Asks the host for its guests. Resolves with null when the host is not connected or does not answer. */
   guestsOn(host: string): Promise<readonly Guest[] | null>;

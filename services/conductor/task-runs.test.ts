@@ -61,7 +61,7 @@ test("retries an operation at an unknown stage at growing intervals, and reports
       },
     },
     // There is no other live conductor.
-    handOvers: { pass: async (_: unknown, restMs: number) => void rests.push(restMs) },
+    releaser: { pass: async (_: unknown, restMs: number) => void rests.push(restMs) },
   };
   const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
   runs.begin(takenNow(), {});

@@ -39,7 +39,7 @@ export class TaskRuns {
   begin(taken: TakenTask, headers: Readonly<Record<string, string>>): void {
     const { id, server, work } = taken.task;
     const before = this.#byTask.get(id);
-    if (before !== undefined && before.claim.epoch >= taken.epoch) return;
+    if (before !== undefined && before.tenure.epoch >= taken.epoch) return;
     if (before !== undefined) {
       this.#drop(before);
       before.abandon();
@@ -175,15 +175,15 @@ export class TaskRuns {
   }
 
   #beginUnknownStage(operation: OperationRun, stage: string): void {
-    const { claim, kind } = operation;
+    const { tenure, kind } = operation;
     // The operation was abandoned while its position was being read.
-    if (this.#byTask.get(claim.taskId) !== operation) return;
+    if (this.#byTask.get(tenure.taskId) !== operation) return;
     this.#drop(operation);
     operation.abandon();
-    const takes = this.#ofUnknownStages.count(claim.taskId);
-    if (takes === 1) this.#ports.events.stageUnknown(claim, kind, stage);
-    const run = new UnknownStageRun(claim, { ...this.#ports, retake: (taskId) => this.#retake(taskId) });
-    this.#byTask.set(claim.taskId, run);
+    const takes = this.#ofUnknownStages.count(tenure.taskId);
+    if (takes === 1) this.#ports.events.stageUnknown(tenure, kind, stage);
+    const run = new UnknownStageRun(tenure, { ...this.#ports, retake: (taskId) => this.#retake(taskId) });
+    this.#byTask.set(tenure.taskId, run);
     run.begin(takes).catch(() => run.abandon());
   }
 
@@ -198,7 +198,7 @@ export class TaskRuns {
   }
 
   #moved(run: TaskRun, from: string | null): void {
-    if (this.#byTask.get(run.claim.taskId) !== run) return;
+    if (this.#byTask.get(run.tenure.taskId) !== run) return;
     if (from !== null) this.#leaveHost(run, from);
     if (run.host === null) return;
     const ofHost = this.#byHost.get(run.host);
@@ -207,7 +207,7 @@ export class TaskRuns {
   }
 
   #drop(run: TaskRun): void {
-    const { taskId, serverUuid } = run.claim;
+    const { taskId, serverUuid } = run.tenure;
     if (run.host !== null) this.#leaveHost(run, run.host);
     if (this.#byTask.get(taskId) === run) this.#byTask.delete(taskId);
     if (this.#deletes.get(serverUuid) === run) this.#deletes.delete(serverUuid);

@@ -1,4 +1,4 @@
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
@@ -6,7 +6,7 @@ const REST_MS = 1_000;
 const REST_MS_MAX = 60_000;
 
 /** The collaborators of an operation's run at an unknown stage. */
-export interface UnknownStagePorts extends Pick<RunPorts, "clock" | "handOvers" | "ended"> {
+export interface UnknownStagePorts extends Pick<RunPorts, "clock" | "releaser" | "ended"> {
   /** Takes the task once more, under a new epoch. */
   retake(taskId: string): Promise<void>;
 }
@@ -18,20 +18,20 @@ export interface UnknownStagePorts extends Pick<RunPorts, "clock" | "handOvers" 
  */
 export class UnknownStageRun implements TaskRun {
   readonly host = null;
-  readonly claim: TaskClaim;
+  readonly tenure: Tenure;
   readonly #ports: UnknownStagePorts;
   #timer: Timer | null = null;
   #abandoned = false;
 
-  constructor(claim: TaskClaim, ports: UnknownStagePorts) {
-    this.claim = claim;
+  constructor(tenure: Tenure, ports: UnknownStagePorts) {
+    this.tenure = tenure;
     this.#ports = ports;
   }
 
   /** `takes` counts how often this conductor has taken the task, including this time. Rejects when the conductor stops. */
   async begin(takes: number): Promise<void> {
     const restMs = Math.min(REST_MS * 2 ** Math.min(takes - 1, 10), REST_MS_MAX);
-    const isPassed = await this.#ports.handOvers.pass(this.claim, restMs);
+    const isPassed = await this.#ports.releaser.pass(this.tenure, restMs);
     if (this.#abandoned) return;
     if (isPassed) this.#drop();
     else this.#timer = this.#ports.clock.setTimer(restMs, () => this.#takeAgain());
@@ -49,7 +49,7 @@ export class UnknownStageRun implements TaskRun {
   #takeAgain(): void {
     this.#drop();
     // The promise rejects only when the conductor stops.
-    this.#ports.retake(this.claim.taskId).catch(() => {});
+    this.#ports.retake(this.tenure.taskId).catch(() => {});
   }
 
   #drop(): void {

@@ -1,4 +1,4 @@
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
@@ -21,14 +21,14 @@ export interface UnreadablePorts extends RunPorts {
  */
 export class UnreadableRun implements TaskRun {
   readonly host = null;
-  readonly claim: TaskClaim;
+  readonly tenure: Tenure;
   readonly #ports: UnreadablePorts;
   readonly #reason: string;
   #timer: Timer | null = null;
   #abandoned = false;
 
-  constructor(claim: Omit<TaskClaim, "serverUuid">, reason: string, ports: UnreadablePorts) {
-    this.claim = { ...claim, serverUuid: "" };
+  constructor(tenure: Omit<Tenure, "serverUuid">, reason: string, ports: UnreadablePorts) {
+    this.tenure = { ...tenure, serverUuid: "" };
     this.#reason = reason;
     this.#ports = ports;
   }
@@ -54,16 +54,16 @@ export class UnreadableRun implements TaskRun {
 
   /** Passes the task to another conductor, or takes it again when there is none. */
   async #pass(): Promise<void> {
-    const { handOvers, retake, settings } = this.#ports;
-    const isPassed = await handOvers.pass(this.claim, Math.min(REST_MS, settings.unreadableMs));
+    const { releaser, retake, settings } = this.#ports;
+    const isPassed = await releaser.pass(this.tenure, Math.min(REST_MS, settings.unreadableMs));
     if (this.#abandoned) return;
     this.#drop();
-    if (!isPassed) await retake(this.claim.taskId);
+    if (!isPassed) await retake(this.tenure.taskId);
   }
 
   async #end(): Promise<void> {
     const { commits, events, tell } = this.#ports;
-    const { taskId, epoch } = this.claim;
+    const { taskId, epoch } = this.tenure;
     const reason =
       `No conductor of the cell can read what was to be done with this server (task ${taskId}: ${this.#reason}). ` +
       "What it holds is kept; delete the server to give it back.";

@@ -13,7 +13,7 @@ import {
   taskId,
   VCPU,
 } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 /** The guarantees for schedulers and the api. */
 export function dispatchContract(cell: () => CellUnderTest): void {
@@ -144,7 +144,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [0] })));
       await store.requestDelete([deleteTask(2, 12)]);
-      await store.commitDeleted([claimOf(await cell().take(12))]);
+      await store.commitDeleted([tenureOf(await cell().take(12))]);
       expect(await store.close([serverId(1), serverId(2)])).toEqual(["present", "closed"]);
       expect(await store.dispatch([dispatchOf({ server: 2, task: 22, hosts: [0] })])).toEqual([{ kind: "closed" }]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "BUILD" }]);
@@ -162,7 +162,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     test("fences the build at once, and is a separate task", async () => {
       const { store } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1] })]);
-      const build = claimOf(await cell().take(1));
+      const build = tenureOf(await cell().take(1));
       const task = deleteTask(1, 11);
       expect(await store.requestDelete([task])).toEqual([{ kind: "queued", task }]);
       expect(await store.commitActive([{ ...build, selection: 0 }])).toEqual([{ kind: "fenced" }]);
@@ -196,7 +196,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     test("of a server without an allocation ends at once", async () => {
       const { store } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
-      const build = claimOf(await cell().take(1));
+      const build = tenureOf(await cell().take(1));
       await store.commitError([{ ...build, selection: 0, attemptReason: "no disk", reason: "no host could" }]);
       expect(await store.requestDelete([deleteTask(1, 11)])).toEqual([{ kind: "deleted" }]);
       expect(await store.servers([serverId(1)])).toMatchObject([
@@ -209,10 +209,10 @@ export function dispatchContract(cell: () => CellUnderTest): void {
     test("of a running server waits for its host, then releases everything", async () => {
       const { store, ledger } = cell();
       await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
-      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
       await store.requestDelete([deleteTask(1, 11)]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", taskState: "deleting" }]);
-      const claimed = claimOf(await cell().take(11));
+      const claimed = tenureOf(await cell().take(11));
       expect(await store.commitDeleted([claimed])).toEqual([{ kind: "committed" }]);
       expect(await store.servers([serverId(1)])).toMatchObject([
         { status: "DELETED", taskState: null, host: null, attemptId: null, deletedAtMs: expect.any(Number) },
@@ -239,7 +239,7 @@ export function dispatchContract(cell: () => CellUnderTest): void {
   test("changed servers are returned from the given millisecond on, with the oldest change first", async () => {
     const { store } = cell();
     for (const server of [1, 2, 3]) await store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]);
-    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
     const all = await store.serversChangedSince(0, 10);
     expect(all.map((server) => server.uuid)).toEqual([2, 3, 1].map(serverId));
     expect(await store.serversChangedSince(0, 2)).toEqual(all.slice(0, 2));

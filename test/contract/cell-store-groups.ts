@@ -12,7 +12,7 @@ import {
   swapTo,
   taskId,
 } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const group = (policy: string, number: number, maxServerPerHost = 0): ServerGroupMembership => ({
   uuid: numbered(0xe, number),
@@ -43,9 +43,9 @@ export function groupContract(cell: () => CellUnderTest): void {
   const build = (server: number, hosts: readonly number[], of: ServerGroupMembership | undefined, vcpus = 1) =>
     dispatchOf({ server, task: server, hosts, vcpus, spec: { group: of } });
   const hopTo = async (server: number, to: number, of: ServerGroupMembership, host = to): Promise<Hop> => {
-    const claim = claimOf(await cell().take(server));
+    const tenure = tenureOf(await cell().take(server));
     return {
-      ...claim,
+      ...tenure,
       from: to - 1,
       reason: "broken",
       to,
@@ -119,12 +119,12 @@ export function groupContract(cell: () => CellUnderTest): void {
       await store.dispatch([build(1, [0, 1], APART)]);
       expect(await store.hop([await hopTo(1, 1, APART)])).toEqual([{ kind: "committed" }]);
       expect(await store.dispatch([build(2, [0], APART)])).toEqual([DISPATCHED]);
-      const failing = { ...claimOf(await cell().take(1)), selection: 1, attemptReason: "broken", reason: "broken" };
+      const failing = { ...tenureOf(await cell().take(1)), selection: 1, attemptReason: "broken", reason: "broken" };
       await store.commitError([failing]);
       expect(await store.dispatch([build(3, [1], APART)])).toEqual([DISPATCHED]);
       await store.requestDelete([deleteTask(2, 102)]);
       expect(await store.dispatch([build(4, [0], APART)])).toEqual([full(0, 1)]);
-      await store.commitDeleted([claimOf(await cell().take(102))]);
+      await store.commitDeleted([tenureOf(await cell().take(102))]);
       expect(await store.dispatch([build(4, [0], APART)])).toEqual([DISPATCHED]);
     });
   });
@@ -153,7 +153,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await store.dispatch([build(1, [0], TOGETHER)]);
       await store.requestDelete([deleteTask(1, 101)]);
-      await store.commitDeleted([claimOf(await cell().take(101))]);
+      await store.commitDeleted([tenureOf(await cell().take(101))]);
       expect(await store.dispatch([build(2, [2], TOGETHER)])).toEqual([DISPATCHED]);
     });
   });

@@ -6,7 +6,7 @@ import type { OrphanLook } from "../../core/stores/cell/operation-store.ts";
 import { patchChange } from "../../core/tasks/patch-change.ts";
 import { type Begun, beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import { dispatchOf, hostName, numbered, providerOf, serverId, swapTo, taskId, vcpusOf } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
 
@@ -16,7 +16,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
   const boot = async (): Promise<void> => {
     const { store } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
-    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
   };
   const begin = (requested: Partial<RequestedOperation> = {}): Promise<Begun> =>
     beginOperationOn(cell().store, {
@@ -57,7 +57,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
   test("a hop on one provider uses what it releases there, whether there is room for both or not", async () => {
     const { store, ledger } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 0, 0], vcpus: 4 })]);
-    const taken = claimOf(await cell().take(1));
+    const taken = tenureOf(await cell().take(1));
     const hop = (from: number, vcpus: number) =>
       store.hop([{ ...taken, from, to: from + 1, reason: "down", toHost: hostName(0), change: swapTo(1, 0, vcpus) }]);
     expect(await hop(0, 6)).toEqual([{ kind: "committed" }]);

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { UNKNOWN_HYPERVISOR } from "../../core/ledger/hypervisor-facts.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import { deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const NEVER_MS = 3_600_000;
 const hostOf = (host: number): { readonly name: string; readonly rootProvider: string } => ({
@@ -90,7 +90,7 @@ export function hostContract(cell: () => CellUnderTest): void {
   test("homes and residents name where each server may run", async () => {
     const { store } = cell();
     await store.dispatch([1, 2, 3].map((server) => dispatchOf({ server, task: server, hosts: [server % 2] })));
-    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
     await store.close([serverId(9)]);
     const home = (server: number, status: string) => ({
       ...quiet,
@@ -117,7 +117,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })]);
     await store.requestDelete([deleteTask(1, 11)]);
     expect(await store.residents(["host-0"])).toMatchObject([[{ serverUuid: serverId(1) }]]);
-    await store.commitDeleted([claimOf(await cell().take(11))]);
+    await store.commitDeleted([tenureOf(await cell().take(11))]);
     expect(await store.homes([serverId(1)])).toEqual([
       { ...quiet, serverUuid: serverId(1), status: "DELETED", host: null, attemptId: null },
     ]);

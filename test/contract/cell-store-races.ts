@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { DispatchOutcome } from "../../core/stores/cell/cell-store.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, hostTree, serverId, swapTo, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf, HOST_VCPUS } from "./cell-under-test.ts";
+import { type CellUnderTest, HOST_VCPUS, tenureOf } from "./cell-under-test.ts";
 
 /** Each race is run this often, on servers of its own. */
 const ROUNDS = 24;
@@ -17,7 +17,7 @@ export function raceContract(cell: () => CellUnderTest): void {
   const taken = async (servers: readonly number[]) => {
     await makeRoom();
     await cell().store.dispatch(servers.map((server) => dispatchOf({ server, task: server, hosts: [0, 1] })));
-    return (await cell().store.takeTasks(conductorId(0), servers.map(taskId))).map(claimOf);
+    return (await cell().store.takeTasks(conductorId(0), servers.map(taskId))).map(tenureOf);
   };
 
   test("the same requests dispatched by four schedulers at once, in different orders", async () => {
@@ -175,7 +175,7 @@ export function raceContract(cell: () => CellUnderTest): void {
         ]);
         const deletion = await cell().take(1000 + server);
         expect(deletion.host).toBe(hopped?.kind === "committed" ? "host-1" : "host-0");
-        expect(await store.commitDeleted([claimOf(deletion)])).toEqual([{ kind: "committed" }]);
+        expect(await store.commitDeleted([tenureOf(deletion)])).toEqual([{ kind: "committed" }]);
       }),
     );
     expect((await ledger.dump()).consumers).toEqual([]);

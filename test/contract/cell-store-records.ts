@@ -3,7 +3,7 @@ import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, numbered, serverId, swapTo, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
 const NAMES = [0, 1].map((index) => `conductor ${conductorId(index)}`);
@@ -35,8 +35,8 @@ export function recordContract(cell: () => CellUnderTest): void {
       const [swept] = await store.sweepTasks(conductorId(1), 0, 10);
       if (swept === undefined) throw new Error("the task was not swept");
       const change = swapTo(1, 1);
-      await store.hop([{ ...claimOf(swept), from: 0, reason: "x", to: 1, toHost: hostName(1), change }]);
-      await store.commitActive([{ ...claimOf(swept), selection: 1 }]);
+      await store.hop([{ ...tenureOf(swept), from: 0, reason: "x", to: 1, toHost: hostName(1), change }]);
+      await store.commitActive([{ ...tenureOf(swept), selection: 1 }]);
       await store.giveUpLease(conductorId(1));
       const [record] = await records();
       expect(record?.takings.map(({ conductorId: id, name }) => [id, name])).toEqual([
@@ -53,7 +53,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       await dispatch();
       for (let turn = 0; turn < 25; turn += 1) {
         const taken = await cell().take(1, turn % 2);
-        expect(await store.handOver(conductorId(turn % 2), [claimOf(taken)])).toEqual([true]);
+        expect(await store.releaseTasks(conductorId(turn % 2), [tenureOf(taken)])).toEqual([true]);
       }
       const [record] = await records();
       expect(record?.takings.map(({ name }) => name)).toEqual(
@@ -64,12 +64,12 @@ export function recordContract(cell: () => CellUnderTest): void {
     test("of an operation has the stages that it reached, each once", async () => {
       const { store } = cell();
       await dispatch();
-      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
       await beginOperationOn(store, { server: 1, kind: "resize", hosts: [1, 2], vcpus: 2, taskId: moveId });
       const [taken] = await store.takeTasks(conductorId(0), [moveId]);
       if (taken === undefined) throw new Error("the operation was not taken");
       const step = {
-        ...{ ...claimOf(taken), step: 1 },
+        ...{ ...tenureOf(taken), step: 1 },
         ...writeOf(factsOf(taken.task), {
           from: { stage: "preparing", selection: 0 },
           ...{ to: "handing-over", selection: 0, reason: "", noted: [], unseenMs: 0 },
@@ -88,7 +88,7 @@ export function recordContract(cell: () => CellUnderTest): void {
     test("exists after the end of operations and deletes that left no attempt and no migration", async () => {
       const { store } = cell();
       await dispatch();
-      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
       const stopId = numbered(0xe, 2);
       const askedBy = { requestId: "req-7", userId: "eve", projectId: "p" };
       await beginOperationOn(store, { server: 1, kind: "stop", taskId: stopId });
@@ -96,9 +96,9 @@ export function recordContract(cell: () => CellUnderTest): void {
       if (taken === undefined) throw new Error("the operation was not taken");
       const arrow = { from: { stage: "powering", selection: 0 }, to: "succeed", selection: 0 } as const;
       const write = writeOf(factsOf(taken.task), { ...arrow, reason: "", noted: [], unseenMs: 0 });
-      await store.commitStep([{ ...claimOf(taken), step: 1, ...write }]);
+      await store.commitStep([{ ...tenureOf(taken), step: 1, ...write }]);
       await store.requestDelete([{ ...deleteTask(1, 9), askedBy }]);
-      await store.commitDeleted([claimOf(await cell().take(9))]);
+      await store.commitDeleted([tenureOf(await cell().take(9))]);
       const found = await records();
       expect(found.map(({ kind, outcome }) => [kind, outcome])).toEqual([
         ["build", "success"],
@@ -113,7 +113,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       await dispatch();
       await cell().take(1);
       await store.requestDelete([deleteTask(1, 9)]);
-      await store.commitDeleted([claimOf(await cell().take(9))]);
+      await store.commitDeleted([tenureOf(await cell().take(9))]);
       expect((await records()).map(({ kind, outcome }) => [kind, outcome])).toEqual([
         ["build", "cancelled"],
         ["delete", "deleted"],

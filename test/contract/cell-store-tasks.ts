@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Hop } from "../../core/stores/cell/cell-store.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import {
   conductorId,
@@ -13,7 +13,7 @@ import {
   swapTo,
   taskId,
 } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const NEVER_MS = 3_600_000;
 const committed = { kind: "committed" };
@@ -39,9 +39,9 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("goes to another conductor when the owner's lease has run out or was given up, and fences the owner", async () => {
       const { store } = cell();
       await dispatch(1);
-      const first = claimOf(await cell().take(1, 0));
+      const first = tenureOf(await cell().take(1, 0));
       await store.renewLease({ id: conductorId(0), name: "slow", leaseMs: 0 });
-      const second = claimOf(await cell().take(1, 1));
+      const second = tenureOf(await cell().take(1, 1));
       expect(second.epoch).toBe(first.epoch + 1);
       expect(await store.commitActive([{ ...first, selection: 0 }])).toEqual([fenced]);
       await store.giveUpLease(conductorId(1));
@@ -53,7 +53,7 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("cannot be taken when it has ended or does not exist; the others of the batch can, in the requested order", async () => {
       const { store } = cell();
       for (const server of [1, 2, 3]) await dispatch(server);
-      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
       const ids = [taskId(3), taskId(1), "nonsense", taskId(9), taskId(2), taskId(3)];
       const taken = await store.takeTasks(conductorId(1), ids);
       expect(taken.map((one) => one.task.id)).toEqual([taskId(3), taskId(2)]);
@@ -88,8 +88,8 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("ends only under its epoch; its server is in ERROR, and keeps its allocation until it is deleted", async () => {
       const { store } = cell();
       for (const server of [1, 2]) await dispatch(server, [0, 1], 2);
-      const [one, two] = [claimOf(await cell().take(1)), claimOf(await cell().take(2))];
-      const endOf = ({ taskId, epoch }: TaskClaim) => ({ taskId, epoch, reason: "nobody can read it" });
+      const [one, two] = [tenureOf(await cell().take(1)), tenureOf(await cell().take(2))];
+      const endOf = ({ taskId, epoch }: Tenure) => ({ taskId, epoch, reason: "nobody can read it" });
       const unknown = { ...endOf(one), taskId: taskId(9) };
       const stale = { ...endOf(two), epoch: two.epoch - 1 };
       const ended = { kind: "ended", serverUuid: serverId(1) };
@@ -103,7 +103,7 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.takeTasks(conductorId(0), [taskId(1)])).toEqual([]);
       expect(await cell().used()).toEqual([4, 0, 0]);
       await store.requestDelete([deleteTask(1, 11)]);
-      await store.commitDeleted([claimOf(await cell().take(11))]);
+      await store.commitDeleted([tenureOf(await cell().take(11))]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "DELETED" }]);
       expect(await cell().used()).toEqual([2, 0, 0]);
       expect(await store.endUnreadable([endOf(one)])).toEqual([ended]);
@@ -113,7 +113,7 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("keeps an open move, with both of its guests, until the server is deleted", async () => {
       const { store } = cell();
       await dispatch(1, [0]);
-      await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+      await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
       const uuid = taskId(5);
       await beginOperationOn(store, { server: 1, kind: "resize", hosts: [1], vcpus: 2, taskId: uuid });
       const [taken] = await store.takeTasks(conductorId(0), [uuid]);
@@ -122,41 +122,41 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect(await store.homes([serverId(1)])).toMatchObject([{ status: "ERROR", busy: false, move: { uuid } }]);
       expect(await cell().used()).toEqual([1, 2, 0]);
       await store.requestDelete([deleteTask(1, 11)]);
-      await store.commitDeleted([{ ...claimOf(await cell().take(11)), migrations: [uuid] }]);
+      await store.commitDeleted([{ ...tenureOf(await cell().take(11)), migrations: [uuid] }]);
       expect(await cell().used()).toEqual([0, 0, 0]);
     });
   });
 
-  describe("a task that is handed over", () => {
+  describe("a released task", () => {
     test("is swept by other conductors, by its old owner only when it no longer excludes the task, and fences it", async () => {
       const { store } = cell();
       await dispatch(1);
-      const claim = claimOf(await cell().take(1, 0));
-      expect(await store.handOver(conductorId(0), [claim, claim])).toEqual([true, false]);
+      const tenure = tenureOf(await cell().take(1, 0));
+      expect(await store.releaseTasks(conductorId(0), [tenure, tenure])).toEqual([true, false]);
       expect(await store.ownedTasks(conductorId(0))).toEqual([]);
       expect(await store.sweepTasks(conductorId(0), 0, 10, [taskId(1), "nonsense"])).toEqual([]);
       expect(await store.sweepTasks(conductorId(1), 0, 10)).toMatchObject([{ task: { id: taskId(1) }, epoch: 2 }]);
-      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...tenure, selection: 0 }])).toEqual([fenced]);
     });
 
     test("must be owned by that conductor under that epoch, and must not have ended", async () => {
       const { store } = cell();
       for (const server of [1, 2]) await dispatch(server);
-      const old = claimOf(await cell().take(1, 0));
-      const claim = claimOf(await cell().take(1, 0));
-      const ended = claimOf(await cell().take(2, 0));
+      const old = tenureOf(await cell().take(1, 0));
+      const tenure = tenureOf(await cell().take(1, 0));
+      const ended = tenureOf(await cell().take(2, 0));
       await store.commitActive([{ ...ended, selection: 0 }]);
-      expect(await store.handOver(conductorId(0), [old, ended])).toEqual([false, false]);
-      expect(await store.handOver(conductorId(1), [claim])).toEqual([false]);
+      expect(await store.releaseTasks(conductorId(0), [old, ended])).toEqual([false, false]);
+      expect(await store.releaseTasks(conductorId(1), [tenure])).toEqual([false]);
       expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);
     });
 
     test("stays with its owner when no other conductor is alive", async () => {
       const { store } = cell();
       await dispatch(1);
-      const claim = claimOf(await cell().take(1, 0));
+      const tenure = tenureOf(await cell().take(1, 0));
       await store.renewLease({ id: conductorId(1), name: "dead", leaseMs: 0 });
-      expect(await store.handOver(conductorId(0), [claim])).toEqual([false]);
+      expect(await store.releaseTasks(conductorId(0), [tenure])).toEqual([false]);
       expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);
     });
   });
@@ -165,8 +165,8 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("makes the server ACTIVE at its home, and ends", async () => {
       const { store } = cell();
       await dispatch(1);
-      const claim = claimOf(await cell().take(1));
-      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([committed]);
+      const tenure = tenureOf(await cell().take(1));
+      expect(await store.commitActive([{ ...tenure, selection: 0 }])).toEqual([committed]);
       expect(await store.servers([serverId(1)])).toMatchObject([
         {
           status: "ACTIVE",
@@ -188,21 +188,21 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("is committed again when the answer was lost, and never by an older epoch or for another selection", async () => {
       const { store } = cell();
       await dispatch(1);
-      const old = claimOf(await cell().take(1));
-      const claim = claimOf(await cell().take(1));
+      const old = tenureOf(await cell().take(1));
+      const tenure = tenureOf(await cell().take(1));
       expect(await store.commitActive([{ ...old, selection: 0 }])).toEqual([fenced]);
-      expect(await store.commitActive([{ ...claim, selection: 1 }])).toEqual([fenced]);
-      expect(await store.commitActive([{ ...claim, serverUuid: serverId(2), selection: 0 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...tenure, selection: 1 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...tenure, serverUuid: serverId(2), selection: 0 }])).toEqual([fenced]);
       expect(
         await store.commitActive([
-          { ...claim, selection: 0 },
-          { ...claim, selection: 0 },
+          { ...tenure, selection: 0 },
+          { ...tenure, selection: 0 },
         ]),
       ).toEqual([committed, committed]);
       expect(await store.commitActive([{ ...old, selection: 0 }])).toEqual([fenced]);
-      const error = { ...claim, selection: 0, attemptReason: "late", reason: "late" };
+      const error = { ...tenure, selection: 0, attemptReason: "late", reason: "late" };
       expect(await store.commitError([error])).toEqual([fenced]);
-      expect(await store.hop([hopOf(claim, 1, 0, 1)])).toEqual([fenced]);
+      expect(await store.hop([hopOf(tenure, 1, 0, 1)])).toEqual([fenced]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", fault: null }]);
     });
   });
@@ -211,8 +211,8 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("releases the failed host's allocation and claims the alternate's", async () => {
       const { store } = cell();
       await dispatch(1, [0, 1], 4);
-      const claim = claimOf(await cell().take(1));
-      expect(await store.hop([hopOf(claim, 1, 0, 1, 4)])).toEqual([committed]);
+      const tenure = tenureOf(await cell().take(1));
+      expect(await store.hop([hopOf(tenure, 1, 0, 1, 4)])).toEqual([committed]);
       expect(await cell().used()).toEqual([0, 4, 0]);
       expect(await store.servers([serverId(1)])).toMatchObject([
         { status: "BUILD", host: "host-1", attemptId: attemptIdOf(taskId(1), 1) },
@@ -221,14 +221,14 @@ export function taskContract(cell: () => CellUnderTest): void {
         { selection: 0, host: "host-0", result: "failed", reason: 'failed on "host-0"', endedAtMs: expect.any(Number) },
         { selection: 1, host: "host-1", result: null, reason: null, endedAtMs: null },
       ]);
-      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
-      expect(await store.commitActive([{ ...claim, selection: 1 }])).toEqual([committed]);
+      expect(await store.commitActive([{ ...tenure, selection: 0 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...tenure, selection: 1 }])).toEqual([committed]);
     });
 
     test("is seen by the conductor that takes over", async () => {
       const { store } = cell();
       await dispatch(1);
-      await store.hop([hopOf(claimOf(await cell().take(1, 0)), 1, 0, 1)]);
+      await store.hop([hopOf(tenureOf(await cell().take(1, 0)), 1, 0, 1)]);
       await store.giveUpLease(conductorId(0));
       expect(await cell().take(1, 1)).toMatchObject({
         selection: 1,
@@ -241,12 +241,12 @@ export function taskContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await dispatch(2, [1], 10);
       await dispatch(1, [0, 1, 2]);
-      const claim = claimOf(await cell().take(1));
+      const tenure = tenureOf(await cell().take(1));
       const why = `1 VCPU requested of provider ${providerOf(1)}, 10 of 10 in use`;
-      expect(await store.hop([hopOf(claim, 1, 0, 1)])).toEqual([{ kind: "skipped", why }]);
+      expect(await store.hop([hopOf(tenure, 1, 0, 1)])).toEqual([{ kind: "skipped", why }]);
       expect(await cell().used()).toEqual([1, 10, 0]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
-      expect(await store.hop([hopOf(claim, 1, 0, 2)])).toEqual([committed]);
+      expect(await store.hop([hopOf(tenure, 1, 0, 2)])).toEqual([committed]);
       expect(await cell().used()).toEqual([0, 10, 1]);
       expect(await store.attempts(serverId(1))).toMatchObject([
         { selection: 0, result: "failed", reason: 'failed on "host-0"' },
@@ -259,11 +259,11 @@ export function taskContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await dispatch(2, [1], 10);
       await dispatch(1);
-      const claim = claimOf(await cell().take(1));
-      await store.hop([hopOf(claim, 1, 0, 1)]);
-      const other = claimOf(await cell().take(2));
+      const tenure = tenureOf(await cell().take(1));
+      await store.hop([hopOf(tenure, 1, 0, 1)]);
+      const other = tenureOf(await cell().take(2));
       await store.commitError([{ ...other, selection: 0, attemptReason: "broken", reason: "broken" }]);
-      const again = { ...hopOf(claim, 1, 0, 1), result: "skipped" as const };
+      const again = { ...hopOf(tenure, 1, 0, 1), result: "skipped" as const };
       expect(await store.hop([again, again])).toEqual([committed, committed]);
       expect(await cell().used()).toEqual([0, 1, 0]);
       expect(await store.attempts(serverId(1))).toMatchObject([
@@ -277,9 +277,9 @@ export function taskContract(cell: () => CellUnderTest): void {
       await dispatch(1, [0, 1], 10);
       await dispatch(2, [2, 0], 10);
       await dispatch(3, [1], 10);
-      const stale = claimOf(await cell().take(3));
-      const [one, two, three] = [claimOf(await cell().take(1)), claimOf(await cell().take(2)), await cell().take(3)];
-      await store.commitError([{ ...claimOf(three), selection: 0, attemptReason: "broken", reason: "broken" }]);
+      const stale = tenureOf(await cell().take(3));
+      const [one, two, three] = [tenureOf(await cell().take(1)), tenureOf(await cell().take(2)), await cell().take(3)];
+      await store.commitError([{ ...tenureOf(three), selection: 0, attemptReason: "broken", reason: "broken" }]);
       const uncalled = { ...hopOf(two, 2, 0, 1, 10, 0), result: "skipped" as const };
       const hops = [hopOf(stale, 3, 0, 2, 10), hopOf(one, 1, 0, 1, 10), uncalled];
       expect(await store.hop(hops)).toEqual([fenced, committed, committed]);
@@ -293,8 +293,8 @@ export function taskContract(cell: () => CellUnderTest): void {
     test("ends in ERROR with the reason, and holds nothing", async () => {
       const { store, ledger } = cell();
       await dispatch(1);
-      const claim = claimOf(await cell().take(1));
-      const error = { ...claim, selection: 0, attemptReason: "bad image", reason: 'the image is "bad"' };
+      const tenure = tenureOf(await cell().take(1));
+      const error = { ...tenure, selection: 0, attemptReason: "bad image", reason: 'the image is "bad"' };
       expect(await store.commitError([error])).toEqual([committed]);
       expect(await store.servers([serverId(1)])).toMatchObject([
         {
@@ -309,16 +309,16 @@ export function taskContract(cell: () => CellUnderTest): void {
       expect((await ledger.dump()).consumers).toEqual([]);
       expect(await store.takeTasks(conductorId(0), [taskId(1)])).toEqual([]);
       expect(await store.commitError([error])).toEqual([committed]);
-      expect(await store.commitActive([{ ...claim, selection: 0 }])).toEqual([fenced]);
+      expect(await store.commitActive([{ ...tenure, selection: 0 }])).toEqual([fenced]);
     });
 
     test("keeps the first reason of an attempt that had already ended", async () => {
       const { store } = cell();
       await dispatch(2, [1], 10);
       await dispatch(1, [0, 1]);
-      const claim = claimOf(await cell().take(1));
-      await store.hop([hopOf(claim, 1, 0, 1)]);
-      await store.commitError([{ ...claim, selection: 0, attemptReason: "second", reason: "used up" }]);
+      const tenure = tenureOf(await cell().take(1));
+      await store.hop([hopOf(tenure, 1, 0, 1)]);
+      await store.commitError([{ ...tenure, selection: 0, attemptReason: "second", reason: "used up" }]);
       expect(await store.attempts(serverId(1))).toMatchObject([
         { selection: 0, result: "failed", reason: 'failed on "host-0"' },
         { selection: 1, result: "skipped" },
@@ -330,8 +330,8 @@ export function taskContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await dispatch(1);
       await dispatch(2);
-      const [stale, one, two] = [await cell().take(1), await cell().take(1), await cell().take(2)].map(claimOf);
-      const errorOf = (claim: TaskClaim) => ({ ...claim, selection: 0, attemptReason: "a", reason: "r" });
+      const [stale, one, two] = [await cell().take(1), await cell().take(1), await cell().take(2)].map(tenureOf);
+      const errorOf = (tenure: Tenure) => ({ ...tenure, selection: 0, attemptReason: "a", reason: "r" });
       expect(await store.commitError([errorOf(stale!), errorOf(two!)])).toEqual([fenced, committed]);
       expect(await cell().used()).toEqual([1, 0, 0]);
       expect(await store.commitActive([{ ...one!, selection: 0 }])).toEqual([committed]);
@@ -340,9 +340,9 @@ export function taskContract(cell: () => CellUnderTest): void {
 }
 
 /** The hop of a server's build from one selection to another; selection n is host n unless `toHost` says otherwise. */
-function hopOf(claim: TaskClaim, server: number, from: number, to: number, vcpus = 1, toHost = to): Hop {
+function hopOf(tenure: Tenure, server: number, from: number, to: number, vcpus = 1, toHost = to): Hop {
   return {
-    ...claim,
+    ...tenure,
     from,
     reason: `failed on "host-${from}"`,
     to,

@@ -46,7 +46,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
       expect(await store.servers([])).toEqual([]);
       expect(await store.homes([])).toEqual([]);
       expect(await store.takeTasks(conductorId(0), [])).toEqual([]);
-      expect(await store.handOver(conductorId(0), [])).toEqual([]);
+      expect(await store.releaseTasks(conductorId(0), [])).toEqual([]);
       expect(await store.sightings([])).toEqual([]);
       expect(await store.knownRoots([])).toEqual([]);
       expect(await store.commitActive([])).toEqual([]);

@@ -1,6 +1,6 @@
 import type { CellStore, TakenTask } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import { conductorId, hostTree, taskId } from "./cell-fixtures.ts";
 
 export interface CellSubject {
@@ -21,7 +21,7 @@ export interface CellUnderTest extends CellSubject {
 }
 
 /** The right to write that taking a task gave. */
-export function claimOf(taken: TakenTask): TaskClaim {
+export function tenureOf(taken: TakenTask): Tenure {
   return { taskId: taken.task.id, serverUuid: taken.task.server?.uuid ?? "", epoch: taken.epoch };
 }
 

@@ -5,7 +5,7 @@ import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import { dispatchOf, numbered } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 export const groupOf = (policy: string, number: number, maxServerPerHost = 0): ServerGroupMembership => ({
   uuid: numbered(0xe, number),
@@ -26,7 +26,7 @@ export function groupedServers(cell: () => CellUnderTest) {
     (await cell().store.dispatch([build(server, host, of)]))[0];
   const boot = async (server: number, host: number, of: ServerGroupMembership): Promise<void> => {
     expect(await dispatch(server, host, of)).toEqual(DISPATCHED);
-    await cell().store.commitActive([{ ...claimOf(await cell().take(server)), selection: 0 }]);
+    await cell().store.commitActive([{ ...tenureOf(await cell().take(server)), selection: 0 }]);
   };
   const begin = async (server: number, kind: OperationKind, ...hosts: number[]) =>
     (await beginOperationOn(cell().store, { server, kind, hosts, taskId: move(server) })).outcome;

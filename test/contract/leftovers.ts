@@ -5,7 +5,7 @@ import type { StepWrite } from "../../core/tasks/operation-step.ts";
 import { noteOf, writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, numbered, serverId, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
 const offloadId = numbered(0xe, 2);
@@ -15,14 +15,14 @@ export function leftoverContract(cell: () => CellUnderTest): void {
   const boot = async (): Promise<void> => {
     const { store } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 2 })]);
-    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
   };
   const begin = (requested: Partial<RequestedOperation>) =>
     beginOperationOn(cell().store, { server: 1, kind: "resize", hosts: [1], vcpus: 3, taskId: moveId, ...requested });
   const takeId = async (id: string) => {
     const [taken] = await cell().store.takeTasks(conductorId(0), [id]);
     if (taken === undefined) throw new Error(`task ${id} cannot be taken`);
-    return { facts: taken.task.work?.$case === "operate" ? factsOf(taken.task) : null, claim: claimOf(taken) };
+    return { facts: taken.task.work?.$case === "operate" ? factsOf(taken.task) : null, tenure: tenureOf(taken) };
   };
   const arrow = (facts: ReturnType<typeof factsOf>, to: "starting" | "cleaning" | "succeed-keeping"): StepWrite =>
     writeOf(facts, {
@@ -37,9 +37,9 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     cell().store.releaseEvacuated([{ host, remaining }]);
   const deleteLeaving = async (left: readonly string[], migrations: readonly string[] = []) => {
     await cell().store.requestDelete([deleteTask(1, 11)]);
-    const claim = { ...claimOf(await cell().take(11)), migrations, left };
-    expect(await cell().store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
-    expect(await cell().store.commitDeleted([claim])).toEqual([{ kind: "committed" }]);
+    const tenure = { ...tenureOf(await cell().take(11)), migrations, left };
+    expect(await cell().store.commitDeleted([tenure])).toEqual([{ kind: "committed" }]);
+    expect(await cell().store.commitDeleted([tenure])).toEqual([{ kind: "committed" }]);
     expect(await cell().store.servers([serverId(1)])).toMatchObject([{ status: "DELETED", host: null }]);
   };
 
@@ -99,8 +99,8 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await boot();
       await store.requestDelete([deleteTask(1, 11)]);
-      const { claim } = await takeId(taskId(11));
-      const late = { ...claim, epoch: claim.epoch - 1, left: ["host-0"] };
+      const { tenure } = await takeId(taskId(11));
+      const late = { ...tenure, epoch: tenure.epoch - 1, left: ["host-0"] };
       expect(await store.commitDeleted([late])).toEqual([{ kind: "fenced" }]);
       expect(await store.holdings([serverId(1)])).toMatchObject([{ items: [{ amount: 2 }] }]);
       expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
@@ -110,9 +110,9 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await boot();
       await begin({ kind: "shelve-offload", taskId: offloadId });
-      const { facts, claim } = await takeId(offloadId);
+      const { facts, tenure } = await takeId(offloadId);
       if (facts === null) throw new Error("no operation");
-      expect(await store.commitStep([{ ...claim, step: 1, ...arrow(facts, "succeed-keeping") }])).toMatchObject([
+      expect(await store.commitStep([{ ...tenure, step: 1, ...arrow(facts, "succeed-keeping") }])).toMatchObject([
         { kind: "committed" },
       ]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "SHELVED_OFFLOADED", host: null }]);
@@ -128,11 +128,11 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       await begin({ kind: "shelve-offload", taskId: offloadId });
       const offload = await takeId(offloadId);
       if (offload.facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...offload.claim, step: 1, ...arrow(offload.facts, "succeed-keeping") }]);
+      await store.commitStep([{ ...offload.tenure, step: 1, ...arrow(offload.facts, "succeed-keeping") }]);
       await begin({ kind: "unshelve", hosts: [0] });
       const unshelve = await takeId(moveId);
       if (unshelve.facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...unshelve.claim, step: 1, ...arrow(unshelve.facts, "starting") }]);
+      await store.commitStep([{ ...unshelve.tenure, step: 1, ...arrow(unshelve.facts, "starting") }]);
       const home = { serverUuid: serverId(1), attemptId: `${moveId}/0` };
       expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: home.attemptId }]);
       const left = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
@@ -144,10 +144,10 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       const { store } = cell();
       await boot();
       await begin({ kind: "live-migrate" });
-      const { facts, claim } = await takeId(moveId);
+      const { facts, tenure } = await takeId(moveId);
       if (facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...claim, step: 1, ...arrow(facts, "starting") }]);
-      await store.commitStep([{ ...claim, step: 2, ...arrow(facts, "succeed-keeping") }]);
+      await store.commitStep([{ ...tenure, step: 1, ...arrow(facts, "starting") }]);
+      await store.commitStep([{ ...tenure, step: 2, ...arrow(facts, "succeed-keeping") }]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
       expect(await store.migrations({ limit: 9 })).toMatchObject([{ uuid: moveId, ended: true, holdsSource: true }]);
       expect(await cell().used()).toEqual([2, 3, 0]);
@@ -161,15 +161,15 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     const { store } = cell();
     await boot();
     await begin({ kind: "live-migrate" });
-    const { facts, claim } = await takeId(moveId);
+    const { facts, tenure } = await takeId(moveId);
     if (facts === null) throw new Error("no operation");
-    await store.commitStep([{ ...claim, step: 1, ...arrow(facts, "starting") }]);
+    await store.commitStep([{ ...tenure, step: 1, ...arrow(facts, "starting") }]);
     const at = { stage: "starting", selection: 0, reason: "" } as const;
-    await store.commitStep([{ ...claim, step: 2, ...noteOf(facts, at, "Waiting: host-1 is away.", false) }]);
+    await store.commitStep([{ ...tenure, step: 2, ...noteOf(facts, at, "Waiting: host-1 is away.", false) }]);
     const noted = { status: "post-migrating", note: "Waiting: host-1 is away.", ended: false };
     expect(await store.migrations({ limit: 9 })).toMatchObject([noted]);
     expect(await store.positions([moveId])).toMatchObject([{ stage: "starting", step: 3 }]);
-    await store.commitStep([{ ...claim, step: 3, ...arrow(facts, "cleaning") }]);
+    await store.commitStep([{ ...tenure, step: 3, ...arrow(facts, "cleaning") }]);
     expect(await store.migrations({ limit: 9 })).toMatchObject([{ note: "" }]);
   });
 }

@@ -3,7 +3,7 @@ import { placesOf } from "../../core/tasks/group-rule.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, hostTree, serverId, taskId } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 import { groupedServers, groupOf, move } from "./grouped-servers.ts";
 
 /** Concurrent claims of boots and moves for servers of one group. */
@@ -27,7 +27,7 @@ export function groupRaces(cell: () => CellUnderTest): void {
       await store.requestDelete([deleteTask(mover, 1000 + mover), deleteTask(newcomer, 1000 + newcomer)]);
       for (const server of [mover, newcomer]) {
         const [taken] = await store.takeTasks(conductorId(0), [taskId(1000 + server)]);
-        if (taken !== undefined) await store.commitDeleted([{ ...claimOf(taken), migrations: [move(server)] }]);
+        if (taken !== undefined) await store.commitDeleted([{ ...tenureOf(taken), migrations: [move(server)] }]);
       }
       expect((await store.homes([serverId(mover)]))[0]?.host ?? null).toBeNull();
     }
@@ -51,7 +51,7 @@ export function groupRaces(cell: () => CellUnderTest): void {
       await store.requestDelete([deleteTask(mover, 1000 + mover), deleteTask(newcomer, 1000 + newcomer)]);
       for (const server of [mover, newcomer]) {
         const [taken] = await store.takeTasks(conductorId(0), [taskId(1000 + server)]);
-        if (taken !== undefined) await store.commitDeleted([{ ...claimOf(taken), migrations: [move(server)] }]);
+        if (taken !== undefined) await store.commitDeleted([{ ...tenureOf(taken), migrations: [move(server)] }]);
       }
     }
   });

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { Stage } from "../../core/tasks/operation-routes.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { deleteTask, hostName, numbered } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 import { DISPATCHED, groupedServers, groupOf, move } from "./grouped-servers.ts";
 
 const APART = groupOf("anti-affinity", 1);
@@ -82,7 +82,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       await begin(1, "live-migrate", 1);
       await store.requestDelete([deleteTask(1, 101)]);
       expect(await dispatch(2, 1, APART)).toEqual(full(true, 0, 1));
-      await store.commitDeleted([{ ...claimOf(await cell().take(101)), migrations: [move(1)] }]);
+      await store.commitDeleted([{ ...tenureOf(await cell().take(101)), migrations: [move(1)] }]);
       expect(await dispatch(2, 1, APART)).toEqual(DISPATCHED);
       expect(await dispatch(3, 0, APART)).toEqual(DISPATCHED);
     });
@@ -153,7 +153,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
   test("a boot that conflicts only with a server that is being built may succeed later, because that server may hop away", async () => {
     expect(await dispatch(1, 0, APART)).toEqual(DISPATCHED);
     expect(await dispatch(2, 0, APART)).toEqual(full(true, 0));
-    await cell().store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await cell().store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
     expect(await dispatch(2, 0, APART)).toEqual(full(false, 0));
   });
 

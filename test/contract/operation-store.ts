@@ -4,7 +4,7 @@ import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import type { OperationStep } from "../../core/tasks/operation-step.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import { type Begun, beginOperationOn, type RequestedOperation } from "../rigs/begin-operation.ts";
 import {
@@ -17,7 +17,7 @@ import {
   serverId,
   taskId,
 } from "./cell-fixtures.ts";
-import { type CellUnderTest, claimOf } from "./cell-under-test.ts";
+import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const UNSEEN_MS = 60_000;
 const moveId = numbered(0xe, 1);
@@ -30,7 +30,7 @@ export function operationContract(cell: () => CellUnderTest): void {
   const boot = async (vcpus = 2, hosts: readonly number[] = [0]): Promise<void> => {
     const { store } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts, vcpus })]);
-    await store.commitActive([{ ...claimOf(await cell().take(1)), selection: 0 }]);
+    await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
   };
   const begin = (requested: Partial<RequestedOperation> = {}): Promise<Begun> =>
     beginOperationOn(cell().store, {
@@ -42,20 +42,20 @@ export function operationContract(cell: () => CellUnderTest): void {
       unseenMs: UNSEEN_MS,
       ...requested,
     });
-  const take = async (id: string, conductor = 0): Promise<{ readonly task: Task; readonly claim: TaskClaim }> => {
+  const take = async (id: string, conductor = 0): Promise<{ readonly task: Task; readonly tenure: Tenure }> => {
     const [taken] = await cell().store.takeTasks(conductorId(conductor), [id]);
     if (taken === undefined) throw new Error("cannot be taken");
-    return { task: taken.task, claim: claimOf(taken) };
+    return { task: taken.task, tenure: tenureOf(taken) };
   };
   /** The arrow of a move's state machine to this target. */
   const arrow = (
-    { task, claim }: { readonly task: Task; readonly claim: TaskClaim },
+    { task, tenure }: { readonly task: Task; readonly tenure: Tenure },
     step: number,
     to: Exclude<Target, "another">,
     from: { readonly stage: Stage; readonly selection: number } = { stage: "preparing", selection: 0 },
     selection = from.selection,
   ): OperationStep => ({
-    ...claim,
+    ...tenure,
     step,
     ...writeOf(factsOf(task), { from, to, selection, reason: "", noted: [], unseenMs: UNSEEN_MS }),
   });
@@ -230,7 +230,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await cell().used()).toEqual([2, 3, 9]);
       const [other] = await store.takeTasks(conductorId(0), [taskId(2)]);
       if (other !== undefined)
-        await store.commitError([{ ...claimOf(other), selection: 0, attemptReason: "x", reason: "x" }]);
+        await store.commitError([{ ...tenureOf(other), selection: 0, attemptReason: "x", reason: "x" }]);
       expect(await store.commitStep([hop])).toEqual([{ kind: "committed", revision: 2 }]);
       expect(await cell().used()).toEqual([2, 0, 3]);
       expect(await store.migrations({ host: "host-2", limit: 9 })).toMatchObject([{ destAttemptId: `${moveId}/1` }]);
@@ -295,7 +295,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     for (const [index, id] of moves.entries()) {
       const server = index + 1;
       await store.dispatch([dispatchOf({ server, task: server, hosts: [0], vcpus: 1 })]);
-      await store.commitActive([{ ...claimOf(await cell().take(server)), selection: 0 }]);
+      await store.commitActive([{ ...tenureOf(await cell().take(server)), selection: 0 }]);
       expect((await begin({ server, hosts: [1], vcpus: 1, taskId: id })).outcome.kind).toBe("begun");
     }
     const all = await store.migrations({ limit: 9 });
@@ -380,8 +380,8 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect(await store.requestDelete([deleteTask(1, 11)])).toMatchObject([{ kind: "queued" }]);
     expect(await store.commitStep([arrow(taken, 1, "starting")])).toEqual([{ kind: "fenced" }]);
     expect((await begin({ taskId: numbered(0xe, 6) })).outcome.kind).toBe("busy");
-    const claim = claimOf(await cell().take(11));
-    expect(await store.commitDeleted([{ ...claim, migrations: [moveId] }])).toEqual([{ kind: "committed" }]);
+    const tenure = tenureOf(await cell().take(11));
+    expect(await store.commitDeleted([{ ...tenure, migrations: [moveId] }])).toEqual([{ kind: "committed" }]);
     expect(await cell().used()).toEqual([0, 0, 0]);
     expect(await store.migrations({ inFlightOnly: true, limit: 9 })).toEqual([]);
   });

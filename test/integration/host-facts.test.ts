@@ -25,7 +25,7 @@ import {
   swapTo,
   taskId,
 } from "../contract/cell-fixtures.ts";
-import { claimOf } from "../contract/cell-under-test.ts";
+import { tenureOf } from "../contract/cell-under-test.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
@@ -79,11 +79,11 @@ async function live(cell: Followed): Promise<unknown[]> {
   await store.close([serverId(7)]);
   seen.push(await shown(cell));
   const [taken] = await store.takeTasks(conductorId(0), [taskId(1)]);
-  const claim = claimOf(taken!);
+  const tenure = tenureOf(taken!);
   const change = swapTo(1, 1);
-  await store.hop([{ ...claim, from: 0, reason: "full", to: 1, toHost: hostName(1), change }]);
+  await store.hop([{ ...tenure, from: 0, reason: "full", to: 1, toHost: hostName(1), change }]);
   seen.push(await shown(cell));
-  await store.commitActive([{ ...claim, selection: 1 }]);
+  await store.commitActive([{ ...tenure, selection: 1 }]);
   seen.push([await shown(cell), [...cell.facts.membersOf(GROUP.uuid)], cell.facts.homeOf(serverId(1))]);
   const moveId = numbered(0xd, 1);
   await beginOperationOn(store, { server: 1, kind: "live-migrate", hosts: [0], taskId: moveId });
@@ -95,7 +95,7 @@ async function live(cell: Followed): Promise<unknown[]> {
   seen.push([cell.facts.placesOf(serverId(1)), [...cell.facts.membersOf(GROUP.uuid)]]);
   await store.requestDelete([deleteTask(1, 3)]);
   const [deletion] = await store.takeTasks(conductorId(0), [taskId(3)]);
-  await store.commitDeleted([claimOf(deletion!)]);
+  await store.commitDeleted([tenureOf(deletion!)]);
   seen.push(await shown(cell));
   return seen;
 }

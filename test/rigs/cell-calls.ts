@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import type { CellStore, Hop, TakenTask } from "../../core/stores/cell/cell-store.ts";
-import type { TaskClaim } from "../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import {
   conductorId,
@@ -50,7 +50,7 @@ export type CellCall =
 /** The results of the calls so far: the number of named tasks, and every claim that a taking returned, including old ones. */
 export interface Drawn {
   tasks: number;
-  readonly claims: TaskClaim[];
+  readonly claims: Tenure[];
 }
 
 const server = fc.constantFrom(...SERVERS);
@@ -170,7 +170,7 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
         const claim = claimAt(drawn, back);
         return claim === null ? [] : [{ ...claim, selection, attemptReason: "broken", reason: "all broken" }];
       });
-      if (call.kind === "hand-over") return (store) => store.handOver(conductorId(0), claims);
+      if (call.kind === "hand-over") return (store) => store.releaseTasks(conductorId(0), claims);
       if (call.kind === "active") return (store) => store.commitActive(claims);
       return call.kind === "error" ? (store) => store.commitError(claims) : (store) => store.commitDeleted(claims);
     }
@@ -204,7 +204,7 @@ function remember(
   };
 }
 
-function claimAt(drawn: Drawn, back: number): TaskClaim | null {
+function claimAt(drawn: Drawn, back: number): Tenure | null {
   return drawn.claims[drawn.claims.length - 1 - back] ?? null;
 }
 
@@ -219,6 +219,6 @@ function groupOf(server: number): ServerGroupMembership | undefined {
   return server < SERVERS.length / 2 ? undefined : GROUPS[server % GROUPS.length];
 }
 
-function serverOf(claim: TaskClaim): number {
+function serverOf(claim: Tenure): number {
   return SERVERS.find((at) => serverId(at) === claim.serverUuid) ?? 0;
 }

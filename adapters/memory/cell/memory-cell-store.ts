@@ -41,8 +41,8 @@ import type {
   OperationStep,
 } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
-import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -84,9 +84,9 @@ import {
   commitDeletedStep,
   commitErrorStep,
   endUnreadableStep,
-  handOverStep,
   hopStep,
   ownedBy,
+  releaseTaskStep,
   sweepable,
   takeStep,
 } from "./memory-task-steps.ts";
@@ -240,17 +240,15 @@ export class MemoryCellStore implements CellStore, ViewSource {
     );
   }
 
-  async handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]> {
-    return this.#step((tx) => claims.map((claim) => handOverStep(tx, conductorId, claim)));
+  async releaseTasks(conductorId: string, tenures: readonly Tenure[]): Promise<readonly boolean[]> {
+    return this.#step((tx) => tenures.map((tenure) => releaseTaskStep(tx, conductorId, tenure)));
   }
 
   async ownedTasks(conductorId: string): Promise<readonly string[]> {
     return ownedBy(this.#cell, conductorId).map((row) => row.id);
   }
 
-  async commitActive(
-    commits: readonly (TaskClaim & { readonly selection: number })[],
-  ): Promise<readonly CommitOutcome[]> {
+  async commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
     return this.#step((tx) => commits.map((commit) => commitActiveStep(tx, commit)));
   }
 
@@ -266,8 +264,8 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return this.#step((tx) => ends.map((end) => endUnreadableStep(tx, end)));
   }
 
-  async commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
-    return this.#step((tx) => deletes.map((claim) => commitDeletedStep(tx, claim)));
+  async commitDeleted(deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]> {
+    return this.#step((tx) => deletes.map((tenure) => commitDeletedStep(tx, tenure)));
   }
 
   // --- HostStore

@@ -15,8 +15,8 @@ import type {
 import { describeGroupConflict } from "../../../core/tasks/group-rule.ts";
 import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
 import { type AttemptResult, attemptIdOf } from "../../../core/tasks/server.ts";
-import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import { TAKINGS_MAX, type TaskOutcome } from "../../../core/tasks/task-record.ts";
+import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 
@@ -57,9 +57,9 @@ export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: n
 }
 
 /** Releases a task that the conductor owns under this epoch, provided that another live conductor can take it. */
-export function handOverStep(tx: CellTransaction, conductorId: string, claim: TaskClaim): boolean {
-  const row = tx.cell.tasks.get(claim.taskId);
-  if (row === undefined || row.endedAtMs !== null || row.owner !== conductorId || row.epoch !== claim.epoch)
+export function releaseTaskStep(tx: CellTransaction, conductorId: string, tenure: Tenure): boolean {
+  const row = tx.cell.tasks.get(tenure.taskId);
+  if (row === undefined || row.endedAtMs !== null || row.owner !== conductorId || row.epoch !== tenure.epoch)
     return false;
   if (![...tx.cell.leases.keys()].some((id) => id !== conductorId && leaseHolds(tx, id))) return false;
   row.owner = null;
@@ -77,10 +77,7 @@ function leaseHolds(tx: CellTransaction, conductorId: string): boolean {
   return (tx.cell.leases.get(conductorId) ?? 0) > tx.nowMs;
 }
 
-export function commitActiveStep(
-  tx: CellTransaction,
-  commit: TaskClaim & { readonly selection: number },
-): CommitOutcome {
+export function commitActiveStep(tx: CellTransaction, commit: Tenure & { readonly selection: number }): CommitOutcome {
   const attemptId = attemptIdOf(commit.taskId, commit.selection);
   const found = findOwned(tx, commit, "success");
   if (found === null || found.server.attemptId !== attemptId) return FENCED;
@@ -130,7 +127,7 @@ function whyNotTo(tx: CellTransaction, hop: Hop): string | null {
 
 export function commitErrorStep(
   tx: CellTransaction,
-  commit: TaskClaim & { readonly selection: number; readonly attemptReason: string; readonly reason: string },
+  commit: Tenure & { readonly selection: number; readonly attemptReason: string; readonly reason: string },
 ): CommitOutcome {
   const found = findOwned(tx, commit, "error");
   if (found === null) return FENCED;
@@ -168,7 +165,7 @@ export function endUnreadableStep(tx: CellTransaction, { taskId, epoch, reason }
   return { kind: "ended", serverUuid };
 }
 
-export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): CommitOutcome {
+export function commitDeletedStep(tx: CellTransaction, commit: Tenure): CommitOutcome {
   const found = findOwned(tx, commit, "deleted");
   if (found === null) return FENCED;
   const { task, server } = found;
@@ -193,13 +190,13 @@ export function commitDeletedStep(tx: CellTransaction, commit: TaskClaim): Commi
  */
 function findOwned(
   tx: CellTransaction,
-  claim: TaskClaim,
+  tenure: Tenure,
   outcome: TaskOutcome | null,
 ): { readonly task: TaskRow; readonly server: ServerRow } | null {
-  const task = tx.cell.tasks.get(claim.taskId);
-  const server = tx.cell.servers.get(claim.serverUuid);
+  const task = tx.cell.tasks.get(tenure.taskId);
+  const server = tx.cell.servers.get(tenure.serverUuid);
   if (task === undefined || server === undefined || task.serverUuid !== server.uuid) return null;
-  if (task.epoch !== claim.epoch || (task.endedAtMs !== null && task.outcome !== outcome)) return null;
+  if (task.epoch !== tenure.epoch || (task.endedAtMs !== null && task.outcome !== outcome)) return null;
   return { task, server };
 }
 

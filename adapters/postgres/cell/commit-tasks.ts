@@ -6,7 +6,7 @@ import type { CommitOutcome, Hop, HopOutcome } from "../../../core/stores/cell/c
 import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
 import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
-import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../../core/tasks/tenure.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
@@ -19,19 +19,19 @@ import { releaseMigrations } from "./read-migrations.ts";
 
 const FENCED = { kind: "fenced" } as const;
 const COMMITTED = { kind: "committed" } as const;
-const taskOf = (claim: TaskClaim): string => claim.taskId;
+const taskOf = (tenure: Tenure): string => tenure.taskId;
 
 /** Cost: one round trip. */
 export function commitActive(
   pool: Pool,
-  commits: readonly (TaskClaim & { readonly selection: number })[],
+  commits: readonly (Tenure & { readonly selection: number })[],
 ): Promise<readonly CommitOutcome[]> {
   return inRounds(commits, taskOf, (round) =>
     commitPositions(pool, round.length, {
       name: "cell_commit_active",
       text: "select cell_commit_active($1, $2, $3, $4, $5) as at",
       values: [
-        ...claimArrays(round),
+        ...tenureArrays(round),
         arrayLiteral(round.map((commit) => commit.selection)),
         textArrayLiteral(round.map((commit) => attemptIdOf(commit.taskId, commit.selection))),
       ],
@@ -42,7 +42,7 @@ export function commitActive(
 /** Cost: one round trip. */
 export function commitError(
   pool: Pool,
-  errors: readonly (TaskClaim & {
+  errors: readonly (Tenure & {
     readonly selection: number;
     readonly attemptReason: string;
     readonly reason: string;
@@ -53,7 +53,7 @@ export function commitError(
       name: "cell_commit_error",
       text: "select cell_commit_error($1, $2, $3, $4, $5, $6) as at",
       values: [
-        ...claimArrays(round),
+        ...tenureArrays(round),
         arrayLiteral(round.map((error) => error.selection)),
         textArrayLiteral(round.map((error) => error.attemptReason)),
         textArrayLiteral(round.map((error) => error.reason)),
@@ -63,12 +63,12 @@ export function commitError(
 }
 
 /** Cost: one round trip, but five for servers that are being moved, and seven where a guest may be left. */
-export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+export function commitDeleted(pool: Pool, deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]> {
   return inRounds(deletes, taskOf, (round) => {
     const query = {
       name: "cell_commit_deleted",
       text: "select cell_commit_deleted($1, $2, $3) as at",
-      values: claimArrays(round),
+      values: tenureArrays(round),
     };
     return round.some(({ migrations = [], left = [] }) => migrations.length > 0 || left.length > 0)
       ? commitDeletedMoving(pool, round, query)
@@ -79,13 +79,13 @@ export function commitDeleted(pool: Pool, deletes: readonly TaskClaim[]): Promis
 /** Also releases the allocations of the deleted servers' migrations, except on hosts where a guest may be left. */
 function commitDeletedMoving(
   pool: Pool,
-  deletes: readonly TaskClaim[],
+  deletes: readonly Tenure[],
   query: StoreQuery,
 ): Promise<readonly CommitOutcome[]> {
   return runStored("cell_commit_deleted", () =>
     inTransaction(pool, async (client) => {
       await lockServers(client, deletes);
-      for (const claim of deletes) await keepLeft(client, claim);
+      for (const tenure of deletes) await keepLeft(client, tenure);
       const outcomes = outcomesAt(await queryRows<{ at: number }>(client, query), deletes.length);
       const committed = deletes.filter((_, at) => outcomes[at] === COMMITTED);
       const rows = await queryRows<{ uuid: string; holds_source: boolean }>(client, {
@@ -108,11 +108,11 @@ function commitDeletedMoving(
 }
 
 /** Locks the servers in the order of their UUIDs, before anything else is locked. */
-async function lockServers(client: PoolClient, claims: readonly TaskClaim[]): Promise<void> {
+async function lockServers(client: PoolClient, tenures: readonly Tenure[]): Promise<void> {
   await queryRows(client, {
     name: "lock_servers",
     text: "select from servers where uuid = any ($1) order by uuid for no key update",
-    values: [textArrayLiteral(claims.map((claim) => claim.serverUuid))],
+    values: [textArrayLiteral(tenures.map((tenure) => tenure.serverUuid))],
   });
 }
 
@@ -121,7 +121,7 @@ async function lockServers(client: PoolClient, claims: readonly TaskClaim[]): Pr
  * server's open move, or else its home. Locks the server and its task first, as the following commit does. Does nothing for a task that has
  * another owner or has ended.
  */
-async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = [] }: TaskClaim): Promise<void> {
+async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = [] }: Tenure): Promise<void> {
   if (left.length === 0) return;
   const [found] = await queryRows<{ host: string; spec: Buffer }>(client, {
     name: "left_of_deleted",
@@ -185,7 +185,7 @@ async function hopRound(client: PoolClient, asked: readonly Hop[]): Promise<read
     name: "cell_hop",
     text: "select at, outcome, detail from cell_hop($1, $2, $3, $4, $5, $6, $7, $8, $9)",
     values: [
-      ...claimArrays(hops),
+      ...tenureArrays(hops),
       arrayLiteral(hops.map((hop) => hop.from)),
       textArrayLiteral(hops.map((hop) => hop.reason)),
       arrayLiteral(hops.map((hop) => hop.to)),
@@ -245,10 +245,10 @@ async function noteUncalled(client: PoolClient, uncalled: readonly Hop[]): Promi
 }
 
 /** The first three parameters of every function that writes for tasks. */
-function claimArrays(claims: readonly TaskClaim[]): readonly string[] {
+function tenureArrays(tenures: readonly Tenure[]): readonly string[] {
   return [
-    textArrayLiteral(claims.map((claim) => claim.taskId)),
-    textArrayLiteral(claims.map((claim) => claim.serverUuid)),
-    arrayLiteral(claims.map((claim) => claim.epoch)),
+    textArrayLiteral(tenures.map((tenure) => tenure.taskId)),
+    textArrayLiteral(tenures.map((tenure) => tenure.serverUuid)),
+    arrayLiteral(tenures.map((tenure) => tenure.epoch)),
   ];
 }

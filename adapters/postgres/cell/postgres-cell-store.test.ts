@@ -81,16 +81,16 @@ test("rows that are named by key are found by key, however many servers and open
       `insert into migrations (uuid, server_uuid, kind, status, dest_host, dest_attempt_id, ended, runs)
        select gen_random_uuid(), uuid, 'resize', 'confirmed', '', '', true, false from servers`,
     );
-    const claimOf = (task: number, epoch = 1) => ({ taskId: taskId(task), serverUuid: serverId(7), epoch });
+    const tenureOf = (task: number, epoch = 1) => ({ taskId: taskId(task), serverUuid: serverId(7), epoch });
 
     const before = await lookedAt();
     expect(await store.takeTasks(conductor, [taskId(7)])).toHaveLength(1);
-    const hop = { ...claimOf(7), from: 0, reason: "down", to: 1, toHost: hostName(1), change: swapTo(7, 1) };
+    const hop = { ...tenureOf(7), from: 0, reason: "down", to: 1, toHost: hostName(1), change: swapTo(7, 1) };
     expect(await store.hop([hop])).toEqual([{ kind: "committed" }]);
-    expect(await store.commitActive([{ ...claimOf(7), selection: 1 }])).toEqual([{ kind: "committed" }]);
+    expect(await store.commitActive([{ ...tenureOf(7), selection: 1 }])).toEqual([{ kind: "committed" }]);
     expect(await store.requestDelete([deleteTask(7, 1007)])).toMatchObject([{ kind: "queued" }]);
     expect(await store.takeTasks(conductor, [taskId(1007)])).toHaveLength(1);
-    expect(await store.commitDeleted([claimOf(1007)])).toEqual([{ kind: "committed" }]);
+    expect(await store.commitDeleted([tenureOf(1007)])).toEqual([{ kind: "committed" }]);
     expect(await store.homes([serverId(8)])).toHaveLength(1);
     const near = dispatchOf({ server: 997, task: 997, hosts: [0], spec: { group } });
     expect(await store.dispatch([near])).toMatchObject([{ kind: "group-conflict" }]);

@@ -39,8 +39,8 @@ import type {
   OperationStep,
 } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
-import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { commitActive, commitDeleted, commitError, hopTasks } from "./commit-tasks.ts";
@@ -63,7 +63,7 @@ import {
 } from "./read-servers.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
-import { giveUpLease, handOverTasks, readOwnedTasks, renewLease, sweepTasks, takeTasks } from "./take-tasks.ts";
+import { giveUpLease, readOwnedTasks, releaseTasks, renewLease, sweepTasks, takeTasks } from "./take-tasks.ts";
 import {
   agentArrived,
   expireAgents,
@@ -152,15 +152,15 @@ export class PostgresCellStore implements CellStore {
     return sweepTasks(this.#pool, conductorId, untakenMs, limit, except);
   }
 
-  handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]> {
-    return handOverTasks(this.#pool, conductorId, claims);
+  releaseTasks(conductorId: string, tenures: readonly Tenure[]): Promise<readonly boolean[]> {
+    return releaseTasks(this.#pool, conductorId, tenures);
   }
 
   ownedTasks(conductorId: string): Promise<readonly string[]> {
     return readOwnedTasks(this.#pool, conductorId);
   }
 
-  commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
+  commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
     return commitActive(this.#pool, commits);
   }
 
@@ -169,7 +169,7 @@ export class PostgresCellStore implements CellStore {
   }
 
   commitError(
-    errors: readonly (TaskClaim & {
+    errors: readonly (Tenure & {
       readonly selection: number;
       readonly attemptReason: string;
       readonly reason: string;
@@ -182,7 +182,7 @@ export class PostgresCellStore implements CellStore {
     return endUnreadable(this.#pool, ends);
   }
 
-  commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]> {
+  commitDeleted(deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]> {
     return commitDeleted(this.#pool, deletes);
   }
 

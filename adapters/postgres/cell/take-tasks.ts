@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import type { TakenTask } from "../../../core/stores/cell/cell-store.ts";
-import type { TaskClaim } from "../../../core/tasks/task-claim.ts";
+import type { Tenure } from "../../../core/tasks/tenure.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
@@ -77,23 +77,23 @@ export async function sweepTasks(
 }
 
 /** Cost: one round trip, one heap-only update for each task. */
-export async function handOverTasks(
+export async function releaseTasks(
   pool: Pool,
   conductorId: string,
-  claims: readonly TaskClaim[],
+  tenures: readonly Tenure[],
 ): Promise<readonly boolean[]> {
-  if (claims.length === 0) return [];
+  if (tenures.length === 0) return [];
   const rows = await queryStored<{ id: string; epoch: number }>(pool, {
     name: "cell_hand_over",
     text: "select id, epoch from cell_hand_over($1, $2, $3)",
     values: [
       conductorId,
-      textArrayLiteral(claims.map((claim) => claim.taskId)),
-      arrayLiteral(claims.map((claim) => claim.epoch)),
+      textArrayLiteral(tenures.map((tenure) => tenure.taskId)),
+      arrayLiteral(tenures.map((tenure) => tenure.epoch)),
     ],
   });
   const freed = new Set(rows.map((row) => `${row.id} ${row.epoch}`));
-  return claims.map((claim) => freed.delete(`${claim.taskId} ${claim.epoch}`));
+  return tenures.map((tenure) => freed.delete(`${tenure.taskId} ${tenure.epoch}`));
 }
 
 /** Decodes row by row: an unreadable payload becomes an empty task, and the others of its batch are taken all the same. */

@@ -6,8 +6,8 @@ import type { Expiry, ExpiryLimit } from "../../tasks/expiry-limit.ts";
 import type { GroupConflict } from "../../tasks/group-rule.ts";
 import type { Home } from "../../tasks/home.ts";
 import type { Attempt, Host, Server } from "../../tasks/server.ts";
-import type { Fenced, TaskClaim } from "../../tasks/task-claim.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
+import type { Fenced, Tenure } from "../../tasks/tenure.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
 
@@ -98,7 +98,7 @@ export interface TakenTask {
 
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
-export interface Hop extends TaskClaim {
+export interface Hop extends Tenure {
   /** Index of the selection that failed. `reason` says why, and `result` is `skipped` when its host was never called. */
   readonly from: number;
   readonly reason: string;
@@ -150,18 +150,18 @@ export interface TaskStore {
    * Releases these tasks, so that another conductor may sweep them up. True means that the task has no owner now. False means that nothing
    * was done: the conductor does not own the task under this epoch, or no other live conductor could take it.
    */
-  handOver(conductorId: string, claims: readonly TaskClaim[]): Promise<readonly boolean[]>;
+  releaseTasks(conductorId: string, tenures: readonly Tenure[]): Promise<readonly boolean[]>;
   /**
    * Ids of the open tasks that this conductor owns, oldest first. A conductor uses them to find a task whose take was committed although
    * the answer was lost. No other conductor sweeps such a task while its owner lives.
    */
   ownedTasks(conductorId: string): Promise<readonly string[]>;
   /** Makes the server ACTIVE at home on this selection's host, and ends the task. */
-  commitActive(commits: readonly (TaskClaim & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
+  commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
   hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;
   /** Puts the server in ERROR with `reason` shown to its owner, releases everything the server holds, and ends the task. */
   commitError(
-    errors: readonly (TaskClaim & {
+    errors: readonly (Tenure & {
       readonly selection: number;
       readonly attemptReason: string;
       readonly reason: string;
@@ -176,7 +176,7 @@ export interface TaskStore {
    * Marks servers as DELETED whose guests are gone, and ends the task. Everything that the server holds is released, except on hosts where
    * a guest may be left.
    */
-  commitDeleted(deletes: readonly TaskClaim[]): Promise<readonly CommitOutcome[]>;
+  commitDeleted(deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]>;
 }
 
 /** What all conductors of a cell together know about a host's agent. */

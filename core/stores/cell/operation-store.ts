@@ -3,7 +3,7 @@ import type { AllocationChange, Shortfall } from "../../ledger/allocation-change
 import type { Holding } from "../../ledger/holding.ts";
 import type { Migration } from "../../tasks/migration.ts";
 import type { BeginOperation, OperationPosition, OperationSignal, OperationStep } from "../../tasks/operation-step.ts";
-import type { Fenced } from "../../tasks/task-claim.ts";
+import type { Fenced } from "../../tasks/tenure.ts";
 
 /**
  * What a cell's database records about operations, which are all actions on a server after its build (docs/decisions/0006). Every call is

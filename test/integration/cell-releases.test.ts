@@ -30,14 +30,14 @@ async function takenApart(begin: () => Promise<unknown>): Promise<void> {
 }
 
 describe("a task of a conductor that does not reach the host, while another does", () => {
-  test("a build is handed over instead of leaving a live host", async () => {
+  test("a build is released instead of leaving a live host", async () => {
     await takenApart(() => cell.boot(1, [1, 2], { lost: true }));
     expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
     expect(await cell.store.attempts(serverId(1))).toMatchObject([{ host: "host-1", result: "success" }]);
     await eventually("all tasks to end", () => apart.conductor.taskCount + near.conductor.taskCount === 0);
   });
 
-  test("a delete is handed over instead of releasing the allocation of a running guest", async () => {
+  test("a delete is released instead of releasing the allocation of a running guest", async () => {
     await cell.boot(1, [1]);
     await cell.become(1, "ACTIVE");
     await eventually("the guest to run", () => cell.runsOn(1).length > 0);
@@ -52,8 +52,8 @@ describe("a task of a conductor that does not reach the host, while another does
     await cell.become(1, "ACTIVE");
     await eventually("the guest to run", () => cell.runsOn(1).length > 0);
     await takenApart(() => cell.delete(1));
-    const hold = apart.gate.hold("handOver");
-    await eventually("the hand-over", () => apart.gate.held("handOver") > 0);
+    const hold = apart.gate.hold("releaseTasks");
+    await eventually("the hand-over", () => apart.gate.held("releaseTasks") > 0);
     await near.kill();
     await cell.store.giveUpLease(conductorId(2));
     hold();
@@ -65,7 +65,7 @@ describe("a task of a conductor that does not reach the host, while another does
     await cell.become(1, "DELETED");
   });
 
-  test("an evacuation is handed over to stop its source, whose host was forced down, before the destination starts", async () => {
+  test("an evacuation is released to stop its source, whose host was forced down, before the destination starts", async () => {
     const { driver } = await cell.startAgent({ id: "agent-3", hosts: [3], conductors: [1, 2] });
     const start = driver.start.bind(driver);
     const ranAtStart: string[][] = [];

@@ -1,5 +1,5 @@
 /** Names a task and the epoch that gives the right to write for it. */
-export interface TaskClaim {
+export interface Tenure {
   readonly taskId: string;
   readonly serverUuid: string;
   readonly epoch: number;
