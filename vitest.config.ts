@@ -2,7 +2,7 @@ import { availableParallelism } from "node:os";
 import { defineConfig } from "vitest/config";
 import { CountReporter } from "./test/rigs/count-reporter.ts";
 
-// Set by .ci/run, which adds up the counts of several runners.
+// Set by .ci/run, which adds up the counts of several runs.
 const reportFile = process.env.BERTH_TEST_REPORT;
 /** Tests that take long or keep the machine busy: `npm run test:long` runs them, `npm test` does not. */
 const LONG = ["**/*.long.test.ts"];
@@ -11,9 +11,9 @@ const PARTS = [
   "{core,adapters,runtime,services,audit,sim,chaos,replay,cloud,cli,deploy,test,bench,examples}/**/*.test.ts",
 ];
 
-// Forks, not threads: some tests start processes, and a crash of one file must not take the others along.
+// Forks instead of threads: some tests start processes, and a crash of one file must not affect the others.
 const pool = "forks";
-/** Whole clouds of processes: one file at a time, so that each has the machine. */
+/** Whole clouds of processes run one file at a time, so that each has the machine to itself. */
 const CLOUDS = { pool, fileParallelism: false, testTimeout: 240_000, hookTimeout: 240_000 } as const;
 
 export default defineConfig({
@@ -28,9 +28,9 @@ export default defineConfig({
           include: PARTS,
           exclude: [...PROCESSES, ...LONG],
           globalSetup: ["test/rigs/databases-setup.ts"],
-          // Many tests wait for servers and processes of their own, so that one worker a CPU leaves none idle.
+          // Many tests wait for their own servers and processes, so one worker for each CPU leaves none idle.
           maxWorkers: availableParallelism(),
-          // For conditions that never come true; no test asserts a duration.
+          // Limits conditions that never become true. No test asserts a duration.
           testTimeout: 30_000,
           hookTimeout: 60_000,
           sequence: { groupOrder: 1 },

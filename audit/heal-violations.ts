@@ -6,9 +6,9 @@ import type { FoundViolation } from "../core/audit/violation.ts";
 import type { AuditedCloud } from "./read-cloud.ts";
 
 /**
- * Heals of these confirmed violations what can safely be healed, each looked at again under lock in a transaction of its own, and
- * says of the others why not. Orphans first: with them goes what they made `used` wrong by. `isDryRun`: does all of it, and
- * keeps nothing. What fails is left, with the reason.
+ * Heals those confirmed violations that can be healed safely. Each is checked again under lock, in a transaction of its own. For the others
+ * it returns why they are not healed. Orphans come first, because releasing them also corrects the `used` that they inflated. With
+ * `isDryRun` it does everything and keeps nothing. A healing that fails is left, with the reason.
  */
 export async function healViolations(
   cloud: Pick<AuditedCloud, "apiUrl" | "cells">,

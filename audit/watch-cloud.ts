@@ -37,9 +37,9 @@ export interface WatchReport {
 }
 
 /**
- * Audits again and again until it is told to end, and follows the history of every cell's ledger meanwhile. What is in flight raises no
- * alarm: a violation of the present is told when it has lasted for `pauseMs`; one of the history at once, since a transaction
- * proves it. Rejects when the API database cannot be read at the first reading; a later failure is a change.
+ * Audits repeatedly until it is told to end, and meanwhile follows the history of every cell's ledger. Work in progress raises no alarm: a
+ * violation of the present state is reported when it has lasted for `pauseMs`, and one of the history at once, since a transaction proves
+ * it. Rejects when the API database cannot be read at the first reading. A later failure is reported as a change.
  */
 export async function watchCloud(options: WatchOptions): Promise<WatchReport> {
   const told = new Map<string, FoundViolation>();

@@ -121,7 +121,7 @@ async function unlessBrokenOff(work: Promise<void>, signal: AbortSignal): Promis
     await Promise.race([work, brokenOff.promise]);
   } finally {
     signal.removeEventListener("abort", breakOff);
-    work.catch(() => undefined); // nobody waits for it
+    work.catch(() => undefined); // The promise may reject when nothing awaits it.
   }
 }
 

@@ -186,7 +186,7 @@ export class RoundRun {
       return await Promise.race([work, broken.promise]);
     } finally {
       signal.removeEventListener("abort", breakOff);
-      work.catch(() => undefined); // there may be nobody left who waits for it
+      work.catch(() => undefined); // The promise may reject when nothing awaits it any more.
     }
   }
 

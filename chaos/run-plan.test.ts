@@ -144,7 +144,7 @@ test("a delete that got no clear answer during the sweep is repeated", async () 
   expect([failures, left()]).toEqual([[], []]);
 });
 
-test("a server process that dies on its own fails the run, a service does not, and the history records both", async () => {
+test("a server process that dies by itself fails the run, a service does not, and the history records both", async () => {
   const [nats, api] = ["cell1-nats", "api-1"].map((part) => ({ part, isServer: part !== "api-1", words: "killed" }));
   const { failures, history } = await run({ dying: [nats!, api!] });
   expect(failures).toEqual(["cell1-nats, a server that the cloud stands on, ended by itself: killed"]);
@@ -156,7 +156,7 @@ test("servers that end only after the allowed time fail the run", async () => {
   expect(failures.join()).toContain("2 servers had come to no end");
 });
 
-test("servers that are back after all have been deleted fail the run", async () => {
+test("servers that reappear after all have been deleted fail the run", async () => {
   const { failures } = await run({ undead: true });
   expect(failures).toHaveLength(2);
   expect(failures[0]).toContain("server id-0 is there again after it was deleted");

@@ -53,7 +53,7 @@ export class ServerWatch {
     this.#stopped = true;
     await this.#watching;
     await Promise.all(this.#telling);
-    await this.#tellEnded(); // ends that were seen while the others were recorded
+    await this.#tellEnded(); // These are ends that were seen while the others were recorded.
   }
 
   async #watch(): Promise<void> {

@@ -66,7 +66,7 @@ export interface EmbeddedCloudOptions {
   readonly resizeToSameHost?: boolean;
   /** The cloud's own host filters, in addition to Nova's. */
   readonly filters?: readonly HostFilter[];
-  /** Notified of what is committed; none by default. */
+  /** Called for each commit; none by default. */
   readonly observer?: CloudObserver;
   /**
    * Prepares the cloud for heavy load: the inside of the cells gets its own thread, and each cell of a temporary cloud its own database
@@ -83,7 +83,7 @@ export interface EmbeddedCloudOptions {
 export interface EmbeddedCloud {
   /** Base URL of the Compute API, without a path. */
   readonly apiUrl: string;
-  /** URL of the API database, for an audit that also knows what runs on the hosts. */
+  /** URL of the API database, for an audit that also knows the guests on the hosts. */
   readonly databaseUrl: string;
   readonly cells: readonly EmbeddedCell[];
   /** Stops everything, the api first. Repeatable. */
@@ -98,7 +98,7 @@ const POLL_MS = 20;
  * nothing running.
  */
 export async function startCloud(options: EmbeddedCloudOptions): Promise<EmbeddedCloud> {
-  // Functions that close what was started, in the order of starting; they are called in reverse order.
+  // Functions that close the started parts, in the order of starting. They are called in reverse order.
   const started: (() => Promise<void>)[] = [];
   let closing: Promise<void> | null = null;
   const close = (): Promise<void> => {

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the images that deploy/compose.yaml runs: berth:local and berth-servers:local. With --local from base images that are
-# made on this machine (deploy/local-images.sh), otherwise from those of the public registry.
+# Builds the images of deploy/compose.yaml: berth:local and berth-servers:local. With --local the base images are those that
+# deploy/local-images.sh made on this machine, otherwise those of the public registry.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
@@ -12,7 +12,7 @@ if [ "${1:-}" = "--local" ]; then
   args=(--build-arg BASE_IMAGE=berth-base:local --build-arg MODULES_IMAGE=berth-modules:local)
 fi
 
-# The classic builder: BuildKit is not in every distribution's package.
+# Uses the classic builder, because not every distribution's package has BuildKit.
 export DOCKER_BUILDKIT=0
 for target in berth servers; do
   image=berth:local

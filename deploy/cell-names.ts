@@ -1,4 +1,4 @@
-/** What the servers of a deployment are called, where several files must agree. */
+/** Names of a deployment's servers on which several files must agree. */
 export const HUB_SERVERS = ["nats-1", "nats-2", "nats-3"] as const;
 export const CONDUCTORS_PER_CELL = 2;
 
@@ -10,7 +10,7 @@ export function conductorNames(cell: string): readonly string[] {
   return Array.from({ length: CONDUCTORS_PER_CELL }, (_, index) => `${cell}-conductor-${index + 1}`);
 }
 
-/** The agent of a cell in the compose file: it generates its hosts, so they are called after it. */
+/** The agent of a cell in the compose file. It generates its hosts and names them after itself. */
 export function agentOf(cell: string): { readonly id: string; readonly hosts: readonly string[] } {
   return { id: `${cell}-host`, hosts: [`${cell}-host-*`] };
 }

@@ -1,7 +1,7 @@
 import type { AgentPermit } from "../core/agent/agent-permit.ts";
 import { agentOf, conductorNames, HUB_SERVERS } from "./cell-names.ts";
 
-/** A certificate authority, and who gets a certificate of it. Files are named after both. */
+/** A certificate authority, and the members that get its certificates. Files are named after both. */
 export interface AuthorityPlan {
   readonly name: string;
   readonly members: readonly MemberPlan[];
@@ -10,13 +10,13 @@ export interface AuthorityPlan {
 export type MemberPlan = ServerMember | AgentMember;
 
 export interface ServerMember {
-  /** What its files are called after; no other member's of any authority are. */
+  /** The name of its files. No other member of any authority has the same. */
   readonly name: string;
-  /** The host name or address that its certificate is good for. */
+  /** The host name or address for which its certificate is valid. */
   readonly host: string;
 }
 
-/** A compute agent. Its certificate is good for dialling conductors alone, as this agent and with these hosts. */
+/** A compute agent. Its certificate is valid only for dialling conductors, as this agent and with these hosts. */
 export interface AgentMember {
   readonly name: string;
   readonly permit: AgentPermit;
@@ -29,7 +29,7 @@ export interface AgentPlan {
   readonly hosts: readonly string[];
 }
 
-/** Two certificates would have to lie in one file. */
+/** Two certificates would have the same file name. */
 export class SameFileError extends Error {
   constructor(file: string) {
     super(`two certificates would be called ${file}: give cells and hosts other names`);
@@ -38,10 +38,10 @@ export class SameFileError extends Error {
 }
 
 /**
- * Who needs a certificate: the servers of the API tier from an authority of its own, and from each cell's own its servers, its conductors
- * and its agent of the compose file; no cell's certificate is worth anything above it or in another cell. `more`: further host names or
- * addresses, for which every cell's authority issues one, too, called after both. `agents`: further agents, each of one cell, called
- * after both, too. Throws `SameFileError`.
+ * The certificates of a deployment. The servers of the API tier have an authority of their own. Each cell has one for its servers, its
+ * conductors and its agent of the compose file, so a cell's certificate is worth nothing above it or in another cell. `more` lists further
+ * host names or addresses, for which every cell's authority issues a certificate, too, named after both. `agents` lists further agents,
+ * each of one cell, whose certificates are also named after both. Throws `SameFileError`.
  */
 export function certificatePlan(
   cells: readonly string[],
@@ -79,7 +79,7 @@ function agentMember(name: string, { id, hosts }: Pick<AgentPlan, "id" | "hosts"
   return { name, permit: { agentIds: [id], hosts } };
 }
 
-/** What the files of an authority, or of a member with its certificate, are called. */
+/** The file names of an authority, or of a member with its certificate. */
 export function certificateFiles(name: string): { readonly certificate: string; readonly key: string } {
   return { certificate: `${name}.pem`, key: `${name}-key.pem` };
 }

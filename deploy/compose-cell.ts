@@ -18,8 +18,8 @@ const TLS = {
 };
 
 /**
- * All of one cell. Only its two servers are also on the network to the API tier; conductors and the agent know the cell's
- * own addresses and credentials alone.
+ * All services of one cell. Only its two servers are also on the network to the API tier. Conductors and the agent know only the cell's own
+ * addresses and credentials.
  */
 export function cellServices(cell: string, { hosts, secretsDir }: ComposeOptions): Record<string, ComposeService> {
   const conductors = conductorNames(cell);
@@ -44,7 +44,7 @@ export function cellServices(cell: string, { hosts, secretsDir }: ComposeOptions
       networks: [cell],
       probePort: PROBE_PORT,
       memory: "192m",
-      // The API tier lays out the cell's database and streams.
+      // The API tier sets up the cell's database and streams.
       dependsOn: finished(["prepare"]),
     });
   return {
@@ -66,7 +66,7 @@ export function cellServices(cell: string, { hosts, secretsDir }: ComposeOptions
       env: {
         BERTH_AGENT_ID: agentOf(cell).id,
         BERTH_HOSTS: `${hosts}`,
-        // Compose fills it in: tests set it.
+        // Compose substitutes this variable, which tests set.
         BERTH_FAKE_BY_METADATA: `\${BERTH_FAKE_BY_METADATA:-false}`,
         BERTH_CONDUCTORS: conductors.map((name) => `${name}:${AGENT_PORT}`).join(","),
         BERTH_DATA_DIR: "/data",

@@ -28,11 +28,11 @@ interface File {
 const three = composeText({ cells: 3, hosts: 50, secretsDir: "./secrets" });
 const { services } = parse(three) as File;
 
-test("the committed compose file is the one that is written for three cells", () => {
+test("the committed compose file equals the generated one for three cells", () => {
   expect(readFileSync(join(import.meta.dirname, "compose.yaml"), "utf8")).toBe(three);
 });
 
-test("conductors and agents are on their own cell's network and no other, and are given nothing from above", () => {
+test("conductors and agents are only on their own cell's network, and get nothing from above", () => {
   const inside = Object.entries(services).filter(([name]) => /-(conductor-\d|agent)$/.test(name));
   expect(inside).toHaveLength(9);
   for (const [name, service] of inside) {
@@ -48,12 +48,12 @@ test("a conductor's secrets name the cell's own servers only", () => {
   expect(hosts).toEqual(["cell1-postgres", "cell1-nats"]);
 });
 
-test("three cells fit in 8 GiB, with all that watches them", () => {
+test("three cells and everything that monitors them fit in 8 GiB", () => {
   const mib = Object.values(services).reduce((sum, { mem_limit: limit }) => sum + Number.parseInt(limit, 10), 0);
   expect(mib).toBeLessThanOrEqual(8_192);
 });
 
-test("no api starts before the operator has said who may call it", () => {
+test("no api starts before the operator has chosen how callers are authenticated", () => {
   const env = (given: Readonly<Record<string, string>>, name: string) => {
     const { environment = {} } = services[name] ?? {};
     const filled = Object.entries(environment).map(([key, value]) => [
@@ -73,12 +73,12 @@ test("no api starts before the operator has said who may call it", () => {
   expect(() => start({ BERTH_AUTH: "keystone" })).not.toThrow();
 });
 
-test("what the load balancer publishes is on loopback", () => {
+test("the load balancer publishes its port only on loopback", () => {
   const published = Object.values(services).flatMap(({ ports = [] }) => ports);
   expect(published.length).toBeGreaterThan(0);
   expect(published.filter((port) => !port.startsWith("127.0.0.1:"))).toEqual([]);
 });
 
-test("no password stands in the file", () => {
+test("the file contains no password", () => {
   expect(three.replaceAll(/BERTH_KEYSTONE_PASSWORD: \$\{BERTH_KEYSTONE_PASSWORD:-\}/g, "")).not.toMatch(/password/i);
 });

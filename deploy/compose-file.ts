@@ -22,7 +22,7 @@ const PROBE_PORT = 9100;
 const APIS = ["api-1", "api-2"];
 const SCHEDULERS = ["scheduler-1", "scheduler-2", "scheduler-3"];
 
-/** What the environment of `docker compose` says of callers; empty: not set. */
+/** The settings for authenticating callers in the environment of `docker compose`. Empty means not set. */
 const WHO_MAY_CALL = [
   "BERTH_AUTH",
   "BERTH_KEYSTONE_URL",
@@ -30,7 +30,7 @@ const WHO_MAY_CALL = [
   "BERTH_ALLOW_UNAUTHENTICATED_NETWORK",
 ];
 
-/** The compose file of a whole cloud: the same options give the same text. */
+/** The compose file of a whole cloud. The same options give the same text. */
 export function composeText(options: ComposeOptions): string {
   const cells = cellNames(options.cells);
   const services: Record<string, ComposeService> = {
@@ -44,18 +44,18 @@ export function composeText(options: ComposeOptions): string {
     services,
     networks: {
       above: {},
-      // Between the API tier and a cell's two servers; nothing else of a cell is on it.
+      // A network between the API tier and a cell's two servers. Nothing else of a cell is on it.
       ...Object.fromEntries(cells.map((cell) => [uplink(cell), {}])),
-      // Inside a cell: no way out of it.
+      // A network inside each cell, with no way out.
       ...Object.fromEntries(cells.map((cell) => [cell, { internal: true }])),
     },
     volumes: Object.fromEntries(volumesOf(services).map((name) => [name, {}])),
   };
-  // Compose 1.29 reads YAML 1.1, where a bare `no` is no word.
+  // Compose 1.29 reads YAML 1.1, in which a bare `no` means false.
   return HEAD + stringify(file, { version: "1.1", aliasDuplicateObjects: false, lineWidth: 120 });
 }
 
-/** An operator's `berth`, by `docker compose run --rm berth …`; it may ask agents, too, what runs. */
+/** An operator's `berth`, for `docker compose run --rm berth …`. It may also ask agents for their guests. */
 function commandLine(secrets: string, cells: readonly string[]): ComposeService {
   return {
     ...berth({
@@ -117,7 +117,7 @@ function servicesAbove(secrets: string, cells: readonly string[]): Record<string
     env: {
       BERTH_LISTEN: `:${API_PORT}`,
       BERTH_METRICS_LISTEN: `:${PROBE_PORT}`,
-      // It does not start before the operator has chosen: Keystone, or callers that are believed.
+      // The api does not start before the operator has chosen between Keystone and trusting all callers.
       ...Object.fromEntries(WHO_MAY_CALL.map((name) => [name, fromEnvironment(name, "")])),
     },
     envFiles,
@@ -136,7 +136,8 @@ function servicesAbove(secrets: string, cells: readonly string[]): Record<string
     dependsOn: finished(["prepare"]),
   });
   return {
-    // Databases, cells and the queue of three copies; again at each `up`, which changes nothing when all is there.
+    // Sets up the databases, the cells and the queue with three copies. It runs again at each `up`, and changes nothing when everything
+    // exists.
     prepare: {
       ...berth({
         command: [],

@@ -3,8 +3,8 @@ import { type ComposeService, fromEnvironment } from "./compose-service.ts";
 const PROFILE = { profiles: ["observability"], restart: "unless-stopped", stop_grace_period: "10s" };
 
 /**
- * What watches the cloud, only with the profile `observability`. Prometheus and the collector reach into every cell; nothing
- * reaches upward from there but spans and answers to scrapes.
+ * The services that monitor the cloud, only with the profile `observability`. Prometheus and the collector reach into every cell. Only
+ * spans and answers to scrapes come up from there.
  */
 export function observability(cells: readonly string[]): Record<string, ComposeService> {
   return {

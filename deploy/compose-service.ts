@@ -1,12 +1,12 @@
 export interface ComposeOptions {
   readonly cells: number;
-  /** Hosts of each cell. */
+  /** The number of hosts in each cell. */
   readonly hosts: number;
-  /** As it stands in the file: absolute, or from the file's own directory. */
+  /** The path in the file, either absolute or relative to the file's own directory. */
   readonly secretsDir: string;
 }
 
-/** One entry of `services`, as Compose knows it. */
+/** One entry of `services` in Compose's format. */
 export interface ComposeService {
   readonly image: string;
   readonly build?: { readonly context: string; readonly dockerfile: string; readonly target: string };
@@ -23,7 +23,7 @@ export interface ComposeService {
 
 export type DependsOn = Readonly<Record<string, { readonly condition: string }>>;
 
-/** What is alike in all: no more rights, writable places or memory than are needed, and ten seconds to end. */
+/** The common part of all services: no more rights, writable places or memory than needed, and ten seconds to end. */
 const CONFINED = {
   read_only: true,
   tmpfs: ["/tmp"],
@@ -39,12 +39,12 @@ function buildOf(target: string) {
   return { context: "..", dockerfile: "deploy/Dockerfile", target };
 }
 
-/** What the environment of `docker compose` says, or else the fallback. */
+/** A variable of the environment of `docker compose`, with a fallback. */
 export function fromEnvironment(name: string, fallback: string | number): string {
   return `\${${name}:-${fallback}}`;
 }
 
-/** One of Berth's own services, as the words after `berth`. */
+/** One of Berth's own services, given by the arguments of `berth`. */
 export function berth(options: {
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
@@ -62,7 +62,7 @@ export function berth(options: {
     command: options.command,
     environment: {
       ...options.env,
-      // Empty: no traces. With the profile `observability`: http://otel-collector:4318
+      // Empty disables traces. With the profile `observability` use http://otel-collector:4318.
       BERTH_OTLP_ENDPOINT: fromEnvironment("BERTH_OTLP_ENDPOINT", ""),
     },
     env_file: options.envFiles,
@@ -77,7 +77,7 @@ export function berth(options: {
   };
 }
 
-/** A server that is not ours; `check` is a line of bash. */
+/** A server that is not part of Berth. `check` is a line of bash. */
 export function server(options: {
   readonly command: readonly string[];
   readonly volumes: readonly string[];

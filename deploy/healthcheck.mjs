@@ -1,4 +1,4 @@
-// `node healthcheck.mjs PORT`: exit code 0 when the service of this container says that it is ready.
+// `node healthcheck.mjs PORT`: exits with 0 when the service of this container reports that it is ready.
 try {
   const answer = await fetch(`http://127.0.0.1:${process.argv[2]}/readyz`, { signal: AbortSignal.timeout(3_000) });
   process.exitCode = answer.ok ? 0 : 1;

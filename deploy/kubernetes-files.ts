@@ -2,9 +2,9 @@ import { readdirSync, readFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { parseAllDocuments } from "yaml";
 
-/** One resource of deploy/kubernetes, as far as anybody looks into it. */
+/** One resource of deploy/kubernetes, reduced to the fields that are read. */
 export interface Manifest {
-  /** From deploy/kubernetes. */
+  /** The path below deploy/kubernetes. */
   readonly file: string;
   readonly apiVersion: string;
   readonly kind: string;
@@ -14,7 +14,7 @@ export interface Manifest {
 
 const DIR = join(import.meta.dirname, "kubernetes");
 
-/** All resources, in the order of their files; what is not for the cluster itself (kustomize's and the adapter's files) is left out. */
+/** All resources, in the order of their files, except files that are not for the cluster itself (kustomize's and the adapter's). */
 export function readManifests(): readonly Manifest[] {
   const files = readdirSync(DIR, { recursive: true, encoding: "utf8" })
     .filter((file) => file.endsWith(".yaml") && file.includes("/") && !file.endsWith("kustomization.yaml"))
@@ -22,7 +22,7 @@ export function readManifests(): readonly Manifest[] {
   return files.flatMap((file) => manifestsOf(join(DIR, file)));
 }
 
-/** The resources of one file or of what kustomize printed. Throws on bad YAML. */
+/** The resources of one file or of kustomize's output. Throws on bad YAML. */
 export function manifestsOf(path: string, text: string = readFileSync(path, "utf8")): readonly Manifest[] {
   return parseAllDocuments(text).map((document) => {
     const [error] = document.errors;

@@ -78,14 +78,14 @@ function serviceOf({ args }: Container): ServiceName {
   return name as ServiceName;
 }
 
-/** As `readSettings` names them. */
+/** The names that `readSettings` uses. */
 function environmentNames(service: ServiceName): readonly string[] {
   return Object.keys(SETTINGS[service]).map(
     (key) => `BERTH_${key.replaceAll(/[A-Z]/g, (letter) => `_${letter}`).toUpperCase()}`,
   );
 }
 
-/** Where the published schema of a kind is, as `kubernetes-models` lays it out. */
+/** The path of a kind's published schema in `kubernetes-models`. */
 function modelOf({ apiVersion }: Manifest): string {
   return `kubernetes-models/${apiVersion}`;
 }
@@ -103,24 +103,24 @@ async function shortfallsOf(manifest: Manifest): Promise<string | null> {
 }
 
 describe("the published schemas", () => {
-  // Where the packages are found from.
+  // Modules are resolved from this directory.
   const scratch = join(ROOT, "node_modules/.cache/berth-kubernetes");
   afterAll(() => rmSync(scratch, { recursive: true, force: true }));
 
-  test("hold for every resource", async () => {
+  test("accept every resource", async () => {
     const found = await Promise.all(manifests.map(shortfallsOf));
     expect(found.filter((one) => one !== null)).toEqual([]);
     expect(manifests.length).toBeGreaterThan(20);
   });
 
-  test("tell what is wrong with one that they do not hold for", async () => {
+  test("reject a wrong resource with the reason", async () => {
     const [deployment] = manifests.filter(({ kind }) => kind === "Deployment");
     if (deployment === undefined) throw new Error("no deployment");
     const broken = { ...deployment, content: { ...deployment.content, spec: { replicas: "two" } } };
     expect(await shortfallsOf(broken)).toMatch(/selector|replicas/);
   });
 
-  test("name every field that is used", () => {
+  test("know every field that is used", () => {
     const text = manifests.map(
       (manifest, index) =>
         `import type { I${manifest.kind} as K${index} } from "${modelOf(manifest)}";\nexport const m${index}: K${index} = ${JSON.stringify(manifest.content)};`,
@@ -138,7 +138,7 @@ describe("the published schemas", () => {
   });
 
   const hasKubectl = spawnSync("kubectl", ["version", "--client"], { stdio: "ignore" }).status === 0;
-  test.skipIf(!hasKubectl).each(["base", "cells/cell1"])("hold for what kustomize makes of %s", async (overlay) => {
+  test.skipIf(!hasKubectl).each(["base", "cells/cell1"])("accept the output of kustomize for %s", async (overlay) => {
     const dir = join(import.meta.dirname, "kubernetes", overlay);
     const made = manifestsOf(dir, execFileSync("kubectl", ["kustomize", dir], { encoding: "utf8" }));
     const found = await Promise.all(made.map(shortfallsOf));
@@ -150,16 +150,16 @@ describe("the published schemas", () => {
 });
 
 describe("each service", () => {
-  test("is there", () => {
+  test("exists", () => {
     expect(services.map(({ service }) => service).toSorted()).toEqual(Object.keys(SETTINGS).toSorted());
   });
 
-  test.each(services)("is given settings that it has: $service", ({ container, service }) => {
+  test.each(services)("gets only settings that it has: $service", ({ container, service }) => {
     const names = container.env.map(({ name }) => name).filter((name) => name !== "POD_NAME");
     expect(names.filter((name) => !environmentNames(service).includes(name))).toEqual([]);
   });
 
-  test.each(services)("is asked where it answers: $service", ({ container, service }) => {
+  test.each(services)("is probed at the address where it answers: $service", ({ container, service }) => {
     const listen =
       container.env.find(({ name }) => service !== "api" && name === "BERTH_METRICS_LISTEN") ??
       container.env.find(({ name }) => name === "BERTH_LISTEN");
@@ -171,11 +171,11 @@ describe("each service", () => {
     expect(probes.map((get) => ports.get(`${get?.port}`))).toEqual([listen?.value, listen?.value, listen?.value]);
   });
 
-  test.each(services)("has the time to end: $service", ({ pod }) => {
+  test.each(services)("has enough time to end: $service", ({ pod }) => {
     expect(pod.terminationGracePeriodSeconds).toBeGreaterThan(GRACE_SECONDS);
   });
 
-  test("takes passwords from secrets that the command for secrets writes", () => {
+  test("gets its passwords from secrets that the command for secrets writes", () => {
     const files = secretFiles(["cell1"], (what) => what.replaceAll(" ", "-"));
     const written: Readonly<Record<string, string | undefined>> = {
       "berth-above": files["above.env"],
@@ -185,18 +185,18 @@ describe("each service", () => {
       container.env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? []),
     );
     expect(references.length).toBeGreaterThan(5);
-    // Keystone is the operator's own, so no command writes that secret.
+    // Keystone belongs to the operator, so no command writes that secret.
     const unwritten = references.filter(({ name, key }) => !written[name]?.includes(`${key}=`));
     expect(unwritten.filter(({ name }) => name !== "berth-keystone")).toEqual([]);
     expect(JSON.stringify(manifests.map(({ content }) => content))).not.toMatch(/:\/\/[^"]*:[^"]*@/);
   });
 });
 
-describe("who may call", () => {
+describe("the authentication of callers", () => {
   const [api] = services.filter(({ service }) => service === "api");
   const given = new Map(api?.container.env.map((one) => [one.name, one]));
 
-  test("is asked of Keystone, and nothing starts before the operator has said which", () => {
+  test("uses Keystone, and nothing starts before the operator has configured it", () => {
     expect(given.get("BERTH_AUTH")?.value).toBe("keystone");
     for (const name of ["BERTH_KEYSTONE_URL", "BERTH_KEYSTONE_PASSWORD"]) {
       expect(given.get(name)?.valueFrom?.secretKeyRef).toEqual({ name: "berth-keystone", key: name });
@@ -205,7 +205,7 @@ describe("who may call", () => {
     expect(all.filter((name) => /UNAUTHENTICATED|PLAIN_TEXT|CELL_WIDE/.test(name))).toEqual([]);
   });
 
-  test("is refused by the api itself when the setting is taken away", () => {
+  test("is required by the api itself when the setting is removed", () => {
     const env = Object.fromEntries(
       [...given.values()].map(({ name, value }) => [name, name.endsWith("NATS_URL") ? "nats://x" : value]),
     );
@@ -215,7 +215,7 @@ describe("who may call", () => {
     expect(() => refuseOpenNetwork(read.settings)).toThrow("--allow-unauthenticated-network");
   });
 
-  test("no policy lets in whoever is there: each rule names where from, or where to", () => {
+  test("no policy admits everybody: each rule names a source or a destination", () => {
     const policies = manifests.filter(({ kind, name }) => kind === "NetworkPolicy" && name !== "nothing-else");
     const open = policies.flatMap(({ file, name, content }) => {
       const { ingress = [], egress = [] } = content.spec as {
@@ -229,7 +229,7 @@ describe("who may call", () => {
     expect(policies.length).toBeGreaterThan(8);
   });
 
-  test("metrics are let out to monitoring alone, on a port that no client reaches", () => {
+  test("metrics are open only to monitoring, on a port that no client reaches", () => {
     expect(given.get("BERTH_METRICS_LISTEN")?.value).toBe(":9100");
     expect(given.get("BERTH_LISTEN")?.value).toBe(":8774");
     const rules = manifests
@@ -243,7 +243,7 @@ describe("who may call", () => {
 });
 
 test.each(workloads)(
-  "$kind $name runs without rights, with nothing to write to but its volumes, and within bounds",
+  "$kind $name runs without privileges, can write only to its volumes, and has limits",
   ({ pod }) => {
     expect(pod.securityContext).toMatchObject({ runAsNonRoot: true, seccompProfile: { type: "RuntimeDefault" } });
     expect(pod.automountServiceAccountToken).toBe(false);
@@ -261,7 +261,7 @@ test.each(workloads)(
 describe("law 3", () => {
   const inCell = (file: string) => file.startsWith("cell");
 
-  test("what runs in a cell is given nothing of anything above it", () => {
+  test("a process in a cell gets no address or secret of anything above it", () => {
     const given = workloads
       .filter(({ file }) => inCell(file))
       .flatMap(({ pod }) => pod.containers.flatMap(({ env }) => env));
@@ -272,7 +272,7 @@ describe("law 3", () => {
     expect(new Set(secrets)).toEqual(new Set(["berth-conductor"]));
   });
 
-  test("nothing passes between a cell and what is above it but ways down, and its NATS server's way to the hub", () => {
+  test("connections between a cell and the API tier only go down, except from its NATS server to the hub", () => {
     const policies = manifests.filter(({ kind }) => kind === "NetworkPolicy");
     const across = policies.flatMap(({ file, name, content }) => {
       const { ingress = [], egress = [] } = content.spec as {
@@ -298,13 +298,13 @@ describe("law 3", () => {
     ]);
   });
 
-  test.each(["base", "cell"])("what no rule of %s allows is forbidden", (folder) => {
+  test.each(["base", "cell"])("connections that no rule of %s allows are forbidden", (folder) => {
     const closed = manifests.find(({ file, name }) => file.startsWith(`${folder}/`) && name === "nothing-else");
     expect(closed?.content.spec).toEqual({ podSelector: {}, policyTypes: ["Ingress", "Egress"] });
   });
 });
 
-test("schedulers are scaled by a metric that they have", () => {
+test("schedulers are scaled by a metric that they export", () => {
   const registry = new Registry();
   new SchedulerEvents({
     logger: pino({ level: "silent" }),

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes the base images that deploy/Dockerfile starts from without an image registry: a Debian from this machine's own apt
-# sources, with the servers that a cloud needs, and this clone's node_modules without what only development needs.
-# Needs root, debootstrap, docker and an installed clone (npm ci). Afterwards: deploy/build-images.sh --local
+# Makes the base images of deploy/Dockerfile without an image registry: a Debian from this machine's own apt sources, with the servers that
+# a cloud needs, and this clone's node_modules without development dependencies. Needs root, debootstrap, docker and an installed clone (npm
+# ci). Then run: deploy/build-images.sh --local
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)

@@ -27,7 +27,7 @@ const read = (file: string) => new X509Certificate(readFileSync(join(dir, file))
 const make = async (options: Partial<CertificateOptions> = {}, plan: readonly AuthorityPlan[] = PLAN) =>
   (await makeCertificates(dir, plan, { ...OPTIONS, ...options })).map(({ file, state }) => `${file} ${state}`);
 
-test("each authority issues its members' certificates, by name or address, and nobody else's", async () => {
+test("each authority issues its own members' certificates, by name or address, and no others", async () => {
   expect(await make()).toEqual([
     "east-ca.pem made",
     "east-agent.pem made",
@@ -46,14 +46,14 @@ test("each authority issues its members' certificates, by name or address, and n
   expect(read("east-agent.pem").validToDate.getTime()).toBe(NOW_MS + 90 * DAY_MS);
 });
 
-test("keys are for their owner alone", async () => {
+test("only their owner can read keys", async () => {
   await make();
   const keys = readdirSync(dir).filter((file) => file.endsWith("-key.pem"));
   expect(keys).toHaveLength(5);
   expect(keys.filter((file) => (statSync(join(dir, file)).mode & 0o777) !== 0o600)).toEqual([]);
 });
 
-test("what is there is kept; only force replaces it", async () => {
+test("existing files are kept, and only force replaces them", async () => {
   await make();
   const before = readFileSync(join(dir, "east-agent-key.pem"), "utf8");
   expect((await make()).every((line) => line.endsWith(" kept"))).toBe(true);
@@ -63,13 +63,13 @@ test("what is there is kept; only force replaces it", async () => {
   expect(readFileSync(join(dir, "east-agent-key.pem"), "utf8")).not.toBe(before);
 });
 
-test("a member that joins later gets one of the authority that is there", async () => {
+test("a later member gets a certificate of the existing authority", async () => {
   await make();
   await make({}, [{ name: "east", members: [itself("east-late")] }]);
   expect(read("east-late.pem").verify(read("east-ca.pem").publicKey)).toBe(true);
 });
 
-test("what expires soon is told of, and renewed by the same authority when asked", async () => {
+test("a certificate that expires soon is reported, and renewed by the same authority on request", async () => {
   await make();
   const [authority, later] = [read("west-ca.pem").fingerprint256, NOW_MS + 61 * DAY_MS];
   expect(await make({ nowMs: later })).toContain("west-agent.pem expiring");
@@ -86,7 +86,7 @@ test("no certificate outlives its authority", async () => {
   expect(read("east-agent.pem").validToDate.getTime()).toBeLessThanOrEqual(read("east-ca.pem").validToDate.getTime());
 });
 
-test("another authority's certificate is told of, and replaced when asked", async () => {
+test("a certificate of another authority is reported, and replaced on request", async () => {
   await make();
   rmSync(join(dir, "west-ca.pem"));
   expect(await make()).toContain("west-agent.pem foreign");
@@ -94,7 +94,7 @@ test("another authority's certificate is told of, and replaced when asked", asyn
   expect(read("west-agent.pem").verify(read("west-ca.pem").publicKey)).toBe(true);
 });
 
-test("a certificate that names another agent or other hosts is told of, and replaced when asked", async () => {
+test("a certificate that names another agent or other hosts is reported, and replaced on request", async () => {
   await make({}, [{ name: "east", members: [itself("east-agent")] }]);
   for (const hosts of [["east-*"], ["east-*", "spare"]]) {
     const plan = [{ name: "east", members: [agent("east", hosts)] }];
@@ -105,14 +105,14 @@ test("a certificate that names another agent or other hosts is told of, and repl
   }
 });
 
-test("an agent's certificate is no server's", async () => {
+test("an agent's certificate cannot serve as a server's", async () => {
   await make();
   const purposes = { server: "1.3.6.1.5.5.7.3.1", client: "1.3.6.1.5.5.7.3.2" };
   expect(read("east-agent.pem").keyUsage).toEqual([purposes.client]);
   expect(read("east-127.0.0.1.pem").keyUsage).toEqual([purposes.server, purposes.client]);
 });
 
-test("without an authority's key nothing is issued, and what needs nothing goes on", async () => {
+test("without an authority's key nothing is issued, and members that need nothing are unaffected", async () => {
   await make();
   rmSync(join(dir, "east-ca-key.pem"));
   await make();
@@ -120,7 +120,7 @@ test("without an authority's key nothing is issued, and what needs nothing goes 
   await expect(make()).rejects.toThrow(/east-ca-key\.pem is not there/);
 });
 
-test("a host of several cells gets a certificate of each", async () => {
+test("a host of several cells gets a certificate from each", async () => {
   const plan = certificatePlan(["east", "west"], ["edge.example"]);
   expect(await make({}, plan)).toEqual(
     expect.arrayContaining(["east-edge.example.pem made", "west-edge.example.pem made"]),
@@ -149,6 +149,6 @@ test.each([
   ["a cell that is named twice", ["east", "east"], []],
   ["a host that is called as an authority", ["east"], ["ca"]],
   ["a host that is called as the cell's own", ["east"], ["agent"]],
-])("one file never stands for two: %s is refused", (_what, cells, hosts) => {
+])("two certificates never share one file: %s is refused", (_what, cells, hosts) => {
   expect(() => certificatePlan(cells, hosts)).toThrow(SameFileError);
 });

@@ -13,21 +13,20 @@ import { type AuthorityPlan, authorityFiles, certificateFiles, type MemberPlan }
 
 export interface CertificateOptions {
   readonly nowMs: number;
-  /** Of certificates; an authority's own lasts ten years. */
+  /** The validity of certificates. An authority's own certificate lasts ten years. */
   readonly days: number;
-  /** What ends within so many days is expiring. */
+  /** A certificate that ends within this many days counts as expiring. */
   readonly renewWithinDays: number;
   /**
-   * `missing`: only what is not there. `renew`: also what is expiring, misnamed, or was issued by another authority than the one that is
-   * there.
-   * `force`: everything anew, the authorities too: whoever trusts the old ones has to be given the new.
+   * `missing` makes only missing files. `renew` also replaces certificates that are expiring, misnamed, or issued by another authority than
+   * the present one. `force` makes everything again, even the authorities, so every client that trusts the old ones must get the new ones.
    */
   readonly replace: "missing" | "renew" | "force";
 }
 
 /**
- * `expiring`, `foreign`, `misnamed`: kept, though it will not do for long, or not at all: its authority is another, or it is not for
- * the agent and the hosts that the plan names.
+ * `expiring`, `foreign` and `misnamed` certificates are kept although they will soon stop working or do not work at all: the authority is
+ * another one, or the names are not the agent and the hosts of the plan.
  */
 export type CertificateState = "made" | "renewed" | "kept" | "expiring" | "foreign" | "misnamed";
 
@@ -40,7 +39,7 @@ export interface CertificateReport {
 const CA_DAYS = 3_650;
 const DAY_MS = 86_400_000;
 
-/** An authority whose key was taken away cannot issue anything. */
+/** The key of an authority is missing, so it cannot issue anything. */
 export class MissingKeyError extends Error {
   constructor(file: string) {
     super(`${file} is not there: without it nothing can be issued; put it back, or make everything anew with --force`);
@@ -48,7 +47,7 @@ export class MissingKeyError extends Error {
   }
 }
 
-/** Makes what the plan asks for in `dir`; keys are for their owner alone. Throws `MissingKeyError`. */
+/** Makes the files of the plan in `dir`. Only their owner can read keys. Throws `MissingKeyError`. */
 export async function makeCertificates(
   dir: string,
   plan: readonly AuthorityPlan[],
@@ -144,7 +143,7 @@ function readPair(dir: string, files: { readonly certificate: string; readonly k
   };
 }
 
-/** Each file appears whole; the key first, so that a certificate is never without it. */
+/** Each file appears complete, and the key first, so that a certificate never exists without its key. */
 function write(dir: string, files: { readonly certificate: string; readonly key: string }, pair: KeyPair): void {
   replaceFile(join(dir, files.key), pair.key, 0o600);
   replaceFile(join(dir, files.certificate), pair.certificate, 0o644);

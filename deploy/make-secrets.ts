@@ -14,7 +14,7 @@ What is there is kept: run it again with a larger N to add cells.`;
 
 const PASSWORDS_FILE = "passwords.json";
 const VALID_DAYS = 825;
-/** Of the user that all containers run as; deploy/Dockerfile makes it. */
+/** The id of the user that all containers run as, created by deploy/Dockerfile. */
 const CONTAINER_UID = 10_001;
 
 async function main(argv: readonly string[]): Promise<number> {
@@ -29,7 +29,7 @@ async function main(argv: readonly string[]): Promise<number> {
     return 2;
   }
   const dir = resolve(values.out);
-  // The directory keeps others out; the files are read by the containers' own user.
+  // The directory keeps others out, and the containers' own user can read the files.
   mkdirSync(dir, { recursive: true });
   chmodSync(dir, 0o700);
   const cells = cellNames(count);
@@ -40,7 +40,10 @@ async function main(argv: readonly string[]): Promise<number> {
   return 0;
 }
 
-/** Members' keys are for the containers' own user, to whom only root can give them; otherwise the directory alone keeps others out. */
+/**
+ * The containers' own user must be able to read members' keys, and only root can give them to that user. Otherwise only the directory keeps
+ * others out.
+ */
 async function certificatesOf(dir: string, cells: readonly string[]): Promise<void> {
   const plan = certificatePlan(cells);
   await makeCertificates(dir, plan, { nowMs: Date.now(), days: VALID_DAYS, renewWithinDays: 30, replace: "renew" });
@@ -50,7 +53,7 @@ async function certificatesOf(dir: string, cells: readonly string[]): Promise<vo
   }
 }
 
-/** Passwords by what they are for: those of the file, and new ones for the rest. */
+/** Passwords by purpose: those in the file, and new ones for the rest. */
 function keptPasswords(file: string) {
   const kept = existsSync(file) ? (JSON.parse(readFileSync(file, "utf8")) as Record<string, string>) : {};
   const all = new Map(Object.entries(kept));

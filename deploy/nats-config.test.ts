@@ -5,7 +5,7 @@ import { natsConfig, publishSubjects } from "./nats-config.ts";
 const cell = { name: "c1", apiPassword: "p1", conductorPassword: "p2" };
 const options = { apiPassword: "p0", cells: [cell], storeDir: "/var/lib/nats" };
 
-test("a conductor publishes its cell's events, its consumer's pulls and acknowledgements, and one question", () => {
+test("a conductor publishes its cell's events, its consumer's pulls and acknowledgements, and one request about that consumer", () => {
   expect(publishSubjects(conductorPermissions("c1"))).toEqual([
     "cell.c1.events",
     "$JS.API.CONSUMER.INFO.TASKS.conductors",

@@ -11,41 +11,41 @@ import type { BusPermissions } from "../runtime/bus.ts";
 
 export interface NatsConfigCell {
   readonly name: string;
-  /** Of the user by whom the API tier comes into the cell's account (`api-<cell>`). */
+  /** The password of the API tier's user in the cell's account (`api-<cell>`). */
   readonly apiPassword: string;
-  /** Of the user of the cell's conductors (`conductor-<cell>`). */
+  /** The password of the user of the cell's conductors (`conductor-<cell>`). */
   readonly conductorPassword: string;
 }
 
 export interface NatsConfigOptions {
-  /** Of the API tier's user in its own account (`api`). */
+  /** The password of the API tier's user in its own account (`api`). */
   readonly apiPassword: string;
   readonly cells: readonly NatsConfigCell[];
-  /** Where JetStream keeps its files. */
+  /** The directory of JetStream's files. */
   readonly storeDir: string;
-  /** 127.0.0.1 unless given. */
+  /** 127.0.0.1 by default. */
   readonly host?: string;
-  /** 4222 unless given. */
+  /** 4222 by default. */
   readonly port?: number;
-  /** For one of several servers that keep copies of each other's streams. */
+  /** Only for one of several servers that keep copies of each other's streams. */
   readonly cluster?: NatsConfigCluster;
 }
 
 export interface NatsConfigCluster {
-  /** Which of them this is. */
+  /** The name of this server. */
   readonly server: string;
-  /** `host:port` where the others come in. */
+  /** `host:port` at which the other servers connect. */
   readonly listen: string;
-  /** `host:port` of all of them. */
+  /** `host:port` of all servers. */
   readonly routes: readonly string[];
-  /** By which they know each other. */
+  /** The password that the servers use among each other. */
   readonly password: string;
 }
 
 /**
- * The configuration of a nats-server for a cloud: an account for the API tier and one for each cell, so that no message
- * crosses between them, and users that may do exactly what their bus needs. Throws on a cell name or password that cannot
- * stand in it (letters, digits, `_` and `-` for names; printable ASCII for passwords).
+ * The configuration of a nats-server for a cloud. It has an account for the API tier and one for each cell, so that no message crosses
+ * between them, and users whose permissions are exactly those that their bus needs. Throws on a cell name or password that cannot be
+ * written into it (names: letters, digits, `_` and `-`; passwords: printable ASCII).
  */
 export function natsConfig(options: NatsConfigOptions): string {
   checkNames(options.cells);
@@ -79,7 +79,7 @@ function clusterLines({ server, listen, routes, password }: NatsConfigCluster): 
   ];
 }
 
-/** Throws on a name that cannot stand in a configuration, or stands there twice. */
+/** Throws on a name that cannot be written into a configuration, or that occurs twice. */
 export function checkNames(cells: readonly { readonly name: string }[]): void {
   const names = new Set(cells.map((cell) => cell.name));
   if (names.size !== cells.length) throw new Error("two cells have the same name");
@@ -96,18 +96,18 @@ export function accountOfApi(password: string): string {
   return account("BERTH_API", [user(natsUserOfApi, password, apiPermissions)]);
 }
 
-/** `domain`: where the server sends what is asked of JetStream; it looks at the rights after that. */
+/** `domain` is the JetStream domain to which the server forwards requests; it checks the permissions afterwards. */
 export function userOfApiIn(cell: string, password: string, domain?: string): string {
   return user(natsUserOfApiIn(cell), password, cellPermissionsOfApi(cell), domain);
 }
 
-/** An account with its users; without `jetStream` it keeps no streams here. */
+/** An account with its users. Without `jetStream` it keeps no streams here. */
 export function account(name: string, users: readonly string[], jetStream: "enabled" | "disabled" = "enabled"): string {
   const streams = jetStream === "enabled" ? [`    jetstream: enabled`] : [];
   return [`  ${quoted(name)} {`, ...streams, `    users: [`, ...users, `    ]`, `  }`].join("\n");
 }
 
-/** A user that may do what its bus needs, and nothing else. */
+/** A user with exactly the permissions that its bus needs. */
 export function user(name: string, password: string, permissions: BusPermissions, domain?: string): string {
   const own = publishSubjects(permissions);
   const sent = domain === undefined ? own : own.map((subject) => subject.replace(/^\$JS\.API\./, `$JS.${domain}.API.`));
@@ -124,7 +124,7 @@ export function user(name: string, password: string, permissions: BusPermissions
   ].join("\n");
 }
 
-/** Every subject that a bus with these permissions publishes to: JetStream is asked by messages, too. */
+/** Every subject that a bus with these permissions publishes to, including the requests to JetStream, which are messages. */
 export function publishSubjects(permissions: BusPermissions): readonly string[] {
   const consume = permissions.consume.flatMap(({ stream, consumer }) => [
     `$JS.API.CONSUMER.INFO.${stream}.${consumer}`,
@@ -142,7 +142,7 @@ export function publishSubjects(permissions: BusPermissions): readonly string[] 
   return [...new Set([...permissions.publish, ...consume, ...(permissions.ensureStreams ? manage : [])])];
 }
 
-/** A string of the configuration; throws on what cannot stand in one. */
+/** A string of the configuration. Throws on text that cannot be written as one. */
 export function quoted(text: string): string {
   if (!/^[\x20-\x7e]*$/.test(text)) throw new Error("a NATS configuration holds printable ASCII only");
   return `"${text.replaceAll("\\", "\\\\").replaceAll('"', '\\"')}"`;

@@ -23,10 +23,10 @@ afterAll(async () => {
 });
 
 const passwords = { apiPassword: "p-api", leafPassword: "p-leaf", conductorPassword: "p-conductor" };
-/** Below those that the system gives to whoever asks for any. */
+/** Below the ports that the system assigns automatically. */
 const base = 20_000 + (process.pid % 3_000) * 4;
 
-/** The ports of the configuration are those within containers: here both servers share one machine. */
+/** The configuration has the ports inside containers, but here both servers share one machine. */
 function onThisMachine(text: string, offset: number): string {
   return text
     .replaceAll("0.0.0.0:4222", `127.0.0.1:${base + offset}`)
@@ -56,7 +56,7 @@ function bus(user: string, password: string, offset: number): NatsBus {
   return opened;
 }
 
-test("the API tier reaches a cell's streams through the hub, conductors at the leaf, and the cell's queue lives without the hub", async () => {
+test("the API tier reaches a cell's streams through the hub, conductors reach them at the leaf, and the cell's queue works without the hub", async () => {
   const cells = [{ name: "c1", ...passwords }];
   const hub = { servers: ["localhost"], server: "localhost", routePassword: "r", cells, ...passwords };
   const hubText = onThisMachine(natsHubConfig({ ...hub, storeDir: join(dir, "hub") }), 0);

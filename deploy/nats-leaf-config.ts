@@ -3,19 +3,19 @@ import { account, accountOfApi, checkNames, natsAccountOfCell, quoted, user, use
 
 export interface HubCell {
   readonly name: string;
-  /** Of the API tier's user in the cell's account. */
+  /** The password of the API tier's user in the cell's account. */
   readonly apiPassword: string;
-  /** By which the cell's own server comes into the cell's account. */
+  /** The password by which the cell's own server connects to the cell's account. */
   readonly leafPassword: string;
 }
 
 export interface HubOptions {
-  /** Host names of all servers of the hub; three, so that streams may have three copies. */
+  /** Host names of all servers of the hub. There are three, so that streams may have three copies. */
   readonly servers: readonly string[];
-  /** Which of them this is. */
+  /** The name of this server. */
   readonly server: string;
   readonly apiPassword: string;
-  /** By which the servers of the hub know each other. */
+  /** The password that the servers of the hub use among each other. */
   readonly routePassword: string;
   readonly cells: readonly HubCell[];
   readonly storeDir: string;
@@ -36,8 +36,8 @@ const LEAF_PORT = 7422;
 export const NATS_MONITOR_PORT = 8222;
 
 /**
- * One server of the hub: the API tier's account with its queue, and an account without streams for each cell, which is a door:
- * what is said there of JetStream goes to the domain of the cell's own server, which is a leaf of this one.
+ * One server of the hub. It has the API tier's account with its queue, and for each cell an account without streams, which only forwards:
+ * requests to JetStream there go to the domain of the cell's own server, which is a leaf of this one.
  */
 export function natsHubConfig(options: HubOptions): string {
   checkNames(options.cells);
@@ -74,7 +74,7 @@ export function natsHubConfig(options: HubOptions): string {
   ].join("\n");
 }
 
-/** A cell's own server: its streams lie here and are served here, whether or not the hub is there. */
+/** A cell's own server. It stores and serves the cell's streams, whether or not the hub is reachable. */
 export function natsLeafConfig(options: LeafOptions): string {
   const { cell, leafPassword } = options;
   checkNames([{ name: cell }]);

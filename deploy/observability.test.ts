@@ -41,10 +41,10 @@ const PROMETHEUS_FILE = join(DIR, "prometheus.yaml");
 const { services } = parse(composeText({ cells: 3, hosts: 50, secretsDir: "./secrets" })) as ComposeFile;
 const read = <Content>(...path: string[]) => parse(readFileSync(join(DIR, ...path), "utf8")) as Content;
 
-/** Where the services of the compose file answer scrapes. */
+/** The services of the compose file that answer scrapes. */
 const SCRAPED = /^(api-\d|scheduler-\d|cell\d+-(conductor-\d|agent))$/;
 
-test("Prometheus scrapes every service of the compose file where it answers, and reaches its networks", () => {
+test("Prometheus scrapes every service of the compose file at the address where it answers, and reaches its networks", () => {
   const targets = read<Scrapes>("prometheus.yaml").scrape_configs.flatMap(({ static_configs: groups }) =>
     groups.flatMap((group) => group.targets),
   );
@@ -61,7 +61,7 @@ test("Prometheus scrapes every service of the compose file where it answers, and
 });
 
 const hasPromtool = spawnSync("promtool", ["--version"], { stdio: "ignore" }).status === 0;
-test.skipIf(!hasPromtool)("promtool takes Prometheus' file", () => {
+test.skipIf(!hasPromtool)("promtool accepts Prometheus's file", () => {
   const checked = spawnSync("promtool", ["check", "config", PROMETHEUS_FILE], { encoding: "utf8" });
   expect(checked.stdout + checked.stderr).toContain("SUCCESS");
 });
@@ -69,7 +69,7 @@ test.skipIf(!hasPromtool)("promtool takes Prometheus' file", () => {
 const dashboard = read<Dashboard>("dashboards", "berth.json");
 const curves = dashboard.panels.flatMap(({ targets = [] }) => targets);
 
-test("the dashboard asks only for series that a service has, by labels that they have", () => {
+test("the dashboard uses only existing series with labels that they have", () => {
   const series = scrapedSeries(read<Scrapes>("prometheus.yaml"));
   expect(curves.length).toBeGreaterThan(10);
   const asked = curves.flatMap(({ expr }) => namesIn(expr).map((name) => ({ expr, name })));
@@ -80,7 +80,7 @@ test("the dashboard asks only for series that a service has, by labels that they
   }
 });
 
-test("the dashboard names its curves by labels that they are left with", () => {
+test("the dashboard names its curves by labels that remain after the aggregation", () => {
   const series = scrapedSeries(read<Scrapes>("prometheus.yaml"));
   for (const { expr, legendFormat } of curves) {
     const left = /\b(sum|max|min|avg|count)\b/.test(expr)
@@ -91,7 +91,7 @@ test("the dashboard names its curves by labels that they are left with", () => {
   }
 });
 
-test.skipIf(!hasPromtool)("promtool takes each expression of the dashboard", () => {
+test.skipIf(!hasPromtool)("promtool accepts each expression of the dashboard", () => {
   const rules = curves.map(({ expr }, index) => ({ record: `dashboard:${index}`, expr }));
   const dir = mkdtempSync(join(tmpdir(), "berth-rules-"));
   try {
@@ -103,7 +103,7 @@ test.skipIf(!hasPromtool)("promtool takes each expression of the dashboard", () 
   }
 });
 
-test("the collector's pipelines are made of what is configured, and lead to a service that is there", () => {
+test("the collector's pipelines use only configured parts, and lead to an existing service", () => {
   const collector = read<Collector>("otel-collector.yaml");
   for (const pipeline of Object.values(collector.service.pipelines)) {
     expect(Object.keys(collector.receivers)).toEqual(expect.arrayContaining([...pipeline.receivers]));

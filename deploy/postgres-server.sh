@@ -1,6 +1,7 @@
 #!/bin/bash
-# A Postgres server in a container: on its first start with a cluster, the role and the database `berth`, with the password in
-# POSTGRES_PASSWORD. The role may replicate, for that is how schedulers see the ledger, and owns the database, and no more.
+# A Postgres server in a container. At its first start it creates a cluster with the role and the database `berth` and the password in
+# POSTGRES_PASSWORD. The role owns the database and may replicate, because schedulers follow the ledger by replication. It has no other
+# rights.
 set -euo pipefail
 bin=/opt/postgres/bin
 dir=/data/cluster

@@ -13,8 +13,8 @@ function given(name: string): string {
 }
 
 /**
- * Lays out a deployment's databases and queue and names its cells, as `berth db migrate` and `berth cell add` do for one at a time;
- * what is there already stays as it is. For each cell in BERTH_CELLS there are BERTH_<CELL>_DATABASE_URL and BERTH_<CELL>_NATS_URL.
+ * Sets up a deployment's databases and queue and registers its cells, as `berth db migrate` and `berth cell add` do for one at a time.
+ * Existing parts stay as they are. Each cell in BERTH_CELLS has the variables BERTH_<CELL>_DATABASE_URL and BERTH_<CELL>_NATS_URL.
  */
 async function prepare(): Promise<void> {
   const databaseUrl = given("BERTH_DATABASE_URL");

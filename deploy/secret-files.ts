@@ -4,7 +4,7 @@ import { natsHubConfig, natsLeafConfig } from "./nats-leaf-config.ts";
 
 const STORE_DIR = "/data";
 
-/** The files of a deployment that hold passwords, by name; `passwordOf` answers the same for the same word. */
+/** The files of a deployment that contain passwords, by name. `passwordOf` always returns the same password for the same argument. */
 export function secretFiles(
   cells: readonly string[],
   passwordOf: (what: string) => string,
@@ -33,7 +33,7 @@ function filesAbove(cells: readonly string[], passwordOf: (what: string) => stri
     const prefix = `BERTH_${cell.toUpperCase().replaceAll("-", "_")}`;
     return [
       [`${prefix}_DATABASE_URL`, databaseUrl(`${cell}-postgres`, passwordOf(`postgres ${cell}`))],
-      // By the hub: the domain of the cell's own server is behind it.
+      // The URL leads through the hub, behind which is the domain of the cell's own server.
       [`${prefix}_NATS_URL`, natsUrl(HUB_SERVERS, natsUserOfApiIn(cell), passwordOf(`nats api ${cell}`))],
     ];
   });
@@ -43,7 +43,7 @@ function filesAbove(cells: readonly string[], passwordOf: (what: string) => stri
     "redis.conf": `bind 0.0.0.0\nrequirepass ${passwordOf("redis")}\nsave ""\nappendonly no\nmaxmemory 48mb\ndir /tmp\n`,
     "above.env": environment([
       ["BERTH_DATABASE_URL", databaseUrl("postgres", passwordOf("postgres"))],
-      // A copy of the queue of accepted requests on each server.
+      // Each server has a copy of the queue of accepted requests.
       [
         "BERTH_NATS_URL",
         `${natsUrl(HUB_SERVERS, natsUserOfApi, passwordOf("nats api"))}?replicas=${HUB_SERVERS.length}`,
@@ -54,7 +54,7 @@ function filesAbove(cells: readonly string[], passwordOf: (what: string) => stri
   };
 }
 
-/** Nothing here leads out of the cell but the leaf's own way to the hub. */
+/** None of these leads out of the cell, except the leaf's own connection to the hub. */
 function filesOfCell(cell: string, passwordOf: (what: string) => string): Record<string, string> {
   const conductorPassword = passwordOf(`nats conductor ${cell}`);
   const leafPassword = passwordOf(`nats leaf ${cell}`);

@@ -49,9 +49,9 @@ export class CsvRow {
 }
 
 /**
- * The lines of a CSV file without quotes, whose header must be exactly one of `headers` (each a list of columns). A cell of a column
- * that the file's header does not have reads as empty. Throws a TraceError on the first line that has another number of cells than
- * the header, and passes on what the caller's `CsvRow` calls throw.
+ * The lines of a CSV file without quotes, whose header must be exactly one of `headers` (each a list of columns). A cell of a column that
+ * the file's header lacks reads as empty. Throws a TraceError on the first line whose number of cells differs from the header's. Errors of
+ * the caller's `CsvRow` calls are passed on.
  */
 export function* readRows(
   file: string,

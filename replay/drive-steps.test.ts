@@ -22,7 +22,7 @@ const machine = (name: string, change: Partial<Machine> = {}): Machine => ({
 });
 
 describe("the steps of a trace", () => {
-  it("come in the order of time; what is given back goes before what is taken, but never before it came", () => {
+  it("come in the order of time; a delete precedes a create of the same time, but never its own create", () => {
     const tasks = [
       task("a", { createdAt: 0, deletedAt: 5 }),
       task("b", { createdAt: 5, deletedAt: 9 }),
@@ -55,14 +55,14 @@ describe("a machine", () => {
 });
 
 describe("the flavor of a task", () => {
-  it("asks for a share of one GPU in one group", () => {
+  it("requests a share of one GPU in one group", () => {
     expect(flavorOfTask(task("a"), ["T4"]).extraSpecs).toEqual({
       ...{ "resources:VCPU": "0", "resources:DISK_GB": "0" },
       ...{ "resources:CUSTOM_CPU_MILLI": "1000", "resources1:CUSTOM_GPU_MILLI": "500" },
     });
   });
 
-  it("asks for n GPUs in n groups on different providers, and forbids the models that it does not name", () => {
+  it("requests n GPUs in n groups on different providers, and forbids the models that it does not name", () => {
     const flavor = flavorOfTask(task("a", { gpus: 2, gpuMilli: 1000, gpuModels: ["G2"] }), ["G2", "T4"]);
     expect(flavor.extraSpecs).toMatchObject({
       ...{ "resources1:CUSTOM_GPU_MILLI": "1000", "resources2:CUSTOM_GPU_MILLI": "1000", group_policy: "isolate" },
@@ -91,7 +91,7 @@ const plan = { flavorOf: () => ({ id: "f" }), metadataOf: () => ({}), speed: nul
 const active = { kind: "active", atMs: 1_020, failedAttempts: 0 } as const;
 
 describe("driving a trace", () => {
-  it("keeps no more under way than allowed; a delete waits only for its own create, and meanwhile takes no place", async () => {
+  it("keeps no more steps in progress than allowed; a delete waits only for its own create, and meanwhile occupies no place", async () => {
     const tasks = [task("a", { deletedAt: 1 }), task("b", { createdAt: 2 }), task("c", { createdAt: 3 })];
     const cloud = fakeCloud(tasks);
     const steps = stepsOf(tasks, { keep: false });
@@ -133,7 +133,7 @@ describe("driving a trace", () => {
     await expect(driving).rejects.toThrow("ECONNREFUSED");
   });
 
-  it("stops when a delete is refused, whatever else is under way", async () => {
+  it("stops when a delete is refused, whatever else is in progress", async () => {
     const tasks = [task("a", { deletedAt: 1 }), task("b", { createdAt: 2 })];
     const cloud = fakeCloud(tasks);
     const client = { ...cloud.client, deleteServer: () => Promise.reject(new ComputeError(409, "delete refused")) };
@@ -175,7 +175,7 @@ describe("the tally", () => {
     return tally;
   };
 
-  it("adds up to the result, and counts the same reason with other figures once", () => {
+  it("adds up to the result, and counts reasons that differ only in numbers as one", () => {
     const tally = tallyOf();
     expect(resultOf(tally, 3, [])).toEqual({
       ...{ placed: 2, placed_on_alternate: 1, no_valid_host: 2, errors: 0, boots_per_second: 2 },
@@ -199,7 +199,7 @@ describe("the tally", () => {
     ]);
   });
 
-  it("shows as an aligned table and a line of progress", () => {
+  it("is shown as an aligned table and a line of progress", () => {
     const tally = tallyOf();
     const lines = resultTable(resultOf(tally, 3, []), tally).split("\n");
     expect(new Set(lines.map((line) => line.length)).size).toBe(1);

@@ -28,8 +28,8 @@ export interface DrivePlan {
   /** Seconds of the trace per second; null for as fast as possible. */
   readonly speed: number | null;
   /**
-   * While so many are under way no step is begun: creates until they have ended, deletes until they are accepted. A delete that
-   * still waits for its own create takes no place, and once it need not wait any longer it is not held up.
+   * While this many steps are in progress, no other step begins. A create counts until the server has ended, a delete until it is accepted.
+   * A delete that waits for its own create occupies no place, and is not held up once it no longer has to wait.
    */
   readonly inFlightMax: number;
 }
@@ -40,9 +40,9 @@ interface Created {
 }
 
 /**
- * Does the steps in their order, with a bounded number under way. A delete waits for its own create to end and holds up nobody
- * else. Resolves when all have ended, creates that the API refused among them; rejects on the first other error. A refused delete is
- * one: what was created cannot be given back.
+ * Performs the steps in their order, with a bounded number in progress. A delete waits for its own create to end and holds up no other
+ * step. Resolves when all steps have ended, including creates that the API refused. Rejects on the first other error. A refused delete is
+ * such an error, because the server cannot be removed.
  */
 export async function driveSteps(deps: DriveDeps, plan: DrivePlan): Promise<void> {
   const created = new Map<TraceTask, Promise<Created>>();

@@ -5,8 +5,8 @@ import type { TraceTask } from "./trace.ts";
 const FAILING_SCRIPT = { outcome: "reschedule", first: 1, reason: "failed on purpose" };
 
 /**
- * Metadata by which the fake driver fails the first build of a share of the tasks, so that they have to go to an alternate; the
- * second host builds them. Which tasks follows from the seed and the order of the trace.
+ * Metadata by which the fake driver fails the first build of a share of the tasks, so that they have to go to an alternate. The second host
+ * builds them. The seed and the order of the trace decide which tasks these are.
  */
 export function failOnPurpose(
   tasks: readonly TraceTask[],

@@ -11,9 +11,9 @@ export interface ReplayFlavor {
 }
 
 /**
- * The flavor of a task: CPU in thousandths instead of VCPUs, and a request group of its own for each GPU, so that a task of n
- * GPUs gets n different ones of one machine. Models are chosen by forbidding the others of the trace, since one group can
- * ask for any of several only so.
+ * The flavor of a task. CPU is in thousandths instead of VCPUs. Each GPU has a request group of its own, so that a task of n GPUs gets n
+ * different ones of one machine. Models are chosen by forbidding the other models of the trace, because a group cannot ask for any of
+ * several models in another way.
  */
 export function flavorOfTask(task: TraceTask, models: readonly string[]): ReplayFlavor {
   const extraSpecs: Record<string, string> = { "resources:VCPU": "0", "resources:DISK_GB": "0" };

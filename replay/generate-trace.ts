@@ -8,7 +8,7 @@ const MACHINE_KINDS: readonly Omit<Machine, "name">[] = [
 ];
 const GPU_SHARES = [100, 250, 300, 460, 500, 750];
 
-/** The files of a made-up trace in the format of the published ones, by their names. Same seed, same trace. */
+/** The files of an invented trace in the format of the published ones, by their names. The same seed gives the same trace. */
 export function generateTrace(options: { readonly seed: number; readonly hosts: number; readonly tasks: number }): {
   readonly hosts: string;
   readonly tasks: string;
@@ -65,7 +65,7 @@ function pick<Item>(random: () => number, items: readonly Item[]): Item {
   return items[Math.floor(random() * items.length)]!;
 }
 
-/** Numbers in [0, 1) that follow from the seed (mulberry32, by Tommy Ettinger, public domain). */
+/** Numbers in [0, 1) that are determined by the seed (mulberry32, by Tommy Ettinger, public domain). */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {

@@ -4,8 +4,8 @@ export type CreationOutcome =
   | { readonly kind: "error"; readonly atMs: number; readonly failedAttempts: number; readonly reason: string };
 
 /**
- * Connects those who wait for a server with those who learn its outcome. Either may come first: in one process, a server can be ACTIVE
- * before the answer to its POST was read.
+ * Connects callers that wait for a server with events that report its outcome. Either may come first: in one process, a server can be
+ * ACTIVE before the answer to its POST was read.
  */
 export class Outcomes {
   readonly #waiting = new Map<

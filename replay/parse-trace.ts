@@ -2,7 +2,7 @@ import { type CsvRow, readRows } from "./csv-row.ts";
 import type { Machine, TraceTask } from "./trace.ts";
 
 const MACHINE_COLUMNS = ["sn", "cpu_milli", "memory_mib", "gpu", "model"];
-/** The columns of a list that says only what tasks ask for, as some lists of the published trace do. */
+/** The columns of a list that contains only the demands of tasks, like some lists of the published trace. */
 const ASKED_COLUMNS = ["name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"];
 const TASK_COLUMNS = [
   ...ASKED_COLUMNS,

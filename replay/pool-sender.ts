@@ -18,7 +18,7 @@ export interface HttpSender {
   close(): Promise<void>;
 }
 
-/** Connections are kept open; no pipelining, since a POST must not be sent again when its connection breaks. */
+/** Connections are kept open. There is no pipelining, because a POST must not be sent again when its connection breaks. */
 export class PoolSender implements HttpSender {
   readonly #pool: Pool;
 

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fails when proto/gen is not what `npm run generate` makes of proto/*.proto now.
+# Fails when proto/gen differs from the present output of `npm run generate` for proto/*.proto.
 set -eu
 cd "$(dirname "$0")/.."
 fresh=$(mktemp -d)

@@ -1,29 +1,29 @@
-// What `npm test` and `npm run demo` do first on a fresh clone. Plain JavaScript without a dependency: it runs under whatever
-// Node came with the npm that started it, before there is anything else.
-// Arguments: the programs that have to be there besides, with `:package` where Debian's package has another name
-// (nats-server, redis-server, gabbi-run:python3-gabbi), or whole paths of what is no program, with their packages.
+// The first step of `npm test` and `npm run demo` on a fresh clone. This is plain JavaScript without dependencies, because it runs before
+// anything is installed, under the Node that came with npm.
+// Arguments: further programs that must be installed, with `:package` where Debian's package has another name (nats-server, redis-server,
+// gabbi-run:python3-gabbi), or absolute paths of other files, with their packages.
 import { spawnSync } from "node:child_process";
 import { accessSync, constants, existsSync, readFileSync } from "node:fs";
 import { delimiter, join } from "node:path";
 
 const root = join(import.meta.dirname ?? process.cwd(), "..");
-// Debian's packages have the names of the programs, and put some of them where only root looks.
+// Debian's packages have the names of the programs, and put some of them into directories that only root's PATH contains.
 const SYSTEM_DIRS = ["/usr/local/sbin", "/usr/sbin", "/sbin"];
 
 if (!modulesAreCurrent()) {
   console.log("setup: installing the dependencies (npm ci)");
-  // Warnings would be of the Node that npm came with; everything runs under the pinned one.
+  // Warnings would concern the Node that npm came with, but everything runs under the pinned one.
   runOrExit("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"]);
 }
 if (!existsSync(join(root, "node_modules/node/bin/node"))) {
-  // npm was told to skip install scripts, and one of them fetches the pinned Node.
+  // npm was told to skip install scripts, but one of them fetches the pinned Node.
   runOrExit("npm", ["rebuild", "--ignore-scripts=false", "--foreground-scripts", "node"]);
 }
 runOrExit(join(root, "node_modules/node/bin/node"), [join(root, "scripts/build-dashboard.mjs"), "--if-stale"]);
 const needed = process.argv.slice(2).map((argument) => argument.split(":"));
 installMissing(needed.filter(([program]) => !isOnPath(program)).map(([program, name]) => name ?? program));
 
-/** Whether node_modules has what package-lock.json says: compared by content, since a clone has no useful times. */
+/** Whether node_modules matches package-lock.json. Contents are compared, since times in a clone mean nothing. */
 function modulesAreCurrent() {
   const installed = readPackages("node_modules/.package-lock.json");
   const wanted = readPackages("package-lock.json");
@@ -49,7 +49,7 @@ function installMissing(programs) {
     process.exit(1);
   }
   console.log(`setup: installing ${packages} (apt-get)`);
-  // Runlevel 1: the tests start servers of their own, so the packages' services shall not be.
+  // Runlevel 1 keeps the packages from starting their services, because the tests start servers of their own.
   const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive", RUNLEVEL: "1" };
   const install = ["install", "-y", "-q", "--no-install-recommends", ...programs];
   if (spawnSync("apt-get", install, { stdio: "ignore", env }).status !== 0) {

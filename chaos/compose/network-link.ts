@@ -49,7 +49,7 @@ export class NetworkLink implements Link {
 
   #inTurn(work: () => Promise<void>): Promise<void> {
     const done = this.#last.then(work);
-    this.#last = done.catch(() => undefined); // the caller of the operation gets its error
+    this.#last = done.catch(() => undefined); // The caller of the operation gets its error.
     return done;
   }
 }

@@ -15,7 +15,7 @@ import {
   shows,
 } from "./generators.ts";
 
-/** Lists what one client does, until it is done or has asked `most` times. */
+/** Lists the requests of one client until it is done or has sent `most` of them. */
 function follow(generator: Generator, { most = 1_000, servers = ["a", "b"], atMs = (n: number) => n } = {}) {
   const random = seededRandom(1);
   const done: string[] = [];

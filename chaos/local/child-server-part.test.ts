@@ -4,7 +4,7 @@ import { eventually } from "../../test/rigs/eventually.ts";
 import { ChildServerPart } from "./child-server-part.ts";
 import { SupervisedPart } from "./supervised-part.ts";
 
-test("a server that dies on its own is reported, with how it ended, and started again", {
+test("a server that dies by itself is reported, with its last output, and started again", {
   timeout: 60_000,
 }, async () => {
   const redis = await startLocalRedis();

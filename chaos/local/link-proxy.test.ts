@@ -116,7 +116,7 @@ test("a slow link delivers in order and never too early", async () => {
   expect(performance.now() - startedMs).toBeGreaterThanOrEqual(115);
 });
 
-test("the connection breaks when nobody serves", async () => {
+test("the connection breaks when no server listens", async () => {
   server.close();
   await once(server, "close");
   const { seen } = dial();

@@ -82,7 +82,7 @@ export class LocalTarget implements ChaosCloud {
       retryStrategy: () => null,
       maxRetriesPerRequest: 0,
     });
-    client.on("error", () => undefined); // `connect` tells
+    client.on("error", () => undefined); // `connect` reports the error.
     try {
       await client.connect();
       await client.flushall();

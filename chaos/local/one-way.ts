@@ -27,7 +27,7 @@ export class OneWay {
       if (this.#bytes > WAITING_BYTES_MAX) socket.pause();
     });
     socket.once("end", () => this.#take({ atMs: performance.now() + this.#delayMs, what: "end" }));
-    socket.on("error", () => undefined); // `close` follows
+    socket.on("error", () => undefined); // A `close` event follows.
     socket.once("close", (broken) => {
       if (broken) this.#take({ atMs: performance.now() + this.#delayMs, what: "break" });
     });

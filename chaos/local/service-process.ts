@@ -128,7 +128,7 @@ export class ServiceProcess {
       child.once("exit", (code, signal) => end(signal === null ? `exit code ${code}` : `killed by ${signal}`));
     });
     const life: Life = { child, exited, ended: null };
-    child.stdin?.on("error", () => undefined); // the watcher is gone already
+    child.stdin?.on("error", () => undefined); // The watcher is already gone.
     for (const output of [child.stdout, child.stderr]) output?.on("data", (chunk: Buffer) => this.#keep(`${chunk}`));
     this.#life = life;
     return life;

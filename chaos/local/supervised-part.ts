@@ -69,7 +69,7 @@ export class SupervisedPart implements Part {
     if (now - this.#lastTryMs < RESTART_EVERY_MS) return;
     this.#lastTryMs = now;
     this.#events.died();
-    this.#startOnce().catch(() => undefined); // retried at the next look
+    this.#startOnce().catch(() => undefined); // The next check tries again.
   }
 
   #startOnce(): Promise<void> {

@@ -34,8 +34,8 @@ describe("figures of a chaos run", () => {
   test("work under way at any moment of a fault counts as during the fault, not before or after", () => {
     const { faults } = figuresOf([
       ...created(1, 100, 200),
-      ...created(2, 900, 500), // ends during the fault
-      ...created(3, 1_500, 3_000), // ends after the fault
+      ...created(2, 900, 500), // This one ends during the fault.
+      ...created(3, 1_500, 3_000), // This one ends after the fault.
       ...created(4, 2_500, 40),
       ...fault(1, 1_000, 2_000),
     ]);
@@ -58,7 +58,7 @@ describe("figures of a chaos run", () => {
     const { allFaults } = figuresOf([
       ...created(1, 100, 200),
       ...created(2, 1_100, 50),
-      ...created(3, 2_200, 50), // between the two faults
+      ...created(3, 2_200, 50), // This one is between the two faults.
       ...created(4, 3_100, 70),
       ...created(5, 4_500, 90),
       ...fault(1, 1_000, 2_000),

@@ -3,10 +3,10 @@ import { expectSound, useCloud } from "berth/chaos/vitest";
 import { beforeAll, expect, test } from "vitest";
 import coolHosts from "./cool-hosts.ts";
 
-/** For a machine that has much else to do. */
+/** Long enough for a busy machine. */
 const PATIENCE_MS = 120_000;
 
-/** The first two of each cell are cool, so that a server that wants a cool one has an alternate there, too. */
+/** The first two hosts of each cell are cool, so that a server that requires a cool one also has an alternate there. */
 const CELLS = ["cell-1", "cell-2"].map((name) => ({
   name,
   hosts: generateHosts(`${name}-host`, 4).map((host, index) => ({
@@ -17,7 +17,7 @@ const CELLS = ["cell-1", "cell-2"].map((name) => ({
 
 const cloud = useCloud(() => InProcessCloud.start({ cells: CELLS, filters: [coolHosts] }));
 
-/** A flavor that asks for hosts no warmer than that. */
+/** A flavor that requires hosts no warmer than this. */
 async function addFlavor(id: string, celsiusMax?: number): Promise<void> {
   await call("/v2.1/flavors", { flavor: { id, name: id, vcpus: 1, ram: 512, disk: 1 } });
   if (celsiusMax === undefined) return;
@@ -36,7 +36,7 @@ beforeAll(async () => {
 });
 
 test(
-  "sensitive servers run on cool hosts only, also when builds fail and go to alternates",
+  "sensitive servers run only on cool hosts, even when builds fail and go to alternates",
   async () => {
     const load = creates((n) => ({ flavor: n % 2 === 0 ? "sensitive" : "plain" }));
     const result = await runSuite({
@@ -56,7 +56,7 @@ test(
 );
 
 test(
-  "that no host is cool enough is said in the refusal",
+  "the refusal says that no host is cool enough",
   async () => {
     const generator = limit(
       1,

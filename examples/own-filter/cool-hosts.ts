@@ -4,12 +4,12 @@ const EXTRA_SPEC = "inlet_celsius_max";
 const METRIC = "inlet.celsius";
 
 /**
- * Servers whose flavor has the extra spec `inlet_celsius_max` go only to hosts whose agents report a metric `inlet.celsius` that is no
- * higher. Turn it on with `berth scheduler --filters examples/own-filter/cool-hosts.ts`.
+ * Servers whose flavor has the extra spec `inlet_celsius_max` go only to hosts whose agents report a metric `inlet.celsius` that is not
+ * higher. Enable it with `berth scheduler --filters examples/own-filter/cool-hosts.ts`.
  */
 const coolHosts: HostFilter = {
   name: "CoolHosts",
-  // The verdict follows from the flavor and the host alone: equal requests share it until the host changes.
+  // The verdict depends only on the flavor and the host, so equal requests share it until the host changes.
   decidedBy: "kind",
   reads: ["flavor"],
   bind(spec) {

@@ -5,8 +5,8 @@ interface Point {
 }
 
 /**
- * How much of all GPUs is allocated (in percent) when tasks that ask for 0, 1, 2, … percent of them have arrived: the mean over
- * the arrivals that round to the point, as the published figures are made. All in percent with two decimals.
+ * The allocated share of all GPUs (in percent) when tasks that request 0, 1, 2, … percent of them have arrived. Each value is the mean over
+ * the arrivals that round to the point, computed like the published figures. All values are in percent with two decimals.
  */
 export class AllocationPoints {
   readonly #capacityMilli: number;

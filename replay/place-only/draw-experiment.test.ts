@@ -23,7 +23,7 @@ const asked = (tasks: readonly TraceTask[]): number => tasks.reduce((sum, task) 
 const names = (named: readonly { readonly name: string }[]): string[] => named.map(({ name }) => name);
 
 describe("drawing an experiment", () => {
-  it("draws the same for the same seed, whatever the order of the files", () => {
+  it("draws the same experiment for the same seed, whatever the order of the files", () => {
     const one = drawExperiment(list, machines, { inflate: 1.3, seed: 42 });
     const again = drawExperiment(list.toReversed(), machines.toReversed(), { inflate: 1.3, seed: 42 });
     expect(names(again.tasks)).toEqual(names(one.tasks));
@@ -32,7 +32,7 @@ describe("drawing an experiment", () => {
     expect(names(other.tasks)).not.toEqual(names(one.tasks));
   });
 
-  it("begins with the whole list and ends just before too much is asked for", () => {
+  it("begins with the whole list and ends just before too much is requested", () => {
     const { tasks, machines: ordered } = drawExperiment(list, machines, { inflate: 1.3, seed: 42 });
     expect(names(tasks.slice(0, list.length)).toSorted()).toEqual(names(list));
     expect(asked(tasks)).toBeLessThanOrEqual(26_000);
@@ -40,7 +40,7 @@ describe("drawing an experiment", () => {
     expect(names(ordered).toSorted()).toEqual(names(machines));
   });
 
-  it("leaves tasks out when the list asks for too much", () => {
+  it("leaves tasks out when the list requests too much", () => {
     const { tasks } = drawExperiment(list, machines, { inflate: 0.1, seed: 42 });
     expect(asked(tasks)).toBeLessThanOrEqual(2_000);
     expect(new Set(names(tasks)).size).toBe(tasks.length);

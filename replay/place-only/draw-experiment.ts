@@ -1,7 +1,10 @@
 import type { Machine, TraceTask } from "../trace.ts";
 import { GoRandom } from "./go-random.ts";
 
-/** Numbers that the published program spends between its tasks and its machines. Found by comparing: with 10, every curve of all seeds agrees. */
+/**
+ * How many random numbers the published program uses between its tasks and its machines. Found by comparison: with 10, the curves of all
+ * seeds agree.
+ */
 const NUMBERS_BETWEEN = 10;
 
 /** The tasks of an experiment, in order, and the machines to place them on. */
@@ -12,9 +15,9 @@ export interface Experiment {
 }
 
 /**
- * Draws tasks by the protocol of the published experiments, for a seed the very same ones: the list is shuffled, then
- * tasks drawn from the list follow until they ask for `inflate` times all GPUs (or, if the list asks for more, tasks drawn from it are
- * left out). Machines come in an order that is drawn, too.
+ * Draws tasks by the protocol of the published experiments, with the same result for the same seed. The list is shuffled. Then further
+ * tasks are drawn from the list until all tasks request `inflate` times all GPUs; if the list requests more, randomly drawn tasks are left
+ * out instead. The order of the machines is also drawn.
  */
 export function drawExperiment(
   list: readonly TraceTask[],

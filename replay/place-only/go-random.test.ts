@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { GoRandom } from "./go-random.ts";
 
-describe("random numbers as Go makes them", () => {
-  it("are those that every Go program shows for seed 1", () => {
+describe("random numbers of Go's generator", () => {
+  it("are the numbers that every Go program prints for seed 1", () => {
     const random = new GoRandom(1);
     expect(Array.from({ length: 10 }, () => random.below(100))).toEqual([81, 87, 47, 59, 81, 18, 25, 40, 56, 0]);
   });
 
-  it("shuffle without losing anything, the same for the same seed", () => {
+  it("shuffle without losing an element, in the same way for the same seed", () => {
     const shuffled = (seed: number): number[] => {
       const items = Array.from({ length: 50 }, (_, index) => index);
       new GoRandom(seed).shuffle(items);

@@ -1,17 +1,16 @@
-// The published experiments drew with Go's math/rand, whose numbers for a seed Go keeps the same for ever: an additive lagged
-// Fibonacci generator (Mitchell and Reeds) over 607 words of 64 bits, x[k] = x[k − 607] + x[k − 273]. The same numbers here
-// mean the very same tasks in the very same order.
+// The published experiments used Go's math/rand, whose numbers for a seed never change: an additive lagged Fibonacci generator (Mitchell
+// and Reeds) over 607 words of 64 bits, x[k] = x[k − 607] + x[k − 273]. The same numbers give the same tasks in the same order.
 
 const LENGTH = 607;
 const LAG = 273;
 const WORD = 64;
 const WORD_MASK = (1n << 64n) - 1n;
 const INT63_MASK = (1n << 63n) - 1n;
-/** Go scrambles every seed with the state that seed 1 leaves after so many numbers. */
+/** Go scrambles every seed with the state of seed 1 after this many numbers. */
 const SCRAMBLE_STEPS = 7_800_000_000_000;
 const LEHMER_MODULUS = 2_147_483_647;
 
-/** Go's random numbers of a seed. */
+/** Go's random numbers for a seed. */
 export class GoRandom {
   readonly #words: BigUint64Array;
   #tap = 0;
@@ -22,7 +21,7 @@ export class GoRandom {
     this.#words = seedWords(seed, 40n, 20n).map((word, index) => word ^ scramble[index]!);
   }
 
-  /** As `rand.Int63`. */
+  /** Equals `rand.Int63`. */
   int63(): bigint {
     this.#tap = (this.#tap + LENGTH - 1) % LENGTH;
     this.#feed = (this.#feed + LENGTH - 1) % LENGTH;
@@ -30,7 +29,7 @@ export class GoRandom {
     return this.#words[this.#feed]! & INT63_MASK;
   }
 
-  /** As `rand.Intn` for limits below 2³¹: from 0 up to, but not including, `limit`. */
+  /** Equals `rand.Intn` for limits below 2³¹: from 0 up to, but not including, `limit`. */
   below(limit: number): number {
     const range = 2 ** 31;
     const max = range - 1 - (range % limit);
@@ -40,7 +39,7 @@ export class GoRandom {
     }
   }
 
-  /** As `rand.Shuffle`: in place, from the back. */
+  /** Equals `rand.Shuffle`: works in place, from the back. */
   shuffle(items: unknown[]): void {
     for (let at = items.length - 1; at > 0; at -= 1) {
       const other = this.#scaledBelow(at + 1);
@@ -48,7 +47,7 @@ export class GoRandom {
     }
   }
 
-  /** Lemire's way, which Go takes where old programs did not hang on the numbers. */
+  /** Lemire's method, which Go uses where old programs do not depend on the numbers. */
   #scaledBelow(limit: number): number {
     const wide = BigInt(limit);
     const threshold = (2 ** 32 - limit) % limit;
@@ -73,13 +72,13 @@ function seedWords(seed: number, firstShift: bigint, secondShift: bigint): BigUi
 let scrambleKnown: BigUint64Array | undefined;
 
 /**
- * The state after SCRAMBLE_STEPS numbers, by jumping: x to that power, modulo the recurrence's polynomial, says of which
- * words of the first state the wanted ones are sums. Cost: some tenths of a second, once.
+ * The state after SCRAMBLE_STEPS numbers, computed by jumping: x to that power, modulo the polynomial of the recurrence, tells which words
+ * of the first state add up to each wanted word. Cost: some tenths of a second, once.
  */
 function scrambleWords(): BigUint64Array {
   if (scrambleKnown) return scrambleKnown;
   const first = seedWords(1, 20n, 10n);
-  // In the order in which they are renewed: 333, 332, …, 0, 606, …, 334.
+  // The slots in the order in which they are renewed: 333, 332, …, 0, 606, …, 334.
   const slotOf = (step: number): number => (((LENGTH - LAG - 1 - step) % LENGTH) + LENGTH) % LENGTH;
   const sequence = new BigUint64Array(2 * LENGTH);
   for (let step = 0; step < LENGTH; step += 1) sequence[step] = first[slotOf(step)]!;
@@ -107,7 +106,7 @@ function powerOfX(exponent: number): BigUint64Array {
   return power;
 }
 
-/** Packed into one big number, with room for the sums between the coefficients, the square is one multiplication. */
+/** The coefficients are packed into one big number, with room between them for the sums, so the square is one multiplication. */
 function square(polynomial: BigUint64Array): BigUint64Array {
   const digits = 36;
   const hex = (coefficient: bigint): string => coefficient.toString(16).padStart(digits, "0");
