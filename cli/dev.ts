@@ -1,4 +1,4 @@
-import { resolve } from "node:path";
+import { relative, resolve } from "node:path";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { processSettings, runService } from "../runtime/lifecycle.ts";
@@ -9,15 +9,29 @@ import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { openKeystone } from "../services/api/identity/open-keystone.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
+import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
+import { bootFirstGuest } from "./dev/first-guest.ts";
+import { makeVirtualHostsDirs, openVirtualHosts, type VirtualHostsDirs, virtualHosts } from "./dev/virtual-hosts.ts";
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
+
+/** Images and their copies are kept in the data directory. */
+const { imagesPath: _imagesPath, imageCache: _imageCache, ...ofVirtualMachines } = qemuSettings;
 
 const declaration = {
   command: "berth dev",
-  about: "Runs a whole cloud in this process: embedded Postgres, all four services, hosts that only pretend to build.",
+  about:
+    "Runs a whole cloud in this process: embedded Postgres, all four services, hosts that pretend to build or run virtual machines.",
   settings: {
     ...processSettings,
-    cells: setting(integer({ min: 1, max: 20 }), { about: "cells", default: "3" }),
-    hosts: setting(integer({ min: 1, max: 100_000 }), { about: "hosts in all, spread over the cells", default: "30" }),
+    cells: optional(integer({ min: 1, max: 20 }), { about: "cells; 3, or 1 of virtual machines" }),
+    hosts: optional(integer({ min: 1, max: 100_000 }), {
+      about: "hosts in all, spread over the cells; 30, or 2 of virtual machines, which share this machine",
+    }),
+    driver: setting(oneOf("fake", "qemu"), {
+      about: "fake hosts pretend to build; qemu runs virtual machines, and boots one to begin with",
+      default: "fake",
+    }),
+    ...ofVirtualMachines,
     port: setting(integer({ min: 0, max: 65_535 }), { about: "port of the Compute API on 127.0.0.1", default: "8774" }),
     schedulers: setting(integer({ min: 1, max: 16 }), { about: "schedulers", default: "2" }),
     conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "2" }),
@@ -41,12 +55,17 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       const listen = { host: "127.0.0.1", port: settings.port };
       refuseBadAuth({ ...settings, listen, allowUnauthenticatedNetwork: false });
       const keystone = settings.auth === "keystone" ? openKeystone(settings, logger) : null;
+      const dataDir = resolve(settings.dataDir);
+      const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir) : null;
+      const virtual = dirs === null ? {} : { openDriver: openVirtualHosts(settings, dirs, logger) };
+      const cells = cellsOf(settings, dirs);
       return {
         async start() {
           cloud = await startCloud({
             databaseUrl: settings.databaseUrl,
-            dataDir: resolve(settings.dataDir),
-            cells: cellsOf(settings),
+            dataDir,
+            cells,
+            ...virtual,
             schedulers: settings.schedulers,
             conductors: settings.conductors,
             listen,
@@ -56,11 +75,12 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             logger,
             fail,
           });
-          writeApiAddress(resolve(settings.dataDir), cloud.apiUrl);
-          process.stdout.write(`${greeting(cloud.apiUrl, settings)}\n`);
+          writeApiAddress(dataDir, cloud.apiUrl);
+          const words = await wordsOfFirstGuest(cloud.apiUrl, settings.auth, dirs);
+          process.stdout.write(`${words}${greeting(cloud.apiUrl, cells, settings.auth)}\n`);
         },
         close: async () => {
-          removeApiAddress(resolve(settings.dataDir));
+          removeApiAddress(dataDir);
           await cloud?.close();
           await keystone?.close();
         },
@@ -70,13 +90,39 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
   });
 }
 
+type Cells = Parameters<typeof startCloud>[0]["cells"];
+
 /** `cell-1`, `cell-2`, …, each with its share of the hosts. */
-function cellsOf({ cells, hosts }: { readonly cells: number; readonly hosts: number }) {
+function cellsOf(
+  asked: { readonly cells: number | null; readonly hosts: number | null },
+  dirs: VirtualHostsDirs | null,
+): Cells {
+  const cells = asked.cells ?? (dirs === null ? 3 : 1);
+  const hosts = asked.hosts ?? (dirs === null ? 30 : 2 * cells);
   return Array.from({ length: cells }, (_, index) => {
     const share = Math.floor(hosts / cells) + (index < hosts % cells ? 1 : 0);
     const name = `cell-${index + 1}`;
-    return { name, hosts: generateHosts(`${name}-host`, share) };
+    const prefix = `${name}-host`;
+    return { name, hosts: dirs === null ? generateHosts(prefix, share) : virtualHosts(prefix, share, dirs) };
   });
+}
+
+/** Boots a first virtual machine, and says what its console shows. Empty without virtual machines, or if nobody knows who the caller is. */
+async function wordsOfFirstGuest(apiUrl: string, auth: AuthKind, dirs: VirtualHostsDirs | null): Promise<string> {
+  if (dirs === null || auth === "keystone") return "";
+  const headers: Record<string, string> = auth === "noauth2" ? { "x-auth-token": "admin" } : {};
+  const { serverId, consoleLog, lines } = await bootFirstGuest(apiUrl, headers, dirs.instancesPath);
+  return [
+    `Server ${serverId} runs. Its console:`,
+    "",
+    ...lines.map((line) => `  ${line}`),
+    "",
+    `  tail -f ${relative(process.cwd(), consoleLog)}`,
+    "",
+    "Virtual machines go on when this process ends, and the next one finds them. Delete the servers to end them.",
+    "",
+    "",
+  ].join("\n");
 }
 
 /** The header that callers have to send, for each kind of authentication. */
@@ -86,14 +132,12 @@ const TOKEN_OPTION: Readonly<Record<AuthKind, string>> = {
   keystone: " -H 'x-auth-token: TOKEN'",
 };
 
-function greeting(
-  apiUrl: string,
-  { cells, hosts, auth }: { readonly cells: number; readonly hosts: number; readonly auth: AuthKind },
-): string {
+function greeting(apiUrl: string, cells: Cells, auth: AuthKind): string {
   const token = TOKEN_OPTION[auth];
   const json = `${token} -H 'content-type: application/json'`;
+  const hosts = cells.reduce((sum, cell) => sum + cell.hosts.length, 0);
   return [
-    `${hosts} hosts in ${cells} cells. See it: ${apiUrl}/dashboard`,
+    `${hosts} hosts in ${cells.length === 1 ? "1 cell" : `${cells.length} cells`}. See it: ${apiUrl}/dashboard`,
     "",
     "Try:",
     "",

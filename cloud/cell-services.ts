@@ -10,9 +10,10 @@ import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
 import type { Service } from "../runtime/service.ts";
-import { FakeDriver, type FakeGuest } from "../services/compute-agent/fake-driver.ts";
+import { FakeDriver } from "../services/compute-agent/fake-driver.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
-import type { Journal } from "../services/compute-agent/journal.ts";
+import type { GuestName, Journal } from "../services/compute-agent/journal.ts";
+import type { OwnedDriver } from "../services/compute-agent/open-driver.ts";
 import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
@@ -33,6 +34,8 @@ export interface CellServicesOptions extends CellPlan {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: CloudObserver | null;
+  /** Opens the driver of the cell's hosts; the fake one when it is absent. */
+  readonly openDriver?: ((hosts: readonly HostConfig[]) => OwnedDriver) | undefined;
   /** Called when a part cannot continue. */
   readonly fail: (error: unknown) => void;
 }
@@ -80,14 +83,15 @@ export function createCellServices(options: CellServicesOptions): CellServices {
     get ready() {
       return agent.ready;
     },
-    runningGuests: async () => guestsOf(options.hosts, driver, ({ running }) => running),
-    copies: async () => guestsOf(options.hosts, driver, () => true),
+    runningGuests: () => guestsOf(options.hosts, driver, ({ running }) => running),
+    copies: () => guestsOf(options.hosts, driver, () => true),
     async start() {
       for (const conductor of conductors) await conductor.start();
       await agent.start();
     },
     async close() {
       await agent.close();
+      driver.close();
       await Promise.all(conductors.map((conductor) => conductor.close()));
       await pool.end();
     },
@@ -98,22 +102,15 @@ function createAgent(
   options: CellServicesOptions,
   network: MemoryNetwork,
   conductors: readonly string[],
-): { readonly agent: ComputeAgent; readonly driver: FakeDriver } {
+): { readonly agent: ComputeAgent; readonly driver: OwnedDriver } {
   const { clock, hosts } = options;
   const logger = options.logger.child({ agent: options.name });
-  const driver = new FakeDriver({
-    clock,
-    seed: 1,
-    scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
-    byMetadata: true,
-    crash: () => options.fail(new Error("the fake driver was told to crash its agent, and this process is its agent")),
-    loseConnections: () => agent.loseConnections(),
-  });
+  const driver = options.openDriver?.(hosts) ?? openFakeDriver(options, () => agent.loseConnections());
   const agent = createComputeAgent(
     {
       dialer: network.dialer(),
       journal: options.journal,
-      driver,
+      driver: driver.driver,
       clock,
       logger,
       registry: createRegistry({ service: "compute-agent", withProcess: false }),
@@ -125,13 +122,25 @@ function createAgent(
   return { agent, driver };
 }
 
-function guestsOf(
+function openFakeDriver({ clock, hosts, fail }: CellServicesOptions, loseConnections: () => void): OwnedDriver {
+  const driver = new FakeDriver({
+    clock,
+    seed: 1,
+    scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
+    byMetadata: true,
+    crash: () => fail(new Error("the fake driver was told to crash its agent, and this process is its agent")),
+    loseConnections,
+  });
+  return { driver, guests: async () => driver.guests(), close: () => undefined };
+}
+
+async function guestsOf(
   hosts: readonly HostConfig[],
-  driver: FakeDriver,
-  isMeant: (guest: FakeGuest) => boolean,
-): ReadonlyMap<string, readonly RunningGuest[]> {
+  driver: OwnedDriver,
+  isMeant: (guest: GuestName & { readonly running: boolean }) => boolean,
+): Promise<ReadonlyMap<string, readonly RunningGuest[]>> {
   const guests = new Map<string, RunningGuest[]>(hosts.map((host) => [host.name, []]));
-  for (const { host, serverUuid, attemptId } of driver.guests().filter(isMeant))
+  for (const { host, serverUuid, attemptId } of (await driver.guests()).filter(isMeant))
     guests.get(host)?.push({ serverUuid, attemptId });
   return guests;
 }

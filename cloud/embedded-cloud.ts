@@ -36,6 +36,7 @@ import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import { FileJournal } from "../services/compute-agent/file-journal.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createMemoryJournal } from "../services/compute-agent/memory-journal.ts";
+import type { OwnedDriver } from "../services/compute-agent/open-driver.ts";
 import { createDispatchBatcher } from "../services/scheduler/cells/dispatch-batcher.ts";
 import { RequestWrites } from "../services/scheduler/placing/request-writes.ts";
 import { RequestReader } from "../services/scheduler/request-reader.ts";
@@ -75,6 +76,8 @@ export interface EmbeddedCloudOptions {
   readonly underLoad?: boolean;
   /** Whether the dashboard is served; false by default. */
   readonly dashboard?: boolean;
+  /** Opens the driver of a cell's hosts; the fake one when it is absent. Not together with `underLoad`. */
+  readonly openDriver?: (hosts: readonly HostConfig[]) => OwnedDriver;
   /** Called when a part cannot continue: the cloud must be closed. */
   readonly fail: (error: unknown) => void;
 }
@@ -173,7 +176,17 @@ function servicesFor(
     return (plan, connectBus) => {
       const file = fileOf(plan.name);
       const journal = file === null ? createMemoryJournal() : new FileJournal(file);
-      return createCellServices({ ...plan, journal, connectBus, clock: systemClock, logger, observer, fail });
+      const { openDriver } = options;
+      return createCellServices({
+        ...plan,
+        journal,
+        connectBus,
+        clock: systemClock,
+        logger,
+        observer,
+        openDriver,
+        fail,
+      });
     };
   }
   const thread = new CellThread({ logLevel: logger.level as LogLevel, observer, fail });

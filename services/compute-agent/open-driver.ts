@@ -8,14 +8,18 @@ import type { GuestName } from "./journal.ts";
 import { openQemuDriver } from "./qemu/open-qemu-driver.ts";
 import { type AgentOptions, hostSourceOf } from "./settings.ts";
 
-/** The driver of an agent's process, with the hosts that it works on. */
-export interface OpenedDriver {
+/** A driver with what its owner needs of it besides. */
+export interface OwnedDriver {
   readonly driver: Driver;
-  readonly source: HostSource;
   /** The guests that really exist, for an auditor. */
   guests(): Promise<readonly (GuestName & { readonly running: boolean })[]>;
   /** Leaves the guests as they are. */
   close(): void;
+}
+
+/** The driver of an agent's process, with the hosts that it works on. */
+export interface OpenedDriver extends OwnedDriver {
+  readonly source: HostSource;
 }
 
 /** Opens the driver that the settings name. `crash` and `loseConnections` are what a script of the fake driver may do. */

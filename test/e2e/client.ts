@@ -46,12 +46,13 @@ export class ComputeApi {
     readonly fake?: FakeScript;
     readonly zone?: string;
     readonly group?: string;
+    readonly image?: string;
   }): Promise<string> {
-    const { flavor: flavorRef, name = "e2e", fake, zone, group } = server;
+    const { flavor: flavorRef, name = "e2e", fake, zone, group, image: imageRef = "" } = server;
     const metadata = fake === undefined ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(fake) };
     const place = zone === undefined ? {} : { availability_zone: zone };
     const hints = group === undefined ? {} : { "os:scheduler_hints": { group } };
-    const body = { ...hints, server: { name, flavorRef, imageRef: "", networks: "none", metadata, ...place } };
+    const body = { ...hints, server: { name, flavorRef, imageRef, networks: "none", metadata, ...place } };
     return (await this.#expect<{ server: { id: string } }>(202, "POST", "/servers", body)).server.id;
   }
 

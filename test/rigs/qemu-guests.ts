@@ -1,8 +1,10 @@
 import { execFileSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
 import { removeGuestDir } from "../../adapters/qemu/qemu-guest.ts";
+import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import { QemuDriver, type QemuDriverOptions } from "../../services/compute-agent/qemu/qemu-driver.ts";
@@ -33,7 +35,9 @@ export interface QemuGuestsDir {
 }
 
 export function makeQemuGuestsDir(): QemuGuestsDir {
+  // This also removes the directories of killed tests, whose guests are known by that.
   const path = makeOwnedDir("qemu");
+  endOrphans();
   const images = join(path, "images");
   const instancesPath = join(path, "instances");
   mkdirSync(images);
@@ -50,6 +54,48 @@ export function makeQemuGuestsDir(): QemuGuestsDir {
   };
 }
 
+/** Ends guests of killed tests: QEMU's that run in a directory of this kind that is gone. */
+function endOrphans(): void {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      if (/\/berth-qemu-.* \(deleted\)$/.test(readlinkSync(`/proc/${pid}/cwd`))) process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // The process has ended, or is another user's.
+    }
+  }
+}
+
+/** A server's guest as its directory shows it. */
+export interface GuestOnDisk {
+  readonly dir: string;
+  readonly host: string;
+  readonly attemptId: string;
+  /** The numbers that the nano guest has printed, oldest first. */
+  readonly ticks: readonly number[];
+  /** What the nano guest has printed, with `P` for each time that its power button was pressed. */
+  readonly console: string;
+}
+
+/** All guests that the directory has of a server. */
+export function guestsOnDisk(path: string, serverUuid: string): readonly GuestOnDisk[] {
+  return instanceDirs(path).flatMap((dir) => {
+    const record = readGuestRecord(dir);
+    if (record?.serverUuid !== serverUuid) return [];
+    const { host, attemptId } = record;
+    const text = readLog(join(dir, GUEST_FILES.consoleLog));
+    const ticks = [...text.matchAll(/^T([0-9A-F]{4})$/gm)].map(([, hex]) => Number.parseInt(hex ?? "", 16));
+    return [{ dir, host, attemptId, ticks, console: text }];
+  });
+}
+
+function readLog(path: string): string {
+  try {
+    return readFileSync(path, "latin1").replaceAll("\r", "");
+  } catch {
+    return "";
+  }
+}
+
 /** The directories of guests below a directory. */
 export function instanceDirs(path: string): readonly string[] {
   return readdirSync(path, { recursive: true, withFileTypes: true })
@@ -58,9 +104,9 @@ export function instanceDirs(path: string): readonly string[] {
 }
 
 export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOptions> = {}): QemuDriver {
-  const { images, instancesPath } = dir;
+  const { images: imagesPath, instancesPath } = dir;
   return new QemuDriver({
-    ...{ clock: systemClock, program: "qemu-system-x86_64", images, instancesPath, transferHost: "127.0.0.1" },
+    ...{ clock: systemClock, program: "qemu-system-x86_64", imagesPath, instancesPath, transferHost: "127.0.0.1" },
     imageCache: join(instancesPath, "_base"),
     shutdownMs: 5_000,
     pressAgainMs: 200,

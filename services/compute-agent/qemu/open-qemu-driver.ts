@@ -25,10 +25,10 @@ export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string },
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): OpenedQemuDriver {
-  const { qemu: program, images, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
+  const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const instancesPath = resolve(settings.instancesPath);
   if (instancesPath === "/") throw new SettingsError("--driver qemu needs BERTH_INSTANCES_PATH (--instances-path)");
-  if (images === null) throw new SettingsError("--driver qemu needs BERTH_IMAGES (--images)");
+  if (imagesPath === null) throw new SettingsError("--driver qemu needs BERTH_IMAGES_PATH (--images-path)");
   const version = versionOf(program);
   // Found out once, when the first guest is built: it may take half a minute.
   let chosen: Promise<ChosenAccel> | null = null;
@@ -48,7 +48,7 @@ export function openQemuDriver(
     return { accel, machineType, bridge, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
   };
   const driver = new QemuDriver({
-    ...{ clock, program, instancesPath, images: resolve(images), transferHost, shutdownMs, defaults },
+    ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
   });

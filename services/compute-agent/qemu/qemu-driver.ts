@@ -38,7 +38,7 @@ export interface QemuDriverOptions {
   /** The directory of the guests, one directory each. Hosts may share it: then live moves need not copy disks. */
   readonly instancesPath: string;
   /** The directory in which images are found under their ids. */
-  readonly images: string;
+  readonly imagesPath: string;
   /** The directory of the checked copies on which guests' disks are built. */
   readonly imageCache: string;
   /** The address of this host at which prepared guests wait for others. */
@@ -67,7 +67,7 @@ export class QemuDriver implements Driver {
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
-    this.#images = new ImageCache({ sourceDir: options.images, dir: options.imageCache });
+    this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
   }
 
   watch(onChanged: (guest: GuestName) => void): void {
