@@ -6,7 +6,7 @@ const [add, dev] = ["cell add", "dev"].map((name): Command => ({ name, summary: 
   Command,
 ];
 
-test("finds a command by all of its words and passes the rest on", () => {
+test("finds a command by all of its words and passes on the remaining arguments", () => {
   expect(findCommand(["cell", "add", "c1", "--disabled"], [dev, add])).toEqual({
     kind: "command",
     command: add,

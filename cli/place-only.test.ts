@@ -36,7 +36,7 @@ function settings(...argv: string[]): PlaceOnlySettings {
 }
 
 describe("the points of an allocation", () => {
-  it("are means over the arrivals that round to them, and of their neighbours where there are none", () => {
+  it("are means over the arrivals that round to them, or over their neighbours where there are none", () => {
     const points = new AllocationPoints(10_000);
     points.add(100, true);
     points.add(40, false);
@@ -45,8 +45,8 @@ describe("the points of an allocation", () => {
   });
 });
 
-describe("placing alone", () => {
-  it("places what fits and reports the allocation at each point", () => {
+describe("placing without a cloud", () => {
+  it("places tasks that fit and reports the allocation at each point", () => {
     const [report] = placeAll(directory, settings("--policy", "best-fit", "--inflate", "1.25", "--seeds", "42..44"));
     expect(report!.runs.map(({ tasks, placed }) => [tasks, placed])).toEqual([
       [5, 4],

@@ -53,7 +53,7 @@ test("waits for the bus as well, unless it refuses this user", async () => {
   await expect(patience.until("the bus", work)).rejects.toBe(error);
 });
 
-test("an error that waiting does not cure rejects at once", async () => {
+test("an error that waiting cannot solve rejects at once", async () => {
   const { patience, warn } = patient();
   await expect(
     patience.until("the database", async () => Promise.reject(new Error("password refused"))),

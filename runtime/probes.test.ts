@@ -26,7 +26,7 @@ test("reports liveness, readiness and metrics separately", async () => {
   expect((await get("/nowhere")).status).toBe(404);
 });
 
-test("says beside its readiness what does not work as it should", async () => {
+test("reports parts that do not work beside its readiness", async () => {
   probes = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
     registry: createProcessRegistry("try"),

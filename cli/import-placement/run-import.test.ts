@@ -110,7 +110,7 @@ const EVERYTHING = {
   ],
 };
 
-test.each([1, 100])("brings everything over, in batches of %i rows, and finds it right", async (batchRows) => {
+test.each([1, 100])("imports everything, in batches of %i rows, and verifies it", async (batchRows) => {
   const result = await importOnce({ batchRows });
   expect(result).toMatchObject({ kind: "imported", differences: [], rejected: [], overfull: [] });
   expect(await ledgerRows()).toEqual(EVERYTHING);
@@ -178,7 +178,7 @@ describe("refuses, and changes nothing,", () => {
     await expect(importOnce({ restart: true })).rejects.toEqual(refusal("ledger-in-use"));
     expect(await read("select name from resource_providers")).toEqual(["own"]);
   });
-  test("to go on when the source has changed, or is another", async () => {
+  test("to continue when the source has changed, or is another database", async () => {
     const copied = () => {
       throw new ImportError("import-running", "interrupted");
     };
@@ -205,7 +205,7 @@ describe("refuses, and changes nothing,", () => {
   });
 });
 
-describe("what does not fit", () => {
+describe("data that does not fit", () => {
   const damaged = async (damage: string, check: (result: ImportResult & { readonly kind: "imported" }) => void) => {
     const name = `test_damaged_${process.pid}`;
     const whole = tables;
@@ -281,7 +281,7 @@ describe("what does not fit", () => {
     });
   });
 
-  test("of a provider that is left out, its parts are left out, too", async () => {
+  test("of a provider that is left out includes its parts", async () => {
     await damaged("update resource_providers set uuid = 'host' where id = 1", (result) => {
       expect(result.rejected.map(({ what, count }) => `${what}: ${count}`)).toEqual([
         "providers whose uuid is none: 1",
@@ -295,7 +295,7 @@ describe("what does not fit", () => {
     });
   });
 
-  test("but a consumer whose project is gone is kept, without an owner", async () => {
+  test("except a consumer whose project is gone, which is kept without an owner", async () => {
     await damaged("delete from projects where id = 2", (result) => {
       expect(result.differences).toEqual([]);
       expect(result.rejected).toEqual([
@@ -308,7 +308,7 @@ describe("what does not fit", () => {
     });
   });
 
-  test("but inventories of which more is used than there is are kept, and noted", async () => {
+  test("except inventories that are used beyond their total, which are kept and noted", async () => {
     await damaged("update inventories set total = 2 where resource_provider_id = 4", (result) => {
       expect(isRight(result)).toBe(true);
       expect(reportLines(result)).toContain(
@@ -317,7 +317,7 @@ describe("what does not fit", () => {
     });
   });
 
-  test("but databases from before consumers had types come over", async () => {
+  test("except databases from before consumers had types, which are imported", async () => {
     await damaged("alter table consumers drop column consumer_type_id; drop table consumer_types", (result) => {
       expect(isRight(result)).toBe(true);
     });
@@ -338,19 +338,19 @@ describe("progress", () => {
     progress.finish();
     return written;
   };
-  test("is a bar that is written over, on a terminal", () => {
+  test("is a bar that overwrites itself on a terminal", () => {
     const written = shown(true);
     expect(written[1]).toBe(`\r${"█".repeat(23)}${"░".repeat(7)}   75 %  150 of 200 rows  50/s  inventories\x1b[K`);
     expect(written.at(-1)).toBe("\n");
   });
-  test("is a line now and then, elsewhere", () => {
+  test("is a line now and then elsewhere", () => {
     expect(shown(false)).toEqual(
       [" 50 %  100 of 200 rows  50/s  inventories\n", "100 %  200 of 200 rows  50/s  inventories\n"].concat(
         "100 %  200 of 200 rows  50/s  done\n",
       ),
     );
   });
-  test("takes nothing to copy for all of it", () => {
+  test("counts an empty import as complete", () => {
     const written: string[] = [];
     new Progress({ write: (text) => written.push(text) }, systemClock, 0).finish();
     expect(written).toEqual(["100 %  0 of 0 rows  0/s  done\n"]);

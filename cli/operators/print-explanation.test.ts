@@ -19,7 +19,7 @@ const ANSWER: ShownExplanation = {
   servers: [{ cell: "one", host: "a", alternates: [] }],
 };
 
-describe("explanations as people read them", () => {
+describe("explanations in the form that people read", () => {
   it("have a row for each reason, and a column for each weigher", () => {
     const text = explanationText(ANSWER, null).split("\n");
     expect(text.slice(0, 5)).toEqual([
@@ -34,7 +34,7 @@ describe("explanations as people read them", () => {
     expect(text.join("\n")).toContain("not searched, as their ledgers are not seen here: far");
   });
 
-  it("say of a host that was asked about what each step says, or that nobody knows it", () => {
+  it("say of a requested host what each step decides, or that the host is unknown", () => {
     const lacks = [{ class: "VCPU", requested: 4, free: 1, provider: "h" }];
     const host = { cell: "one", host: "h", steps: [{ step: "placement", why: "not enough VCPU" }], lacks };
     const text = explanationText({ ...ANSWER, host }, "h");
@@ -58,7 +58,7 @@ describe("explanations as people read them", () => {
 });
 
 describe("hints", () => {
-  it("are read one by one; the same name again has several values", () => {
+  it("are read one by one, and a repeated name has several values", () => {
     expect(parseHints("same_host=a,same_host=b,group=g")).toEqual({ same_host: ["a", "b"], group: ["g"] });
     expect(parseHints('query=[">=","$free_ram_mb",1],cidr=/24')).toEqual({
       query: ['[">=","$free_ram_mb",1]'],

@@ -33,7 +33,7 @@ const told = (life: ShownLife): string[] =>
     .filter((line) => line.startsWith("2026"))
     .map((line) => line.slice(24).trim().replace(/ {2,}/, ": "));
 
-describe("the life of a server as people read it", () => {
+describe("the life of a server in the form that people read", () => {
   it("is a time line in which an attempt ends before the hop, and the hop comes before the next attempt", () => {
     expect(lifeText(LIFE)).toContain("server s (web)\nACTIVE, on h2 in cell north\n");
     expect(told(LIFE)).toEqual([

@@ -6,7 +6,7 @@ const judge = (minCount: number, ends: readonly PlacedServerEnd[], servers = end
   judgeMultiCreate({ minCount, servers, ends: ends.map((end, index) => ({ serverUuid: `s${index}`, end })) });
 
 describe("the servers of one call", () => {
-  test("are enough when as many found a host as the user wants at least, also those found in their cells", () => {
+  test("are enough when at least min_count have found a host, including those found in their cells", () => {
     expect(judge(2, [{ kind: "placed" }, { kind: "present" }, unplaced()])).toEqual({
       kind: "enough",
       found: 2,
@@ -14,7 +14,7 @@ describe("the servers of one call", () => {
     });
   });
 
-  test("are too few otherwise, and the fault says why and how many", () => {
+  test("are otherwise too few, and the fault gives the reason and the number", () => {
     expect(judge(2, [{ kind: "placed" }, unplaced("one")])).toEqual({
       kind: "short",
       fault: "No host. Only 1 of at least 2 servers of this call found a host, so all were given back.",
@@ -22,20 +22,20 @@ describe("the servers of one call", () => {
     });
   });
 
-  test("are not too few yet while one of them is to be tried again", () => {
+  test("are not yet too few while one of them will be tried again", () => {
     expect(judge(2, [unplaced(), { kind: "later", why: "a cell is away" }])).toMatchObject({
       kind: "wait",
       why: "a cell is away",
     });
   });
 
-  test("are wanted fewer by those that were deleted, before the call was read or while it was placed", () => {
+  test("are reduced by those that were deleted, before the call was read or while it was placed", () => {
     expect(judge(3, [{ kind: "placed" }, { kind: "over" }], 3)).toMatchObject({ kind: "enough" });
     expect(judge(3, [unplaced(), { kind: "over" }], 3)).toMatchObject({ kind: "short", found: 0, wanted: 1 });
     expect(judge(1, [{ kind: "over" }])).toMatchObject({ kind: "enough" });
   });
 
-  test("are placed by another scheduler when one that is open was assigned elsewhere meanwhile", () => {
+  test("are placed by another scheduler when an open one was meanwhile assigned elsewhere", () => {
     const at = new Map([["s1", "one"]]);
     const record = (state: "dispatched" | "cancelled", cell: string) => [{ serverUuid: "s1", state, cell }];
     expect(isPlacedByOthers(record("dispatched", "one"), at)).toBe(false);

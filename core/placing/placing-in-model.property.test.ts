@@ -201,7 +201,7 @@ function playToEnd({ route, hands, rows, turns, isOld }: Scene): void {
 
 const storedIn = (rows: RowsModel) => CELLS.filter((name) => rows.cells.get(name)!.isPresent);
 
-test("a request that two schedulers take at once, and that crashes interrupt anywhere, ends in one cell or is refused", () => {
+test("a request that two schedulers take at once, with crashes at any point, ends in one cell or is refused", () => {
   fc.assert(
     fc.property(
       rooms,
@@ -223,7 +223,7 @@ test("a request that two schedulers take at once, and that crashes interrupt any
   );
 });
 
-test("a move that is delivered again and again, and that crashes interrupt anywhere, is begun once or refused", () => {
+test("a move that is delivered repeatedly, with crashes at any point, is begun once or refused", () => {
   fc.assert(
     fc.property(rooms, fc.array(turn, { maxLength: 40 }), fc.boolean(), (found, turns, isOld) => {
       // A move stays in its cell; its row says which.

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { putOffDelayMs, putOffDelayOfOthersMs } from "./put-off-delay.ts";
 
-test("a row that is put off again and again is due after twice as long each time, up to half a minute", () => {
+test("the delay of a row doubles each time that it is put off, up to half a minute", () => {
   expect([0, 1, 2, 5, 6, 7, 1_000].map(putOffDelayMs)).toEqual([500, 1_000, 2_000, 16_000, 30_000, 30_000, 30_000]);
 });
 

@@ -160,7 +160,7 @@ test("at most one claim is held, and it is released or kept exactly once", () =>
   );
 });
 
-test("a claim is kept only when its cell has stored it, and such a placing is never refused", () => {
+test("a claim is kept only when its cell has stored it, and such a request is never refused", () => {
   fc.assert(
     fc.property(histories, ({ turns }) => {
       const isStored = turns.some(({ event }) => event?.kind === "claimed");
@@ -175,7 +175,7 @@ test("a claim is kept only when its cell has stored it, and such a placing is ne
 /** What shows that views were behind, or that somebody else is at work. */
 const CONTRADICTIONS: readonly PlacingEvent["kind"][] = ["lost", "group-conflict", "pinned-elsewhere", "taken-over"];
 
-test("no host was found: refused only after a look at fresh views that nothing has contradicted since, or after the last look", () => {
+test("a request without a host is refused only after a search of fresh views that nothing has contradicted since, or after the last search", () => {
   fc.assert(
     fc.property(histories, ({ plan, turns }) => {
       const last = turns.at(-1)!.step.state;
@@ -193,7 +193,7 @@ test("no host was found: refused only after a look at fresh views that nothing h
   );
 });
 
-test("answers that a state does not wait for change nothing", () => {
+test("answers for which a state does not wait change nothing", () => {
   fc.assert(
     fc.property(histories, fc.record(ANSWERS), ({ plan, turns }, answers) => {
       for (const { step } of turns.slice(0, 50)) {
@@ -205,7 +205,7 @@ test("answers that a state does not wait for change nothing", () => {
   );
 });
 
-test("a request that is not old is never given up, and an old one is never put off without an attempt to", () => {
+test("a request that is not old is never given up, and an old one is never put off without an attempt to give it up", () => {
   fc.assert(
     fc.property(histories, ({ plan, turns }) => {
       const last = turns.at(-1)!.step.state;

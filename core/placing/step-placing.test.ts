@@ -28,7 +28,7 @@ const kindsOf = (steps: readonly PlacingStep[]) =>
 describe("a new server", () => {
   const plan = placingPlan();
 
-  test("is chosen a host, assigned to its cell, and claimed there", () => {
+  test("gets a host, is assigned to its cell, and is claimed there", () => {
     const steps = run(plan, null, [chosen("one"), { kind: "assigned" }, { kind: "claimed", xid: 7 }]);
     expect(kindsOf(steps)).toEqual(["choose", "reserve assign", "claim", "keep"]);
     expect(steps.at(-1)!.state).toMatchObject({
@@ -37,7 +37,7 @@ describe("a new server", () => {
     });
   });
 
-  test("that goes to another cell leaves the one that it was assigned to first, and only once", () => {
+  test("that goes to another cell first leaves its assigned one, and only once", () => {
     const steps = run(plan, "one", [chosen("two"), { kind: "cell-left" }, { kind: "assigned" }, lost, chosen("three")]);
     expect(kindsOf(steps)).toEqual([
       "choose",
@@ -52,13 +52,13 @@ describe("a new server", () => {
     expect(steps[5]!.effects.at(-1)).toEqual({ kind: "leave-cell", cell: "two" });
   });
 
-  test("is found in the cell that it was to leave: its claim elsewhere is released", () => {
+  test("is found in the cell that it was about to leave, and its claim elsewhere is released", () => {
     const last = lastOf(plan, "one", [chosen("two"), { kind: "found", cell: "one" }]);
     expect(last.effects.map(({ kind }) => kind)).toEqual(["release"]);
     expect(last.state).toMatchObject({ end: { kind: "present", cell: "one" } });
   });
 
-  test("that another scheduler assigned elsewhere is chosen a host again, from there", () => {
+  test("that another scheduler assigned elsewhere gets a host again, from there", () => {
     const last = lastOf(plan, null, [chosen("one"), { kind: "assigned-elsewhere", cell: "two" }]);
     expect(last.effects.map(({ kind }) => kind)).toEqual(["release", "choose"]);
     expect(last.state.learnt.at).toBe("two");
@@ -82,7 +82,7 @@ describe("a new server", () => {
     expect([learnt.pinned, learnt.groupInFlight]).toEqual([pinned, true]);
   });
 
-  test("is refused only after a look at fresh views, which forgets what was lost before", () => {
+  test("is refused only after a search of fresh views, which forgets earlier lost claims", () => {
     const steps = run(plan, null, [chosen("one"), { kind: "assigned" }, lost, noHost(), looked]);
     expect(kindsOf(steps).slice(3)).toEqual([
       "release learn-shortfalls tell-lost choose",
@@ -99,7 +99,7 @@ describe("a new server", () => {
     });
   });
 
-  test("is looked for five times at most while claims go on being lost", () => {
+  test("is searched for at most five times while its claims keep failing", () => {
     const again = [noHost(), looked, chosen("one"), { kind: "assigned" } as const, lost];
     const events = Array.from({ length: 5 }, () => again).flat();
     expect(lastOf(plan, null, [...events, noHost()]).state.kind).toBe("withdrawing");
@@ -118,14 +118,14 @@ describe("a new server", () => {
     });
   });
 
-  test("waits for servers of its group that are on their way, unless they wait for it, too", () => {
+  test("waits for servers of its group that are moving or being built, unless they wait for it, too", () => {
     const waits = noHost({ awaitsGroup: true });
     expect(endOf(plan, null, [noHost(), looked, waits])).toEqual({ kind: "later", why: GROUP_IN_FLIGHT });
     const together = placingPlan({ route: routeInMultiCreate(BOOT) });
     expect(endOf(together, null, [noHost(), looked, waits])).toMatchObject({ kind: "unplaced", cell: null });
   });
 
-  test("of a multi-create lets the others choose before it goes on, and is not refused by itself", () => {
+  test("of a multi-create lets the others choose before it continues, and is not refused alone", () => {
     const together = placingPlan({ route: routeInMultiCreate(BOOT) });
     const steps = run(together, null, [chosen("one"), { kind: "joined" }]);
     expect(kindsOf(steps)).toEqual(["choose", "reserve join", "assign"]);
@@ -135,7 +135,7 @@ describe("a new server", () => {
     });
   });
 
-  test("that another scheduler carries on in another cell is looked for there", () => {
+  test("that another scheduler continues to place in another cell is looked for there", () => {
     const events: PlacingEvent[] = [noHost(), looked, noHost(), { kind: "taken-over", cell: "two" }];
     const last = lastOf(plan, null, events);
     expect([last.state.kind, last.state.learnt.at, last.state.learnt.fresh]).toEqual(["choosing", "two", false]);
@@ -147,11 +147,11 @@ describe("a new server", () => {
     expect(endOf(plan, null, events)).toEqual({ kind: "later", why: "lost 30 claims to others" });
   });
 
-  test("whose search is interrupted gives way to others, and goes on", () => {
+  test("whose search is interrupted lets others go first, and continues", () => {
     expect(kindsOf(run(plan, null, [{ kind: "paused" }, { kind: "resumed" }]))).toEqual(["choose", "pause", "choose"]);
   });
 
-  test("that nobody can place is refused at once, also when others have assigned it meanwhile", () => {
+  test("that cannot be placed at all is refused at once, even when others have assigned it meanwhile", () => {
     const malformed = placingPlan({ malformed: "It has no flavor." });
     const steps = run(malformed, null, [
       { kind: "taken-over", cell: "one" },
@@ -178,23 +178,23 @@ describe("an old request", () => {
     expect(end).toMatchObject({ fault: "The request was given up after 10 minutes: cell one is away." });
   });
 
-  test("is put off all the same when its cell cannot be shut, or another scheduler has it", () => {
+  test("is still put off when its cell cannot be closed to it, or another scheduler has it", () => {
     const later = { kind: "later", why: "cell one is away" };
     expect(endOf(plan, "one", [away, { kind: "cannot-yet", why: "still away" }])).toEqual(later);
     expect(endOf(plan, "one", [away, { kind: "cell-left" }, { kind: "taken-over", cell: "two" }])).toEqual(later);
   });
 
-  test("is given up when stores go on failing, and says so; when the refusal fails, too, it is tried again", () => {
+  test("is given up when stores keep failing, with that reason; when the refusal fails, too, it is tried again", () => {
     const steps = run(plan, null, [chosen("one"), { kind: "failed" }, { kind: "refused" }]);
     expect(kindsOf(steps)).toEqual(["choose", "reserve assign", "release refuse", "tell-given-up"]);
     expect(endOf(plan, null, [chosen("one"), { kind: "failed" }, { kind: "failed" }])).toEqual({ kind: "failed" });
   });
 });
 
-describe("a server that is to move", () => {
+describe("a server that must move", () => {
   const plan = placingPlan({ route: MOVE });
 
-  test("is read from its cell, chosen a host, and begun there after its row says so", () => {
+  test("is read from its cell, gets a host, and its move is begun there after its row says so", () => {
     const steps = run(plan, "one", [
       read,
       chosen("one"),
@@ -206,7 +206,7 @@ describe("a server that is to move", () => {
     expect(steps.at(-1)!.state).toMatchObject({ end: { kind: "placed" } });
   });
 
-  test("is read again when it has changed, and nothing that was learnt before counts", () => {
+  test("is read again when it has changed, and everything learnt before is forgotten", () => {
     const events: PlacingEvent[] = [read, chosen("one"), { kind: "marked" }, lost, chosen("one"), { kind: "marked" }];
     const steps = run(plan, "one", [
       ...events,
@@ -217,7 +217,7 @@ describe("a server that is to move", () => {
     expect(steps.at(-1)!.state.learnt.tried.size).toBe(0);
   });
 
-  test("is not refused when its cell has begun it and the answer was lost", () => {
+  test("is not refused when its cell has begun the move and the answer was lost", () => {
     const events: PlacingEvent[] = [read, noHost(), looked, noHost()];
     expect(kindsOf(run(plan, "one", events)).at(-1)).toBe("ask-cell");
     expect(endOf(plan, "one", [...events, { kind: "found", cell: "one" }, { kind: "noted" }])).toEqual({
@@ -227,7 +227,7 @@ describe("a server that is to move", () => {
     expect(kindsOf(run(plan, "one", [read, chosen("one"), busy])).at(-1)).toBe("release ask-cell");
   });
 
-  test("keeps its own host and lost ones left out after a look", () => {
+  test("excludes its own host and lost ones even after a search of fresh views", () => {
     const { learnt } = lastOf(plan, "one", [read, chosen("one"), { kind: "marked" }, lost, noHost(), looked]).state;
     expect(learnt.tried.get("one")).toEqual(new Set(["source", "host of one"]));
   });

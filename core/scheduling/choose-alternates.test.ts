@@ -80,7 +80,7 @@ describe("chooseAlternates", () => {
     expect(positions(hosts, { most: 1, seed: 3, taken: new Set([100]), domainOf })).toEqual([2]);
   });
 
-  it("gives a few of the ways that a host offers, and skips hosts that offer none", () => {
+  it("gives a few of the ways in which a server fits on a host, and skips hosts without any", () => {
     const hosts = standby([{}, { weight: 3, ways: 0 }, { weight: 2, ways: 8 }, { weight: 1, ways: 2 }]);
     const given = chooseAlternates(hosts, { most: 2, seed: 1, taken: new Set([100]) });
     expect(given.map(({ root, ways }) => [root - 100, ways.map((way) => way.mappings[""])])).toEqual([

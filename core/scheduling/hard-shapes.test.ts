@@ -19,7 +19,7 @@ const search = (steps: number): SearchBudget => {
 };
 
 describe("shapes of hard queries", () => {
-  test("have half the limits after each search that was given up, whatever the amounts, and down to a 32nd", () => {
+  test("have half the limits after each search that was given up, whatever the amounts, down to a 32nd", () => {
     const shapes = new HardShapes(LIMITS);
     expect(shapes.limitsFor(hostRequest("A", 1, 2))).toEqual(LIMITS);
     const steps = [];

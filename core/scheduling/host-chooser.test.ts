@@ -223,7 +223,7 @@ describe("HostChooser", () => {
 });
 
 describe("weighers", () => {
-  it("free-memory prefers the host with more of it", () => {
+  it("free-memory prefers the host with more free memory", () => {
     const view = viewOf(
       [...provider("a", { VCPU: 9, MEMORY_MB: 50 }), host("a", "a")],
       [...provider("b", { VCPU: 9, MEMORY_MB: 90 }), host("b", "b")],

@@ -35,7 +35,7 @@ describe("a build", () => {
     expect(steps.at(-1)!.state).toEqual({ kind: "ended", as: "active" });
   });
 
-  test("goes to the alternate when another host may do better, and cleans up behind itself", () => {
+  test("goes to the alternate when another host may succeed, and destroys what it left on the first host", () => {
     expect(lastOf([failed(0, "disk full")]).effects).toEqual([
       { kind: "hop", from: 0, to: 1, reason: "disk full", result: "failed" },
     ]);
@@ -46,7 +46,7 @@ describe("a build", () => {
     ]);
   });
 
-  test("passes over an alternate that has no room, without calling it", () => {
+  test("skips an alternate that has no room, without calling it", () => {
     const step = lastOf([failed(0, "disk full"), { kind: "hop-skipped", why: "no room" }]);
     expect(step.effects).toEqual([{ kind: "hop", from: 0, to: 2, reason: "disk full", result: "failed" }]);
   });

@@ -34,7 +34,7 @@ function machine(): string {
   );
 }
 
-test("an agent's one host is the machine, with the tree and the CPU that it has", () => {
+test("an agent's only host is the machine, with its tree and its CPU", () => {
   const seen = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h")).look();
   expect(totals(seen)).toEqual({
     h: {},
@@ -51,7 +51,7 @@ test("an agent's one host is the machine, with the tree and the CPU that it has"
   expect(seen.warnings.join("\n")).toContain("the disk is unknown");
 });
 
-test("a host that is looked at again has what changed, and keeps what can no longer be read", () => {
+test("a host that is read again gets new values, and keeps those that can no longer be read", () => {
   const sysroot = machine();
   const source = hostSourceOf(options("--discover", "--sysroot", sysroot, "--host", "h", "--flat"));
   const before = source.look();
@@ -73,7 +73,7 @@ test("a device keeps its provider when its host changes from a flat tree to one 
   expect(card("--flat")).toBe(card());
 });
 
-test("the machine that the agent runs on has its own name, and its architecture", () => {
+test("the agent's own machine has its own name and architecture", () => {
   const [host] = hostSourceOf(options("--discover")).look().hosts;
   expect(host).toMatchObject({
     name: hostname(),
@@ -82,7 +82,7 @@ test("the machine that the agent runs on has its own name, and its architecture"
 });
 
 test.each([[[]], [["--discover", "--hosts", "2"]], [["--hosts", "2", "--hosts-file", "f"]]])(
-  "exactly one place of hosts is named, unlike %j",
+  "exactly one source of hosts must be given, unlike %j",
   (argv) => {
     expect(() => hostSourceOf(options(...argv))).toThrow("give one of BERTH_HOSTS_FILE");
   },

@@ -95,7 +95,7 @@ describe("the fake driver", () => {
     expect(once.length).toBeLessThan(270);
   });
 
-  test.each(["hang", "crash"] as const)("told to %s, ends only when it is called off", async (outcome) => {
+  test.each(["hang", "crash"] as const)("told to %s, ends only when it is aborted", async (outcome) => {
     const made = driverOf({ outcome });
     const cancel = new AbortController();
     const build = prepare(made, 1, { signal: cancel.signal });
@@ -104,7 +104,7 @@ describe("the fake driver", () => {
     expect(made.told).toEqual(outcome === "crash" ? ["crash"] : []);
   });
 
-  test("a lie loses the connections and reports a guest as failed that exists", async () => {
+  test("a lie breaks the connections and reports an existing guest as failed", async () => {
     const made = driverOf({ outcome: "lie" });
     expect((await prepare(made, 1)).kind).toBe("failed");
     expect([made.told, made.driver.guests().length]).toEqual([["lost"], 1]);
@@ -121,7 +121,7 @@ describe("the fake driver", () => {
     ['{"outcome":"explode"}', "/outcome"],
     ['{"probability":2}', "/probability"],
     ['{"typo":1}', "/typo is not known"],
-  ])("refuses the script %s for good", async (fake, why) => {
+  ])("refuses the script %s permanently", async (fake, why) => {
     expect(await prepare(driverOf({}), 1, { fake })).toMatchObject({
       failure: "abort",
       reason: expect.stringContaining(why),

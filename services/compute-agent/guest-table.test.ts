@@ -23,7 +23,7 @@ function fold(records: readonly JournalRecord[], sinceOf: (index: number) => num
 }
 
 describe("the table of guests", () => {
-  test("folds from its own records to the same table", () => {
+  test("rebuilds the same table from its own records", () => {
     fc.assert(
       fc.property(fc.array(record), (records) => {
         const table = fold(records);

@@ -57,7 +57,7 @@ function watch(source: HostSource, start: readonly HostConfig[]) {
   return { watcher, changed };
 }
 
-test("a live host is looked at from time to time, and each change is passed on once", () => {
+test("a live host is read from time to time, and each change is passed on once", () => {
   let total = 8;
   let looks = 0;
   const look = () => {
@@ -73,7 +73,7 @@ test("a live host is looked at from time to time, and each change is passed on o
   expect(changed.map(({ providers }) => providers[0]?.inventories.VCPU?.total)).toEqual([6]);
 });
 
-test("a look that fails changes nothing, and the next one counts", () => {
+test("a failed read changes nothing, and the next one counts", () => {
   let broken = true;
   const look = () => {
     if (broken) throw new Error("it is half written");
@@ -99,7 +99,7 @@ test("a warning is logged once while it lasts", () => {
   expect(logged).toHaveLength(2);
 });
 
-test("a hosts file is read again when an operator says so; other hosts than at the start need a restart", () => {
+test("a hosts file is read again on an operator's signal; a different set of hosts requires a restart", () => {
   const directory = mkdtempSync(join(tmpdir(), "berth-hosts-"));
   onTestFinished(() => rmSync(directory, { recursive: true, force: true }));
   const path = join(directory, "hosts.json");
@@ -118,7 +118,7 @@ test("a hosts file is read again when an operator says so; other hosts than at t
   expect(changed).toHaveLength(1);
 });
 
-test("a tree that changes is reported at once, and a verdict on the tree before does not count for it", () => {
+test("a changed tree is reported at once, and a verdict on the previous tree does not count for it", () => {
   const { reporter, stream, reports, judge, total } = reporterOf([host(8)]);
   reporter.welcomed(stream);
   reporter.update(treeOf(host(4)));
@@ -133,7 +133,7 @@ test("a tree that changes is reported at once, and a verdict on the tree before 
   expect(reports).toHaveLength(3);
 });
 
-test("a tree that changes while no conductor is there is reported to the next one", () => {
+test("a tree that changes while no conductor is connected is reported to the next one", () => {
   const { reporter, stream, reports, total } = reporterOf([host(8)]);
   reporter.update(treeOf(host(4)));
   expect(reports).toEqual([]);
@@ -141,7 +141,7 @@ test("a tree that changes while no conductor is there is reported to the next on
   expect(total()).toBe(4);
 });
 
-test("a host of which the cell keeps something is reported again until it keeps nothing", () => {
+test("a host of which the cell has kept something is reported again until it keeps nothing", () => {
   const { reporter, stream, reports, judge } = reporterOf([host(8)]);
   reporter.welcomed(stream);
   judge(reports[0]!.revision, { kept: ["provider gpu is in use"] });

@@ -37,7 +37,7 @@ describe("the journal's file", () => {
     return path;
   }
 
-  test("drops only a torn last line, and appends after it", async () => {
+  test("drops only a torn last line, and appends after the rest", async () => {
     const path = await written();
     const whole = await readFile(path);
     const last = whole.lastIndexOf(10, whole.length - 2) + 1;

@@ -245,7 +245,7 @@ describe("an agent", () => {
     await two.state(1, GUEST_STATE_PREPARED);
   });
 
-  test("reports the guests that outlived it, and removes what was half built", async () => {
+  test("reports the guests that outlived it, and removes half-built ones", async () => {
     const { agent } = await startAgent();
     one.build(1);
     one.build(2);

@@ -25,7 +25,7 @@ describe("sweep", () => {
     await rig.passUntil(serverId(1), /dispatched one/);
   });
 
-  test("a cancelled request is cancelled in its cell too, and noted as gone once it is", async () => {
+  test("a cancelled request is cancelled in its cell, too, and recorded as gone once it is", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.accept([wants(1), wants(2), wants(3)], false);

@@ -109,7 +109,7 @@ describe("placing", () => {
     expect([...(await usedIn(one)), ...(await usedIn(two))]).toEqual([4, 4, 4]);
   });
 
-  test("refuses a flavor that cannot be read, by name", async () => {
+  test("refuses an unreadable flavor, by name", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.start([cell.open()]);
@@ -122,7 +122,7 @@ describe("placing", () => {
     });
   });
 
-  test("drops a message that cannot be decoded, and goes on", async () => {
+  test("drops a message that cannot be decoded, and continues", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.start([cell.open()]);

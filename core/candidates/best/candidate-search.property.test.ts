@@ -305,7 +305,7 @@ function searched(view: LedgerView, request: CandidateRequest): string[] {
 }
 
 describe("candidate search compared with trying everything", () => {
-  it("finds each answer exactly once, up to likeness", () => {
+  it("finds each answer exactly once, with equivalent answers counted as one", () => {
     fc.assert(
       fc.property(treeSpec, groupsSpec, fc.boolean(), (tree, [unnumbered, groups], isolate) => {
         const view = buildView(tree);
@@ -318,7 +318,7 @@ describe("candidate search compared with trying everything", () => {
     );
   });
 
-  it("keeps same_subtree, groups apart and the root's rules", () => {
+  it("keeps the rules for same_subtree, for isolated groups and for the root", () => {
     fc.assert(
       fc.property(treeSpec, groupsSpec, fc.boolean(), rulesSpec, (tree, [unnumbered, groups], isolate, rules) => {
         const view = buildView(tree);
@@ -331,7 +331,7 @@ describe("candidate search compared with trying everything", () => {
     );
   });
 
-  it("finds the same ways for a tree regardless of the tree searched before and how far that search went", () => {
+  it("finds the same ways for a tree regardless of the tree searched before and of how far that search went", () => {
     const before = fc.record({ tree: treeSpec, ways: fc.nat({ max: 4 }), steps: fc.integer({ min: 1, max: 200 }) });
     fc.assert(
       fc.property(before, treeSpec, groupsSpec, fc.boolean(), rulesSpec, (other, tree, asked, isolate, rules) => {

@@ -186,7 +186,7 @@ describe("candidate search over provider trees", () => {
     ]);
   });
 
-  it("alternates between trees, so that one with many ways does not use up the limit", () => {
+  it("alternates between trees, so that a tree with many ways does not use up the limit", () => {
     const view = viewOf(gpuHost("a", 4), gpuHost("b", 4));
     const trees = [...new CandidateSearch(view, request(gpuGroups(4, 250), { limit: 4 }))].map(
       (candidate) => candidate.root,

@@ -28,7 +28,7 @@ describe("fragmentation gradient descent", () => {
     ["all when CPU lacks", [whole], 7_999, 1300],
     ["all when the task wants no GPU", [none], 8_000, 1300],
     ["the mean over the typical tasks", [whole, share], 6_000, 0.5 * 1300 + 0.5 * 300],
-  ])("counts as fragment %s", (_, shapes, cpuFree, fragment) => {
+  ])("counts %s as a fragment", (_, shapes, cpuFree, fragment) => {
     const typical = shapes.map((shape) => ({ shape, share: 1 / shapes.length }));
     expect(expectedFragment({ ...state, cpuFree }, typical)).toBe(fragment);
   });

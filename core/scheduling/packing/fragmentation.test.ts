@@ -28,7 +28,7 @@ describe("recent tasks", () => {
     ]);
   });
 
-  it("give each shape that takes GPUs its part of all tasks", () => {
+  it("give each shape that needs GPUs its share of all tasks", () => {
     const past = new RecentTasks(10);
     for (const shape of [whole, cpuOnly, share, share]) past.add(shape);
     expect(past.gpuShapes()).toEqual([
@@ -38,7 +38,7 @@ describe("recent tasks", () => {
     expect(past.meanGpuMilli()).toBe((1000 + 2 * 400) / 4);
   });
 
-  it("give each shape its part of the GPUs", () => {
+  it("give each shape its share of the GPUs", () => {
     const past = new RecentTasks(10);
     for (const shape of [whole, cpuOnly, share, share, share, share, share]) past.add(shape);
     expect(past.gpuDemand()).toEqual([
@@ -78,7 +78,7 @@ describe("packing by fragmentation", () => {
     expect(policy.score(cpuOnly, 0)).toBeLessThan(policy.score(cpuOnly, 1));
   });
 
-  it("leaves big machines to big tasks", () => {
+  it("leaves large machines to large tasks", () => {
     const park = new MachinePark([
       { ...many, cpuMilli: 96_000, gpus: 8 },
       { ...many, cpuMilli: 104_000, gpus: 2 },
@@ -88,7 +88,7 @@ describe("packing by fragmentation", () => {
     expect(policy.score(whole, 0)).toBeLessThan(policy.score(whole, 1));
   });
 
-  it("keeps whole machines free for large tasks even when few of them have come", () => {
+  it("keeps whole machines free for large tasks even when few of them have arrived", () => {
     const park = new MachinePark(Array.from({ length: 20 }, () => ({ ...many, cpuMilli: 96_000, gpus: 8 })));
     const policy = fragmentation(park);
     const small = [whole, share, cpuOnly];

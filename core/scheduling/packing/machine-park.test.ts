@@ -25,7 +25,7 @@ describe("a park of machines", () => {
     expect(new MachinePark([machine]).fits(shape!, 0)).toBe(fits);
   });
 
-  it("takes a share of the chosen GPU, and whole GPUs only where they are whole", () => {
+  it("takes a share of the chosen GPU, and whole GPUs only where they are completely free", () => {
     const park = new MachinePark([machine]);
     const [share, whole] = shapesOf([
       { ...task, gpus: 1, gpuMilli: 300 },

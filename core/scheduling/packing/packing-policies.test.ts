@@ -24,7 +24,7 @@ function setUp(name: (typeof PACKING_POLICIES)[number], workload: readonly TaskS
 }
 
 describe("packing policies", () => {
-  it("best fit prefers the least rest, in whole per cent", () => {
+  it("best fit prefers the smallest remainder, in whole percent", () => {
     const { policy } = setUp("best-fit");
     // With 56 of 128 cores and 1 of 8 GPUs left, the mean is 28.125 %. With 88 cores and 7 GPUs left, it is 78.125 %.
     expect([policy.score(whole, 0), policy.score(whole, 1)]).toEqual([71, 21]);

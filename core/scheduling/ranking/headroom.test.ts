@@ -20,7 +20,7 @@ function asks(groups: Readonly<Record<string, Readonly<Record<string, number>>>>
   };
 }
 
-test("a host has room as often as the request fits, in every class and on providers that could each serve, up to four times", () => {
+test("the headroom of a host is how often the request fits in every class and on every suitable provider, up to four times", () => {
   const view = viewOf([
     ...provider("full", { VCPU: 3, MEMORY_MB: 64 }),
     ...provider("roomy", { VCPU: 4, MEMORY_MB: 64 }),

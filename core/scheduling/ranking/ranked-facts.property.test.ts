@@ -51,7 +51,7 @@ const steps = fc.array(
   { maxLength: 60 },
 );
 
-it("rank the hosts that the filters pass now, whatever changed beside the ledger, with the fullest last", () => {
+it("rank the hosts that pass the filters now, whatever changed beside the ledger, with the fullest last", () => {
   fc.assert(
     fc.property(steps, (taken) => {
       const view = viewOf(...names.map((name) => [...provider(name, { VCPU: 9 }), host(name, name)]));

@@ -36,7 +36,7 @@ const refusalOf = (asked: Flavor): string => {
 };
 
 describe("translateFlavor", () => {
-  it("asks for the flavor's size", () => {
+  it("requests the flavor's size", () => {
     expect(groupsOf(flavor({}))).toEqual({ "": "VCPU=2 MEMORY_MB=512 DISK_GB=10" });
     expect(groupsOf(flavor({}, { diskGib: 1, ephemeralGib: 2, swapMib: 1025 }))).toEqual({
       "": "VCPU=2 MEMORY_MB=512 DISK_GB=5",
@@ -65,7 +65,7 @@ describe("translateFlavor", () => {
     expect(groupsOf(flavor(extraSpecs as Record<string, string>))).toEqual(groups);
   });
 
-  it("applies the group policy, and none where it decides nothing", () => {
+  it("applies the group policy, and none where it makes no difference", () => {
     const two = { "resources1:VGPU": "1", "resources2:VGPU": "1" };
     const policy = (extraSpecs: Record<string, string>) => {
       const outcome = translateFlavor(flavor(extraSpecs));
@@ -100,7 +100,7 @@ describe("translateFlavor", () => {
     expect(refusalOf(flavor(extraSpecs as Record<string, string>))).toBe(message);
   });
 
-  it("refuses a flavor that asks for nothing", () => {
+  it("refuses a flavor that requests nothing", () => {
     expect(refusalOf(flavor({}, { vcpus: 0, memoryMib: 0, diskGib: 0 }))).toContain("the flavor asks for nothing");
   });
 });

@@ -265,7 +265,7 @@ describe("any translation", () => {
     { requiredKeys: [] },
   );
 
-  it("asks for all CPUs and all memory once, however they are divided, or refuses with the name of the wrong key", () => {
+  it("requests all CPUs and all memory once, however they are divided, or refuses with the name of the wrong key", () => {
     fc.assert(
       fc.property(specs, fc.record({ hw_cpu_policy: policy }, { requiredKeys: [] }), (extraSpecs, image) => {
         const outcome = translateResources(asked(extraSpecs as Specs, image as Specs));

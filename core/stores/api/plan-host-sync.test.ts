@@ -19,7 +19,7 @@ const will = (rest: Partial<OperatorsWill> = {}): OperatorsWill => ({
   ...rest,
 });
 
-test("leaves a host alone that is as the API tier wants it", () => {
+test("leaves a host unchanged that is as the API tier wants it", () => {
   expect(planHostSync(will(), [state("h1", { aggregates: ["uuid-1", "uuid-2"] }), state("h3")])).toEqual([]);
 });
 

@@ -8,7 +8,7 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { ApiEvents } from "../events.ts";
 import { CellClient } from "./cell-client.ts";
 
-test("asks together what was claimed for attempts that are asked for together", async () => {
+test("asks in one call for the claims of attempts that callers ask for at the same time", async () => {
   const clock = new ManualClock();
   const registry = createRegistry({ service: "api", withProcess: false });
   const events = new ApiEvents(createLogger({ name: "test", level: "silent" }), registry);

@@ -32,7 +32,7 @@ test("only the role admin makes an administrator, and the project is the token's
 });
 
 test.each([{ systemScope: "all" }, { domainId: "d" }, {}])(
-  "a token of another scope than a project's may do nothing: %j",
+  "a token of another scope than a project may do nothing: %j",
   async (scope) => {
     const outcome = await resolver({ ...scope, projectId: null, roles: ["admin"] })({}, "GET");
     expect(outcome.kind).toBe("forbidden");

@@ -94,7 +94,7 @@ const identity = {
 const questions = () => keystone.asked.filter((what) => what !== "login");
 
 describe("a valid token", () => {
-  test("is its user's, of its project, with its roles and those they imply", async () => {
+  test("belongs to its user and its project, with its roles and those they imply", async () => {
     issue("t1");
     expect(await ask(create(), "t1")).toEqual(identity);
     expect(keystone.asked).toEqual(["login", "t1"]);
@@ -212,7 +212,7 @@ describe("this service's own token", () => {
 
 describe("while Keystone is down", () => {
   test.each([[0], [500], [503], [429]])(
-    "(%i) strangers get 503, known tokens go on until their time, and it is told once",
+    "(%i) strangers get 503, known tokens are accepted until they expire, and the outage is reported once",
     async (broken) => {
       const authenticator = create();
       issue("t1");
@@ -279,7 +279,7 @@ test.each([
 });
 
 describe("the shared cache", () => {
-  test("saves another process the question, and never holds the token", async () => {
+  test("saves another process the request, and never contains the token", async () => {
     const shared = new FakeShared();
     issue("t1", 60_000);
     await ask(create({}, shared), "t1");
@@ -290,7 +290,7 @@ describe("the shared cache", () => {
     keystone.broken = 0;
     expect(await ask(create({}, shared), "t1")).toEqual(identity);
   });
-  test("is not believed past the token's time, or when it holds something else", async () => {
+  test("is not believed beyond the token's expiry, or when it contains something else", async () => {
     const shared = new FakeShared();
     const late = JSON.stringify({ identity, untilMs: START_MS });
     for (const text of [

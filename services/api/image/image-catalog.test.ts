@@ -21,7 +21,7 @@ const IMAGE: ImageRecord = {
 };
 
 describe("ImageCatalog", () => {
-  it("caches an image, or that there is none, for a time, and drops it on forget", async () => {
+  it("caches an image, or its absence, for a time, and drops the entry on forget", async () => {
     const store = new MemoryImageStore();
     const clock = new ManualClock(0);
     const catalog = new ImageCatalog({ store, clock }, { cacheMs: 1_000 });

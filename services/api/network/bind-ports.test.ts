@@ -7,7 +7,7 @@ import { bindPorts } from "./bind-ports.ts";
 
 // The clock of the database is years away from the one of this process, which plays the api.
 test.each([0, 60_000, 600_000, 4_000_000_000_000])(
-  "a call that is about to be accepted keeps its port for a minute, by the clock of the database alone (which says %i)",
+  "a call that is about to be accepted keeps its port for a minute, by the database's clock alone (which says %i)",
   async (startMs) => {
     const clock = new ManualClock(startMs);
     const networkPorts = new MemoryPortStore(clock);

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { AsciiJson } from "./ascii-json.ts";
 
-test("contains what was written, whatever its size and pieces", () => {
+test("contains the written text, whatever its size and pieces", () => {
   const json = new AsciiJson();
   const pieces = Array.from({ length: 20_000 }, (_, at) => `"${at}":[${"x".repeat(at % 40)}],`);
   for (const piece of pieces) json.write(piece);

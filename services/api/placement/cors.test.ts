@@ -92,7 +92,7 @@ describe("a request", () => {
   });
 });
 
-test("without an allowed origin nothing is different, not even OPTIONS", async () => {
+test("without an allowed origin nothing changes, not even OPTIONS", async () => {
   expect(await ask({ allowedOrigins: [] }, "OPTIONS", { origin: valid, "access-control-request-method": "GET" })).toBe(
     application,
   );

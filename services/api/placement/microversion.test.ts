@@ -21,7 +21,7 @@ describe("the version of a request", () => {
   });
 
   test.each(["placement", "placement 1", "placement 1.x", "placement 1.2 3", "placement -1.2", "placement 1.2.3"])(
-    "%j is none: 400",
+    "%j is not a version: 400",
     (header) => {
       expect(() => minorOf(header)).toThrow(expect.objectContaining({ status: 400 }));
     },
@@ -34,7 +34,7 @@ describe("the version of a request", () => {
     },
   );
 
-  test("has what came with it and before, and says its name", () => {
+  test("includes the features up to that version, and is named in the answer", () => {
     const version = negotiate({ "openstack-api-version": "placement 1.8" });
     expect([version.has(0), version.has(8), version.has(9), String(version)]).toEqual([true, true, false, "1.8"]);
   });

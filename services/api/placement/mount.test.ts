@@ -32,13 +32,13 @@ async function mounted(mount: string, cors?: Cors): Promise<FastifyInstance> {
 }
 
 describe("the OpenAPI document", () => {
-  test.each(["", "/placement"])("is served at %j to who has no token", async (mount) => {
+  test.each(["", "/placement"])("is served at %j without a token", async (mount) => {
     const answer = await (await mounted(mount)).inject({ url: `${mount}/openapi.json` });
     expect(answer.statusCode).toBe(200);
     expect(answer.headers["content-type"]).toBe("application/json");
     expect(answer.json()).toEqual(JSON.parse(JSON.stringify(openApiDocument(mount))));
   });
-  test("is the only thing of that name", async () => {
+  test("is the only thing under that name", async () => {
     const answer = await (await mounted("")).inject({
       method: "POST",
       url: "/openapi.json",
@@ -66,7 +66,7 @@ describe("a browser's call from another site", () => {
     ["/", 200],
     ["/resource_providers", 401],
     ["/openapi.json", 200],
-  ])("of %s gets %i, readable", async (url, status) => {
+  ])("of %s gets %i, and the answer is readable", async (url, status) => {
     const answer = await (await mounted("", cors)).inject({ url, headers: { origin } });
     expect(answer.statusCode).toBe(status);
     expect(answer.headers).toMatchObject({
@@ -74,7 +74,7 @@ describe("a browser's call from another site", () => {
       vary: expect.stringMatching(/Origin$/),
     });
   });
-  test("gets no permission where none is set up, and OPTIONS stays a verb that is not allowed", async () => {
+  test("gets no permission where none is configured, and OPTIONS stays a method that is not allowed", async () => {
     await mounted("");
     const options = await http.inject({
       method: "OPTIONS",
@@ -90,7 +90,7 @@ describe("a browser's call from another site", () => {
 describe("the usage of a project", () => {
   const headers = { "x-auth-token": "reader:mine", "x-roles": "reader", "openstack-api-version": "placement 1.9" };
   test.each(["project_id=other", "project_id=mine&project_id=other", ""])(
-    "is nothing for a reader of another: %j",
+    "is hidden from a reader of another project: %j",
     async (query) => {
       const answer = await (await mounted("")).inject({ url: `/usages?${query}`, headers });
       expect(answer.statusCode).toBe(403);

@@ -15,7 +15,7 @@ function options(env: Readonly<Record<string, string>>) {
   return read.settings;
 }
 
-test("knows callers by Keystone when told where it is", async () => {
+test("authenticates callers by Keystone when its address is set", async () => {
   const env = {
     BERTH_AUTH: "keystone",
     BERTH_KEYSTONE_URL: "http://127.0.0.1:1/v3",
@@ -43,7 +43,7 @@ test("refuses to start with a broken policy file", async () => {
   await rm(dir, { recursive: true });
 });
 
-test("shares with browsers only what is set", async () => {
+test("shares with browsers only what the settings allow", async () => {
   const closed = await openAccess(options({}), logger);
   expect(closed.cors).toBeNull();
   await closed.close();

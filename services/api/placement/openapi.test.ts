@@ -51,7 +51,7 @@ test("has every verb of every route, and no other", () => {
   expect(Object.keys(OPENAPI_OPERATIONS).sort()).toEqual(routed.sort());
 });
 
-test("says who may and since when, as the routes do", () => {
+test("states each route's policy and first version, as the routes do", () => {
   for (const [path, verbs] of Object.entries(PLACEMENT_ROUTES)) {
     for (const [verb, route] of path === "" ? [] : Object.entries(verbs)) {
       const expected = route.rule === null ? { security: [] } : { "x-policy-rule": route.rule };
@@ -60,7 +60,7 @@ test("says who may and since when, as the routes do", () => {
   }
 });
 
-test("says of every route that takes a body what it is", () => {
+test("describes the body of every route that takes one", () => {
   const taking = Object.entries(PLACEMENT_ROUTES).flatMap(([path, verbs]) =>
     Object.entries(verbs)
       .filter(([, route]) => route.takesJson)
@@ -83,7 +83,7 @@ test("names every operation once, and every part of a path as a parameter", () =
   }
 });
 
-test("refers only to what it contains, and contains nothing that is not referred to", () => {
+test("refers only to parts that it contains, and contains no part without a reference", () => {
   const text = JSON.stringify(document);
   const referred = new Set([...text.matchAll(/"\$ref":"#\/([^"]+)"/g)].map(([, pointer]) => pointer!));
   for (const pointer of referred) {
@@ -104,7 +104,7 @@ describe("its schemas", () => {
   test("compile", () => {
     for (const name of Object.keys(components.schemas)) expect(() => valid(name, null)).not.toThrow();
   });
-  test("of bodies are those that requests are checked with, the newest first", () => {
+  test("of bodies are those that requests are validated with, the newest first", () => {
     expect(operation("PUT /allocations/{consumer_uuid}").requestBody?.content["application/json"]?.schema).toEqual({
       anyOf: ["1.38", "1.34", "1.28", "1.12", "1.8", "1.0"].map((since) => ({
         $ref: `#/components/schemas/PutAllocations-${since}`,
@@ -114,14 +114,14 @@ describe("its schemas", () => {
     expect(valid("PutAllocations-1.28", body)).toBe(true);
     expect(valid("PutAllocations-1.38", body)).toBe(false);
   });
-  test("of usages take both shapes", () => {
+  test("of usages accept both shapes", () => {
     expect(valid("Usages", { usages: { VCPU: 1 } })).toBe(true);
     expect(valid("Usages", { usages: { INSTANCE: { VCPU: 1, consumer_count: 1 } } })).toBe(true);
     expect(valid("Usages", { usages: { INSTANCE: { VCPU: "1", consumer_count: 1 } } })).toBe(false);
   });
 });
 
-test("tells of query strings which version brought a key", () => {
+test("of query strings state the version that introduced each key", () => {
   const keys = operation("GET /resource_providers").parameters.filter((one) => one.name !== undefined);
   expect(keys).toContainEqual(
     expect.objectContaining({
@@ -146,7 +146,7 @@ test("tells of query strings which version brought a key", () => {
   ]);
 });
 
-test("serves where it is mounted", () => {
+test("is served where it is mounted", () => {
   expect(document.servers).toEqual([{ url: "/placement" }]);
   expect(openApiDocument("").servers).toEqual([{ url: "/" }]);
 });

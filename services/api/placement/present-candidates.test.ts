@@ -30,7 +30,7 @@ async function answer(query: string, minor: number): Promise<unknown> {
 }
 
 describe("allocation candidates", () => {
-  test("are a list of providers at first, with the classes asked for", async () => {
+  test("are at first a list of providers, with the requested classes", async () => {
     expect(await answer("resources=VCPU:2", 10)).toEqual({
       allocation_requests: [{ allocations: [{ resource_provider: { uuid: "host" }, resources: { VCPU: 2 } }] }],
       provider_summaries: { host: { resources: { VCPU: { capacity: 8, used: 2 } } } },
@@ -64,7 +64,7 @@ describe("allocation candidates", () => {
     expect(JSON.stringify(before)).not.toContain("mappings");
   });
 
-  test("have summaries of whole trees: from 1.17 on their traits, from 1.27 on all classes, from 1.29 on where they are", async () => {
+  test("have summaries of whole trees: from 1.17 on with traits, from 1.27 on with all classes, from 1.29 on with parents and roots", async () => {
     const gpu = { resources: { VGPU: { capacity: 1, used: 0 } }, traits: [], parent_provider_uuid: "host" };
     expect(await answer("resources=VCPU:1", 39)).toMatchObject({
       provider_summaries: {
@@ -83,7 +83,7 @@ describe("allocation candidates", () => {
     });
   });
 
-  test("may be none", async () => {
+  test("may be empty", async () => {
     expect(await answer("resources=VCPU:9", 39)).toEqual({ allocation_requests: [], provider_summaries: {} });
   });
 });

@@ -65,14 +65,14 @@ describe("required traits", () => {
     expect(() => traitRules(ask(query, minor))).toThrow(refused(message));
   });
 
-  test("of the root know no any-of", () => {
+  test("of the root accept no any-of", () => {
     expect(rootTraitRules("A,!B")).toEqual({ required: [["A"]], forbidden: ["B"] });
     expect(() => rootTraitRules("in:A,B")).toThrow(refused("in:"));
   });
 });
 
 describe("member_of", () => {
-  test("names one aggregate, any of several, or those not to be in; repeated, all must hold", () => {
+  test("names one aggregate, any of several, or forbidden ones; when it is repeated, all must hold", () => {
     const query = `member_of=${ONE}&member_of=in:${ONE.toUpperCase()},${TWO}&member_of=!${TWO}&member_of=!in:${ONE},${TWO}`;
     expect(aggregateRules(ask(query))).toEqual({ memberOf: [[ONE], [ONE, TWO]], forbidden: [TWO, ONE, TWO] });
   });
@@ -89,7 +89,7 @@ describe("member_of", () => {
 });
 
 describe("in_tree", () => {
-  test("names a provider, the last value counts", () => {
+  test("names a provider, and the last value counts", () => {
     expect(inTree(ask(`in_tree=${ONE}&in_tree=${TWO}`))).toBe(TWO);
     expect(inTree(ask(`in_tree1=${ONE}`), "1")).toBe(ONE);
     expect(inTree(ask(""))).toBeUndefined();

@@ -10,7 +10,7 @@ const refused = (message: string, code = "placement.undefined_code") =>
   expect.objectContaining({ status: 400, code, message: expect.stringContaining(message) });
 
 describe("a query for candidates", () => {
-  test("has a group for each suffix, in the order in which they come", () => {
+  test("has a group for each suffix, in the order of appearance", () => {
     const { groups, groupPolicy, limit, nested } = read(
       "resources_NET=SRIOV_NET_VF:1&resources=VCPU:1&required_NET=CUSTOM_A,!CUSTOM_B&group_policy=isolate&limit=5",
     );
@@ -21,17 +21,17 @@ describe("a query for candidates", () => {
     expect([groupPolicy, limit, nested]).toEqual(["isolate", 5, true]);
   });
 
-  test("has names for suffixes from 1.33 on, numbers before", () => {
+  test("has any names as suffixes from 1.33 on, and only numbers before", () => {
     expect(read("resources=VCPU:1&resources_a=VCPU:1", 33).groups).toHaveLength(2);
     expect(read("resources=VCPU:1&resources_a=VCPU:1", 32).groups).toHaveLength(1);
     expect(read("resources=VCPU:1&resources2=VCPU:1", 32).groups).toHaveLength(2);
   });
 
-  test("looks at single providers before 1.29", () => {
+  test("considers single providers before 1.29", () => {
     expect(read("resources=VCPU:1", 28).nested).toBe(false);
   });
 
-  test("knows the root's traits and the groups of a subtree", () => {
+  test("reads the root's traits and the groups of a subtree", () => {
     const { rootTraits, sameSubtrees } = read(
       "resources1=VCPU:1&resources2=VGPU:1&group_policy=none&same_subtree=1,2,1&root_required=CUSTOM_A,!CUSTOM_B",
     );
@@ -39,7 +39,7 @@ describe("a query for candidates", () => {
     expect(sameSubtrees).toEqual([["1", "2"]]);
   });
 
-  test("lets a group of a subtree do without resources", () => {
+  test("lets a group of a subtree have no resources", () => {
     expect(read("resources1=VCPU:1&required_NUMA=CUSTOM_A&group_policy=none&same_subtree=1,_NUMA").groups).toHaveLength(
       2,
     );
@@ -66,14 +66,14 @@ describe("a query for candidates", () => {
     expect(() => read(query, minor)).toThrow(refused(message, code));
   });
 
-  test("counts the first limit and the first group_policy of several, as upstream does", () => {
+  test("uses the first of several limits and group policies, as upstream does", () => {
     expect(read("resources=VCPU:1&limit=2&limit=5&group_policy=isolate&group_policy=none")).toMatchObject({
       limit: 2,
       groupPolicy: "isolate",
     });
   });
 
-  test("takes a trait that is required and forbidden before 1.22 forbade them", () => {
+  test("accepts a trait that is both required and forbidden before 1.22 forbade that", () => {
     expect(() => read("resources=VCPU:1&required=A", 21)).not.toThrow();
   });
 });

@@ -23,7 +23,7 @@ const whyNot = (json: unknown, minor = 39): string => {
 };
 
 describe("a body", () => {
-  test("is held to the schema that counts at its version", () => {
+  test("is validated by the schema of its version", () => {
     expect(read({ name: "a", parent: UUID.toUpperCase() }, 14)).toEqual({ name: "a", parent: UUID.toUpperCase() });
     expect(whyNot({ name: "a", parent: UUID }, 13)).toContain("Additional properties are not allowed ('parent' was");
     expect(() => readBody({ json: {}, version: new Microversion(0) }, { "1.2": {} })).toThrow(
@@ -42,13 +42,13 @@ describe("a body", () => {
     [{ name: "a", sizes: { A: 10 } }, "10 is greater than the maximum of 9", "On instance['sizes']['A']:"],
     [{ name: "a", sizes: { "a/b~c": 1 } }, "'a/b~c' does not match any of the regexes: '^[A-Z]+$'", "['sizes']"],
     [["a"], "['a'] is not of type 'object'", "On instance:"],
-  ])("%j: the refusal says what is wrong and where", (json, what, where) => {
+  ])("%j: the refusal names the fault and its place", (json, what, where) => {
     const why = whyNot(json);
     expect(why).toContain(`JSON does not validate: ${what}`);
     expect(why).toContain(where);
   });
 
-  test("that is deep or long is shown in part", () => {
+  test("that is deep or long is quoted only in part", () => {
     let deep: unknown = 1;
     for (let level = 0; level < 100_000; level += 1) deep = level % 2 === 0 ? [deep] : { a: deep };
     expect(whyNot({ name: deep }).length).toBeLessThan(1_000);
@@ -61,7 +61,7 @@ describe("JSON", () => {
     // Nothing else of a request is looked at.
     parseJson({ body: typeof body === "string" ? Buffer.from(body) : body } as Parameters<typeof parseJson>[0]);
 
-  test("is read as it is, escapes and all", () => {
+  test("is read exactly, escapes included", () => {
     expect(parse('{"a":["\\u00e9","\\\\u0000"]}')).toEqual({ a: ["é", "\\u0000"] });
   });
 
@@ -85,7 +85,7 @@ describe("a query string", () => {
   const check = (query: string, minor = 39) =>
     checkQuery({ query: new URLSearchParams(query), version: new Microversion(minor) }, schemas);
 
-  test("may have the keys of its version; of a repeated key the last value is looked at", () => {
+  test("may have the keys of its version, and the last value of a repeated key is validated", () => {
     expect(() => check("name=a")).not.toThrow();
     expect(() => check("name=&name=a")).not.toThrow();
     expect(() => check("name=a&name=")).toThrow("too short");
@@ -94,7 +94,7 @@ describe("a query string", () => {
   });
 });
 
-test("a value can be asked about without a refusal", () => {
+test("can be checked for a single value without a refusal", () => {
   expect(isValid({ name: "a" }, schemas, new Microversion(0))).toBe(true);
   expect(isValid({ name: 1 }, schemas, new Microversion(0))).toBe(false);
 });

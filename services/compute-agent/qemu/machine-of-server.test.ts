@@ -30,7 +30,7 @@ test("a flavor without memory is refused", () => {
   expect(() => machineOf(server, { ...DEFAULTS, name: "task/0", blankDisks: 0 })).toThrow("no memory");
 });
 
-test("an image is expected to be what the image service states of it", () => {
+test("an image must match what the image service states about it", () => {
   const imageProperties = { disk_format: "qcow2", os_hash_algo: "sha512", os_hash_value: "ABCD" };
   expect(expectedImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toEqual({
     id: "i",

@@ -5,11 +5,11 @@ test.each([
   { host: "10.0.0.2", memoryPort: 49_152, disksPort: 10_809, base: "ab12" },
   { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "" },
   { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12" },
-])("reads the address that it wrote: $host", (address) => {
+])("reads back its own address format: $host", (address) => {
   expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);
 });
 
-test("a guest that is built from an image takes nothing", () => {
+test("a guest that is built from an image receives nothing", () => {
   expect(parseTransferAddress(TAKES_NOTHING)).toBeNull();
 });
 

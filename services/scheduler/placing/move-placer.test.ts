@@ -9,7 +9,7 @@ import { eventually } from "../../../test/rigs/eventually.ts";
 import { type RigCell, SchedulerRig } from "../../../test/rigs/scheduler-rig.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../settings.ts";
 
-describe("a server that is to move", () => {
+describe("a server that must move", () => {
   let rig: SchedulerRig;
   let moves: MemoryMoveStore;
   let cell: RigCell;
@@ -42,7 +42,7 @@ describe("a server that is to move", () => {
       return record !== undefined && record.state !== "accepted" && record;
     });
 
-  test("goes to another host of its cell, and is begun once however often it is delivered", async () => {
+  test("goes to another host of its cell, and its move is begun once however often it is delivered", async () => {
     const source = await withServer([4, 4, 4]);
     const move = moveRequest(1);
     await moves.accept([move]);
@@ -58,7 +58,7 @@ describe("a server that is to move", () => {
     expect([held?.items.length, heldByMove?.items.length]).toEqual([1, 1]);
   });
 
-  test("a message that was lost: the sweep carries the move on", async () => {
+  test("a move whose message was lost is continued by the sweep", async () => {
     await withServer([4, 4]);
     const move = moveRequest(1);
     await moves.accept([move]);
@@ -70,7 +70,7 @@ describe("a server that is to move", () => {
     });
   });
 
-  test("waits while its cell has said nothing for a while, and moves once that answers", async () => {
+  test("waits while its cell has been silent for a while, and moves once the cell answers", async () => {
     await withServer([4, 4, 4]);
     const [healed, asked] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const dispatch = cell.store.dispatch.bind(cell.store);
@@ -96,7 +96,7 @@ describe("a server that is to move", () => {
     expect((await ended(move)).state).toBe("begun");
   });
 
-  test("is begun although the cell's answer was lost and its destination is full by then", async () => {
+  test("has its move begun although the cell's answer was lost and its destination is full by then", async () => {
     await withServer([1, 1]);
     const begin = cell.store.begin.bind(cell.store);
     let answersLost = 0;
@@ -115,7 +115,7 @@ describe("a server that is to move", () => {
     expect(answersLost).toBe(1);
   });
 
-  test("is put off when its cell does not answer in time, so that it keeps no place in the works", async () => {
+  test("is put off when its cell does not answer in time, so that it occupies no slot", async () => {
     await withServer([4, 4]);
     const asked = Promise.withResolvers<void>();
     const healed = Promise.withResolvers<void>();
@@ -136,7 +136,7 @@ describe("a server that is to move", () => {
     expect((await ended(move)).state).toBe("begun");
   });
 
-  test("stays as it is where no other host has room, and the move says why", async () => {
+  test("stays unchanged when no other host has room, and the move shows the reason", async () => {
     await withServer([4]);
     const [before] = await cell.store.servers([serverId(1)]);
     const move = moveRequest(1);
@@ -146,7 +146,7 @@ describe("a server that is to move", () => {
     expect(await cell.store.servers([serverId(1)])).toEqual([before]);
   });
 
-  test("is deleted before a scheduler looks at it: nothing is begun", async () => {
+  test("is deleted before a scheduler reads its move: nothing is begun", async () => {
     await withServer([4, 4]);
     const task = { id: crypto.randomUUID(), server: rig.wants(1), work: { $case: "delete", value: {} } } as const;
     await cell.store.requestDelete([task]);

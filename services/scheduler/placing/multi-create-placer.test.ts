@@ -71,7 +71,7 @@ describe("several servers of one call", () => {
     expect([deletes.length, builds.every(({ outcome }) => outcome === "cancelled")]).toEqual([2, true]);
   });
 
-  test("min_count and a few more find hosts: the rest ends in ERROR", async () => {
+  test("min_count and a few more find hosts: the others end in ERROR", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     await rig.start([cell.open()]);
@@ -120,7 +120,7 @@ describe("several servers of one call", () => {
     expect(selectionsIn(one).length + selectionsIn(two).length).toBe(3);
   });
 
-  test("another scheduler had decided to refuse them: what this one claims is given back", async () => {
+  test("another scheduler had decided to refuse them: the claims of this one are released", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     await rig.reservations.reserve({ id: "call", serverUuids: [serverId(1), serverId(2)], minCount: 2 });
@@ -133,7 +133,7 @@ describe("several servers of one call", () => {
     expect(await usedIn(cell)).toEqual([0, 0]);
   });
 
-  test("one of them is deleted before they are placed: so many fewer are wanted", async () => {
+  test("one of them is deleted before they are placed: one fewer is wanted", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4]);
     await rig.acceptTogether(wants(2, 4), 2);
@@ -155,7 +155,7 @@ describe("several servers of one call", () => {
     await eventually("both to be claimed", async () => (await usedIn(cell))[0] === 2);
   });
 
-  test("a server of them that was deleted meanwhile counts as wanted no more, and is not built", async () => {
+  test("a server of the call that was deleted meanwhile no longer counts as wanted, and is not built", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     await cell.store.requestDelete([deleteTask(1, 900)]);

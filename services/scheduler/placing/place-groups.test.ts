@@ -73,7 +73,7 @@ describe("server groups", () => {
     expect(new Set(await placesIn(cells, 12)).size).toBe(12);
   });
 
-  test("an anti-affinity group has more servers than there are hosts: the rest waits while others are built, then ends in ERROR", async () => {
+  test("an anti-affinity group has more servers than hosts: the rest waits while others are built, then ends in ERROR", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([8, 8]);
     await rig.start([cell.open()]);
@@ -90,7 +90,7 @@ describe("server groups", () => {
     expect(refused?.fault).toContain("has as many servers of the anti-affinity group as it may (");
   });
 
-  test("an anti-affinity group of fifty on fifty hosts: one whose claims fail because others hop is placed all the same", async () => {
+  test("an anti-affinity group of fifty on fifty hosts: a server whose claims fail because others hop is still placed", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts(numbers(50).map(() => 8));
     await rig.start([cell.open()]);
@@ -135,7 +135,7 @@ describe("server groups", () => {
     expect([places.length, new Set(places).size]).toEqual([8, 1]);
   });
 
-  test("a server that ended in ERROR where it was tried keeps its affinity group out of no other cell", async () => {
+  test("a server that ended in ERROR where it was tried does not keep its affinity group out of other cells", async () => {
     const one = await rig.addCell("one");
     const two = await rig.addCell("two");
     for (const cell of [one, two]) await cell.addHosts([1]);
@@ -157,7 +157,7 @@ describe("server groups", () => {
     expect(await placesIn([one, two], 3)).toEqual(["one/host-1", "two/host-1"]);
   });
 
-  test("the host of an affinity group is full: the next server waits while others are built, then ends in ERROR rather than elsewhere", async () => {
+  test("the host of an affinity group is full: the next server waits while others are built, then ends in ERROR rather than on another host", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([2, 2]);
     await rig.start([cell.open()]);
@@ -170,7 +170,7 @@ describe("server groups", () => {
     expect([places.length, new Set(places).size]).toEqual([2, 1]);
   });
 
-  test("the lone server of an affinity group is being moved: the next one waits, and goes where it has arrived", async () => {
+  test("the lone server of an affinity group is being moved: the next one waits, and goes to the destination", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([8, 8, 8]);
     await rig.start([cell.open()]);
@@ -190,7 +190,7 @@ describe("server groups", () => {
     expect(await placesIn([cell], 2)).toEqual([`one/${hostName(away)}`, `one/${hostName(away)}`]);
   });
 
-  test("the host where an anti-affinity group's server may go is the destination of another's move: it is not claimed in vain", async () => {
+  test("the only host for an anti-affinity group's server is the destination of another one's move: it is not claimed in vain", async () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([8, 8, 8]);
     await rig.start([cell.open()]);

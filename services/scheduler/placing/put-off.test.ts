@@ -180,7 +180,7 @@ describe("a scheduler whose clock is off", () => {
   });
 
   test.each([60_000, 600_000, -60_000, -600_000])(
-    "by %i ms waits for a cell as long as one whose clock is right, and refuses then",
+    "by %i ms waits for a cell as long as one with a correct clock, and then refuses",
     async (aheadMs) => {
       const away = await rig.addCell("away");
       const full = await rig.addCell("full");

@@ -35,7 +35,7 @@ describe("request filters", () => {
     expect(inZone("nowhere")).toEqual({ ...nothing, in: [""] });
   });
 
-  it("a project goes where aggregates name it, and nowhere if none does and one must", () => {
+  it("a project uses the aggregates that name it, and no host if none does and one must", () => {
     const own = aggregate("t", { filter_tenant_id3: "p" });
     const other = aggregate("o", { filter_tenant_id: "q" });
     const on = { limitTenantsToPlacementAggregate: true };

@@ -58,13 +58,13 @@ function world(counts: readonly number[], status: (number: number) => string) {
 }
 
 describe("the list of migrations", () => {
-  it("has those of all cells once, the youngest first, page by page", async () => {
+  it("contains those of all cells once, youngest first, page by page", async () => {
     const { sorted, pages } = world([1_300, 700], () => "completed");
     for (const limit of ["1000", "333"])
       expect((await pages({ limit })).flat()).toEqual(sorted.map(({ uuid }) => uuid));
   });
 
-  it("answers no empty page while something follows, however few pass the filter", async () => {
+  it("returns no empty page while a match follows, however few pass the filter", async () => {
     const { sorted, page, pages } = world([30_000, 2_000], (number) => (number % 9_998 === 0 ? "error" : "completed"));
     const failed = sorted.filter(({ status }) => status === "error").map(({ uuid }) => uuid);
     expect(failed.length).toBeGreaterThan(3);

@@ -19,7 +19,7 @@ test("a host name that was given takes precedence over the name", () => {
 test.each([
   [90, ["ab", "Web-1", "a".repeat(63)], ["a", "-ab", "ab-", "a.b", "a_b", "a".repeat(64), "", 5]],
   [94, ["a", "web-1.example.org", "under_score", "a".repeat(255)], ["", "a b", "a/b", "é", "a".repeat(256), null]],
-])("at 2.%i it is one that Nova takes", (minor, good, bad) => {
+])("at 2.%i it is one that Nova accepts", (minor, good, bad) => {
   for (const name of good) expect(readHostname(name, minor)).toBe(name);
   for (const name of bad) expect(() => readHostname(name, minor)).toThrow(/hostname/);
 });

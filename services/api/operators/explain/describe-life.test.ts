@@ -8,7 +8,7 @@ const lifeOf = (state: string, server: object | null): KnownLife =>
     inCell: { server, tasks: [], hosts: [] },
   }) as unknown as KnownLife;
 
-test("a server that its cell does not have is said to be lost if it does not arrive, and what brings it back", () => {
+test("a server that its cell does not have is reported as lost if it does not arrive, with a remedy", () => {
   const [wait, ...others] = describeWaits(lifeOf("dispatched", null));
   expect(others).toEqual([]);
   expect(wait).toMatch(/sent to cell cell-1, which does not have it.*berth audit --heal/);
@@ -18,6 +18,6 @@ test.each([
   ["dispatched", { status: "ACTIVE", taskState: null }],
   ["failed", null],
   ["deleted", null],
-])("a request that is %s waits for nothing of the kind where its server is as it should be", (state, server) => {
+])("a request that is %s is not reported as waiting where its server is as it should be", (state, server) => {
   expect(describeWaits(lifeOf(state, server))).toEqual([]);
 });

@@ -30,7 +30,7 @@ describe("legacy defaults", () => {
 
 describe("secure defaults", () => {
   const policy = new Policy("secure");
-  test("let an administrator do all but reshape", () =>
+  test("let an administrator do everything except reshape", () =>
     expect(letting(policy, admin)).toEqual(rules.filter((rule) => rule !== RULES.reshape)));
   test("let a service do everything", () => expect(letting(policy, service)).toEqual(rules));
   test("let a reader see the usage of the own project, and nothing else", () => {
@@ -41,12 +41,12 @@ describe("secure defaults", () => {
 
 describe("scope", () => {
   const open = new Policy("legacy", Object.fromEntries(rules.map((rule) => [rule, "@"])));
-  test("a rule that lets everybody lets whoever has a project, whatever the roles", () =>
+  test("a rule that admits everybody admits every caller with a project, whatever the roles", () =>
     expect(letting(open, identity())).toEqual(rules));
   test.each([
     ["system", systemAdmin],
     ["domain", domainAdmin],
-  ])("a token of %s scope may nothing, even where the rule lets everybody", (_scope, who) => {
+  ])("a token of %s scope may do nothing, even where the rule admits everybody", (_scope, who) => {
     for (const policy of [open, new Policy("legacy"), new Policy("secure")]) expect(letting(policy, who)).toEqual([]);
   });
 });
@@ -58,13 +58,13 @@ describe("overrides", () => {
     expect(policy.allows(RULES.providersList, admin, own)).toBe(false);
     expect(policy.allows(RULES.traitsList, identity(), own)).toBe(true);
   });
-  test("take the place of the former ones", () => {
+  test("replace the previous ones", () => {
     const policy = new Policy("secure", { [RULES.reshape]: "@" });
     policy.replaceOverrides({ [RULES.traitsList]: "@" });
     expect(policy.allows(RULES.reshape, reader, own)).toBe(false);
     expect(policy.allows(RULES.traitsList, reader, own)).toBe(true);
   });
-  test("that do not parse are refused, and the former stay", () => {
+  test("that cannot be parsed are refused, and the previous ones stay", () => {
     const policy = new Policy("secure", { [RULES.traitsList]: "@" });
     expect(() => policy.replaceOverrides({ [RULES.reshape]: "role:a or" })).toThrow(
       'policy rule "placement:reshaper:reshape": a check is missing at word 3 of "role:a or"',
@@ -79,7 +79,7 @@ describe("overrides", () => {
   ])("that call each other in a circle are refused: %j", (overrides, circle) => {
     expect(() => new Policy("secure", overrides as unknown as Record<string, string>)).toThrow(circle);
   });
-  test("are doubted when nothing asks for them or what they call does not exist", () => {
+  test("are reported as suspicious when no route uses them or a rule that they name does not exist", () => {
     const policy = new Policy("legacy");
     const overrides = {
       "placement:trait:list": "@",
