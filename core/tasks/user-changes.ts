@@ -7,6 +7,20 @@ export interface ServerLock {
   readonly reason: string | null;
 }
 
+/** Most actions of one server that are kept, the youngest ones. */
+export const USER_ACTIONS_MAX = 20;
+
+/** What a user did with a server that needed no operation in its cell. */
+export interface UserAction {
+  readonly action: "lock" | "unlock" | "attach_interface" | "detach_interface" | "resetState";
+  readonly requestId: string;
+  readonly userId: string;
+  readonly projectId: string;
+  /** The server's host; null for an action that concerns none. */
+  readonly host: string | null;
+  readonly atMs: number;
+}
+
 /**
  * What users have changed of a server since it was accepted. The API tier stores it, since the changes need no host: they can be made while
  * the server is built or moved, and while its cell does not answer. A missing field is as the spec has it.
@@ -22,6 +36,8 @@ export interface UserChanges {
   readonly manualDisk?: boolean;
   /** Null for a server that was unlocked again. */
   readonly lock?: ServerLock | null;
+  /** Oldest first. */
+  readonly actions?: readonly UserAction[];
   /** When the last of the changes was made, in milliseconds since the epoch. */
   readonly atMs?: number;
 }
@@ -29,7 +45,7 @@ export interface UserChanges {
 /** Returns the spec with the changes. */
 export function changedSpec(spec: ServerSpec, changes: UserChanges | null): ServerSpec {
   if (changes === null) return spec;
-  const { lock: _, atMs: __, description, metadata, tags, ...rest } = changes;
+  const { lock: _, atMs: __, actions: ___, description, metadata, tags, ...rest } = changes;
   return {
     ...spec,
     ...rest,

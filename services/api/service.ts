@@ -223,6 +223,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
     networkPorts: deps.networkPorts ?? null,
+    keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
     mover: moves ? new MoveAcceptor({ store: moves, bus: deps.bus, clock, events }, settings.intake) : null,
     decisions: deps.decisions ?? null,

@@ -106,7 +106,7 @@ describe("POST /servers", () => {
     ["networks to connect", { server: { ...server, networks: [{ uuid: "x" }] } }, /networks/],
     ["another security group", { server: { ...server, security_groups: [{ name: "web" }] } }, /security_groups/],
     ["user data that is no base64", { server: { ...server, user_data: "hello" } }, /user_data/],
-    ["a key pair", { server: { ...server, key_name: "mine" } }, /key_name/],
+    ["an unknown keypair", { server: { ...server, key_name: "mine" } }, /key_name/],
     ["a volume", { server: { ...server, block_device_mapping_v2: [{ boot_index: 0 }] } }, /v2\. Berth attaches no/],
     ["a host, of an old client", { server: { ...server, host: "host-1" } }, /'host' was unexpected/],
     [

@@ -196,7 +196,10 @@ describe("rebuild", () => {
     ]);
     expect(answer.json().server.image.id).toBe(imageRef);
     expect(await shown(id)).toMatchObject(wanted);
-    const task = rig.cell("north").store.tasks().at(-1)?.task;
+    const task = rig
+      .cell("north")
+      .store.tasks()
+      .find(({ kind }) => kind === "operate")?.task;
     expect(task?.server).toMatchObject({ name: "after", userData: "d29ybGQ=", metadata: { a: "b" } });
   });
 

@@ -1,3 +1,4 @@
+import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
@@ -8,6 +9,7 @@ import type { ImageCatalog } from "../../image/image-catalog.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
+import { readKey } from "../servers/read-key.ts";
 import { readAddresses, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
@@ -19,6 +21,7 @@ const FIELDS = [
 /** The fields that came later, by their first microversion. */
 const LATER_FIELDS: readonly (readonly [minor: number, field: string])[] = [
   [19, "description"],
+  [54, "key_name"],
   [57, "user_data"],
   [63, "trusted_image_certificates"],
   [HOSTNAME_FROM_MINOR, "hostname"],
@@ -37,7 +40,11 @@ export interface RebuildWish {
 
 /** Reads what a rebuild changes. Refuses fields that the microversion does not have, and those that Berth does not support. */
 export async function readRebuild(
-  deps: { readonly images: ImageCatalog | null; readonly imageRule: ImageRule },
+  deps: {
+    readonly images: ImageCatalog | null;
+    readonly imageRule: ImageRule;
+    readonly keypairs: Pick<KeypairStore, "keypair"> | null;
+  },
   { server }: ActionTarget,
   body: ActionBody,
   call: KnownCall,
@@ -54,11 +61,14 @@ export async function readRebuild(
   const image = { identity: call.identity, flavor, rule: deps.imageRule };
   const imageProperties = { ...(await readImageProperties(imageRef, deps.images, image)) };
   const userData = readRebuildUserData(body);
+  const keyName = body.raw("key_name") === null ? null : body.text("key_name");
+  const key = keyName === undefined ? {} : await readKey(keyName, deps.keypairs, server.spec.userId);
   const changes = readRebuildChanges(body, call);
   const after = (before: ServerSpec): ServerSpec => ({
     ...changedSpec(before, changes),
     ...{ imageRef, imageProperties },
     ...(userData !== undefined && { userData }),
+    ...key,
   });
   refuseLargeSpec(after(server.spec));
   return { after, changes };

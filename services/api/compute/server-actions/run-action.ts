@@ -4,6 +4,7 @@ import { callerOf, type KnownCall, requireAdmin } from "../../http/call.ts";
 import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
+import { noteAction } from "../servers/note-action.ts";
 import { lockServer, readLockReason, unlockServer } from "../servers/server-lock.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { writeChanges } from "../servers/update-server.ts";
@@ -99,7 +100,7 @@ const reboot: RunAction = async (deps, one, options) => {
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const givenPassword = one.body.password();
   const target = await findTarget(deps, one.call, one);
-  const { after, changes } = await readRebuild({ images: deps.images, imageRule }, target, one.body, one.call);
+  const { after, changes } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
   await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
   // After the cell, which may refuse. The spec in the cell has the changes too, but earlier changes would hide them.
   if (Object.keys(changes).length > 0) await writeChanges(deps, target.server.uuid, () => changes);
@@ -140,7 +141,9 @@ const forceDelete: RunAction = async (deps, { id, call, carrier }) => {
 
 const reset: RunAction = async (deps, one) => {
   const state = readResetState(one.body);
-  await resetState(await findTarget(deps, one.call, one), state);
+  const target = await findTarget(deps, one.call, one);
+  await resetState(target, state);
+  await noteAction(deps, one.call, { serverUuid: target.server.uuid, action: "resetState", host: null });
   return ACCEPTED;
 };
 

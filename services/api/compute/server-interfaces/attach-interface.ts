@@ -10,6 +10,7 @@ import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { bindPorts, releasePort } from "../../network/bind-ports.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
+import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachBody } from "./interface-schemas.ts";
 import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
@@ -55,6 +56,7 @@ export async function attachInterface(
     if (binding !== undefined) await releaseBinding(deps, target, binding);
     throw error;
   }
+  await noteAction(deps, call, { serverUuid: uuid, action: "attach_interface", host: target.server.host });
   return attached;
 }
 

@@ -3,6 +3,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { notFound } from "../../http/fault.ts";
 import { findTarget } from "../server-actions/action-target.ts";
+import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { patchServer } from "./patch-server.ts";
 
@@ -19,6 +20,8 @@ export async function detachInterface(deps: ServerDeps, call: KnownCall, id: str
     const { spec: without, items } = detachChange(spec, portId, served);
     return { spec: without, more: [], less: items };
   });
+  const { uuid: serverUuid, host } = target.server;
+  await noteAction(deps, call, { serverUuid, action: "detach_interface", host });
   // A call that attaches the port again from here on makes a new binding, which must not be removed.
   if (known?.binding) await deps.networkPorts?.unbindPorts([portId], target.server.uuid, known.binding.atMs);
 }

@@ -5,6 +5,8 @@ export interface InstanceAction {
   /** Nova's name of the action. */
   readonly action: string;
   readonly requestId: string;
+  /** Who called. Absent when it was the server's creator. */
+  readonly askedBy?: { readonly userId: string; readonly projectId: string };
   readonly startedAtMs: number;
   readonly updatedAtMs: number;
   /** `Error` when the action failed, as in Nova. Its events have the reasons. */

@@ -65,7 +65,7 @@ export const CreateServerBody = Type.Object(
         "OS-DCF:diskConfig": Type.Optional(DiskConfig),
         config_drive: Type.Optional(Type.Union([Flag, Type.Null()])),
         description: Type.Optional(Description),
-        key_name: Empty(null),
+        key_name: Type.Optional(Type.Union([Name, Type.Null()])),
         user_data: Type.Optional(UserData),
         accessIPv4: Type.Optional(Address),
         accessIPv6: Type.Optional(Address),
@@ -93,7 +93,6 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   ...emptyOnly({
-    key_name: "Berth keeps no key pairs",
     trusted_image_certificates: "Berth checks no image signatures",
     personality: "Berth puts no files into guests",
     block_device_mapping: "Berth attaches no volumes",

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { PortBinding, PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -20,6 +21,7 @@ import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
 import { readImageProperties } from "./read-image.ts";
+import { readKey } from "./read-key.ts";
 import { readPorts } from "./read-ports.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
 import { readHints } from "./scheduler-hints.ts";
@@ -35,6 +37,7 @@ export interface CreateServerDeps {
   readonly images: Pick<ImageCatalog, "find"> | null;
   /** Null when there are no network ports. */
   readonly networkPorts: PortStore | null;
+  readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly store: Pick<RequestsPort, "requests">;
 }
 
@@ -75,8 +78,9 @@ export async function createServer(
   const portRequests = wanted.flatMap(({ requests }) => requests);
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
+  const key = await readKey(body.server.key_name ?? null, deps.keypairs, call.identity.userId);
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
-  const asked = { call, flavor, place, imageProperties, hints, ports: wanted };
+  const asked = { call, flavor, place, imageProperties, hints, ports: wanted, key };
   const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   for (const spec of planned) refuseLargeSpec(spec);
   const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);

@@ -3,9 +3,11 @@ import { describeMisses } from "../../../../core/scheduling/explain/describe-mis
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { DecisionRecord } from "../../../../core/stores/api/decision-store.ts";
 import type { Attempt, Server } from "../../../../core/tasks/server.ts";
+import type { TaskRecord } from "../../../../core/tasks/task-record.ts";
 import { isoMicroseconds } from "../../http/times.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 import { type KnownMoves, moveActionsOf, NO_MOVES } from "./move-actions.ts";
+import { operationActionsOf, userActionsOf } from "./operation-actions.ts";
 import { hostIdOf, type Viewer } from "./server-view.ts";
 
 /** Nova's names for the choice of a host and for one try to build on a host. */
@@ -23,12 +25,18 @@ export function actionsOf(
   attempts: readonly Attempt[],
   decisions: readonly DecisionRecord[] = [],
   moves: KnownMoves = NO_MOVES,
+  tasks: readonly TaskRecord[] = [],
 ): InstanceAction[] {
   // Attempts are sorted by task, oldest first, so the first task is the build.
   const building = attempts.filter(({ taskId }) => taskId === attempts[0]?.taskId);
   const created = createAction(record, server, building, decisions);
-  const deleted = deleteAction(record, server);
-  return [...(deleted === null ? [] : [deleted]), ...moveActionsOf(moves, attempts), created];
+  const deleted = deleteAction(record, server, tasks);
+  const later = [
+    ...moveActionsOf(moves, attempts),
+    ...operationActionsOf(tasks),
+    ...userActionsOf(record.changes?.actions ?? []),
+  ].sort((a, b) => b.startedAtMs - a.startedAtMs);
+  return [...(deleted === null ? [] : [deleted]), ...later, created];
 }
 
 function createAction(
@@ -94,7 +102,11 @@ function describePlacement({ feasible, alternates, lostRaces }: PlacedDecision):
   return words.join("; ");
 }
 
-function deleteAction(record: RequestRecord, server: Server | null): InstanceAction | null {
+function deleteAction(
+  record: RequestRecord,
+  server: Server | null,
+  tasks: readonly TaskRecord[],
+): InstanceAction | null {
   const { cancellation } = record;
   if (cancellation === null) return null;
   const gone = server === null || server.status === "DELETED" || record.state === "deleted";
@@ -107,8 +119,10 @@ function deleteAction(record: RequestRecord, server: Server | null): InstanceAct
     result: gone ? "Success" : null,
     details: null,
   };
+  const askedBy = tasks.find(({ task }) => task.askedBy?.requestId === cancellation.requestId)?.task.askedBy;
   return {
     action: "delete",
+    ...(askedBy !== undefined && { askedBy }),
     requestId: cancellation.requestId,
     startedAtMs: cancellation.atMs,
     updatedAtMs: goneAtMs ?? cancellation.atMs,
@@ -123,8 +137,8 @@ export function actionView(action: InstanceAction, record: RequestRecord, minor:
     action: action.action,
     instance_uuid: record.serverUuid,
     request_id: action.requestId,
-    user_id: record.spec.userId,
-    project_id: record.spec.projectId,
+    user_id: action.askedBy?.userId ?? record.spec.userId,
+    project_id: action.askedBy?.projectId ?? record.spec.projectId,
     start_time: isoMicroseconds(action.startedAtMs),
     message: action.message,
     ...(minor >= 58 && { updated_at: isoMicroseconds(action.updatedAtMs) }),

@@ -56,6 +56,7 @@ function actionOf(
   };
   return {
     action,
+    ...(request.userId !== "" && { askedBy: { userId: request.userId, projectId: request.projectId } }),
     requestId: request.requestId,
     startedAtMs: request.createdAtMs,
     updatedAtMs: Math.max(updatedAtMs, migration?.updatedAtMs ?? 0),

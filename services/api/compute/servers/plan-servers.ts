@@ -7,6 +7,7 @@ import { readFlag } from "../../http/schema.ts";
 import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
+import type { ServerKey } from "./read-key.ts";
 import type { WantedPort } from "./read-ports.ts";
 import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
 
@@ -74,6 +75,7 @@ export function planServers(
     readonly imageProperties: Readonly<Record<string, string>>;
     readonly hints: readonly SchedulerHint[];
     readonly ports: readonly WantedPort[];
+    readonly key: ServerKey;
     readonly nowMs: number;
     readonly newUuid: () => string;
   },
@@ -109,6 +111,7 @@ export function planServers(
     tags,
     launchIndex: index,
     userData,
+    ...from.key,
     ...addresses,
     configDrive: server.config_drive != null && readFlag(server.config_drive) === true,
     manualDisk: server["OS-DCF:diskConfig"] === "MANUAL",

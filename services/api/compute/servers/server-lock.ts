@@ -1,8 +1,10 @@
 import type { ServerLock } from "../../../../core/tasks/user-changes.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { conflict, Fault } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { ActionBody } from "../server-actions/action-body.ts";
+import { withAction } from "./note-action.ts";
 import { type RequestFinder, serverNotFound } from "./request-finder.ts";
 
 /** The first microversion in which a lock has a reason. */
@@ -28,6 +30,7 @@ export function refuseLocked(
 interface LockDeps {
   readonly store: Pick<RequestsPort, "changeServer">;
   readonly finder: RequestFinder;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** Reads the reason of a lock, which is null when none is given or the microversion has none. */
@@ -47,7 +50,12 @@ export function readLockReason(body: ActionBody, minor: number): string | null {
 export async function lockServer(deps: LockDeps, call: KnownCall, id: string, reason: string | null): Promise<void> {
   const { serverUuid, isOwner } = await find(deps, call, id);
   await deps.store.changeServer(serverUuid, ({ changes }) =>
-    changes?.lock != null && isOwner ? null : { ...changes, lock: { by: isOwner ? "owner" : "admin", reason } },
+    changes?.lock != null && isOwner
+      ? null
+      : {
+          ...withAction(changes, "lock", { call, clock: deps.clock, host: null }),
+          lock: { by: isOwner ? "owner" : "admin", reason },
+        },
   );
 }
 
@@ -58,7 +66,9 @@ export async function unlockServer(deps: LockDeps, call: KnownCall, id: string):
   await deps.store.changeServer(serverUuid, ({ changes }) => {
     const lock = changes?.lock ?? null;
     isRefused = lock !== null && lock.by !== (isOwner ? "owner" : "admin") && !call.identity.isAdmin;
-    return lock === null || isRefused ? null : { ...changes, lock: null };
+    return lock === null || isRefused
+      ? null
+      : { ...withAction(changes, "unlock", { call, clock: deps.clock, host: null }), lock: null };
   });
   if (isRefused)
     throw new Fault(403, "Policy doesn't allow os_compute_api:os-lock-server:unlock:unlock_override to be performed.");

@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import type { DecisionStore } from "../../../../core/stores/api/decision-store.ts";
+import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -22,6 +23,7 @@ import type { DeletionMarker } from "./deletion-marker.ts";
 import type { ImageRule } from "./image-rule.ts";
 import { actionDetailView, actionView } from "./instance-actions.ts";
 import type { KnownZones } from "./known-zones.ts";
+import { pageOfActions, readActionsQuery } from "./list-actions.ts";
 import { readListQuery } from "./list-query.ts";
 import { listServers } from "./list-servers.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
@@ -51,6 +53,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageCatalog | null;
   readonly networkPorts: PortStore | null;
+  /** Null when there are no keypairs. */
+  readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   /** Null when this process moves no servers. */
   readonly movesStore: MoveStore | null;
   /** Null when decisions are not kept. */
@@ -76,7 +80,7 @@ const IdParams = Type.Object({ id: Type.String() });
 export function registerServerRoutes(http: Http, deps: ServerDeps, options: RouteOptions): void {
   registerChanges(http, deps, options);
   registerReads(http, deps, options);
-  registerActions(http, deps);
+  registerActions(http, deps, options);
 }
 
 function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): void {
@@ -159,14 +163,23 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
   });
 }
 
-function registerActions(http: Http, deps: ServerDeps): void {
+function registerActions(http: Http, deps: ServerDeps, options: RouteOptions): void {
   http.get(
     "/servers/:id/os-instance-actions",
-    { schema: { params: IdParams, response: { 200: ActionListAnswer } } },
+    { schema: { params: IdParams, querystring: AnyQuery, response: { 200: ActionListAnswer } } },
     async (request) => {
       const call = callOf(request);
-      const { record, actions } = await showActions(deps, call, request.params.id);
-      return { instanceActions: actions.map((action) => actionView(action, record, call.minor)) };
+      const { id } = request.params;
+      const query = readActionsQuery(request.query, call, options.pageMax);
+      const { record, actions } = await showActions(deps, call, id);
+      const page = pageOfActions(actions, query);
+      const place = placeOf(request, options.prefix, options.publicUrl);
+      const next = (marker: string) =>
+        nextLink(place, `servers/${id}/os-instance-actions`, request.query, { marker, limit: query.limit });
+      return {
+        instanceActions: page.actions.map((action) => actionView(action, record, call.minor)),
+        ...(page.nextMarker !== null && { links: [next(page.nextMarker)] }),
+      };
     },
   );
 

@@ -30,15 +30,21 @@ export async function showActions(
   if (record.cell === null) return { record, actions: actionsOf(record, null, [], decisions) };
   const cell = deps.cells.get(record.cell);
   const { serverUuid } = record;
-  const [server, attempts, migrations, moves] = await Promise.all([
+  const [server, attempts, migrations, tasks, moves] = await Promise.all([
     cell?.server(serverUuid),
     cell?.attempts(serverUuid),
     cell?.operations((store) => store.migrations({ serverUuid, limit: MOVES_MAX })),
+    cell?.operations((store) => store.tasksOf(serverUuid)),
     deps.movesStore?.movesOf(serverUuid, MOVES_MAX) ?? [],
   ]);
-  if (server?.kind !== "answer" || attempts?.kind !== "answer" || migrations?.kind !== "answer")
+  if (
+    server?.kind !== "answer" ||
+    attempts?.kind !== "answer" ||
+    migrations?.kind !== "answer" ||
+    tasks?.kind !== "answer"
+  )
     throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   if (server.value?.status === "DELETED" && call.minor < DELETED_FROM_MINOR) throw serverNotFound(id);
   const known = { records: moves, migrations: migrations.value };
-  return { record, actions: actionsOf(record, server.value, attempts.value, decisions, known) };
+  return { record, actions: actionsOf(record, server.value, attempts.value, decisions, known, tasks.value) };
 }

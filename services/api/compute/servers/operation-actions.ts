@@ -1,0 +1,93 @@
+import { type OperationKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
+import type { TaskRecord } from "../../../../core/tasks/task-record.ts";
+import type { UserAction } from "../../../../core/tasks/user-changes.ts";
+import type { InstanceAction } from "./action-event.ts";
+
+type Names = readonly [action: string, event: string];
+
+/** Nova's names of the action and of its event, by kind of operation. Null for a move that a scheduler has a record of. */
+const NAMES: Readonly<Record<OperationKind, Names | null>> = {
+  resize: null,
+  migrate: null,
+  "live-migrate": null,
+  evacuate: null,
+  unshelve: null,
+  rebuild: ["rebuild", "compute_rebuild_instance"],
+  confirm: ["confirmResize", "compute_confirm_resize"],
+  revert: ["revertResize", "compute_revert_resize"],
+  shelve: ["shelve", "compute_shelve_instance"],
+  "shelve-offload": ["shelveOffload", "compute_shelve_offload_instance"],
+  stop: ["stop", "compute_stop_instance"],
+  start: ["start", "compute_start_instance"],
+  reboot: ["reboot", "compute_reboot_instance"],
+  "hard-reboot": ["reboot", "compute_reboot_instance"],
+  pause: ["pause", "compute_pause_instance"],
+  unpause: ["unpause", "compute_unpause_instance"],
+};
+/** A server that is shelved on its host is unshelved by a start. */
+const UNSHELVE: Names = ["unshelve", "compute_unshelve_instance"];
+
+/** Returns the operations of a server that no scheduler has a record of, as actions, newest first. */
+export function operationActionsOf(tasks: readonly TaskRecord[]): InstanceAction[] {
+  return tasks.toReversed().flatMap((record) => actionOf(record) ?? []);
+}
+
+function actionOf(record: TaskRecord): InstanceAction | null {
+  const { task, createdAtMs, endedAtMs, outcome, reason } = record;
+  const names = namesOf(record);
+  if (names === null || task.work?.$case !== "operate") return null;
+  const { source, destination } = task.work.value;
+  const failed = outcome !== null && outcome !== "success";
+  const [action, event] = names;
+  return {
+    action,
+    requestId: task.askedBy?.requestId ?? "",
+    ...(task.askedBy !== undefined && { askedBy: task.askedBy }),
+    startedAtMs: createdAtMs,
+    updatedAtMs: endedAtMs ?? record.stages.at(-1)?.atMs ?? createdAtMs,
+    message: failed ? "Error" : null,
+    events: [
+      {
+        event,
+        host: source?.host ?? destination?.host ?? null,
+        startedAtMs: createdAtMs,
+        finishedAtMs: endedAtMs,
+        result: outcome === null ? null : failed ? "Error" : "Success",
+        details: reason === "" ? null : reason,
+      },
+    ],
+  };
+}
+
+function namesOf({ task: { work } }: TaskRecord): Names | null {
+  const kind = work?.$case === "operate" ? operationKind(work.value.kind) : null;
+  if (work?.$case !== "operate" || kind === null) return null;
+  return kind === "start" && work.value.statusBefore === "SHELVED" ? UNSHELVE : NAMES[kind];
+}
+
+/** Nova's names of the events of actions that need no operation. */
+const EVENTS: Readonly<Record<UserAction["action"], string>> = {
+  lock: "api_lock",
+  unlock: "api_unlock",
+  attach_interface: "compute_attach_interface",
+  detach_interface: "compute_detach_interface",
+  resetState: "api_reset_state",
+};
+
+/** Returns what users did with a server without an operation, newest first. */
+export function userActionsOf(actions: readonly UserAction[]): InstanceAction[] {
+  return actions.toReversed().map(({ action, requestId, userId, projectId, atMs, host }) => ({
+    action,
+    requestId,
+    askedBy: { userId, projectId },
+    startedAtMs: atMs,
+    updatedAtMs: atMs,
+    message: null,
+    events: [
+      {
+        ...{ event: EVENTS[action], host, startedAtMs: atMs, finishedAtMs: atMs },
+        ...{ result: "Success", details: null },
+      },
+    ],
+  }));
+}
