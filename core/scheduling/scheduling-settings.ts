@@ -10,10 +10,11 @@ import {
   textUpTo,
   yesOrNo,
 } from "./setting-readers.ts";
-import { WEIGHER_NAMES, type WeigherName } from "./weighers/weigher-names.ts";
+import type { WeigherSettings } from "./weighers/weigher-settings.ts";
+import { DEFAULT_MULTIPLIERS, WEIGHER_NAMES, type WeigherName } from "./weighers/weighers.ts";
 
 /** Settings of the choice of hosts that operators change while schedulers run. Settings that Nova has, too, have Nova's meaning. */
-export interface SchedulingSettings extends RequestFilterSettings {
+export interface SchedulingSettings extends RequestFilterSettings, WeigherSettings {
   /** The enabled host filters in the order in which they are applied. */
   readonly enabledFilters: readonly FilterName[];
   /** How much each weigher counts. 0 turns it off, and a negative number reverses its preference. */
@@ -35,17 +36,6 @@ export interface SchedulingSettings extends RequestFilterSettings {
   /** Only aggregate metadata that begins with this namespace and the separator is compared with images; "" compares all. */
   readonly aggregateImagePropertiesIsolationNamespace: string;
   readonly aggregateImagePropertiesIsolationSeparator: string;
-  /** Ratio by name of metric. MetricsFilter requires hosts to report these metrics. */
-  readonly metricsWeightSetting: Readonly<Record<string, number>>;
-  /** Excludes a host without one of these metrics. Otherwise such a host weighs `metricsWeightOfUnavailable`. */
-  readonly metricsRequired: boolean;
-  readonly metricsWeightOfUnavailable: number;
-  /** Ratio by image property. When it is empty, all properties count alike. */
-  readonly imagePropsWeightSetting: Readonly<Record<string, number>>;
-  /** Resource class of each PCI alias. The class of any other alias is made from its name. */
-  readonly pciAliases: Readonly<Record<string, string>>;
-  /** Classes that best_fit considers. When it is empty, it considers all that the request asks for. */
-  readonly bestFitClasses: readonly string[];
 }
 
 /** Settings in their stored form, as operators enter them: those that differ from the defaults, by option name (`host_subset_size`). */
@@ -113,27 +103,7 @@ export const DEFAULT_SCHEDULING_SETTINGS: SchedulingSettings = {
     "NUMATopologyFilter",
     "PciPassthroughFilter",
   ],
-  multipliers: {
-    ram: 1,
-    cpu: 1,
-    disk: 1,
-    io_ops: -1,
-    pci: 1,
-    soft_affinity: 1,
-    soft_anti_affinity: 1,
-    build_failure: 8,
-    cross_cell_move: 1_000_000,
-    metrics: 1,
-    num_instances: 0,
-    image_props: 0,
-    hypervisor_version: 1,
-    best_fit: 0,
-    gpu_best_fit: 5,
-    gpu_fragmentation: 0,
-    own_slice: 2,
-    // A pick is only a hint, so it counts less than any difference in free room that matters.
-    recent_picks: 0.25,
-  },
+  multipliers: DEFAULT_MULTIPLIERS,
   hostSubsetSize: 5,
   hostSubsetTolerance: 0.05,
   shuffleBestSameWeighedHosts: true,

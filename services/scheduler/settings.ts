@@ -1,17 +1,8 @@
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { DEFAULT_SCHEDULING_SETTINGS, type SchedulingSettings } from "../../core/scheduling/scheduling-settings.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { duration, float, hostPort, integer, listOf, text, url, urls } from "../../runtime/setting-kinds.ts";
+import { duration, hostPort, integer, listOf, text, url, urls } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
-
-/** How much each weigher counts; see core/scheduling/weighers. */
-export interface WeigherMultipliers {
-  readonly freeCpu: number;
-  readonly freeMemory: number;
-  readonly gpuBestFit: number;
-  readonly buildFailures: number;
-  readonly ownSlice: number;
-}
 
 /** Settings of a scheduler. All times are in milliseconds. */
 export interface SchedulerSettings {
@@ -28,7 +19,6 @@ export interface SchedulerSettings {
   /** The chosen host is one of the `spread` best hosts whose weight is at most `spreadTolerance` below the best weight. */
   readonly spread: number;
   readonly spreadTolerance: number;
-  readonly multipliers: WeigherMultipliers;
   /** A cell that leaves calls unanswered for this long gets no new servers until it answers. */
   readonly cellSilentMs: number;
   /** How long a cell may take to answer one call before the requests that wait for the answer are put off. */
@@ -78,13 +68,6 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   batchMax: 64,
   spread: own.hostSubsetSize,
   spreadTolerance: own.hostSubsetTolerance,
-  multipliers: {
-    freeCpu: own.multipliers.cpu,
-    freeMemory: own.multipliers.ram,
-    gpuBestFit: own.multipliers.gpu_best_fit,
-    buildFailures: own.multipliers.build_failure,
-    ownSlice: own.multipliers.own_slice,
-  },
   settingsPollMs: 1_000,
   reservationsKeptMs: 86_400_000,
   decisionsKeptMs: 86_400_000,
@@ -108,8 +91,7 @@ export const DEFAULT_SCHEDULER_SETTINGS = {
   announceTtlMs: 5_000,
 } as const satisfies Omit<SchedulerSettings, "schedulerId">;
 
-const multiplier = float({ min: -1_000_000, max: 1_000_000 });
-const { multipliers } = DEFAULT_SCHEDULER_SETTINGS;
+const defaults = DEFAULT_SCHEDULER_SETTINGS;
 
 export const schedulerDeclaration = {
   command: "berth scheduler",
@@ -120,47 +102,36 @@ export const schedulerDeclaration = {
     natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
     redisUrl: setting(url("redis", "rediss"), { about: "Redis for what schedulers tell each other" }),
     listen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
-    maxAttempts: setting(integer({ min: 1, max: 20 }), { about: "hosts that a build may try", default: "3" }),
+    maxAttempts: setting(integer({ min: 1, max: 20 }), {
+      about: "hosts that a build may try",
+      default: `${defaults.attemptsMax}`,
+    }),
     requestsInFlight: setting(integer({ min: 1, max: 10_000 }), {
       about: "requests in the works at a time",
-      default: "256",
+      default: `${defaults.requestsInFlightMax}`,
     }),
     spread: setting(integer({ min: 1, max: 1_000 }), {
       about: "the chosen host is one of the best so many that are about as good",
-      default: "5",
+      default: `${defaults.spread}`,
     }),
     filters: optional(listOf(text()), {
       about: "modules with host filters of this cloud's own; every scheduler and api is to have the same",
     }),
     placeWithin: setting(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
       about: "how long a request waits for a cell that does not answer before it is refused",
-      default: "60s",
+      default: `${defaults.placeWithinMs / 1_000}s`,
     }),
     keepReservations: setting(duration({ minMs: 3_600_000, maxMs: 366 * 86_400_000 }), {
       about: "how long it is remembered how a call for several servers was decided",
-      default: "24h",
+      default: `${defaults.reservationsKeptMs / 3_600_000}h`,
     }),
     keepDecisions: setting(duration({ minMs: 60_000, maxMs: 366 * 86_400_000 }), {
       about: "how long the reasons of decisions are kept for `berth explain`",
-      default: "24h",
+      default: `${defaults.decisionsKeptMs / 3_600_000}h`,
     }),
     keepDecisionsMax: setting(integer({ min: 1, max: 100_000_000 }), {
       about: "decisions kept at most, about 1 KB each",
-      default: "200000",
-    }),
-    weightFreeCpu: setting(multiplier, { about: "weight of free CPU", default: `${multipliers.freeCpu}` }),
-    weightFreeMemory: setting(multiplier, { about: "weight of free memory", default: `${multipliers.freeMemory}` }),
-    weightGpuBestFit: setting(multiplier, {
-      about: "weight of keeping GPUs whole and together",
-      default: `${multipliers.gpuBestFit}`,
-    }),
-    weightBuildFailures: setting(multiplier, {
-      about: "weight of avoiding hosts that failed of late",
-      default: `${multipliers.buildFailures}`,
-    }),
-    weightOwnSlice: setting(multiplier, {
-      about: "weight of staying out of other schedulers' way",
-      default: `${multipliers.ownSlice}`,
+      default: `${defaults.decisionsMax}`,
     }),
   },
 } as const satisfies Declaration<Record<string, ReturnType<typeof setting<unknown>>>>;
@@ -179,30 +150,10 @@ export function schedulerSettings(options: SchedulerOptions, schedulerId: string
     reservationsKeptMs: options.keepReservations,
     decisionsKeptMs: options.keepDecisions,
     decisionsMax: options.keepDecisionsMax,
-    multipliers: {
-      freeCpu: options.weightFreeCpu,
-      freeMemory: options.weightFreeMemory,
-      gpuBestFit: options.weightGpuBestFit,
-      buildFailures: options.weightBuildFailures,
-      ownSlice: options.weightOwnSlice,
-    },
   };
 }
 
 /** Expresses the settings that this process was started with in the form that operators change. Settings of operators override them. */
-export function ownSchedulingSettings({ multipliers, spread, spreadTolerance }: SchedulerSettings): SchedulingSettings {
-  const { freeCpu, freeMemory, gpuBestFit, buildFailures, ownSlice } = multipliers;
-  return {
-    ...DEFAULT_SCHEDULING_SETTINGS,
-    hostSubsetSize: spread,
-    hostSubsetTolerance: spreadTolerance,
-    multipliers: {
-      ...DEFAULT_SCHEDULING_SETTINGS.multipliers,
-      cpu: freeCpu,
-      ram: freeMemory,
-      gpu_best_fit: gpuBestFit,
-      build_failure: buildFailures,
-      own_slice: ownSlice,
-    },
-  };
+export function ownSchedulingSettings({ spread, spreadTolerance }: SchedulerSettings): SchedulingSettings {
+  return { ...DEFAULT_SCHEDULING_SETTINGS, hostSubsetSize: spread, hostSubsetTolerance: spreadTolerance };
 }

@@ -1,12 +1,12 @@
 import type { RequestedAmount } from "../../candidates/bound/bound-request.ts";
-import type { SchedulingSettings } from "../scheduling-settings.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
+import type { WeigherSettings } from "./weigher-settings.ts";
 
 /**
  * Prefers the host that is left with the least of what the request asks for, in the classes of the setting or in all of them. Its weight
  * goes from 0 (nothing is left of any class) down to −1 (everything is left of each).
  */
-export function bestFit({ bestFitClasses }: SchedulingSettings): AbsoluteWeigher {
+export function bestFit({ bestFitClasses }: WeigherSettings): AbsoluteWeigher {
   const classes = new Set(bestFitClasses);
   return {
     name: "best_fit",

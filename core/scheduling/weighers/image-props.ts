@@ -1,12 +1,12 @@
-import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { weighFacts } from "./weigh-facts.ts";
 import type { RelativeWeigher } from "./weigher.ts";
+import type { WeigherSettings } from "./weigher-settings.ts";
 
 /**
  * Prefers hosts whose servers' images have the properties of the request's image. Each property counts with its ratio, or all count alike
  * (Nova's ImagePropertiesWeigher). Cost: one look at each server of each host. It is off unless its multiplier is set.
  */
-export function imageProps({ imagePropsWeightSetting }: SchedulingSettings): RelativeWeigher {
+export function imageProps({ imagePropsWeightSetting }: WeigherSettings): RelativeWeigher {
   const ratios = new Map(Object.entries(imagePropsWeightSetting));
   return {
     name: "image_props",

@@ -1,12 +1,12 @@
-import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { weighFacts } from "./weigh-facts.ts";
 import type { RelativeWeigher } from "./weigher.ts";
+import type { WeigherSettings } from "./weigher-settings.ts";
 
 /**
  * Weighs the metrics that hosts report, each with its ratio (Nova's MetricsWeigher). A host without one of them weighs
  * `metricsWeightOfUnavailable`. When metrics are required, such a host has been filtered out before (see hostFilters).
  */
-export function metrics({ metricsWeightSetting, metricsWeightOfUnavailable }: SchedulingSettings): RelativeWeigher {
+export function metrics({ metricsWeightSetting, metricsWeightOfUnavailable }: WeigherSettings): RelativeWeigher {
   const ratios = Object.entries(metricsWeightSetting).filter(([, ratio]) => ratio !== 0);
   return {
     name: "metrics",

@@ -1,7 +1,7 @@
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
-import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { resourceClassPattern } from "./resource-class-pattern.ts";
 import type { RelativeWeigher } from "./weigher.ts";
+import type { WeigherSettings } from "./weigher-settings.ts";
 
 const isPciClass = resourceClassPattern(/^CUSTOM_PCI_/);
 /** A host with more free devices than this is as good as any other. */
@@ -11,7 +11,7 @@ const DEVICES_MAX = 100;
  * Prefers hosts with fewer free PCI devices: servers without devices avoid them, and servers with devices fill one host after the other
  * (Nova's PCIWeigher). Devices are inventories of classes CUSTOM_PCI_… and of those that PCI aliases name.
  */
-export function pci({ pciAliases }: Pick<SchedulingSettings, "pciAliases">): RelativeWeigher {
+export function pci({ pciAliases }: Pick<WeigherSettings, "pciAliases">): RelativeWeigher {
   const aliased = new Set(Object.values(pciAliases));
   return {
     name: "pci",

@@ -13,8 +13,8 @@ import { crossCellMove } from "./cross-cell-move.ts";
 import { GpuFragmentation } from "./gpu-fragmentation.ts";
 import { hostMultiplier } from "./host-multiplier.ts";
 import type { AbsoluteWeigher, HostBatch, WeighedBy, Weigher } from "./weigher.ts";
-import { WEIGHER_NAMES, type WeigherName } from "./weigher-names.ts";
 import { WeigherSet } from "./weigher-set.ts";
+import { WEIGHER_NAMES, type WeigherName } from "./weighers.ts";
 
 type Scene = ReturnType<typeof sceneOf>;
 
