@@ -134,7 +134,8 @@ export class SimCell {
     const runningGuests = new Map(
       this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
     );
-    return { ...this.copyFacts(), ledger: await this.#ledger.dump(), runningGuests };
+    const kept = this.#ledger.reports.kept();
+    return { ...this.copyFacts(), ledger: await this.#ledger.dump(), kept, runningGuests };
   }
 
   /** What the audit of law 6 reads, as it is now. */

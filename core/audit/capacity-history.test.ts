@@ -40,9 +40,9 @@ describe("the history of a ledger", () => {
   });
 
   it("distinguishes a host that shrank from a claim beyond the capacity", () => {
-    expect(history(inventory(8), put("a", 8))(inventory(8, 4))).toEqual([
-      `${OVER_CAPACITY_MOMENT}: 8 of 4: the inventory shrank below it`,
-    ]);
+    const commit = history(inventory(8), put("a", 8));
+    expect(commit(inventory(8, 4))).toEqual([]);
+    expect(commit(inventory(9, 4), put("b", 1))).toEqual([`${OVER_CAPACITY_MOMENT}: 9 of 4: a claim took it there`]);
   });
 
   it("reports a claim that is not counted in `used`, and one that is counted twice", () => {

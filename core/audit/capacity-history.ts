@@ -44,6 +44,7 @@ interface Place {
 
 interface State {
   readonly used: number;
+  readonly sum: number;
   readonly excess: number;
   readonly difference: number;
   readonly unoffered: boolean;
@@ -112,9 +113,9 @@ export class CapacityHistory {
 }
 
 function stateOf({ inventory, sum }: Place): State {
-  if (inventory === null) return { used: 0, excess: 0, difference: 0, unoffered: sum > 0 };
+  if (inventory === null) return { used: 0, sum, excess: 0, difference: 0, unoffered: sum > 0 };
   const { capacity, used } = inventory;
-  return { used, excess: Math.max(used, sum) - capacity, difference: used - sum, unoffered: false };
+  return { used, sum, excess: Math.max(used, sum) - capacity, difference: used - sum, unoffered: false };
 }
 
 function breachesOf(place: Place, before: State): readonly HistoryBreach[] {
@@ -124,10 +125,10 @@ function breachesOf(place: Place, before: State): readonly HistoryBreach[] {
   const add = (what: string, proof: string): void => void breaches.push({ what, providerId, classId, proof });
   if (now.unoffered && !before.unoffered) add(UNOFFERED_MOMENT, `${sum} allocated, no such inventory`);
   if (inventory === null) return breaches;
-  if (now.excess > 0 && now.excess > before.excess) {
-    const how = now.used > before.used ? "a claim took it there" : "the inventory shrank below it";
-    add(OVER_CAPACITY_MOMENT, `${Math.max(inventory.used, sum)} of ${inventory.capacity}: ${how}`);
-  }
+  // An inventory may shrink below its use, because its host offers less than before.
+  const isTaken = now.used > before.used || sum > before.sum;
+  if (now.excess > 0 && now.excess > before.excess && isTaken)
+    add(OVER_CAPACITY_MOMENT, `${Math.max(inventory.used, sum)} of ${inventory.capacity}: a claim took it there`);
   if (now.difference !== 0 && now.difference !== before.difference)
     add(UNEQUAL_MOMENT, `used says ${inventory.used}, the allocations add up to ${sum}`);
   return breaches;

@@ -4,10 +4,16 @@ import { capacityOf } from "../ledger/model.ts";
 import type { CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
-/** Law 1: `used` is the sum of the allocations, and at most the capacity. */
+/**
+ * Law 1: `used` is the sum of the allocations, and at most the capacity. A host may come to offer less than servers use. That is no violation
+ * as long as no claim has added to it.
+ */
 export function checkCapacity(facts: CellReading): Violation[] {
   const violations: Violation[] = [];
   const allocated = sumAllocations(facts.ledger);
+  const shrunk = new Map(
+    facts.kept?.filter((one) => one.byReport).map((one) => [`${one.provider} ${one.resourceClass}`, one.used]),
+  );
   for (const provider of facts.ledger.providers) {
     for (const [resourceClass, inventory] of provider.inventories) {
       const sum = allocated.take(provider.uuid, resourceClass);
@@ -18,7 +24,7 @@ export function checkCapacity(facts: CellReading): Violation[] {
         violations.push({ law: 1, what: "used is not the sum of the allocations", where, proof, subject });
       }
       const capacity = capacityOf(inventory);
-      if (sum > capacity) {
+      if (sum > capacity && sum > (shrunk.get(`${provider.uuid} ${resourceClass}`) ?? 0)) {
         violations.push({ law: 1, what: "more is allocated than there is", where, proof: `${sum} of ${capacity}` });
       }
     }

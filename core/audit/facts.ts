@@ -1,6 +1,7 @@
 import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { ProviderUuid } from "../ledger/ids.ts";
 import type { LedgerDump } from "../ledger/ledger-dump.ts";
+import type { KeptOffer } from "../ledger/merge-report.ts";
 import type { RequestState } from "../stores/api/api-store.ts";
 import type { Server } from "../tasks/server.ts";
 
@@ -8,6 +9,8 @@ import type { Server } from "../tasks/server.ts";
 export interface CellReading {
   readonly cell: string;
   readonly ledger: LedgerDump;
+  /** What hosts have ceased to offer although servers used it, as of their latest reports. Left out, none has. */
+  readonly kept?: readonly KeptOffer[];
   /** All servers except the rows of status CLOSED, which only prevent a dispatch. */
   readonly servers: readonly AuditedServer[];
   /** Servers that can never be dispatched in this cell. */

@@ -5,6 +5,7 @@ import type { ProviderSpec, ProviderTree, TreeOutcome } from "./provider-tree.ts
 import type { RowChange } from "./row-change.ts";
 
 type Inventories = Provider["inventories"];
+type MalformedTree = Extract<TreeOutcome, { readonly kind: "malformed" }>;
 
 /**
  * Decides the replacement of a whole provider tree. Refuses, in this order: a list that is no tree, an unexpected generation, a name that
@@ -25,8 +26,8 @@ export function decideTree(state: LedgerState, tree: ProviderTree): LedgerDecisi
 }
 
 /** What is wrong with a list regardless of the ledger's content, or null when it is a tree. Both implementations call this. */
-export function malformedList(tree: ProviderTree): TreeOutcome | null {
-  const malformed = (provider: ProviderUuid, why: string): TreeOutcome => ({ kind: "malformed", provider, why });
+export function malformedList(tree: ProviderTree): MalformedTree | null {
+  const malformed = (provider: ProviderUuid, why: string): MalformedTree => ({ kind: "malformed", provider, why });
   if (tree.providers[0]?.uuid !== tree.root) return malformed(tree.root, "the root is not the first of the list");
   const seen = new Set<ProviderUuid>();
   const names = new Set<string>();

@@ -1,7 +1,7 @@
 import type { AllocationChange, AllocationOutcome } from "./allocation-change.ts";
 import { decideAllocations } from "./decide-allocations.ts";
 import { decideTree } from "./decide-tree.ts";
-import type { ConsumerUuid } from "./ids.ts";
+import type { ConsumerUuid, ProviderUuid } from "./ids.ts";
 import type { LedgerDump } from "./ledger-dump.ts";
 import {
   byProviderThenClass,
@@ -9,11 +9,12 @@ import {
   dumpLedger,
   emptyLedger,
   evolve,
+  type Holder,
   type LedgerDecision,
   type LedgerState,
   rowsOf,
 } from "./ledger-state.ts";
-import type { AllocationItem } from "./model.ts";
+import type { AllocationItem, Provider } from "./model.ts";
 import type { ProviderTree, TreeOutcome } from "./provider-tree.ts";
 import type { RowChange } from "./row-change.ts";
 
@@ -44,6 +45,19 @@ export class PureLedger {
   /** The consumer's allocations, sorted by provider and class. Empty when the consumer does not exist. */
   allocationsOf(consumer: ConsumerUuid): readonly AllocationItem[] {
     return [...(this.#state.consumers.get(consumer)?.items ?? [])].sort(byProviderThenClass);
+  }
+
+  /** The providers of the tree, in no particular order. Empty when there is no such root. */
+  membersOf(root: ProviderUuid): readonly Provider[] {
+    return [...(this.#state.trees.get(root) ?? [])].map((uuid) => this.#state.providers.get(uuid)!);
+  }
+
+  /** Consumers that hold something of the tree, with all that they hold. Cost: proportional to all consumers. */
+  consumersOf(root: ProviderUuid): readonly Holder[] {
+    const members = this.#state.trees.get(root);
+    return [...this.#state.consumers.values()].filter(({ items }) =>
+      items.some(({ provider }) => members?.has(provider) === true),
+    );
   }
 
   /** All rows that a view needs to show the present ledger. */

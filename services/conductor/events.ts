@@ -87,6 +87,10 @@ export class ConductorEvents {
     this.#logger.error({ host, reason }, "refused what a host reports; it stays down");
   }
 
+  treeKept(host: string, kept: readonly string[]): void {
+    this.#logger.warn({ host, kept }, "a host no longer offers something that stays for the servers that use it");
+  }
+
   guestSettled(guest: FoundGuest, fate: GuestFate): void {
     this.#metrics.settled.inc({ fate });
     this.#logger.info({ ...guest, fate }, "settled a guest by the database");

@@ -12,7 +12,7 @@ export type ConductorStore = TaskStore &
   MigrationStore &
   QuarantineStore &
   Pick<ServerStore, "attempts" | "servers">;
-export type ConductorLedger = Pick<Ledger, "putTrees">;
+export type ConductorLedger = Pick<Ledger, "reportTrees">;
 export type ConductorBus = Pick<Bus, "publish" | "consume">;
 
 /** The span of a task within the trace of its request. */

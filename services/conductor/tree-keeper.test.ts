@@ -70,10 +70,10 @@ test("takes over a repeated report once while the database does not answer", asy
   const answer = Promise.withResolvers<void>();
   let puts = 0;
   const slow = {
-    putTrees: async (trees: Parameters<typeof ledger.putTrees>[0]) => {
+    reportTrees: async (trees: Parameters<typeof ledger.reportTrees>[0]) => {
       puts += trees.length;
       await answer.promise;
-      return ledger.putTrees(trees);
+      return ledger.reportTrees(trees);
     },
   };
   const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });
@@ -93,9 +93,9 @@ test("takes over the latest of the trees that arrived while the database did not
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   const answer = Promise.withResolvers<void>();
   const slow = {
-    putTrees: async (trees: Parameters<typeof ledger.putTrees>[0]) => {
+    reportTrees: async (trees: Parameters<typeof ledger.reportTrees>[0]) => {
       await answer.promise;
-      return ledger.putTrees(trees);
+      return ledger.reportTrees(trees);
     },
   };
   const trees = new TreeKeeper({ ledger: slow, store, comparer, commits, events, holders, carries: () => true });

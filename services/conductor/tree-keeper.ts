@@ -1,5 +1,6 @@
 import type { HypervisorFacts } from "../../core/ledger/hypervisor-facts.ts";
-import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
+import type { ReportOutcome } from "../../core/ledger/report-outcome.ts";
 import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
 import type { AgentConnection } from "./agent-registry.ts";
@@ -10,12 +11,15 @@ import { hypervisorOfReport } from "./hypervisor-of.ts";
 import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import type { StepCommitter } from "./step-committer.ts";
-import { describeTreeRefusal, foreignRoot, treeOfReport } from "./tree-of.ts";
+import { foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
 
 /** How many hosts are compared at a time before they are brought up again. */
 const RAISES_AT_A_TIME = 50;
 
 const NOT_CARRIED = "the host is connected by another stream now";
+
+/** Why a report was refused, or what the cell keeps although the report leaves it out. */
+type Verdict = { readonly refused: string } | { readonly kept: string[] };
 
 interface HostUp {
   readonly agentId: string;
@@ -34,7 +38,7 @@ export class TreeKeeper {
   readonly #commits: StepCommitter;
   readonly #events: ConductorEvents;
   readonly #knownRoot: SharedStep<string, KnownRoot>;
-  readonly #putTree: SharedStep<ProviderTree, TreeOutcome>;
+  readonly #reportTree: SharedStep<ProviderTree, ReportOutcome>;
   readonly #hostUp: SharedStep<HostUp, undefined>;
   readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
   readonly #carries: (connection: AgentConnection, host: string) => boolean;
@@ -60,7 +64,7 @@ export class TreeKeeper {
     this.#holders = options.holders;
     this.#carries = options.carries;
     this.#knownRoot = new SharedStep((roots) => store.knownRoots(roots));
-    this.#putTree = new SharedStep((trees) => ledger.putTrees(trees));
+    this.#reportTree = new SharedStep((trees) => ledger.reportTrees(trees));
     this.#hostUp = new SharedStep(async (hosts) => {
       for (const [agentId, ofAgent] of Map.groupBy(hosts, (host) => host.agentId))
         await store.hostsUp(agentId, ofAgent);
@@ -98,38 +102,41 @@ export class TreeKeeper {
 
   async #judge(report: TreeReport, connection: AgentConnection): Promise<void> {
     const { host, revision } = report;
-    const refused = await this.#takeOver(report, connection);
-    if (refused !== null) this.#events.treeRefused(host, refused);
-    connection.stream.send({ body: { $case: "tree", value: { host, revision, refused: refused ?? "", kept: [] } } });
+    const verdict = await this.#takeOver(report, connection);
+    if ("refused" in verdict) this.#events.treeRefused(host, verdict.refused);
+    else if (verdict.kept.length > 0) this.#events.treeKept(host, verdict.kept);
+    connection.stream.send({
+      body: { $case: "tree", value: { host, revision, refused: "", kept: [], ...verdict } },
+    });
   }
 
-  async #takeOver(report: TreeReport, connection: AgentConnection): Promise<string | null> {
-    if (!connection.hosts.has(report.host)) return "the agent's hello did not name the host";
-    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
-    if (!(await this.#holders.isFree(connection))) return NOT_CARRIED;
+  async #takeOver(report: TreeReport, connection: AgentConnection): Promise<Verdict> {
+    if (!connection.hosts.has(report.host)) return { refused: "the agent's hello did not name the host" };
+    if (!this.#carries(connection, report.host)) return { refused: NOT_CARRIED };
+    if (!(await this.#holders.isFree(connection))) return { refused: NOT_CARRIED };
     const tree = treeOfReport(report);
-    if ("refused" in tree) return tree.refused;
+    if ("refused" in tree) return tree;
     const hypervisor = hypervisorOfReport(report.hypervisor);
-    if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor.refused;
+    if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor;
     const root = await this.#commits.answered("known-roots", this.#knownRoot, tree.root);
     const foreign = foreignRoot(report, root);
-    if (foreign !== null) return foreign;
-    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
-    const refused = describeTreeRefusal(await this.#commits.answered("trees", this.#putTree, tree));
-    if (refused !== null) return refused;
+    if (foreign !== null) return { refused: foreign };
+    if (!this.#carries(connection, report.host)) return { refused: NOT_CARRIED };
+    const verdict = verdictOn(await this.#commits.answered("trees", this.#reportTree, tree));
+    if ("refused" in verdict) return verdict;
     await this.#comparer.afterHello(connection, report.host);
     await this.#comparer.releaseHeld(connection, report.host);
     const up: HostUp = {
       ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
       hypervisor,
     };
-    if (!this.#carries(connection, report.host)) return NOT_CARRIED;
+    if (!this.#carries(connection, report.host)) return { refused: NOT_CARRIED };
     await this.#commits.answered("hosts-up", this.#hostUp, up);
-    if (!(await this.#holders.isStillFree(connection, report.host))) return NOT_CARRIED;
+    if (!(await this.#holders.isStillFree(connection, report.host))) return { refused: NOT_CARRIED };
     const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();
     this.#up.set(connection, ofConnection.set(report.host, up));
     if (connection.stream.closed) this.#up.delete(connection);
-    return null;
+    return verdict;
   }
 
   lost(connection: AgentConnection): void {

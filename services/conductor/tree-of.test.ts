@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
-import { describeTreeRefusal, foreignRoot, treeOfReport } from "./tree-of.ts";
+import { foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
 const inventory = { total: 8, reserved: 0, minUnit: 1, maxUnit: 8, stepSize: 1, allocationRatio: 1 };
@@ -46,10 +46,17 @@ test.each([
   expect(treeOfReport(given)).toEqual({ refused: expect.stringContaining(why) });
 });
 
-test("describes in words why the ledger refused a tree", () => {
+test("describes in words why the ledger refused a tree, or what it keeps", () => {
   const provider = uuid as never;
-  expect(describeTreeRefusal({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toContain("still use VCPU");
-  expect(describeTreeRefusal({ kind: "unchanged", generations: new Map() })).toBeNull();
+  expect(verdictOn({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toEqual({
+    refused: expect.stringContaining("still use VCPU"),
+  });
+  expect(verdictOn({ kind: "unchanged", kept: [] })).toEqual({ kept: [] });
+  const kept = [{ provider, name: "gpu", resourceClass: "PGPU" as never, used: 1, capacity: null, byReport: true }];
+  expect(verdictOn({ kind: "replaced", kept })).toEqual({ kept: [expect.stringContaining("PGPU of provider gpu")] });
+  expect(verdictOn({ kind: "reshape-refused", why: "it is full" })).toEqual({
+    kept: [expect.stringContaining("it is full")],
+  });
 });
 
 test.each([

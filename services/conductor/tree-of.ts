@@ -1,6 +1,8 @@
 import { providerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
+import { describeKept } from "../../core/ledger/merge-report.ts";
 import type { Inventory } from "../../core/ledger/model.ts";
-import type { ProviderTree, TreeOutcome } from "../../core/ledger/provider-tree.ts";
+import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
+import type { ReportOutcome } from "../../core/ledger/report-outcome.ts";
 import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
 import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 
@@ -10,7 +12,7 @@ const INT_MAX = 2_147_483_647;
 const NAME = /^\P{Cc}{1,500}$/u;
 const CLASS_OR_TRAIT = /^[A-Z0-9_]{1,255}$/;
 
-/** The tree of a report, or what is wrong with the report. The agent owns the tree, so the tree overwrites whatever is stored. */
+/** The tree of a report, or what is wrong with the report. */
 export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
   if (!NAME.test(report.host)) return { refused: `${JSON.stringify(report.host)} is no name of a host` };
   for (const provider of report.providers) {
@@ -76,20 +78,26 @@ function isSound(inventory: InventoryReport): boolean {
   );
 }
 
-/** Why the ledger refused a tree, or null when it accepted the tree. */
-export function describeTreeRefusal(outcome: TreeOutcome): string | null {
+/** Why the ledger refused a report, or what it keeps of the tree before. A host whose new shape is refused goes on with its old tree. */
+export function verdictOn(outcome: ReportOutcome): { readonly refused: string } | { readonly kept: string[] } {
   switch (outcome.kind) {
     case "replaced":
     case "unchanged":
-      return null;
+      return { kept: outcome.kept.map(describeKept) };
+    case "reshape-refused":
+      return { kept: [`the tree stays as it was, because its servers do not fit into the new one: ${outcome.why}`] };
     case "generation-conflict":
-      return `provider ${outcome.provider} is at generation ${outcome.actual ?? "none"}, expected ${outcome.expected ?? "none"}`;
+      return {
+        refused: `provider ${outcome.provider} is at generation ${outcome.actual ?? "none"}, expected ${outcome.expected ?? "none"}`,
+      };
     case "in-use":
-      return `servers still use ${outcome.resourceClass ?? "all"} of provider ${outcome.provider}, which the report leaves out`;
+      return {
+        refused: `servers still use ${outcome.resourceClass ?? "all"} of provider ${outcome.provider}, which the report leaves out`,
+      };
     case "name-taken":
-      return `the name ${outcome.name} belongs to another provider`;
+      return { refused: `the name ${outcome.name} belongs to another provider` };
     case "malformed":
-      return `provider ${outcome.provider}: ${outcome.why}`;
+      return { refused: `provider ${outcome.provider}: ${outcome.why}` };
     default:
       return outcome satisfies never;
   }

@@ -45,7 +45,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
     beforeEach(async () => {
       subject = await makeSubject();
       admin = subject.admin;
-      await subject.ledger.putTrees([hostTree(), oneProvider(7, 4)]);
+      await subject.ledger.reportTrees([hostTree(), oneProvider(7, 4)]);
       await subject.cell.hostsUp("agent-1", [
         { name: "host", rootProvider: HOST },
         { name: "host-7", rootProvider: providerOf(7) },
@@ -65,7 +65,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
 
     test("a host that is forced down is fenced, and allocations that evacuations hold there can be released", async () => {
       const { cell, ledger } = subject;
-      await ledger.putTrees([oneProvider(8, 4)]);
+      await ledger.reportTrees([oneProvider(8, 4)]);
       await cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
       await cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [7] })]);
       const take = async (id: string) => {
@@ -151,7 +151,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       const evacuate = (fenceWaived = false) =>
         beginOperationOn(subject.cell, { server: 1, kind: "evacuate", hosts: [8], taskId: moveId, fenceWaived });
       beforeEach(async () => {
-        await subject.ledger.putTrees([oneProvider(8, 4)]);
+        await subject.ledger.reportTrees([oneProvider(8, 4)]);
         await subject.cell.renewLease({ id: conductorId(0), name: "c", leaseMs: 3_600_000 });
         await subject.cell.dispatch([dispatchOf({ server: 1, task: 1, hosts: [7] })]);
         await subject.cell.commitActive([{ ...(await take(taskId(1))), selection: 0 }]);
@@ -218,10 +218,10 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await admin.setDisabled("host", true, "smells")).toBe(true);
       expect(await admin.adminHosts(["host"])).toMatchObject([{ disabled: true, disabledReason: "smells" }]);
       expect((await providerAt(HOST)).traits).toEqual(new Set([DISABLED]));
-      await subject.ledger.putTrees([hostTree(4)]);
+      await subject.ledger.reportTrees([hostTree(4)]);
       expect((await providerAt(HOST)).traits).toEqual(new Set([DISABLED]));
       expect((await providerAt(GPU)).traits.has(DISABLED)).toBe(false);
-      expect(await subject.ledger.putTrees([hostTree(4)])).toMatchObject([{ kind: "unchanged" }]);
+      expect(await subject.ledger.reportTrees([hostTree(4)])).toMatchObject([{ kind: "unchanged" }]);
       await admin.setDisabled("host", false, null);
       expect(await admin.adminHosts(["host"])).toMatchObject([{ disabled: false, disabledReason: null }]);
       expect((await providerAt(HOST)).traits).toEqual(new Set());
@@ -246,7 +246,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
     });
 
     test("aggregates are mirrored on roots; those of other clients stay, and reports change none of them", async () => {
-      await subject.ledger.putTrees([
+      await subject.ledger.reportTrees([
         tree(spec(HOST, "host", { inventories: { VCPU: inventory(8) }, aggregates: [aggregateUuid(FOREIGN)] })),
       ]);
       await admin.mirrorAggregates([
@@ -261,7 +261,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       });
       await admin.mirrorAggregates([{ rootProvider: HOST, add: [RED], remove: [BLUE] }]);
       expect((await providerAt(HOST)).generation).toBe(generation + 1);
-      await subject.ledger.putTrees([hostTree(4)]);
+      await subject.ledger.reportTrees([hostTree(4)]);
       const [state] = await admin.operatorState([RED, BLUE]);
       expect(state).toEqual({ host: "host", rootProvider: HOST, aggregates: [RED], ratios: {}, ratiosHold: true });
     });
@@ -271,8 +271,8 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await ratiosOf("host")).toEqual({ CUSTOM_GPU_MILLI: [2, 1], MEMORY_MB: [1, null], VCPU: [8, 1] });
       expect(await ratiosOf("host-7")).toEqual({ VCPU: [1, null] });
       const { generation } = await providerAt(HOST);
-      expect(await subject.ledger.putTrees([hostTree()])).toMatchObject([{ kind: "unchanged" }]);
-      await subject.ledger.putTrees([
+      expect(await subject.ledger.reportTrees([hostTree()])).toMatchObject([{ kind: "unchanged" }]);
+      await subject.ledger.reportTrees([
         tree(spec(HOST, "host", { inventories: { VCPU: inventory(8, { allocationRatio: 3 }) } })),
       ]);
       expect(await ratiosOf("host")).toEqual({ VCPU: [8, 3] });
@@ -292,7 +292,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
     test("a ratio that was set before its tree exists applies from the first report on", async () => {
       const root = providerOf(9);
       await admin.setRatios([{ rootProvider: root, ratios: { VCPU: 5 } }]);
-      await subject.ledger.putTrees([oneProvider(9, 4)]);
+      await subject.ledger.reportTrees([oneProvider(9, 4)]);
       await subject.cell.hostsUp("agent-1", [{ name: "host-9", rootProvider: root }]);
       expect(await ratiosOf("host-9")).toEqual({ VCPU: [5, 1] });
     });

@@ -1,4 +1,5 @@
 import { ledgerAllocationsContract } from "./ledger-allocations.contract.ts";
+import { ledgerReportsContract } from "./ledger-reports.contract.ts";
 import type { LedgerSubject } from "./ledger-scene.ts";
 import { ledgerTreesContract } from "./ledger-trees.contract.ts";
 
@@ -6,4 +7,5 @@ import { ledgerTreesContract } from "./ledger-trees.contract.ts";
 export function ledgerContract(name: string, makeSubject: () => Promise<LedgerSubject>): void {
   ledgerAllocationsContract(name, makeSubject);
   ledgerTreesContract(name, makeSubject);
+  ledgerReportsContract(name, makeSubject);
 }

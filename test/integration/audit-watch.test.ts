@@ -36,7 +36,7 @@ afterAll(async () => {
   await Promise.all([cell?.drop(), api?.drop()]);
 });
 beforeEach(async () => {
-  await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories,
+  await pool.query(`truncate allocations, consumers, provider_aggregates, provider_traits, inventories, reported_trees,
     resource_providers, attempts, tasks, migrations, servers, hosts, agents, conductors restart identity`);
   await apiPool.query("truncate requests, cells");
   await new PostgresLedger(pool).putTrees([hostTree(0, 10)]);

@@ -59,7 +59,8 @@ describe("a database of the last version before the baseline", () => {
     const before = await rowsOf(kind);
     await withClient(urlOf(kind), async (client) => expect(await pendingMigrations(client, kind)).not.toEqual([]));
     expect((await migrate(urlOf(kind), kind))[0]).toBe("0001-baseline");
-    expect(await rowsOf(kind)).toEqual(before);
+    const after = await rowsOf(kind);
+    expect(Object.fromEntries(Object.keys(before).map((table) => [table, after[table]]))).toEqual(before);
     await withClient(urlOf(kind), async (client) => {
       expect(await pendingMigrations(client, kind)).toEqual([]);
       expect(await describeSchema(client)).toBe(readFileSync(new URL("schema.sql", schemaDirectory(kind)), "utf8"));

@@ -5,10 +5,17 @@ import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { malformedList } from "../../core/ledger/decide-tree.ts";
+import type { LedgerDump } from "../../core/ledger/ledger-dump.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { emptyLedgerTables } from "../rigs/empty-ledger.ts";
-import { anyCommand, initialTrees, type LedgerCommand } from "../rigs/ledger-commands.ts";
+import {
+  anyCommand,
+  anyReport,
+  initialTrees,
+  type LedgerCommand,
+  type ReportCommand,
+} from "../rigs/ledger-commands.ts";
 import { brokenSums } from "../rigs/ledger-laws.ts";
 import { LedgerSession } from "./ledger-sessions.ts";
 
@@ -26,8 +33,10 @@ afterAll(async () => {
   await database.drop();
 });
 
-const run = (ledger: Ledger, command: LedgerCommand): Promise<readonly unknown[]> =>
-  command.kind === "allocations" ? ledger.applyAllocations(command.changes) : ledger.putTrees(command.trees);
+const run = (ledger: Ledger, command: LedgerCommand | ReportCommand): Promise<readonly unknown[]> => {
+  if (command.kind === "reports") return ledger.reportTrees(command.reports);
+  return command.kind === "allocations" ? ledger.applyAllocations(command.changes) : ledger.putTrees(command.trees);
+};
 
 describe("the ledger's two implementations", () => {
   it("answer every command alike and end in the same state", { timeout: 120_000 }, async () => {
@@ -42,6 +51,28 @@ describe("the ledger's two implementations", () => {
         }
       }),
       { numRuns: RUNS },
+    );
+  });
+
+  it("take over reports of agents alike, amid claims and what others write, and no allocation is lost", {
+    timeout: 120_000,
+  }, async () => {
+    const anything = fc.oneof({ weight: 2, arbitrary: anyCommand }, { weight: 1, arbitrary: anyReport });
+    await fc.assert(
+      fc.asyncProperty(fc.array(anything, { minLength: 1, maxLength: 12 }), async (commands) => {
+        await emptyLedgerTables(pool);
+        const postgres = new PostgresLedger(pool);
+        const memory = new MemoryLedger();
+        for (const command of [{ kind: "reports", reports: initialTrees } as const, ...commands]) {
+          const before = await memory.dump();
+          expect(await run(postgres, command)).toEqual(await run(memory, command));
+          const after = await memory.dump();
+          expect(await postgres.dump()).toEqual(after);
+          expect(brokenSums(after)).toEqual([]);
+          if (command.kind === "reports") expect(amountsOf(after)).toEqual(amountsOf(before));
+        }
+      }),
+      { numRuns: Math.ceil(RUNS / 2) },
     );
   });
 
@@ -129,4 +160,13 @@ async function replay(
       ? await memory.applyAllocations(command.changes.filter((_, index) => taken(outcomes[index]?.kind)))
       : await memory.putTrees(command.trees.filter((_, index) => taken(outcomes[index]?.kind)));
   expect(again).toEqual(kept);
+}
+
+/** What each consumer holds of each class, wherever it holds it. */
+function amountsOf({ consumers }: LedgerDump): unknown {
+  return consumers.map(({ uuid, items }) => {
+    const amounts = Map.groupBy(items, (item) => item.resourceClass);
+    const sums = [...amounts].map(([name, same]) => [name, same.reduce((sum, { amount }) => sum + amount, 0)] as const);
+    return [uuid, Object.fromEntries(sums.toSorted(([a], [b]) => (a < b ? -1 : 1)))];
+  });
 }

@@ -12,10 +12,16 @@ import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { ProviderSpec, ProviderTree } from "../../core/ledger/provider-tree.ts";
 import { inventory, item, spec } from "./ledger-builders.ts";
 
-/** A batch for one of a ledger's two writes. */
+/** A batch for one of a ledger's two plain writes. */
 export type LedgerCommand =
   | { readonly kind: "allocations"; readonly changes: readonly AllocationChange[] }
   | { readonly kind: "trees"; readonly trees: readonly ProviderTree[] };
+
+/** A batch of reports by agents. */
+export interface ReportCommand {
+  readonly kind: "reports";
+  readonly reports: readonly ProviderTree[];
+}
 
 /** There is little of everything, so that random commands conflict: three trees of up to four providers, five consumers, three classes. */
 const CLASSES = ["VCPU", "MEMORY_MB", "CUSTOM_GPU"] as const;
@@ -192,6 +198,11 @@ export const anyCommand: fc.Arbitrary<LedgerCommand> = fc.oneof(
     }),
   },
 );
+
+export const anyReport: fc.Arbitrary<ReportCommand> = fc.record({
+  kind: fc.constant("reports" as const),
+  reports: fc.array(anyTree, { minLength: 1, maxLength: 3 }),
+});
 
 /** Classes that a command may name, for checks of all of them. */
 export const classesOfCommands = CLASSES.map(resourceClass);

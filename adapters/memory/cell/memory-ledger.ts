@@ -4,9 +4,11 @@ import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import type { AllocationItem, Provider } from "../../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../../core/ledger/provider-tree.ts";
 import { PureLedger } from "../../../core/ledger/pure-ledger.ts";
+import type { ReportOutcome } from "../../../core/ledger/report-outcome.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import { MemoryOperatorsWord } from "./memory-operators-word.ts";
+import { MemoryTreeReports } from "./memory-tree-reports.ts";
 
 /** The writes and reads of a transaction on a memory ledger. Writes take effect at once and cannot be undone, so check before writing. */
 export interface MemoryTransaction {
@@ -14,6 +16,7 @@ export interface MemoryTransaction {
   /** Writes the tree with the operators' settings applied. */
   putTree(tree: ProviderTree): TreeOutcome;
   putTreeAsGiven(tree: ProviderTree): TreeOutcome;
+  reportTree(report: ProviderTree): ReportOutcome;
   /** The providers as they are at this step. */
   providers(): readonly Provider[];
   /** Adds a row of another table that views follow (hosts) to the rows that the transaction's listeners get. */
@@ -31,6 +34,8 @@ export class MemoryLedger implements Ledger {
   /** The operators' settings for its trees. Each reported tree is written with them applied. */
   readonly operators = new MemoryOperatorsWord();
   readonly #ledger = new PureLedger();
+  /** What agents reported of its trees. */
+  readonly reports = new MemoryTreeReports({ ledger: this.#ledger, operators: this.operators });
   readonly #listeners = new Set<TransactionListener>();
   #xid = 0;
 
@@ -49,6 +54,7 @@ export class MemoryLedger implements Ledger {
           applyAllocations: (change) => keep(this.#ledger.applyAllocations(change)),
           putTree: (tree) => keep(this.#ledger.putTree(this.operators.apply(tree))),
           putTreeAsGiven: (tree) => keep(this.#ledger.putTree(tree)),
+          reportTree: (report) => keep(this.reports.report(report)),
           providers: () => this.#ledger.dump().providers,
           emit: (row) => rows.push(row),
         },
@@ -61,7 +67,7 @@ export class MemoryLedger implements Ledger {
 
   /** Returns a function that restores everything as it is now. Listeners are not told. */
   remember(): () => void {
-    const putBack = [this.#ledger.remember(), this.operators.remember()];
+    const putBack = [this.#ledger.remember(), this.operators.remember(), this.reports.remember()];
     return () => {
       for (const part of putBack) part();
     };
@@ -84,6 +90,10 @@ export class MemoryLedger implements Ledger {
 
   async putTrees(trees: readonly ProviderTree[]): Promise<readonly TreeOutcome[]> {
     return this.transact((transaction) => trees.map((tree) => transaction.putTree(tree)));
+  }
+
+  async reportTrees(reports: readonly ProviderTree[]): Promise<readonly ReportOutcome[]> {
+    return this.transact((transaction) => reports.map((report) => transaction.reportTree(report)));
   }
 
   async allocationsOf(consumer: ConsumerUuid): Promise<readonly AllocationItem[]> {

@@ -2,6 +2,7 @@ import type { ClientBase } from "pg";
 import type { AuditedMove, AuditedServer, AuditedTask, CellReading } from "../../../core/audit/facts.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
+import type { KeptOffer } from "../../../core/ledger/merge-report.ts";
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { withClient } from "../client/databases.ts";
@@ -18,6 +19,7 @@ export async function readCellFacts(cell: string, databaseUrl: string): Promise<
     return {
       cell,
       ledger: { providers: await readProviders(client), consumers: await readConsumers(client) },
+      kept: await readKept(client),
       servers,
       closed,
       openTasks: await readOpenTasks(client),
@@ -143,6 +145,13 @@ async function readMoves(client: ClientBase): Promise<AuditedMove[]> {
     inFlight: !row.ended,
     isWaitShown: row.note !== "",
   }));
+}
+
+async function readKept(client: ClientBase): Promise<readonly KeptOffer[]> {
+  const { rows } = await client.query<{ kept: readonly KeptOffer[] }>(
+    "select kept from reported_trees where kept <> '[]'",
+  );
+  return rows.flatMap(({ kept }) => kept);
 }
 
 /** A host whose row was written since it came up counts as up since that write. */

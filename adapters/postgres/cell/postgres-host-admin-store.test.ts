@@ -35,7 +35,7 @@ test("when reports, ratios, disabling, aggregates and claims come at once, the o
   const cell = new PostgresCellStore(pool);
   const uuid = "22222222-0000-4000-8000-000000000001";
   const hosts = [0, 1, 2, 3];
-  const report = (vcpus: number) => ledger.putTrees(hosts.map((host) => hostTree(host, vcpus)));
+  const report = (vcpus: number) => ledger.reportTrees(hosts.map((host) => hostTree(host, vcpus)));
   await report(8);
   await cell.hostsUp(
     "agent-1",

@@ -5,12 +5,14 @@ import type { ConsumerUuid } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import type { AllocationItem } from "../../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../../core/ledger/provider-tree.ts";
+import type { ReportOutcome } from "../../../core/ledger/report-outcome.ts";
 import type { Ledger } from "../../../core/stores/cell/ledger-port.ts";
 import { retryConflicts } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
 import { encodeFirstClaims, firstClaimOutcomes } from "./encode-first-claims.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
 import { readAllocations, readDump } from "./read-ledger.ts";
+import { reportTogether } from "./report-trees.ts";
 
 /** Raised by ledger_put_trees when its trees share a UUID or a name. Such trees must be put one by one. */
 const DEPENDENT_TREES = "BT001";
@@ -66,24 +68,12 @@ export class PostgresLedger implements Ledger {
    * a transaction, because the locks of several calls in one transaction would be out of order.
    */
   async putTrees(trees: readonly ProviderTree[]): Promise<readonly TreeOutcome[]> {
-    const outcomes = trees.map(malformedList);
-    const written: TreeOutcome[] = [];
-    for (const run of independentRuns(trees.filter((_, index) => outcomes[index] === null))) {
-      written.push(...(await this.#putRun(run)));
-    }
-    let next = 0;
-    return outcomes.map((outcome) => outcome ?? written[next++]!);
+    return inIndependentRuns(trees, (run) => retryConflicts(() => putTogether(this.#pool, run), TREE_CONFLICTS));
   }
 
-  async #putRun(trees: readonly ProviderTree[]): Promise<TreeOutcome[]> {
-    try {
-      return await retryConflicts(() => putTogether(this.#pool, trees), TREE_CONFLICTS);
-    } catch (error) {
-      if ((error as { code?: string }).code !== DEPENDENT_TREES || trees.length === 1) throw error;
-    }
-    const outcomes: TreeOutcome[] = [];
-    for (const tree of trees) outcomes.push(...(await this.#putRun([tree])));
-    return outcomes;
+  /** Like `putTrees`, but it reads the trees first. Trees that stay as they are cost no lock. */
+  async reportTrees(reports: readonly ProviderTree[]): Promise<readonly ReportOutcome[]> {
+    return inIndependentRuns<ReportOutcome>(reports, (run) => reportTogether(this.#pool, run, TREE_CONFLICTS));
   }
 
   async allocationsOf(consumer: ConsumerUuid): Promise<readonly AllocationItem[]> {
@@ -100,6 +90,32 @@ async function putTogether(pool: Pool, trees: readonly ProviderTree[]): Promise<
     encodeTrees(trees),
   ]);
   return trees.map((tree, index) => decodeTreeOutcome(tree, rows[index]!));
+}
+
+/**
+ * Runs `put` on trees that are well formed and independent of each other. Trees that turn out to depend on each other are put one by one. The
+ * answers are in the order of the trees.
+ */
+async function inIndependentRuns<Outcome>(
+  trees: readonly ProviderTree[],
+  put: (trees: readonly ProviderTree[]) => Promise<readonly Outcome[]>,
+): Promise<readonly (Outcome | NonNullable<ReturnType<typeof malformedList>>)[]> {
+  const putRun = async (run: readonly ProviderTree[]): Promise<readonly Outcome[]> => {
+    try {
+      return await put(run);
+    } catch (error) {
+      if ((error as { code?: string }).code !== DEPENDENT_TREES || run.length === 1) throw error;
+    }
+    const outcomes: Outcome[] = [];
+    for (const tree of run) outcomes.push(...(await put([tree])));
+    return outcomes;
+  };
+  const malformed = trees.map(malformedList);
+  const written: Outcome[] = [];
+  for (const run of independentRuns(trees.filter((_, index) => malformed[index] === null)))
+    written.push(...(await putRun(run)));
+  let next = 0;
+  return malformed.map((outcome) => outcome ?? written[next++]!);
 }
 
 /** Cuts the list before each tree that shares a UUID or a name with an earlier one. */

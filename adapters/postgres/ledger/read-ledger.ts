@@ -57,13 +57,23 @@ interface MutableProvider extends Provider {
   readonly aggregates: Set<ReturnType<typeof aggregateUuid>>;
 }
 
-/** All providers with their inventories, traits and aggregates, sorted by UUID, as the client's transaction sees them. */
-export async function readProviders(client: ClientBase): Promise<readonly Provider[]> {
+/**
+ * Providers with their inventories, traits and aggregates, sorted by UUID, as the client's transaction sees them: those of the trees of these roots, or
+ * all of them.
+ */
+export async function readProviders(
+  client: ClientBase,
+  roots: readonly ProviderUuid[] | null = null,
+): Promise<readonly Provider[]> {
+  const values = [roots];
+  const inTrees =
+    "($1::uuid[] is null or p.root_id in (select r.id from resource_providers r where r.uuid = any ($1)))";
   const byUuid = new Map<ProviderUuid, MutableProvider>();
   const providers = await client.query(
     `select p.uuid, p.name, parent.uuid as parent, root.uuid as root, p.generation
      from resource_providers p join resource_providers root on root.id = p.root_id
-     left join resource_providers parent on parent.id = p.parent_id order by p.uuid`,
+     left join resource_providers parent on parent.id = p.parent_id where ${inTrees} order by p.uuid`,
+    values,
   );
   for (const row of providers.rows) {
     byUuid.set(row.uuid, { ...row, inventories: new Map(), traits: new Set(), aggregates: new Set() });
@@ -71,7 +81,8 @@ export async function readProviders(client: ClientBase): Promise<readonly Provid
   const inventories = await client.query(
     `select p.uuid, c.name as class, v.* from inventories v
      join resource_providers p on p.id = v.provider_id join resource_classes c on c.id = v.class_id
-     order by p.uuid, c.name collate "C"`,
+     where ${inTrees} order by p.uuid, c.name collate "C"`,
+    values,
   );
   for (const row of inventories.rows) {
     byUuid.get(row.uuid)?.inventories.set(resourceClass(row.class), {
@@ -87,25 +98,36 @@ export async function readProviders(client: ClientBase): Promise<readonly Provid
   const traits = await client.query(
     `select p.uuid, t.name from provider_traits q
      join resource_providers p on p.id = q.provider_id join traits t on t.id = q.trait_id
-     order by p.uuid, t.name collate "C"`,
+     where ${inTrees} order by p.uuid, t.name collate "C"`,
+    values,
   );
   for (const row of traits.rows) byUuid.get(row.uuid)?.traits.add(trait(row.name));
   const aggregates = await client.query(
     `select p.uuid, q.aggregate from provider_aggregates q
-     join resource_providers p on p.id = q.provider_id order by p.uuid, q.aggregate`,
+     join resource_providers p on p.id = q.provider_id where ${inTrees} order by p.uuid, q.aggregate`,
+    values,
   );
   for (const row of aggregates.rows) byUuid.get(row.uuid)?.aggregates.add(aggregateUuid(row.aggregate));
   return [...byUuid.values()];
 }
 
-async function readConsumers(client: PoolClient): Promise<LedgerDump["consumers"]> {
+/** These consumers, or all of them, with what they hold. */
+export async function readConsumers(
+  client: PoolClient,
+  consumers: readonly ConsumerUuid[] | null = null,
+): Promise<LedgerDump["consumers"]> {
   const byUuid = new Map<ConsumerUuid, Consumer & { readonly items: AllocationItem[] }>();
-  const consumers = await client.query(
-    `select uuid, generation, project_id as "projectId", user_id as "userId", type from consumers order by uuid`,
+  const values = [consumers];
+  const found = await client.query(
+    `select uuid, generation, project_id as "projectId", user_id as "userId", type from consumers
+     where $1::uuid[] is null or uuid = any ($1) order by uuid`,
+    values,
   );
-  for (const row of consumers.rows) byUuid.set(row.uuid, { ...row, items: [] });
+  for (const row of found.rows) byUuid.set(row.uuid, { ...row, items: [] });
   const allocations = await client.query<AllocationRow>(
-    `${ALLOCATIONS} order by a.consumer_uuid, p.uuid, c.name collate "C"`,
+    `${ALLOCATIONS} where $1::uuid[] is null or a.consumer_uuid = any ($1)
+     order by a.consumer_uuid, p.uuid, c.name collate "C"`,
+    values,
   );
   for (const row of allocations.rows) byUuid.get(consumerUuid(row.consumer))?.items.push(itemOf(row));
   return [...byUuid.values()];

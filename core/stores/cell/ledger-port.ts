@@ -3,6 +3,7 @@ import type { ConsumerUuid } from "../../ledger/ids.ts";
 import type { LedgerDump } from "../../ledger/ledger-dump.ts";
 import type { AllocationItem } from "../../ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../ledger/provider-tree.ts";
+import type { ReportOutcome } from "../../ledger/report-outcome.ts";
 
 /**
  * The ledger of one cell, with two implementations (pure in memory, and Postgres). Every call is one batch in one transaction, except that
@@ -11,7 +12,14 @@ import type { ProviderTree, TreeOutcome } from "../../ledger/provider-tree.ts";
  */
 export interface Ledger {
   applyAllocations(changes: readonly AllocationChange[]): Promise<readonly AllocationOutcome[]>;
+  /** Replaces trees by these, whoever has written them. */
   putTrees(trees: readonly ProviderTree[]): Promise<readonly TreeOutcome[]>;
+  /**
+   * Takes over what agents report of their hosts, under the operators' word. What belongs to others stays, and so does what servers use
+   * (`mergeReport`). Where a class is in use that the tree now offers on other providers, the allocations move there together with the tree
+   * (`planReshape`), or nothing changes.
+   */
+  reportTrees(reports: readonly ProviderTree[]): Promise<readonly ReportOutcome[]>;
   allocationsOf(consumer: ConsumerUuid): Promise<readonly AllocationItem[]>;
   dump(): Promise<LedgerDump>;
 }

@@ -293,6 +293,16 @@ create table reported_ratios (
   constraint reported_ratios_pkey PRIMARY KEY (provider, class)
 );
 
+create table reported_trees (
+  root uuid not null,
+  providers jsonb not null,
+  kept jsonb default '[]'::jsonb not null,
+  refusal text default ''::text not null,
+  updated_at timestamp with time zone default now() not null,
+  constraint reported_trees_pkey PRIMARY KEY (root),
+  constraint reported_trees_root_fkey FOREIGN KEY (root) REFERENCES resource_providers(uuid) ON DELETE CASCADE
+);
+
 create table resource_classes (
   id integer generated always as identity not null,
   name text not null,

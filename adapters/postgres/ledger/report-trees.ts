@@ -1,0 +1,193 @@
+import type { Pool, PoolClient } from "pg";
+import { assert } from "../../../core/assert.ts";
+import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
+import type { ProviderUuid } from "../../../core/ledger/ids.ts";
+import {
+  isSameKept,
+  isSameReport,
+  isStored,
+  type MergedReport,
+  mergeReport,
+} from "../../../core/ledger/merge-report.ts";
+import { underOperatorsWord } from "../../../core/ledger/operators-word.ts";
+import { planReshape } from "../../../core/ledger/plan-reshape.ts";
+import type { ProviderTree } from "../../../core/ledger/provider-tree.ts";
+import { type ReportOutcome, reportOutcomeOf } from "../../../core/ledger/report-outcome.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
+import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
+import { readConsumers, readProviders } from "./read-ledger.ts";
+import { readStoredReports, type StoredReport, writeReports } from "./reported-trees.ts";
+
+type Merged = MergedReport & { readonly kind: "merged" };
+
+/**
+ * Takes over reports of trees that are independent of each other. Trees that are already as reported are found without a lock. The others are
+ * locked, read again and merged under their locks, so nobody's change is lost between the reading and the writing. `conflicts`: SQLSTATEs after
+ * which a transaction is repeated.
+ */
+export async function reportTogether(
+  pool: Pool,
+  reports: readonly ProviderTree[],
+  conflicts: readonly string[],
+): Promise<readonly ReportOutcome[]> {
+  const outcomes = new Map<ProviderUuid, ReportOutcome>(await unchangedReports(pool, reports));
+  const open = () => reports.filter(({ root }) => !outcomes.has(root));
+  if (open().length > 0) {
+    const written = await inTransaction(pool, (client) => writeTogether(client, open()), conflicts);
+    for (const [root, outcome] of written) outcomes.set(root, outcome);
+  }
+  for (const report of open()) outcomes.set(report.root, await reshape(pool, report, conflicts));
+  return reports.map(({ root }) => outcomes.get(root)!);
+}
+
+/** The outcomes of those reports that say what is stored. */
+async function unchangedReports(
+  pool: Pool,
+  reports: readonly ProviderTree[],
+): Promise<readonly (readonly [ProviderUuid, ReportOutcome])[]> {
+  const stored = await inTransaction(pool, async (client) => {
+    await client.query("set transaction isolation level repeatable read read only");
+    return readStoredReports(
+      client,
+      reports.map(({ root }) => root),
+    );
+  });
+  return reports.flatMap((report) => {
+    const before = stored.get(report.root)!;
+    if (before.providers.length === 0) return [];
+    const merged = mergeReport(report, before);
+    const isAsStored =
+      merged.kind === "merged" &&
+      merged.shapeChanges.length === 0 &&
+      isSameReport(merged.reported, before.reported) &&
+      isSameKept(merged.kept, before.kept) &&
+      isStored(
+        underOperatorsWord(merged.tree, { disabled: before.isDisabled, ratios: before.ratios }),
+        before.providers,
+      );
+    return isAsStored ? [[report.root, { kind: "unchanged", kept: merged.kept }] as const] : [];
+  });
+}
+
+/** Writes the reports that need no reshape. */
+async function writeTogether(
+  client: PoolClient,
+  reports: readonly ProviderTree[],
+): Promise<readonly (readonly [ProviderUuid, ReportOutcome])[]> {
+  const stored = await lockTrees(
+    client,
+    reports.map(({ root }) => root),
+  );
+  const refused: (readonly [ProviderUuid, ReportOutcome])[] = [];
+  const writable: Merged[] = [];
+  for (const report of reports) {
+    const merged = mergeReport(report, stored.get(report.root)!);
+    if (merged.kind !== "merged") refused.push([report.root, merged]);
+    else if (merged.shapeChanges.length === 0) writable.push(merged);
+  }
+  return [...refused, ...(await put(client, writable))];
+}
+
+/** Locks the trees in the order of all locks: reports of trees, then providers, then inventories. */
+async function lockTrees(
+  client: PoolClient,
+  roots: readonly ProviderUuid[],
+): Promise<ReadonlyMap<ProviderUuid, StoredReport>> {
+  await client.query("select pg_advisory_xact_lock(7236418052)");
+  const members =
+    "select m.id from resource_providers r join resource_providers m on m.root_id = r.id where r.uuid = any ($1)";
+  await client.query(`select from resource_providers p where p.id in (${members}) order by p.id for update`, [roots]);
+  await client.query(
+    `select from inventories v where v.provider_id in (${members}) order by v.provider_id, v.class_id for update`,
+    [roots],
+  );
+  return readStoredReports(client, roots);
+}
+
+async function put(
+  client: PoolClient,
+  reports: readonly Merged[],
+): Promise<readonly (readonly [ProviderUuid, ReportOutcome])[]> {
+  if (reports.length === 0) return [];
+  const { rows } = await client.query<PutTreesRow>("select * from ledger_put_trees($1::ledger_tree_batch)", [
+    encodeTrees(reports.map(({ tree }) => tree)),
+  ]);
+  const outcomes = reports.map(({ tree, kept }, index) => reportOutcomeOf(decodeTreeOutcome(tree, rows[index]!), kept));
+  await writeReports(
+    client,
+    reports
+      .filter((_, index) => "kept" in outcomes[index]!)
+      .map(({ tree, reported, kept }) => ({ root: tree.root, reported, kept })),
+  );
+  return reports.map(({ tree }, index) => [tree.root, outcomes[index]!]);
+}
+
+/** Ends the transaction of a reshape that is not possible. */
+class ReshapeRefusal extends Error {}
+
+/**
+ * Changes the shape of a tree together with the allocations in it. First the new inventories are stored beside the old ones, then the allocations
+ * move, then what is no longer in use goes. If anything of it is impossible, nothing has happened.
+ */
+async function reshape(pool: Pool, report: ProviderTree, conflicts: readonly string[]): Promise<ReportOutcome> {
+  try {
+    return await inTransaction(pool, (client) => reshapeOnce(client, report), conflicts);
+  } catch (error) {
+    if (!(error instanceof ReshapeRefusal)) throw error;
+    await pool.query("update reported_trees set refusal = $2, updated_at = now() where root = $1 and refusal <> $2", [
+      report.root,
+      error.message,
+    ]);
+    return { kind: "reshape-refused", why: error.message };
+  }
+}
+
+async function reshapeOnce(client: PoolClient, report: ProviderTree): Promise<ReportOutcome> {
+  await lockConsumers(client, report.root);
+  const stored = await lockTrees(client, [report.root]);
+  const merged = mergeReport(report, stored.get(report.root)!);
+  if (merged.kind !== "merged") return merged;
+  const [beside] = await put(client, [merged]);
+  assert(beside !== undefined, "a report has no outcome");
+  if (!("kept" in beside[1])) throw new ReshapeRefusal(`the new tree cannot be stored: ${beside[1].kind}`);
+  // The allocations may have gone in the meantime.
+  if (merged.shapeChanges.length === 0) return beside[1];
+  await moveAllocations(client, report.root, merged);
+  const after = await readStoredReports(client, [report.root]);
+  const again = mergeReport(report, after.get(report.root)!);
+  assert(again.kind === "merged", "a report that was merged once cannot be merged again");
+  const [last] = await put(client, [again]);
+  assert(last !== undefined, "a report has no outcome");
+  return last[1].kind === "unchanged" ? { ...last[1], kind: "replaced" } : last[1];
+}
+
+/** Locks the consumers that hold something of the tree, before its providers as everywhere. */
+async function lockConsumers(client: PoolClient, root: ProviderUuid): Promise<void> {
+  await client.query(
+    `select from consumers c where c.uuid in (
+       select a.consumer_uuid from allocations a join resource_providers p on p.id = a.provider_id
+       join resource_providers r on r.id = p.root_id where r.uuid = $1
+     ) order by c.uuid for update`,
+    [root],
+  );
+}
+
+async function moveAllocations(client: PoolClient, root: ProviderUuid, { shapeChanges }: Merged): Promise<void> {
+  const holders = await client.query<{ uuid: never }>(
+    `select distinct a.consumer_uuid as uuid from allocations a join resource_providers p on p.id = a.provider_id
+     join resource_providers r on r.id = p.root_id where r.uuid = $1`,
+    [root],
+  );
+  const consumers = await readConsumers(
+    client,
+    holders.rows.map(({ uuid }) => uuid),
+  );
+  const plan = planReshape({ providers: await readProviders(client, [root]), shapeChanges, consumers });
+  if (plan.kind === "refused") throw new ReshapeRefusal(plan.why);
+  const { rows } = await client.query<LedgerApplyRow>("select * from ledger_apply($1::ledger_batch)", [
+    encodeChanges([plan.change]),
+  ]);
+  const outcome = decodeOutcome(plan.change, rows[0]!);
+  if (outcome.kind !== "committed") throw new ReshapeRefusal(describeAllocationRefusal(outcome));
+}
