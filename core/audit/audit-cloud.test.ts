@@ -121,21 +121,6 @@ describe("law 1", () => {
     expect(violations).toMatchObject([{ law: 1, what: "more is allocated than there is", proof: "9 of 8" }]);
   });
 
-  it("distinguishes a host that has shrunk below its use from a claim beyond the capacity", () => {
-    const ledger = {
-      providers: [provider("r1", "r1", 9), provider("gpu", "r1", 0)],
-      consumers: [consumer("s1", [item("r1", 9)])],
-    };
-    const kept = (used: number, byReport: boolean) => {
-      const inventory = ledger.providers[0]!;
-      const resourceClass = [...inventory.inventories.keys()][0]!;
-      return [{ provider: inventory.uuid, name: "r1", resourceClass, used, capacity: 8, byReport }];
-    };
-    expect(found(cloud([cell({ ledger, kept: kept(9, true) })]))).toEqual([]);
-    expect(found(cloud([cell({ ledger, kept: kept(8, true) })]))).toHaveLength(1);
-    expect(found(cloud([cell({ ledger, kept: kept(9, false) })]))).toHaveLength(1);
-  });
-
   it("reports an allocation of an inventory that does not exist", () => {
     const ledger = {
       providers: [{ ...provider("r1", "r1", 0), inventories: new Map() }],

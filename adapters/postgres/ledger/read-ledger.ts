@@ -41,7 +41,7 @@ export async function readDump(pool: Pool): Promise<LedgerDump> {
   const client = await pool.connect();
   try {
     await client.query("begin isolation level repeatable read read only");
-    const dump = { providers: await readProviders(client), consumers: await readConsumers(client) };
+    const dump = { providers: await readProviders(client), consumers: await readHolders(client) };
     await client.query("commit");
     client.release();
     return dump;
@@ -112,7 +112,7 @@ export async function readProviders(
 }
 
 /** These consumers, or all of them, with what they hold. */
-export async function readConsumers(
+export async function readHolders(
   client: PoolClient,
   consumers: readonly ConsumerUuid[] | null = null,
 ): Promise<LedgerDump["consumers"]> {

@@ -16,7 +16,7 @@ import { type ReportOutcome, reportOutcomeOf } from "../../../core/ledger/report
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges, type LedgerApplyRow } from "./encode-changes.ts";
 import { decodeTreeOutcome, encodeTrees, type PutTreesRow } from "./encode-trees.ts";
-import { readConsumers, readProviders } from "./read-ledger.ts";
+import { readHolders, readProviders } from "./read-ledger.ts";
 import { readStoredReports, type StoredReport, writeReports } from "./reported-trees.ts";
 
 type Merged = MergedReport & { readonly kind: "merged" };
@@ -179,7 +179,7 @@ async function moveAllocations(client: PoolClient, root: ProviderUuid, { shapeCh
      join resource_providers r on r.id = p.root_id where r.uuid = $1`,
     [root],
   );
-  const consumers = await readConsumers(
+  const consumers = await readHolders(
     client,
     holders.rows.map(({ uuid }) => uuid),
   );
