@@ -22,8 +22,8 @@ const FIGURES: readonly (readonly [name: string, unit: string, figure: (result: 
 ];
 
 /**
- * Boots and deletes through HTTP as `berth replay` does them, three cells and all services in one process; each round is a process of its
- * own, cold as a user's is. Of the trace in BERTH_BENCH_TRACE, or of one that is made up here.
+ * Boots and deletes through HTTP like `berth replay`, with three cells and all services in one process. Each round is a separate process
+ * that starts cold, as a user's does. Uses the trace in BERTH_BENCH_TRACE, or an invented one.
  */
 export async function run(): Promise<void> {
   const dir = mkdtempSync(join(tmpdir(), "berth-bench-"));

@@ -92,8 +92,8 @@ async function claimsPerSecond(ledger: Ledger, point: Point): Promise<number> {
 }
 
 /**
- * Durable claims per second through the batching path, fsync on, load generator included: 10,000 hosts of three classes,
- * each claim a new consumer with three items. Points run for three seconds; one by one is what the ratios compare with.
+ * Measures durable claims per second through the batching path, with fsync, load generator included: 10,000 hosts of three classes, where
+ * each claim is a new consumer with three items. Points run for three seconds. The ratios compare with claims that are made one by one.
  */
 export async function run(): Promise<void> {
   const server = await startEmbedded();

@@ -22,7 +22,7 @@ export function measuredOf(figures: readonly number[]): Measured {
   return { median: sorted[sorted.length >> 1]!, min: sorted[0]!, max: sorted.at(-1)! };
 }
 
-/** Prints one line: what was measured, the median, and the range of the rounds. `unit` is for example `claims/s` or `ms`. */
+/** Prints one line: the measured quantity, the median, and the range of the rounds. `unit` is for example `claims/s` or `ms`. */
 export function report(what: string, { median, min, max }: Measured, unit: string): void {
   const [shown, low, high] = [median, min, max].map((figure) =>
     figure.toLocaleString("en-US", { maximumSignificantDigits: 3 }),

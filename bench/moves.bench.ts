@@ -40,7 +40,7 @@ function hostOf(index: number): HostConfig {
   return { name: `host-${index + 1}`, inventories };
 }
 
-/** Boots a tenth of the servers on each host that is to be drained, while the others are disabled. */
+/** Boots a tenth of the servers on each host that will be drained, while the others are disabled. */
 async function fill(cloud: EmbeddedCloud, hosts: readonly HostConfig[]): Promise<void> {
   const access = { api: cloud.apiUrl, token: null };
   const setDisabled = (disabled: boolean) =>

@@ -1,12 +1,12 @@
 import { placeAll } from "../cli/place-only.ts";
 import { PACKING_POLICIES } from "../core/scheduling/packing/packing-policies.ts";
 
-// `node bench/packing-curve.ts TRACE_DIR LIST[,LIST…] FIRST..LAST` compares `fragmentation` with the best of all other policies at each
-// of the 131 points from 0 to 130 % arrived, with each seed by itself: a policy that refuses early loses there, whatever it reaches in
-// the end. Takes some seconds a list and seed.
+// `node bench/packing-curve.ts TRACE_DIR LIST[,LIST…] FIRST..LAST` compares `fragmentation` with the best of all other policies at each of
+// the 131 points from 0 to 130 % arrived, separately for each seed. A policy that refuses tasks early loses there, even if it ends well.
+// Takes some seconds for each list and seed.
 
 const INFLATE = 1.3;
-/** At a point this much below the best other policy is as good: three of 6,212 GPUs, in per cent of all GPUs. */
+/** A figure counts as equal if it is at most this much below the best other policy: three of 6,212 GPUs, in percent of all GPUs. */
 const TOLERANCE = 0.05;
 
 const [directory = ".", lists = "default", range = "42..44"] = process.argv.slice(2);

@@ -14,7 +14,7 @@ import { seededRandom } from "../core/scheduling/seeded-random.ts";
 import { placeDrawn } from "../replay/place-only/run-experiment.ts";
 import { readTrace } from "../replay/read-trace.ts";
 
-// `node bench/packing-variants.ts TRACE_DIR LIST` prints what the ideas that docs/packing.md tells of give at 130 %, as the mean of
+// `node bench/packing-variants.ts TRACE_DIR LIST` prints the results at 130 % of the ideas that docs/packing.md describes, as the mean of
 // seeds 42 to 44. Takes a minute or two.
 
 const SEEDS = [42, 43, 44];

@@ -18,9 +18,9 @@ import { readTrace } from "../replay/read-trace.ts";
 import type { Machine, Trace, TraceTask } from "../replay/trace.ts";
 import { host, provider } from "../test/rigs/view-builders.ts";
 
-// What the schedulers' own choice of hosts allocates of a trace's tasks, which never end: with the default weighers, and with each of
-// the weighers of GPUs. Large tasks are those that ask for whole machines' GPUs, eight of them; a weigher that starves them refuses some
-// while much of the cluster is free.
+// Measures how much of a trace's tasks, which never end, the schedulers' own choice of hosts allocates: with the default weighers, and with
+// each of the weighers of GPUs. Large tasks are those that request all eight GPUs of a machine. A weigher that starves them refuses some of
+// them while much of the cluster is free.
 
 const INFLATE = 1.3;
 const SEED = 42;
@@ -47,7 +47,7 @@ export async function run(): Promise<void> {
   }
 }
 
-/** The trace in BERTH_BENCH_TRACE, with its GPU machines alone, or one that is made up. */
+/** The trace in BERTH_BENCH_TRACE, reduced to its GPU machines, or an invented one. */
 function traceOfBench(): Trace {
   const given = process.env.BERTH_BENCH_TRACE;
   if (given !== undefined) {

@@ -6,10 +6,10 @@ import { claimRequest, PlacementClient } from "./placement/placement-client.ts";
 import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./placement/servers.ts";
 
 /**
- * The Placement API over HTTP, everything on this machine, load generator included; beside it Debian's placement-api on the same
- * Postgres with the same requests, where it is installed. Medians of five; what takes the peer too long is measured on a smaller
- * cloud there, or left out, and says so. `BENCH_PEER=0` leaves it out, `BENCH_HUGE=0` the 100,000 providers;
- * `BENCH_ONLY=claims,nested` measures these sections alone: creation, flat, claims, nested, wide, huge.
+ * Measures the Placement API over HTTP, with everything on this machine, load generator included. Where Debian's placement-api is
+ * installed, it gets the same requests on the same Postgres for comparison. Figures are medians of five. A measurement that would take the
+ * peer too long uses a smaller cloud there, or is left out, and the output says so. `BENCH_PEER=0` skips the peer, and `BENCH_HUGE=0` the
+ * 100,000 providers. `BENCH_ONLY=claims,nested` runs only these sections: creation, flat, claims, nested, wide, huge.
  */
 const RUNS = 5;
 const only = process.env["BENCH_ONLY"]?.split(",");
@@ -26,9 +26,9 @@ interface Side {
   /** Number of providers whose creation is measured, and number of claims. */
   readonly creations: number;
   readonly claims: number;
-  /** Groups asked of one host, by its children. */
+  /** The groups requested of one host, by the number of its children. */
   readonly groups: Readonly<Record<number, readonly number[]>>;
-  /** Numbers of trees of the largest nested cloud. */
+  /** The numbers of trees in the largest nested cloud. */
   readonly trees: readonly number[];
   readonly isHuge: boolean;
 }
@@ -166,7 +166,7 @@ async function candidates(client: PlacementClient, what: string, query: string):
   return [`candidates, ${what} (ms)`, await p50(client, `/allocation_candidates?${query}`)];
 }
 
-/** The median of five rounds of claims after one to warm up; the requests of a round are written before it. */
+/** The median of five rounds of claims after one to warm up. The requests of a round are prepared before it. */
 async function medianRate(
   client: PlacementClient,
   count: number,
@@ -182,7 +182,7 @@ async function medianRate(
   return rates.sort((a, b) => a - b)[RUNS >> 1]!;
 }
 
-/** The median of five rounds after one to warm up; a round is 20 requests, or one where one takes long. */
+/** The median of five rounds after one to warm up. A round is 20 requests, or a single one when a request takes long. */
 async function p50(client: PlacementClient, path: string): Promise<number> {
   const first = await client.time(path);
   const round = first > 200 ? 1 : 20;

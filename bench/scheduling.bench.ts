@@ -5,7 +5,7 @@ import { reportPlaced } from "./scheduling/placed.ts";
 import { printRaces, runRaces } from "./scheduling/races.ts";
 import { reportWhyNot } from "./scheduling/why-not.ts";
 
-/** What a decision costs at any size, how often schedulers get in each other's way, and what the databases let through. */
+/** Measures the cost of a decision at any size, how often schedulers conflict, and the throughput of the databases. */
 export async function run(): Promise<void> {
   await reportDecisions();
   await reportWhyNot();

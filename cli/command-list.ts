@@ -1,6 +1,6 @@
 import { commands } from "./commands.ts";
 
-/** Lists the commands with what each does: all of them, or those whose first word is `group`. */
+/** Lists the commands with their descriptions: all of them, or those whose first word is `group`. */
 export function commandList(group: string | null = null): string {
   const listed = commands.filter(({ name }) => group === null || name.startsWith(`${group} `));
   const width = Math.max(...listed.map((command) => command.name.length)) + 2;

@@ -1,6 +1,6 @@
 /** How the text of a setting becomes its value. */
 export interface Kind<Value> {
-  /** What values are allowed, for error messages and `--help`. */
+  /** The allowed values, for error messages and `--help`. */
   readonly allowed: string;
   /** Placeholder for the value in `--help`. */
   readonly placeholder: string;

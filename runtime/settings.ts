@@ -7,7 +7,7 @@ export { SettingsError } from "./settings-error.ts";
 /** One setting of a command, made by `setting` or `optional`. */
 export interface Setting<Value> {
   readonly kind: Kind<unknown>;
-  /** What the setting is for: half a sentence for `--help`. */
+  /** The purpose of the setting: half a sentence for `--help`. */
   readonly about: string;
   /**
    * The default as it would be written on the command line. Undefined means that there is none: the setting has to be given or is optional.

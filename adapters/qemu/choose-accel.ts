@@ -13,7 +13,7 @@ const DEVICE = "/dev/kvm";
 const BOOT_DIR = "/boot";
 /** A kernel needs 1 or 2 s with KVM. One that needs this long would need less without. */
 const BOOT_MS = 30_000;
-/** What Linux prints when it has brought up the whole machine and found no root file system. */
+/** The text that Linux prints when it has booted the whole machine and found no root file system. */
 const BOOTED = /Kernel panic - not syncing: VFS|Unable to mount root fs/;
 const OUTPUT_CHARS_MAX = 200_000;
 

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { runTool } from "./run-tool.ts";
 
-/** What a guest is told about itself, as OpenStack's metadata service words it. */
+/** The metadata that a guest gets about itself, in the format of OpenStack's metadata service. */
 export interface GuestMetadata {
   readonly uuid: string;
   readonly name: string;

@@ -4,7 +4,7 @@ import { runTool } from "./run-tool.ts";
 
 export type ImageFormat = "qcow2" | "raw";
 
-/** What an image has to be for a guest's disk to be built on it. */
+/** The facts about an image that decide whether a guest's disk can be built on it. */
 export interface ImageFacts {
   readonly format: ImageFormat;
   /** Size of the disk that a guest sees, in bytes. */

@@ -7,7 +7,7 @@ import type { VirtualMachine } from "./virtual-machine.ts";
 const FILE = "guest.json";
 const VERSION = 1;
 
-/** What is kept beside a guest's disks, so that the guest can outlive its agent. */
+/** The record that is stored beside a guest's disks, so that the guest can outlive its agent. */
 export interface GuestRecord {
   readonly host: string;
   readonly serverUuid: string;
@@ -15,9 +15,9 @@ export interface GuestRecord {
   readonly machine: VirtualMachine;
   /** The SHA-512 of the image below the first disk; empty for a disk that began blank. */
   readonly baseSha512: string;
-  /** Whether the guest ran on this host at some time. Set before it is told to run. */
+  /** Whether the guest ever ran on this host. It is set before the guest is started. */
   readonly hasRun: boolean;
-  /** What a moved guest waits for. Null after its first start, and for a new guest. */
+  /** The data for which a moved guest waits. Null after its first start, and for a new guest. */
   readonly receives: "memory" | "disks" | null;
   /** Where the guest waits for it. */
   readonly listensAt: string;

@@ -13,14 +13,14 @@ export interface BaseImage extends ImageFacts {
   readonly sha512: string;
 }
 
-/** What the cloud says of an image. An image that is not so is refused. */
+/** The cloud's facts about an image. An image that differs from them is refused. */
 export interface ExpectedImage {
   readonly id: string;
   readonly format: ImageFormat | null;
   readonly sha512: string | null;
 }
 
-/** What is kept beside a cached image, to find it without reading the image again. */
+/** The record that is stored beside a cached image, so that the image need not be read again. */
 interface Entry extends BaseImage {
   readonly source: { readonly bytes: number; readonly changedAtMs: number };
 }

@@ -116,7 +116,7 @@ export class QemuGuest {
     }
   }
 
-  /** Executes a command of a guest whose QEMU has to run. */
+  /** Executes a command of a guest whose QEMU must be running. */
   async execute(command: string, args: object = {}, timeoutMs?: number): Promise<unknown> {
     const client = await this.monitor();
     if (client === null) throw new QemuError("state", `the guest's QEMU is gone${this.#because()}`);
@@ -140,7 +140,7 @@ export class QemuGuest {
       throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
   }
 
-  /** Ends the guest's QEMU at once, without a word to it, and removes all files of the guest. */
+  /** Ends the guest's QEMU at once, without notifying it, and removes all files of the guest. */
   async remove(): Promise<void> {
     this.#forget();
     await removeGuestDir(this.dir);

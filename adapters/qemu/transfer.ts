@@ -40,8 +40,8 @@ export interface MigrationInfo {
 const POLL_MS = 20;
 export const NO_AMOUNTS: Amounts = { total: 0, processed: 0, remaining: 0 };
 /**
- * Both sides need the same. The guest stands still at the switch-over until it is told to go on, the source has completed only when the
- * destination has said so, and the destination takes the disks only at its start.
+ * Both sides need the same capabilities. The guest pauses at the switch-over until it is told to continue, the source has completed only
+ * when the destination has confirmed it, and the destination takes the disks only at its start.
  */
 const CAPABILITIES = ["events", "return-path", "pause-before-switchover", "late-block-activate"];
 /** QEMU's default, 128 MiB/s, keeps busy guests from ever ending their move on fast networks. */
@@ -133,7 +133,7 @@ export async function beginMemory(guest: QemuGuest, host: string, port: number):
   await guest.execute("migrate", { uri: `tcp:${bracketed(host)}:${port}` });
 }
 
-/** The memory's transfer at present. QEMU keeps what it says of the last one. */
+/** The memory's present transfer. QEMU keeps the state of the last one. */
 export async function queryMigration(guest: QemuGuest): Promise<MigrationInfo> {
   return (await guest.execute("query-migrate")) as MigrationInfo;
 }
@@ -143,7 +143,7 @@ export const UNDER_WAY: readonly string[] = [
   ...["setup", "active", "pre-switchover", "device", "wait-unplug", "cancelling", "postcopy-active"],
 ];
 
-/** Calls off the transfer of memory and disks, and waits for its end. Does nothing if there is none. */
+/** Cancels the transfer of memory and disks, and waits for its end. Does nothing if there is none. */
 export async function cancelTransfer(guest: QemuGuest): Promise<void> {
   const isUnderWay = async () => UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
   if (await isUnderWay()) {

@@ -17,9 +17,9 @@ interface Pending {
 }
 
 /**
- * One keep-alive connection, one request at a time, with as little work as HTTP can be spoken with: the load generator shares
- * the machine with what it measures. Opened at the first request, and again when the server closed it. Answers must say their
- * length, as all of both servers' do.
+ * One keep-alive connection, with one request at a time, which does as little work as HTTP permits, because the load generator shares the
+ * machine with the measured server. It is opened at the first request, and again when the server has closed it. Answers must state their
+ * length, as those of both servers do.
  */
 export class Connection {
   readonly #host: string;

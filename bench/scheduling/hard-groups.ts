@@ -21,7 +21,7 @@ interface HardCase {
 const CASES: readonly HardCase[] = [
   // Three of the groups need a whole NIC each, so they cannot fit into two.
   { name: "13 groups of 1 to 13 and three of half a NIC", amounts: [...upTo(13), 101, 102, 103], ofNic: 200 },
-  // They would have to fill both NICs to the last unit, which even amounts cannot.
+  // These groups would have to fill both NICs to the last unit, which is impossible with even amounts.
   {
     name: "16 groups that just cannot be split in two halves",
     amounts: [...upTo(15), 17].map((n) => 2 * n * n),

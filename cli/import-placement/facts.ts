@@ -4,7 +4,7 @@ import type { Source, SourceRow } from "./source.ts";
 
 type Query = (sql: string) => Promise<readonly SourceRow[]>;
 
-/** What is in the source, in numbers; of consumers only those that hold something, as the ledger keeps no others. */
+/** The counts of the source's content. Only consumers that hold something are counted, since the ledger keeps no others. */
 export async function factsOfSource(source: Source): Promise<Facts> {
   const { query } = source;
   return {

@@ -49,8 +49,8 @@ export type ImportResult =
 const OVERFULL_SHOWN_MAX = 20;
 
 /**
- * Copies a Placement database into a cell's ledger, batch by batch, each with the checkpoint in one transaction; then counts
- * what is used and compares both. Interrupted at any point, the next run goes on from the last batch. Throws `ImportError`.
+ * Copies a Placement database into a cell's ledger, batch by batch, each with its checkpoint in one transaction. Then it sums the usage in
+ * both and compares the sums. After an interruption at any point, the next run continues after the last batch. Throws `ImportError`.
  */
 export async function runImport(
   source: Source,

@@ -4,7 +4,7 @@ import type { PlacingPlan } from "./placing.ts";
 export const GROUP_IN_FLIGHT =
   "the hosts that it may have are held by servers of its group that are being built, moved or deleted";
 
-/** Why a placing is given up whose stores went on failing. */
+/** The reason for giving up a placing whose stores kept failing. */
 export const STORE_FAILED = "a database that it needs failed each time";
 
 /** The fault of a placing that was given up. */

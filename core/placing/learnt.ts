@@ -4,7 +4,7 @@ import type { PlacingRoute } from "./placing-routes.ts";
 const NO_CELLS: ReadonlySet<string> = new Set();
 const NO_HOSTS: HostsByCell = new Map();
 
-/** A placing at its beginning. `at`: the cell that the row names. */
+/** The initial facts of a placing. `at` is the cell in the row. */
 export function nothingLearnt(at: string | null): Learnt {
   return {
     at,
@@ -23,7 +23,7 @@ export function nothingLearnt(at: string | null): Learnt {
   };
 }
 
-/** The server was read, perhaps again: what was learnt of it before counts no longer. */
+/** The server was read, perhaps again. Everything learnt about its earlier state is forgotten. */
 export function serverRead({ at, reads }: Learnt, leftOut: HostsByCell): Learnt {
   return { ...nothingLearnt(at), reads, tried: leftOut };
 }
@@ -33,12 +33,12 @@ export function cellShut(learnt: Learnt, cell: string): Learnt {
   return { ...learnt, shut: new Set(learnt.shut).add(cell) };
 }
 
-/** Another scheduler has taken the request elsewhere: what was seen before may be out of date. */
+/** Another scheduler has assigned the request elsewhere, so earlier views may be out of date. */
 export function takenOver(learnt: Learnt, cell: string | null): Learnt {
   return { ...learnt, at: cell, fresh: false };
 }
 
-/** The host had no room after all: the next choice passes it over. */
+/** The host had no room after all, and the next choice skips it. */
 export function hostLost(
   learnt: Learnt,
   { cell, host }: ReservedClaim,
@@ -54,8 +54,8 @@ export function hostLost(
 }
 
 /**
- * The cell has said where the group's other servers are. The next choice passes over the hosts that are full, or goes to the one host where
- * the others are. An affinity group that is on several hosts, or will be when a move ends, lets no server in: each of its hosts is tried once.
+ * The cell has reported where the group's other servers are. The next choice skips the hosts that are full, or uses the one host where the
+ * others are. An affinity group that is on several hosts, or will be when a move ends, admits no server: each of its hosts is tried once.
  */
 export function groupLearnt(
   learnt: Learnt,
@@ -74,7 +74,7 @@ export function groupLearnt(
   };
 }
 
-/** The views have caught up: what only earlier answers said counts no longer. */
+/** The views have caught up, so facts that came only from earlier answers are forgotten. */
 export function viewsSeen(route: PlacingRoute, learnt: Learnt, unseen: readonly string[]): Learnt {
   const tried = route.lostHosts === "left-out" ? learnt.tried : NO_HOSTS;
   return { ...learnt, unseen, tried, pinned: null, groupInFlight: false, fresh: true };

@@ -4,22 +4,22 @@ import type { PlacingEnd } from "./placing.ts";
 /**
  * How the servers of one call (`min_count`, `max_count`) are placed: at least `min_count` of them, or none.
  *
- * Their claims are transactions of several cells, so nobody can commit them as one. Instead: (1) each server is placed by a machine of its own,
- * and no task is published; (2) what becomes of all of them is decided in the API database, once, by the first scheduler that gets so far; (3)
- * every scheduler carries out what was decided. `placed`: the tasks are published, and the servers that found no host end in ERROR. `refused`:
- * whatever was claimed is given back, and all end in ERROR. Each part may be repeated, by several schedulers at once, and after a crash
- * between any two: a server that was placed is found present, and the decision stands.
+ * Their claims are transactions of several cells, so they cannot be committed as one. Instead: (1) each server is placed by a state machine
+ * of its own, and no task is published; (2) the fate of all of them is decided once, in the API database, by the first scheduler that gets
+ * there; (3) every scheduler carries out that decision. `placed`: the tasks are published, and the servers that found no host end in ERROR.
+ * `refused`: all claims are released, and all servers end in ERROR. Each part may be repeated, by several schedulers at once, and after a
+ * crash between any two: a placed server is found present, and the decision stands.
  */
 export interface PlacedTogether {
-  /** How many the user wants at least. */
+  /** The minimum number of servers that the user wants. */
   readonly minCount: number;
-  /** The servers of the call, those that have ended included. */
+  /** The number of servers in the call, including those that have ended. */
   readonly servers: number;
-  /** What became of the servers that had not ended. */
+  /** The results of the servers that had not ended. */
   readonly ends: readonly { readonly serverUuid: string; readonly end: PlacedServerEnd }[];
 }
 
-/** What became of one server, as far as the decision depends on it. */
+/** The result of one server, as far as the decision depends on it. */
 export type PlacedServerEnd =
   | { readonly kind: Exclude<PlacingEnd["kind"], "later" | "unplaced"> }
   | { readonly kind: "later"; readonly why: string }
@@ -27,13 +27,15 @@ export type PlacedServerEnd =
 
 export type MultiCreateVerdict = { readonly found: number; readonly wanted: number } & (
   | { readonly kind: "enough" }
-  /** It is too early to say that too few found a host. */
+  /** It is too early to decide that too few found a host. */
   | { readonly kind: "wait"; readonly why: string }
-  /** Too few found a host. `at`: where the others were assigned to last; should that change, another scheduler is placing them. */
+  /**
+   * Too few found a host. `at` has the cells to which the others were last assigned; if that changes, another scheduler is placing them.
+   */
   | { readonly kind: "short"; readonly fault: string; readonly at: ReadonlyMap<string, string | null> }
 );
 
-/** Whether enough servers found a host. A user who deletes some of them before they are placed wants so many fewer. */
+/** Whether enough servers found a host. Servers that the user deletes before they are placed reduce the wanted number. */
 export function judgeMultiCreate({ minCount, servers, ends }: PlacedTogether): MultiCreateVerdict {
   const found = ends.filter(({ end }) => end.kind === "placed" || end.kind === "present").length;
   const gone = servers - ends.filter(({ end }) => end.kind !== "over").length;

@@ -14,11 +14,11 @@ import type {
 } from "./placing.ts";
 import type { ApproachStep } from "./placing-routes.ts";
 
-// The edges of the machine that several states share. `deeds`: what the state that is left has to do first.
+// The edges of the machine that several states share. `deeds` are the actions that the left state still requires.
 
-/** Rounds before a placing is put off. */
+/** The number of rounds after which a placing is put off. */
 const ROUNDS_MAX = 30;
-/** Times that a server is read before its move is put off. */
+/** How often a server is read before its move is put off. */
 const READS_MAX = 30;
 
 export const NOTHING: readonly PlacingDeed[] = [];
@@ -34,7 +34,7 @@ export function read(plan: PlacingPlan, learnt: Learnt, deeds: readonly PlacingD
   );
 }
 
-/** → choosing, or straight to the refusal of what is malformed. */
+/** → choosing, or directly to the refusal of a malformed request. */
 export function nextRound(plan: PlacingPlan, known: Learnt, deeds: readonly PlacingDeed[]): PlacingStep {
   if (known.givenUp !== null) return putPlacingOff(plan, known, known.givenUp.why, deeds);
   if (known.rounds >= ROUNDS_MAX) return putPlacingOff(plan, known, `lost ${ROUNDS_MAX} claims to others`, deeds);
@@ -74,7 +74,7 @@ function questionOf(kind: ApproachStep, learnt: Learnt, claim: ReservedClaim): P
   }
 }
 
-/** Whether the cell that it is assigned to has to be shut before it goes to another one. */
+/** Whether the assigned cell must be closed to the server before the request goes to another one. */
 function mustLeave({ at, shut }: Learnt, to: string | null): boolean {
   return at !== null && at !== to && !shut.has(at);
 }
@@ -90,7 +90,7 @@ export function arrive(
   return askQuestion({ kind: "noting", learnt, end }, { kind: "note-begun" }, deeds);
 }
 
-/** It is there already. */
+/** The server or the move is already in this cell. */
 export function found(plan: PlacingPlan, learnt: Learnt, cell: string, deeds: readonly PlacingDeed[]): PlacingStep {
   const isNoted = plan.route.arrivals === "noted";
   return arrive(plan, learnt, isNoted ? { kind: "over" } : { kind: "present", cell }, deeds);
@@ -100,7 +100,7 @@ export function askCell(learnt: Learnt, verdict: PlacingVerdict): PlacingStep {
   return askQuestion({ kind: "asking-cell", learnt, verdict }, { kind: "ask-cell" }, NOTHING);
 }
 
-/** No host will do, as a cell or the server's own state says. */
+/** No host is suitable, as a cell or the server's own state shows. */
 export function decline(
   plan: PlacingPlan,
   learnt: Learnt,
@@ -125,7 +125,7 @@ export function refuse(
   return writeRefusal(plan, learnt, refusal, deeds);
 }
 
-/** → refusing; or ended, where whoever places several together decides. */
+/** → refusing; or ended, for a server of a multi-create, whose refusal is decided together with the others. */
 export function writeRefusal(
   { route }: PlacingPlan,
   learnt: Learnt,
@@ -137,7 +137,7 @@ export function writeRefusal(
   return askQuestion({ kind: "refusing", learnt, refusal }, { kind: "refuse", cell, fault: refusal.fault }, deeds);
 }
 
-/** → ended (later); what is old is given up instead, once. */
+/** → ended (later). An old request is given up instead, once. */
 export function putPlacingOff(
   plan: PlacingPlan,
   learnt: Learnt,
@@ -149,7 +149,7 @@ export function putPlacingOff(
   return giveUp(plan, { ...learnt, givenUp: { why, cause: "put-off" } }, deeds);
 }
 
-/** (any) → ended (failed), after the claim is released; what is old and keeps failing is given up instead, once. */
+/** (any) → ended (failed), after the claim is released. An old request that keeps failing is given up instead, once. */
 export function fail(plan: PlacingPlan, state: PlacingState): PlacingStep {
   const { learnt } = state;
   const deeds = "claim" in state ? releaseOf(state) : NOTHING;

@@ -5,18 +5,18 @@ import { isQuestion, type Learnt, type PlacingEvent, type PlacingQuestion, type 
 import { BOOT, MOVE, type PlacingRoute } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";
 
-// The machine over a model of the rows: what is durable is in `rows` and nothing else. Deliveries come twice and interleave, processes die
-// between any two steps, answers are lost, views are behind.
+// Runs the machine on a model of the rows. Only `rows` is durable. Messages are delivered twice and interleave, processes die between any
+// two steps, answers are lost, and views are behind.
 
 const CELLS = ["one", "two"] as const;
 
 interface CellModel {
-  /** Places that are left. */
+  /** The number of free places. */
   room: number;
   /** The room that schedulers see, which may be behind. */
   seen: number;
   isShut: boolean;
-  /** The server, or the operation of the move, is stored there. */
+  /** The server, or the operation of the move, is stored in the cell. */
   isPresent: boolean;
   timesStored: number;
 }
@@ -25,7 +25,7 @@ class RowsModel {
   readonly cells: Map<string, CellModel>;
   state: "open" | "failed" | "begun" | "cancelled" = "open";
   cell: string | null;
-  /** Of a move: a cell was asked to begin it. */
+  /** Only for a move: a cell was asked to begin it. */
   isAsked = false;
 
   constructor(rooms: readonly { readonly room: number; readonly seen: number }[], cell: string | null) {
@@ -108,7 +108,7 @@ class RowsModel {
   }
 }
 
-/** One process that has taken the message. */
+/** A process that has taken the message. */
 class Delivery {
   readonly #plan;
   readonly #rows: RowsModel;
@@ -127,7 +127,7 @@ class Delivery {
     return this.#state.kind === "ended" ? this.#state.end : null;
   }
 
-  /** `lost`: the question is carried out, and its answer does not come back. `unasked`: the store cannot be reached. */
+  /** `lost`: the question is carried out, but its answer does not come back. `unasked`: the store cannot be reached. */
   step(fate: "answered" | "lost" | "unasked", newId: () => string): void {
     if (this.#question === null) return;
     const answer = fate === "unasked" ? null : this.#rows.answer(this.#question, newId);
@@ -147,15 +147,15 @@ interface Turn {
 }
 
 const turn: fc.Arbitrary<Turn> = fc.record({
-  /** Which of two deliveries has its turn. */
+  /** Which of the two deliveries makes the next step. */
   hand: fc.nat(1),
   what: fc.constantFrom(
     ...(["answered", "answered", "answered", "answered", "answered", "answered", "lost", "unasked", "crash"] as const),
   ),
-  /** Another tenant takes or gives back a place in a cell meanwhile. */
+  /** Another tenant takes or releases a place in a cell meanwhile. */
   drift: fc.constantFrom(-1, 0, 0, 0, 0, 1),
   where: fc.constantFrom(...CELLS),
-  /** The view of that cell catches up, or falls behind; null: it stays as it is. */
+  /** The view of that cell catches up or falls behind. With null it stays as it is. */
   seen: fc.constantFrom(null, null, null, 0, 2),
 });
 const rooms = fc.array(fc.record({ room: fc.nat(2), seen: fc.nat(2) }), { minLength: 2, maxLength: 2 });
@@ -168,7 +168,7 @@ interface Scene {
   readonly isOld: boolean;
 }
 
-/** Runs the scene, then delivers the message until it has come to an end without another fault. */
+/** Runs the scene, then delivers the message without further faults until the placing has ended. */
 function playToEnd({ route, hands, rows, turns, isOld }: Scene): void {
   let claims = 0;
   const newId = () => {
@@ -226,7 +226,7 @@ test("a request that two schedulers take at once, with crashes at any point, end
 test("a move that is delivered repeatedly, with crashes at any point, is begun once or refused", () => {
   fc.assert(
     fc.property(rooms, fc.array(turn, { maxLength: 40 }), fc.boolean(), (found, turns, isOld) => {
-      // A move stays in its cell; its row says which.
+      // A move stays in its cell, which its row names.
       const rows = new RowsModel([found[0]!, { room: 0, seen: 0 }], "one");
       playToEnd({ route: MOVE, hands: 1, rows, turns: turns.map((one) => ({ ...one, where: "one" })), isOld });
       expect(rows.cells.get("one")!.timesStored).toBeLessThanOrEqual(1);

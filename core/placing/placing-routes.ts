@@ -1,40 +1,40 @@
-/** The steps between the choice of a host and the claim there. This scheduler's views count the claim as used meanwhile. */
+/** The steps between the choice of a host and the claim there. Meanwhile this scheduler's views count the claim as used. */
 export type ApproachStep =
-  /** The other servers of the multi-create choose their hosts too. */
+  /** The other servers of the multi-create choose their hosts, too. */
   | "joining"
-  /** The cell that the request was assigned to before is shut for the server. */
+  /** The previously assigned cell is closed to the server. */
   | "leaving"
   /** The affinity group is pinned to the cell. */
   | "pinning"
   /** The request is assigned to the cell. */
   | "assigning"
-  /** The row of the move notes that its cell is about to be asked. */
+  /** The move's row records that its cell is about to be asked. */
   | "marking";
 
 /**
- * How one kind of work is placed: the steps of the machine that it takes. Boots and moves differ here, and in the answers to the
- * questions, and nowhere else.
+ * How one kind of work is placed: the steps that the machine takes for it. Boots and moves differ only here and in the answers to the
+ * questions.
  */
 export interface PlacingRoute {
-  /** What a person reads that was given up. */
+  /** The name of the work in messages to people about giving it up. */
   readonly name: "request" | "move";
-  /** Where it begins: a server that is to move is read from its cell first. */
+  /** The first state. A server that must move is first read from its cell. */
   readonly begins: "choosing" | "reading";
-  /** What is done between the choice of a host and the claim, in this order. */
+  /** The steps between the choice of a host and the claim, in this order. */
   readonly approach: readonly ApproachStep[];
-  /** The first thing that is done when it is refused: its cell is shut for the server, or asked whether it has begun the move. */
+  /** The first step of a refusal: either the cell is closed to the server, or it is asked whether it has begun the move. */
   readonly beforeRefusal: "withdrawing" | "asking-cell";
-  /** Whether a refusal is written to the row, or left to whoever places the servers of one call together. */
+  /** Whether a refusal is written to the row, or reported to the caller that places the servers of one call together. */
   readonly refusals: "written" | "reported";
-  /** Where giving up begins. */
+  /** The first state when the work is given up. */
   readonly givesUpBy: "withdrawing" | "refusing-unasked";
-  /** A server that is in its cell is found there by anybody; of a move its row is told. */
+  /** Any scheduler finds a server that is in its cell. The arrival of a move is recorded in its row. */
   readonly arrivals: "found" | "noted";
-  /** Times that the views are waited for before a refusal. */
+  /** How often the views are waited for before a refusal. */
   readonly looksMax: number;
-  /** Whether hosts that had no room may be chosen again after a look at fresh views. */
+  /** Whether hosts that had no room may be chosen again after waiting for fresh views. */
   readonly lostHosts: "tried-again" | "left-out";
-  /** Whether a request waits for servers of its group that are on their way. */
+  /** Whether a request waits for servers of its group that are moving or being built. */
   readonly groupInFlight: "waited-for" | "ignored";
 }
 
@@ -56,14 +56,14 @@ export const BOOT: PlacingRoute = {
 export const BOOT_OF_AFFINITY_GROUP: PlacingRoute = { ...BOOT, approach: ["leaving", "pinning", "assigning"] };
 
 /**
- * One of the servers of a multi-create. The servers wait for each other before any of them is built, so if they waited for their group, too,
+ * One of the servers of a multi-create. They wait for each other before any of them is built, so if they also waited for their group,
  * nothing would ever settle.
  */
 export function routeInMultiCreate(alone: PlacingRoute): PlacingRoute {
   return { ...alone, approach: ["joining", ...alone.approach], refusals: "reported", groupInFlight: "ignored" };
 }
 
-/** A server that lives and is to move within its cell. */
+/** A server that must move within its cell. */
 export const MOVE: PlacingRoute = {
   name: "move",
   begins: "reading",

@@ -6,107 +6,107 @@ import type { ApproachStep, PlacingRoute } from "./placing-routes.ts";
 export type HostsByCell = ReadonlyMap<string, ReadonlySet<string>>;
 export type NoChoice = Extract<HostChoice, { readonly kind: "none" }>;
 
-/** What is fixed for one placing from its beginning to its end. */
+/** The inputs of one placing, which never change. */
 export interface PlacingPlan {
   readonly route: PlacingRoute;
-  /** Why no host can ever suit the request, found before any host was looked at; null: hosts are looked for. */
+  /** Why no host can ever suit the request, found before any host was considered. Null when hosts are searched. */
   readonly malformed: string | null;
-  /** It is old and was tried often: instead of being put off once more it is given up. */
+  /** The request is old and was tried often, so it is given up instead of being put off again. */
   readonly isOld: boolean;
-  /** How long a request waits for cells that do not answer before it is refused by the others. */
+  /** How long a request waits for cells that do not answer before it is refused without them. */
   readonly placeWithinMs: number;
-  /** The age from which `isOld` counts, which a person reads in the fault. */
+  /** The age from which `isOld` is true. The fault shows it to people. */
   readonly giveUpMs: number;
-  /** The server under whose uuid people can ask for more than the fault says; null: nothing more is kept. */
+  /** The UUID of the server under which more than the fault can be read, or null when no more is stored. */
   readonly explainedUnder: string | null;
 }
 
-/** One claim of this placing. The views of this scheduler count it as used from `reserve` until `release`, or until they show it. */
+/** One claim of this placing. This scheduler's views count it as used from `reserve` until `release`, or until they show it. */
 export interface ReservedClaim {
-  /** Also the id of the task that the claim is stored with. */
+  /** This is also the id of the task that is stored with the claim. */
   readonly id: string;
   readonly cell: string;
   readonly host: string;
   readonly items: readonly AllocationItem[];
 }
 
-/** What one placing has learnt so far. The choice of a host depends on it, and every state carries it. */
+/** The facts that one placing has learnt so far. The choice of a host depends on them, and every state contains them. */
 export interface Learnt {
-  /** The cell that the request is assigned to, or that the server lives in, as far as is known; null: no cell yet. */
+  /** The cell to which the request is assigned, or in which the moving server is, as far as is known. Null when there is no cell yet. */
   readonly at: string | null;
-  /** Cells in which the server can never be stored any more. */
+  /** Cells that can never store the server any more. */
   readonly shut: ReadonlySet<string>;
-  /** Hosts that had no room after all, and hosts that are out of the question. */
+  /** Hosts that had no room after all, and excluded hosts. */
   readonly tried: HostsByCell;
-  /** The cell, and the hosts if they are known, of the other servers of an affinity group; null: not known. */
+  /** The cell of the other servers of an affinity group, with the hosts if they are known. Null when the cell is not known. */
   readonly pinned: { readonly cell: string; readonly hosts: readonly string[] } | null;
   /** The views were waited for, and no answer has contradicted them since. */
   readonly fresh: boolean;
-  /** Since the last look a claim was refused only because of servers of the group that are on their way. */
+  /** Since the views were last waited for, a claim was refused only because of servers of the group that are moving or being built. */
   readonly groupInFlight: boolean;
-  /** Cells whose view did not catch up at the last look. */
+  /** Cells whose view did not catch up when the views were last waited for. */
   readonly unseen: readonly string[];
-  /** Times that a host was looked for, or a malformed request was refused. */
+  /** How often a host was searched, or a malformed request was refused. */
   readonly rounds: number;
-  /** Times that the server was read. */
+  /** How often the server was read. */
   readonly reads: number;
-  /** Times that the views were waited for. */
+  /** How often the views were waited for. */
   readonly looks: number;
-  /** Hosts that were chosen, and how many of them could not be claimed. */
+  /** The number of chosen hosts, and how many of them could not be claimed. */
   readonly tries: number;
   readonly lostRaces: number;
-  /** Why the placing was given up; null: it was not. `failed`: a store failed, so the outcome may be unknown. */
+  /** Why the placing was given up, or null when it was not. `failed`: a store failed, so the outcome may be unknown. */
   readonly givenUp: { readonly why: string; readonly cause: "put-off" | "failed" } | null;
 }
 
-/** A refusal that is being written. `choice`: the choice that found no host; null: no host was looked for. */
+/** A refusal that is being written. `choice` is the choice that found no host, or null when no host was searched. */
 export interface PlacingRefusal {
   readonly fault: string;
   readonly choice: NoChoice | null;
 }
 
-/** What follows once a cell has said that it knows nothing of this move. */
+/** The next step after a cell has answered that it does not know this move. */
 export type PlacingVerdict =
   | { readonly kind: "refuse"; readonly refusal: PlacingRefusal }
   | { readonly kind: "put-off"; readonly why: string };
 
 export type PlacingEnd =
-  /** The claim, the server and the task are committed; the task is still to be published. */
+  /** The claim, the server and the task are committed. The task must still be published. */
   | { readonly kind: "placed"; readonly claim: ReservedClaim }
-  /** The server was found in this cell: its request was delivered twice. */
+  /** The server was found in this cell, because its request was delivered twice. */
   | { readonly kind: "present"; readonly cell: string }
-  /** The row ended earlier, by another scheduler or by a user: there is nothing to do. */
+  /** Another scheduler or a user has already ended the row, so there is nothing to do. */
   | { readonly kind: "over" }
   /** No host was found, and the row says so. */
   | ({ readonly kind: "refused" } & PlacingRefusal)
-  /** No host was found for a server of a multi-create, whose row still says nothing. `cell`: where it was assigned to last. */
+  /** No host was found for a server of a multi-create, whose row does not say so yet. `cell` is the last assigned one. */
   | ({ readonly kind: "unplaced"; readonly cell: string | null } & PlacingRefusal)
-  /** To be tried again later. */
+  /** The placing must be tried again later. */
   | { readonly kind: "later"; readonly why: string }
-  /** A store failed, so nobody knows whether the server was placed: to be tried again later. */
+  /** A store failed, so nobody knows whether the server was placed. The placing must be tried again later. */
   | { readonly kind: "failed" };
 
-/** Where a placing is. Each state but `ended` waits for the answer to exactly one question. */
+/** The state of a placing. Each state except `ended` waits for the answer to exactly one question. */
 export type PlacingState = { readonly learnt: Learnt } & (
   | {
-      readonly kind: /** The cell is asked for the server that is to move. */
+      readonly kind: /** The cell is asked for the server that must move. */
         | "reading"
-        /** A host is looked for in the views. */
+        /** The views are searched for a host. */
         | "choosing"
-        /** The search has used up its turn, and others have theirs. */
+        /** The search has used up its turn, and other requests get theirs. */
         | "pausing"
-        /** No host was found; the views are waited for, so that nothing is refused by an old one. */
+        /** No host was found. The views are waited for, so that nothing is refused because of an old view. */
         | "looking-again";
     }
-  /** On the way from the choice of a host to the claim there. */
+  /** A step between the choice of a host and the claim there. */
   | { readonly kind: ApproachStep; readonly claim: ReservedClaim }
   /** The cell is asked to store the claim. */
   | { readonly kind: "claiming"; readonly claim: ReservedClaim }
-  /** The cell has begun the move; the move's row is being told. `end` follows. */
+  /** The cell has begun the move, which is being recorded in the move's row. `end` follows. */
   | { readonly kind: "noting"; readonly end: PlacingEnd }
-  /** The cell that the request is assigned to is shut for the server, so that the request may be refused. */
+  /** The assigned cell is being closed to the server, so that the request may be refused. */
   | { readonly kind: "withdrawing"; readonly refusal: PlacingRefusal }
-  /** The cell is asked whether it has begun this move, whose answer may have been lost. */
+  /** The cell is asked whether it has begun this move, because its answer may have been lost. */
   | { readonly kind: "asking-cell"; readonly verdict: PlacingVerdict }
   /** The move is refused unless its cell may have been asked to begin it. */
   | { readonly kind: "refusing-unasked"; readonly refusal: PlacingRefusal }
@@ -119,12 +119,12 @@ export type StateOf<Kind extends PlacingState["kind"]> = PlacingState & { readon
 
 /** The answers to the questions, and `failed` when a question could not be answered. */
 export type PlacingEvent =
-  /** `leftOut`: hosts that are out of the question for the server. */
+  /** `leftOut` contains hosts that are excluded for the server. */
   | { readonly kind: "server-read"; readonly leftOut: HostsByCell }
   | { readonly kind: "chosen"; readonly claim: ReservedClaim }
   /**
-   * `leftOut`: cells that may have room and could not be looked at. `awaitsGroup`: a host may be free once servers of the group that are on
-   * their way have arrived. `ageMs`: of the request.
+   * `leftOut` contains cells that may have room and could not be searched. `awaitsGroup` means that a host may be free once servers of the
+   * group have finished moving or building. `ageMs` is the age of the request.
    */
   | {
       readonly kind: "none";
@@ -142,11 +142,11 @@ export type PlacingEvent =
   | { readonly kind: "assigned" }
   | { readonly kind: "assigned-elsewhere"; readonly cell: string | null }
   | { readonly kind: "marked" }
-  /** `xid`: the transaction of the cell, as its view will show it. */
+  /** `xid` is the id of the cell's transaction, as its view will show it. */
   | { readonly kind: "claimed"; readonly xid: number }
-  /** The cell is shut for the server. */
+  /** The cell is closed to the server. */
   | { readonly kind: "closed" }
-  /** The server is no longer as it was read. */
+  /** The server has changed since it was read. */
   | { readonly kind: "server-changed" }
   /** The host had no room after all. */
   | {
@@ -155,14 +155,14 @@ export type PlacingEvent =
       readonly inFlight: boolean;
       readonly shortfalls: readonly Shortfall[];
     }
-  /** The rule of the server's group refused the host; see GroupConflict. */
+  /** The rule of the server's group refused the host. See GroupConflict. */
   | {
       readonly kind: "group-conflict";
       readonly policy: "affinity" | "anti-affinity";
       readonly hosts: readonly string[];
       readonly inFlight: boolean;
     }
-  /** `unseen`: cells whose view did not catch up. */
+  /** `unseen` contains cells whose view did not catch up. */
   | { readonly kind: "looked"; readonly unseen: readonly string[] }
   | { readonly kind: "noted" }
   | { readonly kind: "not-begun" }
@@ -170,18 +170,18 @@ export type PlacingEvent =
   | { readonly kind: "may-have-begun" }
   /** Another scheduler has assigned the request to this cell in the meantime. */
   | { readonly kind: "taken-over"; readonly cell: string | null }
-  /** The server, or the move, is in this cell already. */
+  /** The server or the move is already in this cell. */
   | { readonly kind: "found"; readonly cell: string }
-  /** No host will do. `mayHaveBegun`: perhaps because this very move has begun. */
+  /** No host is suitable. `mayHaveBegun`: perhaps because this very move has begun. */
   | { readonly kind: "unplaceable"; readonly fault: string; readonly mayHaveBegun: boolean }
   /** The row has ended. */
   | { readonly kind: "over" }
-  /** Something that the placing needs cannot be had now. */
+  /** Something that the placing needs is not available now. */
   | { readonly kind: "cannot-yet"; readonly why: string }
-  /** A store failed: nobody knows whether it did what it was asked. */
+  /** A store failed, so nobody knows whether it carried out the request. */
   | { readonly kind: "failed" };
 
-/** A question: exactly one event answers it. Each may be asked twice, by a second delivery or after a crash. */
+/** A question, which exactly one event answers. Each may be asked twice, by a second delivery or after a crash. */
 export type PlacingQuestion =
   | { readonly kind: "read-server" }
   | { readonly kind: "choose"; readonly learnt: Learnt }
@@ -198,11 +198,11 @@ export type PlacingQuestion =
   | { readonly kind: "refuse-unasked"; readonly fault: string }
   | { readonly kind: "refuse"; readonly cell: string | null; readonly fault: string };
 
-/** What is done at once and answers nothing. */
+/** An action that is carried out at once and has no answer. */
 export type PlacingDeed =
   | { readonly kind: "reserve"; readonly claim: ReservedClaim }
   | { readonly kind: "release"; readonly claim: ReservedClaim }
-  /** The claim is stored: it stays reserved until the view shows it. */
+  /** The claim is stored. It stays reserved until the view shows it. */
   | { readonly kind: "keep"; readonly claim: ReservedClaim; readonly xid: number }
   | { readonly kind: "learn-shortfalls"; readonly cell: string; readonly shortfalls: readonly Shortfall[] }
   | {
@@ -214,18 +214,18 @@ export type PlacingDeed =
   | { readonly kind: "tell-lost"; readonly claim: ReservedClaim; readonly why: string }
   | { readonly kind: "tell-left"; readonly cell: string }
   | { readonly kind: "tell-looked-again" }
-  /** A store failed each time: the placing is given up. */
+  /** A store failed each time, so the placing is given up. */
   | { readonly kind: "tell-given-up" };
 
 export type PlacingEffect = PlacingDeed | PlacingQuestion;
 
 export interface PlacingStep {
   readonly state: PlacingState;
-  /** In this order; a question comes last, and there is one unless the placing has ended. */
+  /** The effects in their order. A question comes last, and there is one unless the placing has ended. */
   readonly effects: readonly PlacingEffect[];
 }
 
-/** By state: the answers that it waits for. Each state but `ended` takes `failed`, too. */
+/** For each state the answers that it waits for. Each state except `ended` also accepts `failed`. */
 export const AWAITED = {
   reading: ["server-read", "unplaceable", "cannot-yet"],
   choosing: ["chosen", "none", "paused", "cannot-yet"],
@@ -250,7 +250,7 @@ export type EventFor<Kind extends PlacingState["kind"]> = Extract<
   { readonly kind: (typeof AWAITED)[Kind][number] }
 >;
 
-/** By question: the state in which it is asked. */
+/** For each question the state that asks it. */
 interface AskedIn {
   readonly "read-server": "reading";
   readonly choose: "choosing";
@@ -289,5 +289,5 @@ export function isQuestion(effect: PlacingEffect): effect is PlacingQuestion {
   return Object.hasOwn(QUESTIONS, effect.kind);
 }
 
-/** The answers to a question. Whoever cannot answer it throws instead, which becomes the event `failed`. */
+/** The answers to a question. A service that cannot answer throws, which becomes the event `failed`. */
 export type AnswerTo<Kind extends PlacingQuestion["kind"]> = EventFor<AskedIn[Kind]>;

@@ -5,16 +5,16 @@ import { isQuestion, type PlacingEvent, type PlacingPlan, type PlacingStep } fro
 import { BOOT, BOOT_OF_AFFINITY_GROUP, MOVE, routeInMultiCreate } from "./placing-routes.ts";
 import { beginPlacing, stepPlacing } from "./step-placing.ts";
 
-/** More than any placing may take: a move is read thirty times, and a host is looked for thirty times each. */
+/** More than any placing can take: a move is read at most thirty times, with at most thirty searches each. */
 const STEPS_MAX = 30 * 30 * 6;
 
 const cell = fc.constantFrom("one", "two", "three");
 const inFlight = fc.boolean();
 
-/** By kind, every answer that there may be. */
+/** Every possible answer, by kind. */
 const ANSWERS: { readonly [Kind in PlacingEvent["kind"]]: fc.Arbitrary<PlacingEvent> } = {
   "server-read": fc.constant({ kind: "server-read", leftOut: new Map() }),
-  // The id stands for the step, so that no claim has the id of another.
+  // The id stands for the step, so that no two claims have the same id.
   chosen: cell.map((name) => ({ kind: "chosen", claim: reservedClaim("", name) })),
   none: fc
     .record({ leftOut: fc.subarray(["two"]), awaitsGroup: fc.boolean(), ageMs: fc.constantFrom(0, 100_000) })
@@ -53,7 +53,7 @@ const ANSWERS: { readonly [Kind in PlacingEvent["kind"]]: fc.Arbitrary<PlacingEv
 };
 
 const KINDS = Object.keys(ANSWERS) as PlacingEvent["kind"][];
-/** Answers after which most placings go on; the others would hide them. */
+/** Answers after which most placings continue. They are rare, because they would hide the others. */
 const RARE: readonly PlacingEvent["kind"][] = [
   "over",
   "cannot-yet",
@@ -80,11 +80,11 @@ const plans: fc.Arbitrary<PlacingPlan> = fc
 
 interface Turn {
   readonly step: PlacingStep;
-  /** What was answered to it; null: it has ended. */
+  /** The answer to the step, or null when the placing had ended. */
   readonly event: PlacingEvent | null;
 }
 
-/** Placings of any answers, to their ends; `script` is repeated as long as they last. */
+/** Runs placings with random answers to their ends. `script` repeats as long as they last. */
 const histories = fc
   .record({
     plan: plans,
@@ -172,7 +172,7 @@ test("a claim is kept only when its cell has stored it, and such a request is ne
   );
 });
 
-/** What shows that views were behind, or that somebody else is at work. */
+/** Answers that show that views were behind, or that another process is active. */
 const CONTRADICTIONS: readonly PlacingEvent["kind"][] = ["lost", "group-conflict", "pinned-elsewhere", "taken-over"];
 
 test("a request without a host is refused only after a search of fresh views that nothing has contradicted since, or after the last search", () => {

@@ -10,7 +10,7 @@ const lost: PlacingEvent = { kind: "lost", why: "no-capacity", inFlight: false, 
 const looked: PlacingEvent = { kind: "looked", unseen: [] };
 const read: PlacingEvent = { kind: "server-read", leftOut: new Map([["one", new Set(["source"])]]) };
 
-/** All steps of a placing whose row names this cell. */
+/** All steps of a placing whose row contains this cell. */
 function run(plan: PlacingPlan, cell: string | null, events: readonly PlacingEvent[]): readonly PlacingStep[] {
   const steps = [beginPlacing(plan, cell)];
   for (const event of events) steps.push(stepPlacing(plan, steps.at(-1)!.state, event));

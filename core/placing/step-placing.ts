@@ -49,13 +49,13 @@ import {
  * anything is claimed there; within the cell the server's row decides; and a cell is left only after it was shut for the server.
  */
 
-/** The first step, also after a crash or for a second delivery. `cell`: the one that the row names; null: none yet. */
+/** The first step, also after a crash or for a second delivery. `cell` is the one in the row, or null when there is none yet. */
 export function beginPlacing(plan: PlacingPlan, cell: string | null): PlacingStep {
   const learnt = nothingLearnt(cell);
   return plan.route.begins === "reading" ? read(plan, learnt, NOTHING) : nextRound(plan, learnt, NOTHING);
 }
 
-/** One step. Events that the state does not wait for change nothing. */
+/** One step. Events for which the state does not wait change nothing. */
 export function stepPlacing(plan: PlacingPlan, state: PlacingState, event: PlacingEvent): PlacingStep {
   if (state.kind === "ended") return { state, effects: [] };
   if (event.kind === "failed") return fail(plan, state);
@@ -65,7 +65,7 @@ export function stepPlacing(plan: PlacingPlan, state: PlacingState, event: Placi
   return step(plan, state, event);
 }
 
-/** By state: what follows each answer. */
+/** For each state the step that follows each answer. */
 const STEPS: {
   readonly [Kind in Exclude<PlacingState["kind"], "ended">]: (
     plan: PlacingPlan,
@@ -132,7 +132,9 @@ function stepChoosing(plan: PlacingPlan, { learnt }: StateOf<"choosing">, event:
   }
 }
 
-/** No host although the views are fresh: refused, unless cells that were not seen, or servers of the group, may change that soon. */
+/**
+ * No host was found although the views are fresh. The request is refused, unless unseen cells or servers of the group may soon change that.
+ */
 function judge(plan: PlacingPlan, learnt: Learnt, none: EventFor<"choosing"> & { kind: "none" }): PlacingStep {
   const { route, explainedUnder } = plan;
   const unseen = [...new Set([...learnt.unseen, ...none.leftOut])];
@@ -158,7 +160,7 @@ function stepLookingAgain(
   return nextRound(plan, viewsSeen(plan.route, learnt, event.unseen), NOTHING);
 }
 
-/** leaving → the rest of the approach; the server may turn out to be in the cell that was to be left. */
+/** leaving → the rest of the approach, unless the server turns out to be in the cell that it should leave. */
 function stepLeaving(plan: PlacingPlan, state: StateOf<"leaving">, event: EventFor<"leaving">): PlacingStep {
   const { learnt, claim } = state;
   switch (event.kind) {
@@ -182,7 +184,7 @@ function stepPinning(plan: PlacingPlan, state: StateOf<"pinning">, event: EventF
   return nextRound(plan, { ...learnt, pinned: { cell: event.cell, hosts: [] }, fresh: false }, releaseOf(state));
 }
 
-/** assigning → claiming, or choosing again from the cell that another scheduler has assigned it to. */
+/** assigning → claiming, or choosing again, starting with the cell to which another scheduler has assigned it. */
 function stepAssigning(plan: PlacingPlan, state: StateOf<"assigning">, event: EventFor<"assigning">): PlacingStep {
   const { learnt, claim } = state;
   switch (event.kind) {
@@ -212,7 +214,7 @@ function stepMarking(plan: PlacingPlan, state: StateOf<"marking">, event: EventF
   }
 }
 
-/** claiming → placed, or choosing again with what the refusal says. */
+/** claiming → placed, or choosing again with the facts of the refusal. */
 function stepClaiming(plan: PlacingPlan, state: StateOf<"claiming">, event: EventFor<"claiming">): PlacingStep {
   const { learnt, claim } = state;
   const released = releaseOf(state);
@@ -226,7 +228,7 @@ function stepClaiming(plan: PlacingPlan, state: StateOf<"claiming">, event: Even
     case "server-changed":
       return read(plan, learnt, released);
     case "lost": {
-      // The claim is released first, or the view would count it twice.
+      // The claim is released first, because the view would otherwise count it twice.
       const learns = { kind: "learn-shortfalls", cell: claim.cell, shortfalls: event.shortfalls } as const;
       const tells = { kind: "tell-lost", claim, why: event.why } as const;
       return nextRound(plan, hostLost(learnt, claim, event), [...released, learns, tells]);
@@ -242,7 +244,7 @@ function stepClaiming(plan: PlacingPlan, state: StateOf<"claiming">, event: Even
   }
 }
 
-/** withdrawing → refusing; the server may turn out to be in the cell. */
+/** withdrawing → refusing, unless the server turns out to be in the cell. */
 function stepWithdrawing(
   plan: PlacingPlan,
   { learnt, refusal }: StateOf<"withdrawing">,
@@ -281,7 +283,7 @@ function stepAskingCell(
   }
 }
 
-/** refusing → ended; or choosing again, for should the other scheduler die, this one carries the request on. */
+/** refusing → ended; or choosing again, because this scheduler continues the request if the other one dies. */
 function stepRefusing(
   plan: PlacingPlan,
   { learnt, refusal }: StateOf<"refusing">,

@@ -91,7 +91,7 @@ function serverOf(facts: OperationFacts, arrow: Arrow, ends: boolean): StepWrite
   };
 }
 
-/** Where the server is at home from now on; undefined: where it was. */
+/** The server's home from now on, or undefined when it does not change. */
 function homeAfter(facts: OperationFacts, { to, selection }: Arrow): StepWrite["server"]["home"] {
   const destination = destinationOf(facts, selection);
   switch (to) {

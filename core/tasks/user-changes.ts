@@ -22,8 +22,8 @@ export interface UserAction {
 }
 
 /**
- * What users have changed of a server since it was accepted. The API tier stores it, since the changes need no host: they can be made while
- * the server is built or moved, and while its cell does not answer. A missing field is as the spec has it.
+ * Changes that users have made to a server since it was accepted. The API tier stores them, since they need no host: they can be made while
+ * the server is built or moved, and while its cell does not answer. A missing field has the value of the spec.
  */
 export interface UserChanges {
   readonly name?: string;

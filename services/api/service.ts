@@ -96,7 +96,7 @@ export interface ApiDeps {
   readonly beforeListening?: () => Promise<void>;
   /** Returns what a continuous audit of the laws has found, for the dashboard. */
   readonly laws?: () => LiveLaws | null;
-  /** Breaks parts of the cloud from the dashboard; for clouds in one process alone. */
+  /** Injects faults into parts of the cloud from the dashboard, only for clouds in one process. */
   readonly faults?: FaultPanel;
   /** Other APIs to serve on the same address, each under a path of its own. */
   readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];

@@ -7,7 +7,7 @@ import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import type { DiscoveryOptions } from "./discovery-settings.ts";
 
-/** Reads what the machine, or the copy of one, says about itself. Throws a SettingsError when the sysroot is none. Cost: 15 to 60 ms. */
+/** Reads the files of the machine, or of a copy of one. Throws a SettingsError when the sysroot is invalid. Cost: 15 to 60 ms. */
 export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): InspectedHost {
   if (sysroot !== null && !["proc", "sys"].some((name) => existsSync(`${sysroot}/${name}`)))
     throw new SettingsError(`sysroot is ${JSON.stringify(sysroot)}: it must be a directory that has proc or sys in it`);

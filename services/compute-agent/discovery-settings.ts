@@ -17,7 +17,7 @@ const device: Kind<string> = {
       : undefined,
 };
 
-/** What an operator says of a machine that is looked at: the same for the agent and for `berth host inspect`. */
+/** An operator's settings for a machine that is inspected, common to the agent and `berth host inspect`. */
 export const discoverySettings = {
   sysroot: optional(text(), {
     about: "read a copy of a host's /proc and /sys below this directory, not this machine's",

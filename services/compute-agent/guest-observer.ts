@@ -55,7 +55,7 @@ export class GuestObserver {
     this.#settings = deps.settings ?? {};
   }
 
-  /** Follows the changes that the driver tells of. `onStopped` is called once for each guest that stopped without an order. */
+  /** Follows the changes that the driver reports. `onStopped` is called once for each guest that stopped without an order. */
   watch(onStopped: (guest: GuestName) => void): void {
     this.#onStopped = onStopped;
   }

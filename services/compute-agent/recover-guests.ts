@@ -17,7 +17,7 @@ export const INTERRUPTED = {
   reason: "the agent was restarted while it built the server",
 } as const;
 
-/** How long a driver may take to end a removal after it was told to give up. */
+/** How long a driver may take to end a removal after it was aborted. */
 const GIVE_UP_MS = 5_000;
 
 /**

@@ -78,7 +78,7 @@ export const agentDeclaration = {
 
 export type AgentOptions = ValuesOf<typeof agentDeclaration.settings>;
 
-/** Where the hosts come from that a process was told to carry. Throws a SettingsError unless exactly one place is named. */
+/** The source of the hosts that a process must carry. Throws a SettingsError unless exactly one source is given. */
 export function hostSourceOf(options: AgentOptions): HostSource {
   const { agentId, hostsFile, hosts, discover, fake } = options;
   if ([hostsFile !== null, hosts !== null, discover].filter(Boolean).length !== 1)

@@ -20,7 +20,7 @@ export class TreeReporter {
   readonly #trees: Map<string, TreeReport>;
   /** Hosts whose latest report has not been accepted, each with the revision of the first report of its present tree to this conductor. */
   readonly #open = new Map<string, number>();
-  /** Hosts of which the cell keeps something that they no longer offer, with what it has said of it. */
+  /** Hosts of which the cell has kept something that they no longer offer, with the cell's explanation. */
   readonly #kept = new Map<string, string>();
   #revision: number;
   #reportingConductor: ConductorStream | null = null;

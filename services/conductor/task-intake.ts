@@ -12,7 +12,7 @@ import type { TaskReleaser } from "./task-releaser.ts";
 import type { TaskRuns } from "./task-runs.ts";
 
 const SWEEP_MAX = 500;
-/** Every so many sweeps, the conductor looks for tasks that it owns without knowing it, because the answer to a take was lost. */
+/** After this many sweeps, the conductor searches for tasks that it owns without knowing it, because the answer to a take was lost. */
 const OWNED_EVERY = 10;
 const RETRY_MS = 1_000;
 const SUBSCRIBE_RETRY = { delayMs: 200, delayMsMax: 2_000 };

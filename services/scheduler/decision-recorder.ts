@@ -142,7 +142,7 @@ export class DecisionRecorder {
   }
 }
 
-/** A rate limit of so many items per second, where unused items are saved up for at most one second. */
+/** A rate limit in items per second. Unused items are saved up for at most one second. */
 class Allowance {
   readonly #clock: Clock;
   readonly #perSecond: number;

@@ -80,7 +80,7 @@ describe("a guest that stops without an order", () => {
   });
 
   test("is left alone when it has only been restarted from inside", async () => {
-    // The first look sees it down, and the look that is to confirm that does not.
+    // The first look finds the guest shut down, and the second one, which must confirm that, does not.
     const sights: FoundPower[] = ["shut-down", "running"];
     const agent = await start({ before: seeing(sights) });
     agent.driver.endGuest(guestOf(agent), "shut-down");

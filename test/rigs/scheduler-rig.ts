@@ -57,7 +57,7 @@ export class SchedulerRig {
   readonly softState = new MemorySoftState(this.clock);
   /** UUIDs of servers, and ids of moves, whose message was acknowledged and that were not put off, in order. */
   readonly acked: string[] = [];
-  /** UUIDs of servers that were put off in their rows, and of those whose message is to be delivered again. */
+  /** UUIDs of servers that were put off in their rows, and of those whose message will be delivered again. */
   readonly putOff: string[] = [];
   readonly #published: string[] = [];
   #redelivered = false;

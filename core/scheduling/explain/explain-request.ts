@@ -40,10 +40,9 @@ export interface Explanation {
 
 /**
  * Explains the outcome of a request without placing anything: which step removes which hosts and why, in which order the remaining hosts
- * come, and which host would be chosen. It calls the same functions as a decision and keeps nothing between calls. What the servers of one
- * call take from each other is reserved in the views while it runs and released at its end.
- *
- * Cost: some 200 ns a host, and a microsecond for each host that the ledger alone does not refuse.
+ * come, and which host would be chosen. It calls the same functions as a decision and keeps nothing between calls. Resources that the
+ * servers of one call take from each other are reserved in the views while it runs and released at its end. Cost: some 200 ns for each
+ * host, and a microsecond for each host that the ledger alone does not refuse.
  */
 export function explainRequest(cells: readonly CellHosts[], ask: ExplainAsk): Explanation {
   const { hostRequest, options, host } = ask;

@@ -8,9 +8,9 @@ const REASONS_MAX = 6;
 const STEPS_MAX = 12;
 
 /**
- * Shortens a decision until its JSON takes at most `bytesMax` bytes. What is farthest from the answer goes first: of a placement the
- * weights of the last alternates, of a refusal the numbers by cell and the farthest misses. The reasons that removed fewest hosts go last.
- * Counts that are left out are added up and never lost.
+ * Shortens a decision until its JSON takes at most `bytesMax` bytes. The parts farthest from the answer are dropped first: for a placement
+ * the weights of the last alternates, for a refusal the numbers by cell and the farthest misses. The reasons that removed fewest hosts are
+ * dropped last. Counts that are left out are added up and never lost.
  */
 export function trimDecision(decision: Decision, bytesMax = DECISION_BYTES_MAX): Decision {
   let trimmed = decision;

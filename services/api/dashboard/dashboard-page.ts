@@ -26,8 +26,8 @@ const HEADERS = {
 };
 
 /**
- * Registers `/dashboard`: the page alone, which knows nothing of the cloud. What it shows it asks from the operators' API, with the token that
- * its user gives it.
+ * Registers `/dashboard`: only the page, which contains nothing of the cloud. It requests its data from the operators' API, with the token
+ * that its user enters.
  */
 export function registerDashboardPage(http: Http): void {
   for (const [path, { file, type }] of Object.entries(FILES)) {

@@ -9,7 +9,7 @@ const CLASSES_MAX = 12;
 
 type Followed = Pick<CellPort, "name" | "view" | "facts">;
 
-/** What has changed of the hosts since the last look. */
+/** The changes of the hosts since the last look. */
 export interface HostChanges {
   readonly rows: readonly LiveHostRow[];
   readonly gone: readonly (readonly [cell: number, name: string])[];
@@ -22,9 +22,9 @@ export interface HostChanges {
 export class HostPicture {
   readonly #cells: readonly Followed[];
   readonly #marks: number[];
-  /** By cell: the row of each host, by name. */
+  /** For each cell the row of each host, by name. */
   readonly #rows: Map<string, LiveHostRow>[];
-  /** By cell: the name of the host at each root slot, to know which one is gone. */
+  /** For each cell the name of the host at each root slot, so that a removed host can be recognised. */
   readonly #names: Map<number, string>[];
   #failures: ReadonlyMap<string, number> = new Map();
   #classes: readonly string[] = [];
@@ -57,7 +57,7 @@ export class HostPicture {
     this.#failures = failures;
   }
 
-  /** Looks at the hosts that changed. Returns null when the classes are others than before, so that the whole picture is another. */
+  /** Looks at the hosts that changed. Returns null when the classes have changed, because the whole picture is different then. */
   look(): HostChanges | null {
     const classes = classesOf(this.#cells);
     if (classes.join() !== this.#classes.join()) {
@@ -97,11 +97,11 @@ export class HostPicture {
         changed.push(row);
       }
     }
-    // A host that has another slot now is not gone.
+    // A host that is at another slot now was not removed.
     for (const name of lost) if (view.hosts.slotOf(name) < 0 && rows.delete(name)) gone.push([index, name]);
   }
 
-  /** Adds the roots of hosts whose count of failures is another one. */
+  /** Adds the roots of hosts whose count of failures has changed. */
   #touchFailures(index: number, view: LedgerView, roots: Set<number>): void {
     const prefix = `${this.#cells[index]?.name}/`;
     for (const row of this.#rows[index]?.values() ?? [])

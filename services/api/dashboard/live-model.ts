@@ -21,9 +21,9 @@ export interface LiveModelDeps {
   readonly cells: Cells;
   /** Null when this process has no soft state. */
   readonly softState: OperatorStores["softState"] | null;
-  /** What a continuous audit has found; null when none reports here. */
+  /** The findings of a continuous audit, or null when none reports here. */
   readonly laws: () => LiveLaws | null;
-  /** Null where nothing may be broken on purpose. */
+  /** Null where faults cannot be injected. */
   readonly faults: FaultPanel | null;
   readonly clock: Clock;
 }
@@ -53,7 +53,7 @@ export class LiveModel {
   #timer: Timer | null;
   #stopped = false;
 
-  /** `onChange` gets "everything" when the whole picture is another. */
+  /** `onChange` gets "everything" when the whole picture has changed. */
   constructor(deps: LiveModelDeps, onChange: (change: LiveChange | "everything") => void) {
     this.#deps = deps;
     this.#onChange = onChange;
@@ -80,7 +80,7 @@ export class LiveModel {
     for (const { facts } of this.#deps.ports) facts?.watchServers(null);
   }
 
-  /** The whole picture as it was last told. */
+  /** The whole picture as it was last sent. */
   picture(): LivePicture {
     return {
       classes: this.#hosts.classes,
@@ -93,7 +93,7 @@ export class LiveModel {
 
   #watcherOf({ name, source }: CellPort): ServerWatcher {
     const { clock } = this.#deps;
-    // A load brings every server again, which are no events.
+    // A load brings every server again, and these rows are no events.
     const isLoading = () => source?.ready === false;
     return {
       serverPut: (change, before) => {
@@ -170,7 +170,7 @@ export class LiveModel {
     };
   }
 
-  /** The newest requests, and those that are shown as waiting although they are no longer among these. */
+  /** Reads the newest requests, and those that are shown as waiting although they are no longer among the newest. */
   async #askRequests(): Promise<void> {
     const { store } = this.#deps;
     const newest = await store.listRequests({ projectId: null, marker: null, limit: NEWEST_REQUESTS });

@@ -56,7 +56,7 @@ export interface LiveCell {
   readonly conductors: readonly { readonly id: string; readonly name: string; readonly alive: boolean }[];
 }
 
-/** `accepted` waits for a host; `building` is in its cell; the others are ends. */
+/** `accepted` waits for a host, and `building` is in its cell. The other states are final. */
 export type PathState = "accepted" | "building" | "active" | "error" | "deleted";
 
 /** The way of one server's build or move. */
@@ -96,7 +96,7 @@ export interface LiveFigures {
   readonly schedulers: readonly string[];
   /** Null when no audit reports here. */
   readonly laws: LiveLaws | null;
-  /** What is broken on purpose. Null where that cannot be done. */
+  /** The faults that are being injected. Null where that is not possible. */
   readonly faults: LiveFaults | null;
 }
 

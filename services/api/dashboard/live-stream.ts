@@ -4,10 +4,10 @@ import type { LiveChange, LivePicture } from "./live-picture.ts";
 /** Changes that are kept for watchers that come back, by number and by size. */
 const KEPT_CHANGES = 600;
 const KEPT_BYTES = 8 * 1024 * 1024;
-/** A watcher with so much unsent is dropped; it comes back and gets the picture as it is then. */
+/** A watcher with this much unsent data is disconnected. When it returns, it gets the picture of that moment. */
 const UNSENT_BYTES_MAX = 8 * 1024 * 1024;
 const WATCHERS_MAX = 64;
-/** For so long the model goes on after the last watcher has gone, so that one who comes back soon misses nothing. */
+/** How long the model continues after the last watcher has left, so that a watcher who returns soon misses nothing. */
 const LINGER_MS = 15_000;
 const HEARTBEAT_MS = 10_000;
 
@@ -75,7 +75,7 @@ export class LiveStream {
     return () => this.#leave(sink);
   }
 
-  /** The picture now, for one who does not watch. Starts the model for a while if nobody does. */
+  /** The present picture, for a caller that does not watch. Starts the model for a while if it is not running. */
   picture(): LivePicture {
     const { model } = this.#open();
     if (this.#sinks.size === 0) this.#linger();
@@ -165,7 +165,7 @@ function eventOf({ epoch, number }: RunningModel, name: string, data: string): s
   return `id: ${epoch}-${number}\nevent: ${name}\ndata: ${data}\n\n`;
 }
 
-/** The events after this id; null when they are not known any more, or the id is none of this run. */
+/** The events after this id. Null when they are no longer known, or the id belongs to another run. */
 function missedBy({ epoch, number, kept }: RunningModel, lastId: string | null): readonly string[] | null {
   const [, of, at] = /^([\w]+)-(\d{1,15})$/.exec(lastId ?? "") ?? [];
   if (of !== epoch || at === undefined) return null;

@@ -2,9 +2,9 @@ import { HOST_AMOUNTS_AT, type LiveChange, type LiveHostRow, type LivePath, type
 
 /** This file and live-picture.ts are also part of the page, so they import nothing of Node. */
 
-/** What is held of a picture by one who watches. */
+/** The picture that a watcher holds. */
 export interface HeldPicture extends Omit<LivePicture, "hosts" | "paths"> {
-  /** By cell and name, as `hostKeyOf` makes it. */
+  /** Keyed by cell and name, as `hostKeyOf` makes it. */
   readonly hosts: Map<string, LiveHostRow>;
   readonly paths: Map<string, LivePath>;
 }

@@ -7,7 +7,7 @@ import { LiveModel, type LiveModelDeps } from "./live-model.ts";
 import { registerLiveRoutes } from "./live-routes.ts";
 import { LiveStream } from "./live-stream.ts";
 
-/** Mounts the dashboard: the page, and what it asks. Returns the stream, which is to be closed before the HTTP server. */
+/** Mounts the dashboard: the page and the routes that it calls. Returns the stream, which must be closed before the HTTP server. */
 export function registerDashboard(http: Http, deps: LiveModelDeps, resolveIdentity: ResolveIdentity): LiveStream {
   const stream = new LiveStream({
     clock: deps.clock,

@@ -4,7 +4,7 @@ import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-set
 
 const password: Kind<string> = { ...text(), secret: true };
 
-/** What knowing callers by Keystone takes; spread it into a declaration. */
+/** The settings for authenticating callers by Keystone. Spread them into a declaration. */
 export const keystoneOptions = {
   keystoneUrl: optional(url("http", "https"), { about: "Keystone, like http://keystone:5000/v3; for --auth keystone" }),
   keystoneUser: setting(text(), { about: "the user by which tokens are looked at", default: "placement" }),
@@ -36,7 +36,7 @@ export function keystoneFaults({ keystoneUrl, keystonePassword }: KeystoneOption
   return missing.map((name) => `${name} is missing: --auth keystone needs it`);
 }
 
-/** What a process was given, as the authenticator wants it. Throws `SettingsError` when it does not suffice. */
+/** The settings in the form that the authenticator needs. Throws `SettingsError` when they are incomplete. */
 export function keystoneSettings(options: KeystoneOptions): KeystoneSettings {
   const { keystoneUrl, keystonePassword } = options;
   if (keystoneUrl === null || keystonePassword === null) throw new SettingsError(keystoneFaults(options));

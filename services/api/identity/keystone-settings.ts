@@ -1,7 +1,7 @@
 import type { KeystoneClientSettings } from "./keystone-client.ts";
 
 export interface KeystoneSettings extends KeystoneClientSettings {
-  /** How long a valid token is believed without asking again: so long a revoked one goes on working. */
+  /** How long a valid token is accepted without asking again. A revoked token keeps working for up to this time. */
   readonly cacheTtlMs: number;
   readonly invalidTtlMs: number;
   readonly cacheEntriesMax: number;

@@ -12,7 +12,7 @@ export const openNetworkOptions = {
 };
 
 /**
- * Throws a `SettingsError` when an api without authentication is to listen beyond this machine. Under `none` and `noauth2`, everybody who
+ * Throws a `SettingsError` when an api without authentication would listen beyond this machine. Under `none` and `noauth2`, everybody who
  * reaches the address can be an administrator.
  */
 export function refuseOpenNetwork(options: {

@@ -30,7 +30,7 @@ export function readCandidateQuery(call: PlacementCall): CandidateQuery {
   };
 }
 
-// Of several the first counts, as upstream has it, but the schema has looked at the last alone.
+// The first of several values counts, as upstream does it, although the schema has checked only the last one.
 
 function readGroupPolicy(query: URLSearchParams): "none" | "isolate" | null {
   const policy = query.get("group_policy");

@@ -17,7 +17,10 @@ export interface PowerControl {
   readonly signal: AbortSignal;
 }
 
-/** Lets the guest run, whatever it does now: a guest that has no QEMU is booted, one that powered off is reset, any other one goes on. */
+/**
+ * Lets the guest run, whatever its present state: a guest without a QEMU is booted, one that powered off is reset, and any other one
+ * continues.
+ */
 export async function startGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await settledState(guest, control.signal);
   switch (state) {
@@ -79,7 +82,7 @@ export async function unpauseGuest(guest: QemuGuest): Promise<void> {
   await guest.execute("cont");
 }
 
-/** Halts the guest for good before its disks are copied. Its QEMU stays, or is started, for the copying. */
+/** Halts the guest permanently before its disks are copied. Its QEMU stays, or is started, for the copying. */
 export async function haltForCopy(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await guest.state();
   if (state === "running") {

@@ -23,7 +23,7 @@ export interface HandOverControl {
 }
 
 /**
- * Copies a halted guest's disks to where another guest waits for them. The guest's QEMU has to exist, and ends afterwards, so that nothing can
+ * Copies a halted guest's disks to another guest that waits for them. The guest's QEMU must exist, and ends afterwards, so that nothing can
  * write to the disks any more.
  */
 export async function handOverDisks(guest: QemuGuest, to: TransferAddress, control: HandOverControl): Promise<void> {
@@ -40,9 +40,9 @@ export async function handOverDisks(guest: QemuGuest, to: TransferAddress, contr
 }
 
 /**
- * Transfers a guest with its memory while it runs. When it resolves nobody runs: this guest is halted (`postmigrate`), and the other one has
- * everything and waits to be started. Before that, a raised signal ends the waiting only. The transfer itself goes on up to the switch-over,
- * which it never passes alone: a forced order may take it up, and `callOffHandOver` ends it.
+ * Transfers a guest with its memory while it runs. When it resolves, neither guest runs: this one is halted (`postmigrate`), and the other
+ * one has everything and waits to be started. Before that, a raised signal ends only the waiting. The transfer itself continues up to the
+ * switch-over, which it never passes by itself: a forced order may continue it, and `callOffHandOver` ends it.
  */
 export async function handOverLive(
   guest: QemuGuest,

@@ -5,7 +5,7 @@ import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
 import type { MachineInterface, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
-/** What the host's settings say of every guest. */
+/** Settings of the host that apply to every guest. */
 export interface MachineDefaults {
   readonly machineType: string;
   readonly accel: "tcg" | "kvm";
@@ -49,7 +49,7 @@ export function blankDisksOf({ flavor }: ServerSpec): readonly number[] {
   return sizes.filter((bytes) => bytes > 0);
 }
 
-/** What the cloud says of the server's image; null for a server without one. */
+/** The cloud's facts about the server's image. Null for a server without one. */
 export function expectedImageOf({ imageRef, imageProperties }: ServerSpec): ExpectedImage | null {
   if (imageRef === "") return null;
   const format = FORMATS.find((one) => one === imageProperties.disk_format) ?? null;
@@ -57,7 +57,7 @@ export function expectedImageOf({ imageRef, imageProperties }: ServerSpec): Expe
   return { id: imageRef, format, sha512: algorithm === "sha512" && value !== undefined ? value.toLowerCase() : null };
 }
 
-/** What the guest is told about itself. */
+/** The metadata that the guest gets about itself. */
 export function guestMetadataOf(server: ServerSpec): GuestMetadata {
   const { uuid, name, projectId, availabilityZone, metadata, ports } = server;
   const hostname = server.hostname || sanitized(name) || `server-${uuid}`.slice(0, HOSTNAME_CHARS_MAX);

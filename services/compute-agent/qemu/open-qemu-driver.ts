@@ -16,7 +16,7 @@ const CPU_MODELS = { tcg: "qemu64", kvm: "host" } as const;
 
 export interface OpenedQemuDriver {
   readonly driver: QemuDriver;
-  /** What filters and weighers are told of hosts whose configuration does not say it. */
+  /** Hypervisor facts for filters and weighers, used for hosts whose configuration does not state them. */
   readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
 }
 

@@ -47,11 +47,11 @@ export interface QemuDriverOptions {
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
   readonly pressAgainMs: number;
-  /** What the settings say of every guest. Called for each build. */
+  /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
 
-/** A live move that was called off goes on for so long, short of its switch-over, since the order that comes next may be its forced form. */
+/** How long a cancelled live move continues, up to its switch-over, since the next order may be its forced form. */
 const FORCE_GRACE_MS = 500;
 const DIR_PREFIX = "guest-";
 
@@ -60,7 +60,7 @@ export class QemuDriver implements Driver {
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
   readonly #guests = new Map<string, QemuGuest>();
-  /** Live moves that were called off and have not ended yet, by guest. */
+  /** Live moves that were cancelled and have not ended yet, by guest. */
   readonly #calledOff = new Map<string, CalledOffMove>();
 
   #onChanged: (guest: GuestName) => void = () => undefined;
@@ -282,7 +282,7 @@ export class QemuDriver implements Driver {
 interface CalledOffMove {
   readonly toAttemptId: string;
   readonly timer: Timer;
-  /** Settles when the transfer has ended. Null while it goes on, and after an ending that failed. */
+  /** Settles when the transfer has ended. Null while it continues, and after an attempt to end it failed. */
   ending: Promise<void> | null;
 }
 
@@ -299,7 +299,7 @@ function powerOf(guest: QemuGuest, state: RunState): FoundPower {
     case "finish-migrate":
       return "running";
     case "paused":
-      // A live move halts the guest for its switch-over, and a forced one before. It runs on if that is called off.
+      // A live move halts the guest at its switch-over, and a forced one earlier. A guest whose move is cancelled continues to run.
       return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";
     case "shutdown":
       // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.

@@ -27,16 +27,16 @@ type BootQuestion =
   | "refuse";
 type Asked<Kind extends BootQuestion> = Extract<PlacingQuestion, { readonly kind: Kind }>;
 
-/** The last choice of a host, as the claim and the record of the decision need it. */
+/** The last chosen host, with the data for the claim and for the record of the decision. */
 interface ChosenHost {
   readonly choice: Extract<HostChoice, { readonly kind: "chosen" }>;
-  /** Null: they are not kept. */
+  /** Null when weights are not recorded. */
   readonly weights: readonly HostWeight[] | null;
-  /** Of a multi-create the alternates are chosen after the hosts of all its servers. */
+  /** For a multi-create, the alternates are chosen after the hosts of all its servers. */
   readonly selections: readonly Selection[];
 }
 
-/** Answers the questions about one new server: looks into the views, and writes to the API database and to the cells. */
+/** Answers the questions about one new server: reads the views, and writes to the API database and to the cells. */
 export class BootAnswers implements PlacingAnswers<BootQuestion> {
   readonly #parts: PlacingParts;
   readonly #attemptsMax: number;
@@ -62,7 +62,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     this.#together = of.together;
   }
 
-  /** The host that was claimed, once it was. */
+  /** The claimed host, once there is one. */
   get placed(): ChosenHost & { readonly task: Task } {
     assert(this.#chosen !== null && this.#task !== null, "nothing was claimed");
     return { ...this.#chosen, task: this.#task };
@@ -202,7 +202,7 @@ function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: ReservedCl
   return claim(consumerUuid(uuid), { projectId, userId, type: CONSUMER_TYPE_INSTANCE }, items);
 }
 
-/** Cells that may have room and were not looked at, by name. */
+/** Cells that may have room and were not searched, sorted by name. */
 function unsearched({ shut }: Learnt, links: readonly CellLink[]): string[] {
   if (links.length === 0) return ["any (none is open here yet)"];
   return links.filter((link) => !link.disabled && !link.answers && !shut.has(link.name)).map((link) => link.name);

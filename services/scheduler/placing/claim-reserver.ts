@@ -14,7 +14,7 @@ export class ClaimReserver {
   constructor(deps: {
     readonly links: { get(name: string): CellLink | undefined };
     readonly groupPicks: GroupPicks;
-    /** A host was chosen and is going to be claimed. */
+    /** Called when a host was chosen and will be claimed. */
     readonly onPick: (cell: string, host: string) => void;
   }) {
     this.#links = deps.links;
@@ -22,7 +22,7 @@ export class ClaimReserver {
     this.#onPick = deps.onPick;
   }
 
-  /** `spec`: of a new server, which the others of its group have to keep in mind; null: of a server that moves. */
+  /** `spec` is that of a new server, which the others of its group must consider. Null for a moving server. */
   reserve({ id, cell, host, items }: ReservedClaim, spec: ServerSpec | null): void {
     const link = this.#links.get(cell);
     assert(link !== undefined, `a host of cell ${cell} was chosen, which is not known here`);
@@ -31,13 +31,13 @@ export class ClaimReserver {
     if (spec !== null) this.#groupPicks.pick(spec, cell, host);
   }
 
-  /** The claim came to nothing, or nobody knows what became of it. */
+  /** The claim failed, or its outcome is unknown. */
   release({ id, cell }: ReservedClaim, spec: ServerSpec | null): void {
     this.#links.get(cell)?.claims.giveUpUnlessCommitted(id);
     if (spec !== null) this.#groupPicks.drop(spec);
   }
 
-  /** The claim is stored: it stays reserved until the view shows it. */
+  /** The claim is stored. It stays reserved until the view shows it. */
   keep({ id, cell }: ReservedClaim, xid: number): void {
     this.#links.get(cell)?.claims.commit(id, xid);
   }

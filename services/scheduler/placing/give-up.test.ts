@@ -48,7 +48,7 @@ describe("requests that fail again and again", () => {
 
   test("a request whose cell refuses each dispatch is failed after ten minutes with the reason", async () => {
     const cell = await rig.addCell("one");
-    // The host has room for all tries that may be under way at once.
+    // The host has room for all tries that may be running at once.
     await cell.addHosts([1_000]);
     await rig.start([cell.open({ store: failing(cell) })], {}, PATIENT);
     await rig.accept([wants(1)]);

@@ -9,7 +9,7 @@ interface Pick {
   readonly atMs: number;
 }
 
-/** What the picks for a group's other servers mean for the next choice. */
+/** The consequences of the picks for a group's other servers for the next choice. */
 export interface GroupAdvice {
   /** For affinity groups: the cell and hosts that the group's other servers go to. */
   readonly pinned: { readonly cell: string; readonly hosts: readonly string[] } | null;

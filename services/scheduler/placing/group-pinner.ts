@@ -27,7 +27,7 @@ export class GroupPinner implements SchedulerGroups {
     const asked = this.#links.get(outcome.cell)?.cell.store.homes(outcome.servers);
     // If the cell does not answer, the group stays pinned to it.
     const homes = (await asked?.catch(() => [])) ?? [];
-    // Nothing but a delete can be begun for such a server.
+    // Such a server can only be deleted.
     const ended = homes.filter(({ status, host }) => status === "ERROR" && host === null);
     if (ended.length === 0) return outcome;
     const uuids = ended.map(({ serverUuid }) => serverUuid);

@@ -32,7 +32,7 @@ function provider(uuid: string, parent: string | null, name: string, total: numb
   };
 }
 
-/** Adds hosts with two NICs each, where no two hosts are alike. */
+/** Adds hosts with two NICs each, all of them different. */
 async function withNics() {
   const cell = await rig.addCell("one");
   const hosts = Array.from({ length: HOSTS }, (_, index) => index + 1);

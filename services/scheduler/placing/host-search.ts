@@ -8,13 +8,13 @@ const NO_HOSTS: HostsByCell = new Map();
 /** The search for a host for one server, over all choices that are made for it. */
 export class HostSearch {
   readonly spec: ServerSpec;
-  /** What the request asks of the ledger. It changes when operators change what request filters look at. */
+  /** The request in the ledger's terms. It changes when operators change settings that request filters read. */
   hostRequest: HostRequest;
   /** Hosts that were chosen for the other servers of the same multi-create. */
   readonly chosenTogether: HostsByCell;
-  /** What may be spent on it; null: nothing was looked for yet. */
+  /** The remaining budget of the search. Null before the first search. */
   budget: SearchBudget | null = null;
-  /** It was counted that the search was given up. */
+  /** Whether it was already counted that the search was given up. */
   isCounted = false;
 
   constructor(spec: ServerSpec, hostRequest: HostRequest, chosenTogether: HostsByCell = NO_HOSTS) {

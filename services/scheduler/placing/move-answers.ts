@@ -34,17 +34,17 @@ type MoveQuestion =
 type Asked<Kind extends MoveQuestion> = Extract<PlacingQuestion, { readonly kind: Kind }>;
 type Unplaceable = Extract<AnswerTo<"mark-asked">, { readonly kind: "unplaceable" }>;
 
-/** The server as its cell had it when it was read last. */
+/** The server as it was when its cell was last asked. */
 interface ReadServer {
   readonly kind: OperationKind;
   readonly server: Server;
   readonly holding: Holding | null;
-  /** The server as it is to be afterwards. */
+  /** The server's spec after the move. */
   readonly after: ServerSpec;
   readonly search: HostSearch;
 }
 
-/** Answers the questions about one server that is to move: asks its cell, and writes to the move's row. */
+/** Answers the questions about one moving server: asks its cell, and writes to the move's row. */
 export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
   readonly #parts: { readonly views: SchedulerViews; readonly rows: MoveWrites; readonly newId: () => string };
   readonly #move: MoveRequest;
@@ -53,7 +53,7 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
   #selections: readonly Selection[] = [];
   #begin: BeginOperation | null = null;
 
-  /** `unseenMs`: how long nobody may have seen a host that is evacuated. */
+  /** `unseenMs`: how long a host must have been unseen to be evacuated. */
   constructor(
     parts: { readonly views: SchedulerViews; readonly rows: MoveWrites; readonly newId: () => string },
     of: { readonly move: MoveRequest; readonly unseenMs: number },
@@ -63,7 +63,7 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
     this.#unseenMs = of.unseenMs;
   }
 
-  /** What the cell has begun, once it has. */
+  /** The operation that the cell has begun, once it has. */
   get begun(): BeginOperation {
     assert(this.#begin !== null, "the cell was asked to begin nothing");
     return this.#begin;
@@ -108,7 +108,7 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
     return { kind: "resumed" };
   }
 
-  /** The answers of the cell come first: a host may be full because this very move was begun and the answer lost. */
+  /** The cell's answers come first, because a host may be full because this very move was begun and the answer was lost. */
   async "look-again"(): Promise<AnswerTo<"look-again">> {
     const link = this.#parts.views.cells.get(this.#move.cell);
     if (link === undefined) return this.#awayNow();
@@ -191,7 +191,7 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
     }
   }
 
-  /** The moves of the cell that the server lives in; null: it cannot be asked now. */
+  /** The moves of the server's cell, or null when the cell cannot be asked now. */
   #home(): CellMoves | null {
     const link = this.#parts.views.cells.get(this.#move.cell);
     return link?.answers ? link.moves : null;
@@ -211,7 +211,7 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
     return this.#read;
   }
 
-  /** Of a resize that may stay on its host: what the server has there, which counts as free for it. */
+  /** For a resize that may stay on its host: the server's present allocation there, which counts as free for it. */
   #released(holding: Holding | null): Holding["items"] {
     return this.#move.kind === "resize" && this.#move.sameHostAllowed ? (holding?.items ?? []) : [];
   }
@@ -221,7 +221,7 @@ function never(fault: string): Unplaceable {
   return { kind: "unplaceable", fault, mayHaveBegun: false };
 }
 
-/** Why the operation is not for the server as it is; it may be this very move that is under way. */
+/** Why the operation does not fit the server's present state. It may be this very move that is running. */
 function describeNotPlanned(kind: OperationKind, planned: Exclude<PlannedOperation, { kind: "planned" }>): Unplaceable {
   switch (planned.kind) {
     case "busy":
@@ -237,19 +237,19 @@ function describeNotPlanned(kind: OperationKind, planned: Exclude<PlannedOperati
   }
 }
 
-/** The server as it is to be afterwards, and as a host is looked for. */
+/** The server's spec after the move, and the spec for which a host is searched. */
 function specsOf(move: MoveRequest, server: Server): { readonly after: ServerSpec; readonly spec: ServerSpec } {
   const after = {
     ...server.spec,
     ...(move.flavor !== undefined && { flavor: move.flavor }),
     ...(move.changesZone && { availabilityZone: move.availabilityZone }),
   };
-  // What was forced when the server was booted holds no longer; what this move names does.
+  // A host that was forced at the boot no longer counts; the one that this move names does.
   const place = { forcedHost: move.forced ? move.host : "", requestedHost: move.forced ? "" : move.host };
   return { after, spec: { ...after, ...place } };
 }
 
-/** The server does not move to where it is, unless its flavor alone may change there. */
+/** The server does not move to its present host, unless only its flavor may change there. */
 function hostsLeftOut(move: MoveRequest, server: Server): ReadonlyMap<string, ReadonlySet<string>> {
   const stays = server.host === null || (move.kind === "resize" && move.sameHostAllowed);
   return new Map(stays ? [] : [[move.cell, new Set([server.host])]]);

@@ -15,7 +15,7 @@ describe("a server that must move", () => {
   let cell: RigCell;
   afterEach(() => rig.close());
 
-  /** A scheduler on a cell of hosts with so many VCPUs, and an ACTIVE server of one VCPU; returns its host. */
+  /** A scheduler with a cell whose hosts have this many VCPUs, and an ACTIVE server of one VCPU. Returns the server's host. */
   async function withServer(vcpus: readonly number[]): Promise<string> {
     rig = new SchedulerRig();
     moves = new MemoryMoveStore(rig.clock);
@@ -63,7 +63,7 @@ describe("a server that must move", () => {
     const move = moveRequest(1);
     await moves.accept([move]);
     await eventually("the sweep to find it", async () => {
-      // One round a step: a round begins the pause before the next one when it has ended.
+      // One round in each step, because the pause before the next round begins when a round has ended.
       rig.clock.advance(DEFAULT_SCHEDULER_SETTINGS.sweepMs);
       const [record] = await moves.moves([move.id]);
       return record?.state === "begun";

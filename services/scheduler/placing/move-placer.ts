@@ -12,10 +12,10 @@ import { type EndedPlacing, runPlacing } from "./run-placing.ts";
 import type { SchedulerViews } from "./scheduler-views.ts";
 
 /**
- * Finds a host for a server that lives, in its own cell, with alternates, and begins the operation there: one transaction that gives the
- * source's allocation to the migration and claims the destination. What has no room leads to the next choice.
+ * Finds a host and alternates for a server in its own cell, and begins the operation there: one transaction transfers the source's
+ * allocation to the migration and claims the destination. If a host has no room, another one is chosen.
  *
- * A move may be in several hands at once, by redelivery: the operation has the move's id, so that the cell knows it.
+ * Several processes may place one move at the same time after a redelivery. The operation has the move's id, so the cell recognises it.
  */
 export class MovePlacer {
   readonly #parts: {
@@ -29,11 +29,11 @@ export class MovePlacer {
 
   constructor(
     parts: {
-      /** What hosts are chosen from. */
+      /** The views from which hosts are chosen. */
       readonly views: SchedulerViews;
-      /** This scheduler's claims on their way. */
+      /** This scheduler's claims whose outcome its views do not show yet. */
       readonly claims: ClaimReserver;
-      /** The rows of moves, in the API database. */
+      /** Access to the rows of moves in the API database. */
       readonly rows: MoveWrites;
       readonly events: SchedulerEvents;
       readonly newId: () => string;
@@ -45,13 +45,13 @@ export class MovePlacer {
   }
 
   /**
-   * Rejects when a store failed: then nobody knows whether the move has begun, and it is to be tried again. A move that is old and keeps
-   * failing is refused, unless its cell may have begun it and cannot be asked.
+   * Rejects when a store failed. Then nobody knows whether the move has begun, and it must be tried again. An old move that keeps failing
+   * is refused, unless its cell may have begun it and cannot be asked.
    */
   async place({ request: move, ageMs }: MoveRecord): Promise<MovePlacement> {
     const { giveUpMs, hostUnseenMs } = this.#settings;
     const isOld = ageMs >= giveUpMs;
-    // A move waits for its cell, however long a refusal for lack of hosts elsewhere would wait.
+    // A move waits for its cell longer than a refusal for lack of hosts elsewhere would wait.
     const plan: PlacingPlan = { route: MOVE, malformed: null, isOld, giveUpMs, placeWithinMs: 0, explainedUnder: null };
     const answers = new MoveAnswers(this.#parts, { move, unseenMs: hostUnseenMs });
     const carryOut = deedsOf(this.#parts, { serverUuid: move.serverUuid, newSpec: null, explain: () => {} });

@@ -46,7 +46,7 @@ export class MoveWrites {
     return this.#ends.submit(end);
   }
 
-  /** Notes that the move's cell is about to be asked to begin it. Returns false when the move has ended. */
+  /** Records that the move's cell is about to be asked to begin it. Returns false when the move has ended. */
   markAsked(id: string): Promise<boolean> {
     return this.#asks.submit(id);
   }
@@ -56,7 +56,7 @@ export class MoveWrites {
     return this.#giveUps.submit({ id, fault });
   }
 
-  /** Notes in the move's row that it is to be tried again after a delay. */
+  /** Records in the move's row that it must be tried again after a delay. */
   putOff(putOff: { readonly id: string; readonly delayMs: number }): Promise<void> {
     return this.#putOffs.submit(putOff);
   }

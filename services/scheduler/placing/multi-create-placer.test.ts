@@ -65,7 +65,7 @@ describe("several servers of one call", () => {
     for (const fault of await faults(3)) {
       expect(fault).toMatch(/^No valid host was found\..* Only 2 of at least 3 servers of this call found a host/);
     }
-    // What was claimed and is being deleted ends by a conductor's hand.
+    // Claimed servers that are being deleted end when a conductor has ended their delete tasks.
     const deletes = [one, two].flatMap((cell) => cell.store.tasks().filter(({ kind }) => kind === "delete"));
     const builds = [one, two].flatMap((cell) => cell.store.tasks().filter(({ kind }) => kind === "build"));
     expect([deletes.length, builds.every(({ outcome }) => outcome === "cancelled")]).toEqual([2, true]);

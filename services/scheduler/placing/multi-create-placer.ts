@@ -15,16 +15,16 @@ import type { ChosenTogether, Placement, PlacingRequest } from "./placement.ts";
 import type { RequestPlacer } from "./request-placer.ts";
 import type { RequestWrites } from "./request-writes.ts";
 
-/** What became of one server. */
+/** The result of one server. */
 export interface Settled {
   readonly spec: ServerSpec;
   readonly placement: Placement;
 }
 
-/** Times that a server is given back while others assign it elsewhere. */
+/** How often a server's claim is released while other schedulers assign it elsewhere. */
 const GIVE_BACKS_MAX = 10;
 
-/** Places the servers of one call together: at least `min_count` of them, or none. How is told in core/placing/multi-create.ts. */
+/** Places the servers of one call together: at least `min_count` of them, or none. core/placing/multi-create.ts explains how. */
 export class MultiCreatePlacer {
   readonly #store: Pick<SchedulerStore, "requests">;
   readonly #reservations: SchedulerReservations;
@@ -33,7 +33,10 @@ export class MultiCreatePlacer {
   readonly #writes: RequestWrites;
   readonly #events: SchedulerEvents;
   readonly #newId: () => string;
-  /** Calls that are being placed. Sweeps may hand over each of their servers by itself; those of one call are taken one after the other. */
+  /**
+   * Calls that are being placed. Sweeps may hand over each server of a call separately, and those of one call are processed one after the
+   * other.
+   */
   readonly #running = new Map<string, Promise<unknown>>();
 
   constructor(deps: {
@@ -54,7 +57,9 @@ export class MultiCreatePlacer {
     this.#newId = deps.newId;
   }
 
-  /** What became of each server of the call that this one belongs to; `later` ones are to be tried again. Rejects as the stores do. */
+  /**
+   * The results of all servers of the call to which this one belongs. Those that are `later` must be tried again. Rejects as the stores do.
+   */
   place(request: PlacingRequest): Promise<readonly Settled[]> {
     const id = request.spec.reservationId;
     const before = this.#running.get(id) ?? Promise.resolve();
@@ -85,7 +90,7 @@ export class MultiCreatePlacer {
     }
   }
 
-  /** The placings begin in one turn of the event loop: each chooses its host before any of them goes on. */
+  /** The placings begin in one turn of the event loop, so each chooses its host before any of them continues. */
   async #placeAll(
     reservation: ReservationRecord,
     records: readonly RequestRecord[],
@@ -112,7 +117,7 @@ export class MultiCreatePlacer {
     );
   }
 
-  /** Why it is too early to decide; null: it is not. */
+  /** Why it is too early to decide, or null when it is not. */
   async #whyLater(verdict: MultiCreateVerdict): Promise<string | null> {
     if (verdict.kind === "enough") return null;
     if (verdict.kind === "wait") return verdict.why;
@@ -124,7 +129,7 @@ export class MultiCreatePlacer {
     return settleEach(openOnes(records), (record) => this.#giveBack(record, fault));
   }
 
-  /** Deleted in its cell, where it can never come to be from then on; then failed. */
+  /** Deletes the server in its cell, where it can never exist afterwards, and then fails the request. */
   async #giveBack(record: RequestRecord, fault: string): Promise<Placement> {
     let known: RequestRecord | null = record;
     for (let turns = 0; turns < GIVE_BACKS_MAX; turns += 1) {
@@ -147,12 +152,12 @@ class ChosenHosts implements ChosenTogether {
 
   async choose(cell: string, host: string): Promise<void> {
     this.hosts.set(cell, (this.hosts.get(cell) ?? new Set()).add(host));
-    // The others of this turn choose before this resolves.
+    // The others of this turn choose before this promise resolves.
     await Promise.resolve();
   }
 }
 
-/** Another server of the call: accepted in the same transaction, so it is as old. */
+/** Another server of the call. It was accepted in the same transaction, so it is as old. */
 function requestOf({ tries, agedMs }: PlacingRequest, { spec, cell }: RequestRecord): PlacingRequest {
   return { spec, cell, tries, agedMs };
 }
@@ -161,12 +166,12 @@ function openOnes(records: readonly RequestRecord[]): readonly RequestRecord[] {
   return records.filter(isOpenRequest);
 }
 
-/** Of a call that is decided: those that nobody has sent to a cell, and the one that the message is about. */
+/** After the decision on a call: the servers that no scheduler has sent to a cell, and the one that the message is about. */
 function leftOver(records: readonly RequestRecord[], { uuid }: ServerSpec): readonly RequestRecord[] {
   return openOnes(records).filter((record) => record.state === "accepted" || record.serverUuid === uuid);
 }
 
-/** All at once, and to the end; then rejects if one of them did. */
+/** Runs all of them at once and to their ends, and then rejects if one of them did. */
 async function settleEach<One extends { readonly spec: ServerSpec }>(
   all: readonly One[],
   settle: (one: One) => Promise<Placement>,

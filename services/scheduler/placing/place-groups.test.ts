@@ -20,7 +20,7 @@ const GROUP = numbered(0xe, 1);
 const numbers = (count: number) => Array.from({ length: count }, (_, index) => index + 1);
 const ended = (count: number) => eventually("the messages to be acknowledged", () => rig.acked.length >= count);
 
-/** So many requests for servers of one group, which exists. */
+/** This many requests for servers of one group, which exists. */
 async function ofGroup(policy: "affinity" | "anti-affinity", count: number): Promise<ServerSpec[]> {
   const group = { uuid: GROUP, name: "g", projectId: "p", userId: "u", policy, maxServerPerHost: null };
   await rig.groups.createGroup(group, 10);
@@ -32,14 +32,14 @@ async function ofGroup(policy: "affinity" | "anti-affinity", count: number): Pro
 const CONDUCTOR = numbered(0xc, 1);
 const hostNumber = (name: string) => numbers(50).find((host) => hostName(host) === name) ?? 0;
 
-/** Every build that the cell has under way succeeds where it is. */
+/** Every running build of the cell succeeds on its present host. */
 async function becomeActive({ store }: RigCell): Promise<void> {
   for (const { task, epoch, selection } of await store.sweepTasks(CONDUCTOR, 0, 100)) {
     await store.commitActive([{ taskId: task.id, serverUuid: task.server?.uuid ?? "", epoch, selection }]);
   }
 }
 
-/** What is put off comes again as time goes by. Resolves when each of the first so many servers has failed, or is in the cell. */
+/** Put-off requests return as time passes. Resolves when each of the first `count` servers has failed, or is in the cell. */
 const eventuallyEnded = (cell: RigCell, count: number) =>
   eventually("all to have ended", async () => {
     rig.clock.advance(500);
@@ -48,7 +48,7 @@ const eventuallyEnded = (cell: RigCell, count: number) =>
     return (await placesIn([cell], count)).length + failed.length >= count;
   });
 
-/** Where each server is, as `cell/host`; those that are nowhere are left out. */
+/** The place of each server as `cell/host`. Servers without one are left out. */
 async function placesIn(cells: readonly RigCell[], count: number): Promise<string[]> {
   const homes = await Promise.all(
     cells.map(async ({ name, store }) =>
@@ -101,7 +101,7 @@ describe("server groups", () => {
     const tasks = await cell.store.sweepTasks(CONDUCTOR, 0, 50);
     const dispatch = cell.store.dispatch.bind(cell.store);
     let hops = 0;
-    // Before each claim of the last server somebody else hops to the very host that it has chosen, and frees another one.
+    // Before each claim of the last server, another server hops to the very host that it has chosen, and frees another one.
     cell.store.dispatch = async (dispatches) => {
       const work = dispatches[0]?.task.work;
       const chosen = work?.$case === "build" ? work.value.selections[0]?.host : undefined;

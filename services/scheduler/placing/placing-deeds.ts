@@ -5,16 +5,16 @@ import type { ClaimReserver } from "./claim-reserver.ts";
 
 type Explanation = Extract<PlacingDeed, { readonly kind: "explain-refusal" }>;
 
-/** The server that is placed, as far as its deeds need it. */
+/** The server that is being placed, with the data that its deeds need. */
 export interface PlacedServer {
   readonly serverUuid: string;
-  /** Of a new server; null: of a server that moves. */
+  /** The spec of a new server, or null for a moving one. */
   readonly newSpec: ServerSpec | null;
-  /** Keeps why no host was found. It must look at the views before anything is awaited. */
+  /** Records why no host was found. It must read the views before anything is awaited. */
   readonly explain: (explanation: Explanation) => void;
 }
 
-/** The deeds of one placing: the same for a new server and for one that moves. */
+/** Carries out the deeds of one placing, in the same way for a new server and a moving one. */
 export function deedsOf(
   { claims, events }: { readonly claims: ClaimReserver; readonly events: SchedulerEvents },
   { serverUuid, newSpec, explain }: PlacedServer,

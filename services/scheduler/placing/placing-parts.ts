@@ -6,16 +6,16 @@ import type { ClaimReserver } from "./claim-reserver.ts";
 import type { RequestWrites } from "./request-writes.ts";
 import type { SchedulerViews } from "./scheduler-views.ts";
 
-/** What the placing of a new server reaches. */
+/** The collaborators that place a new server. */
 export interface PlacingParts {
-  /** What hosts are chosen from. */
+  /** The views from which hosts are chosen. */
   readonly views: SchedulerViews;
-  /** This scheduler's claims on their way. */
+  /** This scheduler's claims whose outcome its views do not show yet. */
   readonly claims: ClaimReserver;
-  /** The rows of requests and of server groups, in the API database. */
+  /** Access to the rows of requests and of server groups in the API database. */
   readonly requests: Pick<RequestWrites, "assign" | "fail">;
   readonly groups: SchedulerGroups;
-  /** Where it is kept how requests were decided. */
+  /** Records how requests were decided. */
   readonly decisions: DecisionRecorder;
   readonly events: SchedulerEvents;
   readonly clock: Clock;

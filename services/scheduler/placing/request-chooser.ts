@@ -23,10 +23,10 @@ import { StageTimer } from "../stage-timer.ts";
 import type { GroupPicks } from "./group-picks.ts";
 import type { HostSearch } from "./host-search.ts";
 
-/** Hosts that are named as nearly fit. */
+/** The most hosts that are reported as nearly suitable. */
 const MISSES_MAX = 5;
 
-/** Chooses hosts for one request among the cells that it may go to now. */
+/** Chooses hosts for one request among the cells in which it may be placed now. */
 export class RequestChooser {
   readonly #chooser: HostChooser;
   readonly #weighers: WeigherSet;
@@ -42,9 +42,9 @@ export class RequestChooser {
   constructor(options: {
     readonly chooser: HostChooser;
     readonly weighers: WeigherSet;
-    /** Asked after those that operators have enabled. */
+    /** Applied after the filters that operators have enabled. */
     readonly ownFilters: readonly HostFilter[];
-    /** A request comes to be placed: for those who learn what usually comes. */
+    /** Called when a request is about to be placed, for code that learns which requests are typical. */
     readonly onArrival: (hostRequest: HostRequest, view: LedgerView) => void;
     readonly live: { readonly current: SchedulingSettings };
     readonly settings: SchedulerSettings;
@@ -64,8 +64,8 @@ export class RequestChooser {
   }
 
   /**
-   * In the cell that it is assigned to, if there is a host; else in any other that it was not shut out of. `paused`: the search has used
-   * up its turn, and is to be asked to go on after others had theirs.
+   * Chooses in the assigned cell if there is a host, otherwise in any other cell that is not closed to the server. `paused` means that the
+   * search has used up its turn, and must be continued after other requests had theirs.
    */
   choose(search: HostSearch, learnt: Learnt, links: readonly CellLink[]): HostChoice | PausedChoice {
     const timer = new StageTimer(this.#clock);
@@ -91,8 +91,8 @@ export class RequestChooser {
   }
 
   /**
-   * For a server that stays in its cell. `released` counts as free while hosts are chosen: what the server holds, where it may stay on its
-   * host.
+   * Chooses for a server that stays in its cell. `released` counts as free while hosts are chosen. It is the server's own allocation, where
+   * the server may stay on its host.
    */
   chooseWithin(
     search: HostSearch,
@@ -113,7 +113,7 @@ export class RequestChooser {
     }
   }
 
-  /** The alternates of a server of a multi-create: none of them was chosen for another server of it. */
+  /** The alternates of a server of a multi-create. None of them was chosen for another server of the call. */
   alternatesOf(search: HostSearch, learnt: Learnt, link: CellLink, host: string): readonly Selection[] {
     const { excluded } = this.#limitsOf(search, learnt);
     const limits = { pinned: null, excluded: unionOf(excluded, search.chosenTogether) };
@@ -121,7 +121,7 @@ export class RequestChooser {
     return this.#chooser.alternatesOf({ cell: link.name, host }, search.hostRequest, [link], options);
   }
 
-  /** The hosts that nearly fit, of those that a refusal has just looked at. */
+  /** The most nearly suitable hosts of those that a refusal has just examined. */
   nearestTo(search: HostSearch, learnt: Learnt, links: readonly CellLink[]): readonly Miss[] {
     const limits = this.#limitsOf(search, learnt);
     const open = links.filter((link) => link.isOpen && !learnt.shut.has(link.name));
@@ -129,7 +129,9 @@ export class RequestChooser {
     return nearestMisses(examined, MISSES_MAX);
   }
 
-  /** What refusals have said of its group, and what this scheduler picked for the group's other servers lately. */
+  /**
+   * The facts that refusals have reported about its group, and the hosts that this scheduler recently picked for the group's other servers.
+   */
   #limitsOf({ spec }: HostSearch, { fresh, pinned, tried }: Learnt): ChoiceLimits {
     if (fresh) return { pinned, excluded: tried };
     const advice = this.#groupPicks.adviceFor(spec);
@@ -191,8 +193,8 @@ interface ChoiceLimits {
 }
 
 /**
- * Alternates of a build beyond those that may be called: a cell passes over the ones that others have filled up meanwhile. A move has none:
- * when its list is used up the server is back where it was.
+ * Alternates of a build beyond those that may be called, since a cell skips the ones that have filled up meanwhile. A move has none: when
+ * its list is used up, the server goes back to its source.
  */
 const SPARE_ALTERNATES = 2;
 

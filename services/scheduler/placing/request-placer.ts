@@ -16,12 +16,12 @@ import { deedsOf } from "./placing-deeds.ts";
 import type { PlacingParts } from "./placing-parts.ts";
 import { type EndedPlacing, runPlacing } from "./run-placing.ts";
 
-/** Tries of a request, however old, before what keeps it from being placed counts as lasting. */
+/** The number of tries after which the obstacle counts as lasting, however old the request is. */
 const GIVE_UP_TRIES = 5;
 
 const NOTHING_ASKED: HostRequest = { groups: [], groupPolicy: "none" };
 
-/** Places new servers, one request at a time, by the machine of core/placing. */
+/** Places new servers, one request at a time, by the state machine of core/placing. */
 export class RequestPlacer {
   readonly #parts: PlacingParts;
   readonly #settings: Pick<SchedulerSettings, "giveUpMs" | "placeWithinMs" | "attemptsMax">;
@@ -32,9 +32,9 @@ export class RequestPlacer {
   }
 
   /**
-   * Rejects when a store failed: then nobody knows whether the server was dispatched, and it is to be tried again. A request that is old and
-   * keeps failing is refused, unless its cell cannot be shut for it. A server of a multi-create is never refused, but `unplaced`: whoever
-   * places them all decides.
+   * Rejects when a store failed. Then nobody knows whether the server was dispatched, and it must be tried again. An old request that keeps
+   * failing is refused, unless its cell cannot be closed to it. A server of a multi-create is never refused, but `unplaced`: the caller
+   * that places them all decides.
    */
   place(request: PlacingRequest, together: ChosenTogether | null = null): Promise<Placement> {
     const read = this.#parts.views.translationOf(request.spec);
@@ -49,7 +49,7 @@ export class RequestPlacer {
     });
   }
 
-  /** Says in the API database that the request is placed nowhere, unless it was placed meanwhile. Rejects as `place` does. */
+  /** Records in the API database that the request found no place, unless it was placed meanwhile. Rejects as `place` does. */
   refuse(spec: ServerSpec, fault: string): Promise<Placement> {
     const request = { spec, cell: null, agedMs: () => 0 };
     return this.#run(request, new HostSearch(spec, NOTHING_ASKED), { malformed: fault, isOld: false, together: null });

@@ -41,12 +41,12 @@ export class RequestWrites {
     return this.#assigns.submit(assign);
   }
 
-  /** Notes in the request's row that it is to be tried again after a delay. */
+  /** Records in the request's row that it must be tried again after a delay. */
   putOff(putOff: PutOff): Promise<void> {
     return this.#putOffs.submit(putOff);
   }
 
-  /** Notes that the request has reached its cell. The caller does not wait for the write: if it fails, a sweep asks the cell. */
+  /** Records that the request has reached its cell. The caller does not wait for the write: if it fails, a sweep asks the cell. */
   arrived(cell: string, serverUuid: string): void {
     this.#arrivals.submit({ cell, serverUuid }).catch(() => undefined);
   }

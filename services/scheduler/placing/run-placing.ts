@@ -14,15 +14,15 @@ import { beginPlacing, stepPlacing } from "../../../core/placing/step-placing.ts
 type QuestionKind = PlacingQuestion["kind"];
 type Asked<Kind extends QuestionKind> = Extract<PlacingQuestion, { readonly kind: Kind }>;
 
-/** Answers these questions of the machine. A question that cannot be answered throws or rejects. */
+/** Answers these questions of the machine. It throws or rejects when a question cannot be answered. */
 export type PlacingAnswers<Kind extends QuestionKind> = {
   readonly [One in Kind]: (question: Asked<One>) => AnswerTo<One> | Promise<AnswerTo<One>>;
 };
 
 export interface PlacingHands {
-  /** All questions that the route of the plan leads to. */
+  /** Answers all questions that occur on the plan's route. */
   readonly answers: Partial<PlacingAnswers<QuestionKind>>;
-  /** `error`: the last one that a question failed with. */
+  /** `error` is the last error with which a question failed. */
   carryOut(deed: PlacingDeed, error: unknown): void;
 }
 
@@ -32,8 +32,8 @@ export interface EndedPlacing {
 }
 
 /**
- * Carries out one placing, from what its row says to its end. Rejects with the error of a store when nobody knows whether the server was
- * placed: then it is to be tried again. What is answered at once is not waited for, so that a host is chosen and held in one turn.
+ * Carries out one placing, from its row to its end. Rejects with the store's error when nobody knows whether the server was placed; then it
+ * must be tried again. Synchronous answers are not awaited, so that a host is chosen and reserved in one turn.
  */
 export async function runPlacing(
   plan: PlacingPlan,

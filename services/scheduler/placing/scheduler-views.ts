@@ -6,7 +6,7 @@ import type { SchedulerSettings } from "../settings.ts";
 import { HostRequestCache } from "./host-request-cache.ts";
 import type { RequestChooser } from "./request-chooser.ts";
 
-/** What a choice of a host is made from: the cells with their views, and what operators have set. */
+/** The basis for a choice of a host: the cells with their views, and the operators' settings. */
 export class SchedulerViews {
   readonly cells: { get(name: string): CellLink | undefined; all(): CellLink[] };
   readonly chooser: RequestChooser;
@@ -19,9 +19,9 @@ export class SchedulerViews {
     deps: {
       readonly cells: { get(name: string): CellLink | undefined; all(): CellLink[] };
       readonly chooser: RequestChooser;
-      /** What request filters look at now: the same object as long as nothing has changed. */
+      /** The present input of request filters: the same object as long as nothing has changed. */
       readonly context: () => RequestContext;
-      /** Resolves when what operators had set before the call is known here, or cannot be had. */
+      /** Resolves when settings that operators made before the call are known here, or cannot be read. */
       readonly catchUp: () => Promise<void>;
     },
     settings: Pick<SchedulerSettings, "seenDeadlineMs">,
@@ -33,12 +33,12 @@ export class SchedulerViews {
     this.#seenDeadlineMs = settings.seenDeadlineMs;
   }
 
-  /** What the request asks of the ledger, as operators have set it now; null: it has no flavor. */
+  /** The request in the ledger's terms under the operators' present settings, or null when it has no flavor. */
   translationOf(spec: ServerSpec): RequestTranslation | null {
     return this.#queries.of(spec, this.#context());
   }
 
-  /** Resolves once these views, and what operators have set, show what was committed before the call. Returns the cells that did not catch up. */
+  /** Resolves once these views and settings show everything that was committed before the call. Returns the cells that did not catch up. */
   async look(links: readonly CellLink[]): Promise<readonly string[]> {
     const caughtUp = this.#catchUp();
     const seen = await Promise.allSettled(links.map((link) => this.whenSeen(link)));

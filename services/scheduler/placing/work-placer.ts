@@ -12,30 +12,30 @@ import type { Found, Placement, PlacingRequest } from "./placement.ts";
 import type { RequestPlacer } from "./request-placer.ts";
 import type { RequestWrites } from "./request-writes.ts";
 
-/** What is to be placed: a new server, or one that lives and moves. Everything else is in its row. */
+/** Work to be placed: a new server, or one that moves. Everything else is in its row. */
 export interface Work {
   readonly kind: "server" | "move";
-  /** Of the server, or of the move. */
+  /** The id of the server or of the move. */
   readonly id: string;
 }
 
-/** The rows of moves, and what finds hosts for them. */
+/** Access to the rows of moves, and the placer that finds hosts for them. */
 interface MoveParts {
   readonly rows: MoveWrites;
   readonly placer: MovePlacer;
 }
 
-/** How the work came here. */
+/** How the work was received. */
 export interface Taken {
   readonly work: Work;
-  /** How often its message was delivered; 1 for what a sweep has found. */
+  /** How often its message was delivered; 1 for work that a sweep has found. */
   readonly deliveries: number;
   readonly isSwept: boolean;
 }
 
 /**
- * Carries one piece of work on, from its row to its next state: dispatched and told to the cell (or not told: the task's row is there),
- * ended, or put off. What is put off is remembered in the row, so whoever handed the work over may forget it.
+ * Advances one piece of work from its row to its next state: dispatched and announced to the cell (or not announced, since the task's row
+ * is there), ended, or put off. Put-off work is recorded in the row, so the caller may forget it.
  */
 export class WorkPlacer {
   readonly #reader: RequestReader;
@@ -50,7 +50,7 @@ export class WorkPlacer {
     readonly writes: RequestWrites;
     readonly placer: RequestPlacer;
     readonly multiCreates: MultiCreatePlacer;
-    /** Null: this scheduler knows of no moves. */
+    /** Null when this scheduler does not place moves. */
     readonly moves: MoveParts | null;
     readonly events: SchedulerEvents;
   }) {
@@ -62,7 +62,7 @@ export class WorkPlacer {
     this.#events = deps.events;
   }
 
-  /** Rejects when its row could neither be read nor be written: then it is to be handed over again. */
+  /** Rejects when its row could neither be read nor written. Then it must be handed over again. */
   async carryOn(taken: Taken, span: Span): Promise<void> {
     if (taken.work.kind === "move") await this.#carryMove(taken, span);
     else await this.#carryServer(taken, span);
@@ -85,7 +85,7 @@ export class WorkPlacer {
     }
   }
 
-  /** What became of the request; of a multi-create, what became of all its servers. */
+  /** The results of the request or, for a multi-create, of all its servers. */
   async #settle(row: ReadRequest, tries: number): Promise<readonly Settled[]> {
     const { serverUuid, spec, specBytes, cell, agedMs } = row;
     if (spec === null) return [await this.#placer.refuseTooLarge({ serverUuid, specBytes })];
@@ -104,7 +104,7 @@ export class WorkPlacer {
         await this.#publish(placement, span);
         return;
       case "present":
-        // Known to be there: no sweep has to look for it.
+        // The server is known to be there, so no sweep has to search for it.
         this.#writes.arrived(placement.cell, spec.uuid);
         this.#events.foundPresent(spec.uuid, placement.cell);
         return;
@@ -129,7 +129,7 @@ export class WorkPlacer {
   }
 
   async #carryMove({ work }: Taken, span: Span): Promise<void> {
-    // Somebody else's to find: the row stays as it is, and sweeps hand it to a scheduler that knows of moves.
+    // The row stays as it is, and sweeps hand it to a scheduler that places moves.
     const moves = this.#moves;
     if (moves === null) return;
     const record = await moves.rows.read(work.id);
@@ -171,7 +171,7 @@ export class WorkPlacer {
     }
   }
 
-  /** The task is stored: if the message is lost, the cell's conductors find the row. */
+  /** The task is stored. If the message is lost, the cell's conductors find the row. */
   async #publish(
     { link, task }: Pick<Placement & { readonly kind: "placed" }, "link" | "task">,
     span: Span,
@@ -184,7 +184,7 @@ export class WorkPlacer {
   }
 }
 
-/** How many hosts there were to choose from: all that fit, or those that each step left. */
+/** The number of hosts that could be chosen: all suitable ones, or those that each step left. */
 function attributesOf({ feasible, left, tries, lostRaces }: Found): Attributes {
   const steps = Array.from(left, ([step, hosts]) => [`berth.hosts.left.${step}`, hosts] as const);
   return {

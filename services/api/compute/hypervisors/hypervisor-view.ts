@@ -31,7 +31,7 @@ export function hypervisorBriefView({ host }: KnownHost, minor: number) {
   };
 }
 
-/** Source: Nova's api-ref, "Hypervisors". What an agent does not tell of its host (its address, its CPU's model) is empty. */
+/** Source: Nova's api-ref, "Hypervisors". Facts that an agent does not report (its host's address, its CPU's model) are empty. */
 export function hypervisorDetailView(known: KnownHost, minor: number) {
   return {
     ...hypervisorBriefView(known, minor),

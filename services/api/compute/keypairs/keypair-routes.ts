@@ -22,7 +22,7 @@ export interface KeypairRouteOptions {
   readonly prefix: string;
   readonly publicUrl: string | null;
   readonly pageMax: number;
-  /** Keypairs of one user. */
+  /** The most keypairs of one user. */
   readonly keypairsMax: number;
 }
 
@@ -31,7 +31,9 @@ const NONE: ReadonlySet<string> = new Set();
 const OF_ONE: ReadonlySet<string> = new Set(["user_id"]);
 const OF_LIST: ReadonlySet<string> = new Set(["user_id", "limit", "marker"]);
 
-/** `/os-keypairs`. Keypairs are their user's, in whatever project; an admin may see, make and delete those of every user. */
+/**
+ * Registers `/os-keypairs`. A keypair belongs to its user, whatever the project. An admin may see, create and delete those of every user.
+ */
 export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: KeypairRouteOptions): void {
   http.get(
     "/os-keypairs",

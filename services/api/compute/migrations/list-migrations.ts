@@ -131,7 +131,7 @@ async function askCell(cell: CellClient, query: MigrationQuery): Promise<readonl
   return answer.value;
 }
 
-/** What is known of one cell's list. */
+/** The known part of one cell's list. */
 interface CellStretch {
   readonly cell: CellClient;
   after: string | undefined;

@@ -6,7 +6,7 @@ const TYPE_FROM_MINOR = 23;
 const UUID_FROM_MINOR = 59;
 const USER_FROM_MINOR = 80;
 
-/** Nova's `migration_type` of each kind of move. Null: Nova keeps no migration of such a move. */
+/** Nova's `migration_type` for each kind of move. Null when Nova stores no migration for such a move. */
 const TYPES: Readonly<Record<MoveKind, string | null>> = {
   resize: "resize",
   migrate: "migration",
@@ -41,7 +41,7 @@ export function isLiveInProgress({ migration, type }: ShownMigration): boolean {
   return type === "live-migration" && !migration.ended && IN_PROGRESS.has(migration.status);
 }
 
-/** As `GET /os-migrations` shows it. */
+/** The format of `GET /os-migrations`. */
 export function migrationView(shown: ShownMigration, minor: number, links: readonly unknown[]) {
   const { migration, type } = shown;
   const flavors = {

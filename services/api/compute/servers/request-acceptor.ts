@@ -51,9 +51,9 @@ export class RequestAcceptor {
   }
 
   /**
-   * Accepts all servers of one call, or none. At least `minCount` of them are to be placed, or none. One message announces all of them;
-   * `headers` carry its trace. Rejects when the commit failed, and with a `Fault` 403 when too many requests of the project are waiting
-   * already; then nothing was accepted.
+   * Accepts all servers of one call, or none. At least `minCount` of them must be placed, or none. One message announces all of them;
+   * `headers` carry its trace. Rejects when the commit failed, and with a `Fault` 403 when too many requests of the project are already
+   * waiting; then nothing was accepted.
    */
   async accept(
     specs: readonly ServerSpec[],

@@ -22,7 +22,7 @@ export async function findServer(
   return { record, known };
 }
 
-/** Finds a server whose metadata or tags are to be changed. Refuses one that is locked, or in a status in which they stay as they are. */
+/** Finds a server whose metadata or tags will be changed. Refuses a locked server, and one in a status that does not allow the change. */
 export async function findChangeable(
   deps: { readonly finder: RequestFinder; readonly cells: Cells },
   call: KnownCall,

@@ -21,7 +21,7 @@ export const Description = Type.Unsafe<string | null>({
 
 export const DiskConfig = Type.Unsafe<"AUTO" | "MANUAL">({ enum: ["AUTO", "MANUAL"] });
 
-/** User data in base64. Null is none, as Nova's oldest API has it. */
+/** User data in base64. Null means none, as in Nova's oldest API. */
 export const UserData = Type.Unsafe<string | null>({ type: ["string", "null"], maxLength: USER_DATA_CHARACTERS_MAX });
 
 /** An address as it was sent; `readAddresses` checks it. */

@@ -46,7 +46,7 @@ export function readLockReason(body: ActionBody, minor: number): string | null {
   return reason;
 }
 
-/** Locks a server. A locked one stays as a member of its project finds it; an admin of another project locks it anew. */
+/** Locks a server. A member of its project leaves an existing lock unchanged, and an admin of another project locks it again. */
 export async function lockServer(deps: LockDeps, call: KnownCall, id: string, reason: string | null): Promise<void> {
   const { serverUuid, isOwner } = await find(deps, call, id);
   await deps.store.changeServer(serverUuid, ({ changes }) =>

@@ -23,7 +23,7 @@ interface Deps {
   readonly groups: Pick<ServerGroupsPort, "group">;
 }
 
-/** What links start with. */
+/** The beginnings of links. */
 interface LinkOptions {
   readonly prefix: string;
   readonly publicUrl: string | null;

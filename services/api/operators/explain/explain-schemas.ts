@@ -8,14 +8,14 @@ export const ExplainBody = Type.Object(
     /** Id of the flavor. */
     flavor: Text,
     image: Type.Optional(Text),
-    /** As `os:scheduler_hints`. */
+    /** The same format as `os:scheduler_hints`. */
     hints: Type.Optional(
       Type.Unsafe<Record<string, unknown>>({ type: "object", maxProperties: 64, additionalProperties: true }),
     ),
     zone: Type.Optional(Text),
     /** A host for which the explanation says why it was or was not chosen. */
     host: Type.Optional(Text),
-    /** Most alternates of each server; 2 unless given. Schedulers give a build one more than `--max-attempts`, a move one fewer. */
+    /** The most alternates of each server, 2 by default. Schedulers give a build one more than `--max-attempts`, and a move one fewer. */
     alternates: Type.Optional(Type.Integer({ minimum: 0, maximum: 19 })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
     /** The project of the server; by default the caller's own project. */
@@ -42,7 +42,7 @@ const Miss = Type.Object({ cell: Type.String(), host: Type.String(), why: Type.S
 const Weight = {
   host: Type.String(),
   weight: Type.Number(),
-  /** By weigher: raw, normalised, multiplier. */
+  /** For each weigher: raw, normalised, multiplier. */
   parts: Type.Unsafe<Record<string, readonly [number, number, number]>>({ type: "object", additionalProperties: true }),
 };
 

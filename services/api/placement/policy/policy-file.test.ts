@@ -144,7 +144,7 @@ describe("a policy file that is followed", () => {
   test("takes effect without a poll when the system reports the change", async () => {
     await start("{}");
     await writeFile(path, `"${RULES.traitsList}": "@"`);
-    // Far below a poll's pause: only the system's word can have set a timer that is due.
+    // Far below the interval of the polls, so only a notification of the system can have set a timer that is due.
     await eventually("word of the policy file", () => {
       clock.advance(1);
       return told.length > 1;

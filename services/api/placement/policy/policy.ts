@@ -19,8 +19,8 @@ export class Policy {
   }
 
   /**
-   * What looks like a mistake in these overrides, a sentence each: names of rules that nothing asks for, and calls of rules
-   * that do not exist (those never hold).
+   * Probable mistakes in these overrides, one sentence each: names of rules that no route uses, and references to rules that do not exist
+   * (which never hold).
    */
   doubtsAbout(overrides: Readonly<Record<string, string>>): readonly string[] {
     const rules = parseRules({ ...this.#defaults, ...overrides });

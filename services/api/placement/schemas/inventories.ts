@@ -13,7 +13,7 @@ const record = {
 };
 const withDefaults = ["reserved", "min_unit", "max_unit", "step_size", "allocation_ratio"];
 
-/** What an inventory is when the client leaves something out. */
+/** The values for fields of an inventory that the client omits. */
 export const INVENTORY_DEFAULTS = {
   reserved: 0,
   min_unit: 1,
