@@ -1,5 +1,5 @@
-import { readFileSync } from "node:fs";
-import { basename, join } from "node:path";
+import { existsSync, readFileSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { describe, expect, test } from "vitest";
 import { findCycles } from "./tidy/find-cycles.ts";
 import { namesDefinedTwice } from "./tidy/names-defined-twice.ts";
@@ -279,5 +279,18 @@ describe("text", () => {
     const homes = new RegExp(`(^|[\\s"'\`(=:])/(${["wo" + "rk", "ro" + "ot", "home/[a-z]+"].join("|")})/`, "m");
     const texts = listFiles(root, "", (path) => /\.(ts|mjs|sql|md|json|ya?ml|sh|conf|proto|toml)$/.test(path));
     expect(texts.filter((path) => homes.test(readFileSync(join(root, path), "utf8")))).toEqual([]);
+  });
+
+  // Paths that only exist after something was run have no such ending.
+  test("every path and link that a page names exists", () => {
+    const folders = FOLDERS.concat("adapters", "proto", "docs", "scripts").join("|");
+    const named = new RegExp(`\`((?:${folders})/[\\w./-]*(?:/|\\.(?:ts|sql|md|proto|sh|mjs|json|ya?ml)))\``, "g");
+    const missing = listFiles(root, "", (path) => path.endsWith(".md")).flatMap((page) => {
+      const text = readFileSync(join(root, page), "utf8");
+      const links = [...text.matchAll(/\]\(([^)#:]+)(?:#[^)]*)?\)/g)].map(([, link = ""]) => join(dirname(page), link));
+      const paths = [...text.matchAll(named)].map(([, path = ""]) => path);
+      return [...links, ...paths].filter((path) => !existsSync(join(root, path))).map((path) => `${page}: ${path}`);
+    });
+    expect(missing).toEqual([]);
   });
 });

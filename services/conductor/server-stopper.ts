@@ -42,8 +42,14 @@ export class ServerStopper {
     const look = await this.#looker.look(guest);
     const cause = look.kind === "found" ? (look.cause ?? null) : null;
     if (cause === null) return;
-    const wish = { taskId: randomUUID(), kind: "stop", server, holding: holding ?? null, followsGuest: true } as const;
-    const planned = planOperation(wish);
+    const request = {
+      taskId: randomUUID(),
+      kind: "stop",
+      server,
+      holding: holding ?? null,
+      followsGuest: true,
+    } as const;
+    const planned = planOperation(request);
     if (planned.kind !== "planned") return;
     const [outcome] = await this.#commits.insist("begin", () => this.#store.begin([planned.begin]));
     if (outcome?.kind === "begun") this.#events.stoppedWithGuest(guest, cause);
