@@ -149,8 +149,8 @@ export class SimHosts {
         world.started(guest.serverUuid);
         world.onActed(this.name);
       },
-      handOff: async (order, signal) => {
-        await hypervisor.handOff(order, endingWith(process, signal));
+      handOff: async (order, signal, onProgress) => {
+        await hypervisor.handOff(order, endingWith(process, signal), onProgress);
         world.onHandedOver(order.serverUuid, order.toAttemptId);
       },
       destroy: async (guest, signal) => {
@@ -173,7 +173,7 @@ export class SimHosts {
         }),
       start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
       power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
-      handOff: (order, signal) => whileAlive(() => slow.handOff(order, signal)),
+      handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
     };
   }

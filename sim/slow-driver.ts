@@ -67,7 +67,7 @@ export function slowDriver(
   return {
     start: (guest, signal) => slow(() => driver.start(guest, signal), signal),
     power: (guest, verb, signal) => slow(() => driver.power(guest, verb, signal), signal),
-    handOff: (order, signal) => slow(() => driver.handOff(order, signal), signal, false),
+    handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),
   };
 }

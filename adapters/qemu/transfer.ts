@@ -1,17 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest } from "./qemu-guest.ts";
-
-/** How far a transfer has come, in bytes. */
-export interface TransferProgress {
-  readonly memory: Amounts;
-  readonly disks: Amounts;
-}
-export interface Amounts {
-  readonly total: number;
-  readonly processed: number;
-  readonly remaining: number;
-}
 
 /** Where a guest waits for another one's memory and disks. */
 export interface TransferTarget {
@@ -38,7 +28,6 @@ export interface MigrationInfo {
 }
 
 const POLL_MS = 20;
-export const NO_AMOUNTS: Amounts = { total: 0, processed: 0, remaining: 0 };
 /**
  * Both sides need the same capabilities. The guest pauses at the switch-over until it is told to continue, the source has completed only
  * when the destination has confirmed it, and the destination takes the disks only at its start.
@@ -84,7 +73,7 @@ export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
 export async function mirrorDisks(
   guest: QemuGuest,
   target: { readonly host: string; readonly port: number; readonly isSameBase: boolean },
-  control: { readonly signal: AbortSignal; onProgress(disks: Amounts): void },
+  control: { readonly signal: AbortSignal; onProgress(disks: TransferAmounts): void },
 ): Promise<void> {
   const server = { type: "inet", host: target.host, port: String(target.port) };
   const { disks } = guest.record.machine;
@@ -153,7 +142,7 @@ export async function cancelTransfer(guest: QemuGuest): Promise<void> {
   await endMirrors(guest, { isUnwanted: true });
 }
 
-export function memoryAmounts({ ram }: MigrationInfo): Amounts {
+export function memoryAmounts({ ram }: MigrationInfo): TransferAmounts {
   if (ram === undefined) return NO_AMOUNTS;
   return { total: ram.total, processed: ram.transferred, remaining: ram.remaining };
 }
@@ -174,7 +163,7 @@ async function reasonOf(guest: QemuGuest, ended: BlockJob | undefined): Promise<
   return `the copying of a disk broke off${error === undefined ? "" : `: ${error}`}`;
 }
 
-const sum = (amounts: readonly Amounts[]): Amounts =>
+const sum = (amounts: readonly TransferAmounts[]): TransferAmounts =>
   amounts.reduce(
     (all, one) => ({
       total: all.total + one.total,

@@ -1,5 +1,6 @@
 import type { Operation } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { TransferProgress } from "../agent/transfer-progress.ts";
 import type { OperationKind } from "./operation-kinds.ts";
 
 /** What a move's own row contains. The statuses are Nova's. */
@@ -16,6 +17,8 @@ export interface MigrationColumns {
   readonly holdsSource: boolean;
   /** A note for people about the move's present state. Empty when there is nothing to say. */
   readonly note: string;
+  /** How far the last hand-over has come, or null when its driver has not said. */
+  readonly progress: TransferProgress | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
 }

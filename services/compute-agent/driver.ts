@@ -1,4 +1,5 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { AllocationRequest, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
@@ -85,8 +86,9 @@ export interface Driver {
   /**
    * Hands a guest over to the guest that was prepared on another host: copies what that one lacks (for a live hand-off while the guest
    * runs), and stops the guest. After its signal is raised, the guest is left as it was.
+   * `onProgress` may be called at any time and as often as the driver likes.
    */
-  handOff(order: HandOffOrder, signal: AbortSignal): Promise<void>;
+  handOff(order: HandOffOrder, signal: AbortSignal, onProgress: (progress: TransferProgress) => void): Promise<void>;
   /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

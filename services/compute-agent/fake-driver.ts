@@ -1,4 +1,5 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import { NO_AMOUNTS, type TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
@@ -134,21 +135,34 @@ export class FakeDriver implements Driver {
     this.#setPower(guest, verb === "stop" ? "stopped" : verb === "pause" ? "paused" : "running");
   }
 
-  async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+  async handOff(
+    order: HandOffOrder,
+    signal: AbortSignal,
+    onProgress: (progress: TransferProgress) => void = () => {},
+  ): Promise<void> {
     const { host, serverUuid, attemptId, live, force } = order;
     const name = { host, serverUuid, attemptId };
     if (!this.#guests.has(keyOf(name))) throw new Error("there is no such guest");
     if (order.listensAt !== addressOf(order.toHost, order.toAttemptId))
       throw new Error(`no guest of ${order.toHost} listens at "${order.listensAt}"`);
     if (!live) this.#setPower(name, "stopped");
-    if (!force) await this.#take(name, "hand_off_ms", signal);
+    for (let part = 0; part < HAND_OFF_PARTS && !force; part += 1) {
+      onProgress(progressAt(part / HAND_OFF_PARTS, live));
+      await this.#take(name, "hand_off_ms", signal, 1 / HAND_OFF_PARTS);
+    }
+    onProgress(progressAt(1, live));
     if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy broke off");
     this.#setPower(name, "stopped");
   }
 
   /** Waits for the time that the guest's script sets for such a call. */
-  async #take(guest: GuestName, of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms", signal: AbortSignal) {
-    const durationMs = this.#scriptFor(guest)[of] ?? 0;
+  async #take(
+    guest: GuestName,
+    of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms",
+    signal: AbortSignal,
+    share = 1,
+  ) {
+    const durationMs = (this.#scriptFor(guest)[of] ?? 0) * share;
     if (durationMs > 0) await this.#pause(durationMs, signal);
   }
 
@@ -250,6 +264,19 @@ const DEFAULT_REASONS: Partial<Record<FakeOutcome, string>> = {
 function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
   const reason = script.reason ?? DEFAULT_REASONS[outcome] ?? outcome;
   return { kind: "failed", failure: outcome === "abort" ? "abort" : "reschedule", reason };
+}
+
+/** How often a hand-over reports how far it has come. */
+const HAND_OFF_PARTS = 10;
+const MEMORY_BYTES = 512 * 2 ** 20;
+const DISK_BYTES = 2 ** 30;
+
+function progressAt(share: number, live: boolean): TransferProgress {
+  const of = (total: number) => {
+    const processed = Math.round(total * share);
+    return { total, processed, remaining: total - processed };
+  };
+  return { memory: live ? of(MEMORY_BYTES) : NO_AMOUNTS, disks: of(DISK_BYTES) };
 }
 
 /** Where a guest that was prepared for a move listens. Only its host's driver and the conductors that it told know this. */

@@ -1,5 +1,6 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import { POWER_VERBS } from "../../core/agent/power-verbs.ts";
+import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
@@ -16,6 +17,8 @@ import { messageOf } from "./message-of.ts";
 
 /** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
+
+const PROGRESS_EVERY_MS = 1_000;
 
 export interface OrderDeps {
   readonly store: GuestStore;
@@ -141,7 +144,10 @@ export class GuestOrders {
     const { driver } = this.#deps;
     const { name, work } = order;
     if (work.kind === "hand-off") {
-      await this.#call("handing over", work.timeoutMs, signal, name, (raised) => driver.handOff(work.order, raised));
+      const tell = this.#tellProgress(order);
+      await this.#call("handing over", work.timeoutMs, signal, name, (raised) =>
+        driver.handOff(work.order, raised, tell),
+      );
       return;
     }
     const verb = work.kind === "start" ? "start" : work.verb;
@@ -157,6 +163,19 @@ export class GuestOrders {
       const power = (raised: AbortSignal) => driver.power(name, verb, raised);
       await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
     }
+  }
+
+  /** Tells the conductors that gave the order how far it has come, from time to time. */
+  #tellProgress(order: GuestOrder): (progress: TransferProgress) => void {
+    const { clock } = this.#deps;
+    let toldAtMs = Number.NEGATIVE_INFINITY;
+    return ({ memory, disks }) => {
+      const open = this.#open.get(keyOf(order.name));
+      if (open?.order !== order || clock.monotonic() - toldAtMs < PROGRESS_EVERY_MS) return;
+      toldAtMs = clock.monotonic();
+      const value = { ...order.name, orderId: order.id, memory, disks };
+      for (const stream of open.asked) stream.send({ body: { $case: "progress", value } });
+    };
   }
 
   #call(

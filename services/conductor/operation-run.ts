@@ -20,6 +20,7 @@ import {
   type DestroyReport,
   FailureKind,
   GuestState,
+  type HandOffProgress,
   type OrderReport,
 } from "../../proto/gen/berth/agent.ts";
 import { EventKind } from "../../proto/gen/berth/cell.ts";
@@ -121,6 +122,12 @@ export class OperationRun implements TaskRun {
     else if (report.failed === "") this.#answered(asked, "");
     // The promise rejects only when the conductor stops.
     else this.#refused(asked, report.failed).catch(() => this.abandon());
+  }
+
+  progressed(report: HandOffProgress): void {
+    const asked = this.#asked;
+    if (asked === null || report.orderId !== orderIdOf(this.tenure.taskId, asked)) return;
+    if (report.host === asked.place.host) this.#ports.noteTransfer(this.#world.facts.migrationUuid, report);
   }
 
   /** Interprets a refused order, because the guest may have obeyed later orders than the database knows of. */

@@ -12,7 +12,7 @@ test("reports a move with an unreadable record once, and still confirms the othe
     const columns = {
       ...{ uuid: taskId(number), serverUuid: serverId(number), kind: "resize" as const, status: "finished", note: "" },
       ...{ sourceHost: "host-0", sourceAttemptId: null, destHost: "host-1", destAttemptId: "" },
-      ...{ ended: false, holdsSource: true, createdAtMs: 0, updatedAtMs: 0 },
+      ...{ ended: false, holdsSource: true, progress: null, createdAtMs: 0, updatedAtMs: 0 },
     } as const;
     const readable = { server: {}, work: { $case: "operate", value: {} } } as unknown as Task;
     return migrationWith(columns, number === 1 ? { id: taskId(1), server: undefined, work: undefined } : readable);

@@ -3,6 +3,7 @@ import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
+import type { HandOffProgress } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
@@ -29,6 +30,7 @@ import { StepCommitter } from "./step-committer.ts";
 import { TaskIntake } from "./task-intake.ts";
 import { TaskReleaser } from "./task-releaser.ts";
 import { TaskRuns } from "./task-runs.ts";
+import { TransferRecorder } from "./transfer-recorder.ts";
 import { TreeKeeper } from "./tree-keeper.ts";
 
 /**
@@ -72,6 +74,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
     await Promise.all([parts.confirmer.stop(), parts.orphans.stop(), parts.fenced.stop()]);
     stop.abort();
     parts.runs.abandonAll();
+    parts.transfers.stop();
     await parts.lease.stop();
     // Closing the streams first rejects everything that the watch still waits for.
     parts.registry.close();
@@ -160,8 +163,10 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
         () => {},
         () => {},
       ),
+    noteTransfer: (uuid: string, report: HandOffProgress) => transfers.note(uuid, report),
     tell: (event: Parameters<EventPublisher["tell"]>[0]) => publisher.tell(event),
   };
+  const transfers = new TransferRecorder({ store, clock, events });
   const runs = new TaskRuns(runPorts, tracing);
   const intake = new TaskIntake({ bus, store, commits, runs, releaser, clock, events, settings });
   const lease = new LeaseKeeper({ store, clock, events, settings });
@@ -169,7 +174,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const fenced = new FencedRelease({ store, clock, events });
   const orphans = new OrphanFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, intake, lease, watch, confirmer, orphans, fenced };
+  return { registry, runs, intake, lease, watch, confirmer, orphans, fenced, transfers };
 }
 
 function dispatchReport(
@@ -193,6 +198,9 @@ function dispatchReport(
       break;
     case "ordered":
       parts.runs.orderReported(report.value);
+      break;
+    case "progress":
+      parts.runs.progressReported(report.value);
       break;
     case "stopped":
       // The promise rejects only when the conductor stops.

@@ -2,7 +2,7 @@ import type { AgentStream } from "../../core/agent/link.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
-import type { DestroyReport, Guest, OrderReport } from "../../proto/gen/berth/agent.ts";
+import type { DestroyReport, Guest, HandOffProgress, OrderReport } from "../../proto/gen/berth/agent.ts";
 import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
@@ -21,6 +21,8 @@ export interface TaskRun {
   hostLost(): void;
   /** Handles an agent's answer to one of this task's orders. */
   ordered?(report: OrderReport): void;
+  /** Handles an agent's word how far one of this task's hand-overs has come. */
+  progressed?(report: HandOffProgress): void;
   /** Handles an agent's answer to the destroy of one attempt. */
   destroyed?(report: DestroyReport): void;
   /** Stops the run, because this conductor may no longer do or write anything for the task. */
@@ -47,6 +49,8 @@ export interface RunPorts {
   settleGuest(guest: FoundGuest): Promise<void>;
   /** For guests without a recent report. It asks their host about them before anything is done to them. */
   readonly guests: Pick<GuestLooker, "look" | "mayDestroy" | "clear">;
+  /** Shows people how far a move's hand-over has come. */
+  noteTransfer(migrationUuid: string, report: HandOffProgress): void;
   tell(event: Pick<CellEvent, "kind" | "serverUuid" | "host" | "reason">): void;
   /** Called when the run's host has changed. `ended` is called when the run has ended. */
   moved(run: TaskRun, from: string | null): void;

@@ -2,7 +2,13 @@ import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { PastAttempt } from "../../core/tasks/failure-message.ts";
-import { type AttemptReport, type DestroyReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
+import {
+  type AttemptReport,
+  type DestroyReport,
+  GuestState,
+  type HandOffProgress,
+  type OrderReport,
+} from "../../proto/gen/berth/agent.ts";
 import { BuildRun } from "./build-run.ts";
 import { DeleteRun } from "./delete-run.ts";
 import { OperationRun } from "./operation-run.ts";
@@ -137,6 +143,11 @@ export class TaskRuns {
   orderReported(report: OrderReport): void {
     const order = parseAttemptId(report.orderId);
     if (order !== null) this.#byTask.get(order.taskId)?.ordered?.(report);
+  }
+
+  progressReported(report: HandOffProgress): void {
+    const order = parseAttemptId(report.orderId);
+    if (order !== null) this.#byTask.get(order.taskId)?.progressed?.(report);
   }
 
   abandonAll(): void {

@@ -12,6 +12,7 @@ import { leftoverContract } from "./leftovers.ts";
 import { operationContract } from "./operation-store.ts";
 import { groupRaces } from "./operation-store-group-races.ts";
 import { groupedOperationContract } from "./operation-store-groups.ts";
+import { transferContract } from "./operation-store-transfers.ts";
 
 /** The guarantees of both implementations of a cell's store. */
 export function cellStoreContract(name: string, makeSubject: () => Promise<CellSubject>): void {
@@ -28,6 +29,7 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for records of the past", () => recordContract(current));
     describe("for hosts", () => hostContract(current));
     describe("with operations", () => operationContract(current));
+    describe("with hand-overs", () => transferContract(current));
     describe("with guests that may be left behind", () => leftoverContract(current));
     describe("for allocations", () => holdingContract(current));
     describe("with server groups", () => groupContract(current));

@@ -1,4 +1,5 @@
 import { afterEach, describe, expect, test } from "vitest";
+import { areSoundAmounts, type TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type {
   Driver,
@@ -19,6 +20,7 @@ export interface DriverSubject {
 }
 
 const NEVER = new AbortController().signal;
+const ignored = () => undefined;
 
 /** The guarantees of every driver. */
 export function driverContract(
@@ -95,7 +97,7 @@ export function driverContract(
         const { driver, scene } = await opened();
         const { source, destination, order } = await scene.movable(live);
         expect(await driver.powersOf([source, destination])).toEqual(["running", "stopped"]);
-        await driver.handOff(order, NEVER);
+        await driver.handOff(order, NEVER, ignored);
         expect(await driver.powersOf([source, destination])).toEqual(["stopped", "stopped"]);
         await driver.start(destination, NEVER);
         expect(await driver.powersOf([source, destination])).toEqual(["stopped", "running"]);
@@ -110,9 +112,19 @@ export function driverContract(
         { ...destination, state: "prepared" },
       ]);
       expect(await next.powersOf([source, destination])).toEqual(["running", "stopped"]);
-      await next.handOff(order, NEVER);
+      await next.handOff(order, NEVER, ignored);
       await next.start(destination, NEVER);
       expect(await next.powersOf([source, destination])).toEqual(["stopped", "running"]);
+    });
+
+    test("reports how far a live hand-over has come", async () => {
+      const { driver, scene } = await opened();
+      const { order } = await scene.movable(true);
+      const told: TransferProgress[] = [];
+      await driver.handOff(order, NEVER, (progress) => told.push(progress));
+      expect(told.length).toBeGreaterThan(0);
+      for (const amounts of told.flatMap(({ memory, disks }) => [memory, disks]))
+        expect(areSoundAmounts(amounts), JSON.stringify(amounts)).toBe(true);
     });
 
     test("stops and starts a guest that never ran", async () => {
@@ -158,8 +170,8 @@ export function driverContract(
       async (by) => {
         const { driver, scene } = await opened();
         const { source, destination, order } = await scene.movable(by === "live-migrate", by);
-        await driver.handOff(order, NEVER);
-        await driver.handOff(order, NEVER);
+        await driver.handOff(order, NEVER, ignored);
+        await driver.handOff(order, NEVER, ignored);
         expect(await driver.powersOf([source, destination])).toEqual(["stopped", "stopped"]);
         await driver.start(destination, NEVER);
         await driver.destroy(source, NEVER);
@@ -172,7 +184,7 @@ export function driverContract(
       async (by) => {
         const { driver, scene } = await opened();
         const { source, destination, order } = await scene.movable(by === "live-migrate", by);
-        await driver.handOff(order, NEVER);
+        await driver.handOff(order, NEVER, ignored);
         await driver.start(source, NEVER);
         await driver.destroy(destination, NEVER);
         expect(await driver.powersOf([source, destination])).toEqual(["running", "missing"]);
@@ -183,10 +195,10 @@ export function driverContract(
       const { driver, scene } = await opened();
       const { source, destination, order } = await scene.movable(true);
       const control = new AbortController();
-      const unforced = driver.handOff(order, control.signal).catch(() => undefined);
+      const unforced = driver.handOff(order, control.signal, ignored).catch(() => undefined);
       control.abort(new Error("a later order was given"));
       await unforced;
-      await driver.handOff({ ...order, force: true, orderId: "order/2" }, NEVER);
+      await driver.handOff({ ...order, force: true, orderId: "order/2" }, NEVER, ignored);
       await driver.start(destination, NEVER);
       expect(await driver.powersOf([source, destination])).toEqual(["stopped", "running"]);
     });
@@ -195,7 +207,7 @@ export function driverContract(
       const { driver, scene } = await opened();
       const { source, destination, order } = await scene.movable(true);
       await driver.destroy(destination, NEVER);
-      await expect(driver.handOff({ ...order, listensAt: "" }, NEVER)).rejects.toThrow();
+      await expect(driver.handOff({ ...order, listensAt: "" }, NEVER, ignored)).rejects.toThrow();
       expect(await scene.powerOf(source)).toBe("running");
     });
   });

@@ -278,3 +278,14 @@ describe("a move whose destination listens for the hand-over", () => {
     ]);
   });
 });
+
+test("people see how far the hand-over of a move has come", async () => {
+  await start({ 0: { hand_off_ms: 30_000 } });
+  const migration = await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+  const shown = async () => (await cell.store.migrations({ uuids: [migration], limit: 1 }))[0]?.progress ?? null;
+  const progress = await eventually("the amounts", shown);
+  expect(progress.memory.total).toBeGreaterThan(0);
+  expect(progress.memory.processed + progress.memory.remaining).toBe(progress.memory.total);
+  await cell.store.signal([{ taskId: migration, signal: "force" }]);
+  await runs(1);
+});

@@ -3,6 +3,8 @@ import { emptyLedgerTables } from "./empty-ledger.ts";
 
 /** Empties all tables of a test's own cell database, its ledger included. */
 export async function emptyCellTables(pool: Pool): Promise<void> {
-  await pool.query("truncate agents, hosts, conductors, servers, tasks, attempts, migrations, group_members");
+  await pool.query(
+    "truncate agents, hosts, conductors, servers, tasks, attempts, migrations, transfer_progress, group_members",
+  );
   await emptyLedgerTables(pool);
 }

@@ -1,3 +1,4 @@
+import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { OperationSignal } from "../../../core/tasks/operation-step.ts";
@@ -102,6 +103,8 @@ export class CellState {
   readonly attemptsByServer = new Map<string, Set<string>>();
   readonly hosts = new Map<string, HostRow>();
   readonly migrations = new TrackedMoves<MigrationRow>();
+  /** How far the hand-overs of moves have come, by migration. */
+  readonly transfers = new Map<string, TransferProgress>();
   /** Why hosts are disabled, where a reason was given. */
   readonly disabledReasons = new Map<string, string>();
   /** Hosts that operators keep down. */
@@ -137,6 +140,7 @@ export class CellState {
       this.attemptsByServer,
       this.hosts,
       this.migrations,
+      this.transfers,
       this.disabledReasons,
       this.forcedDown,
       this.agents,

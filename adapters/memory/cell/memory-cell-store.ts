@@ -28,6 +28,7 @@ import type {
   SignalOutcome,
   StatusReset,
   StepOutcome,
+  TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
@@ -87,7 +88,7 @@ import {
   hopStep,
   ownedBy,
   releaseTaskStep,
-  sweepable,
+  sweepStep,
   takeStep,
 } from "./memory-task-steps.ts";
 
@@ -231,13 +232,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
     limit: number,
     except: readonly string[] = [],
   ): Promise<readonly TakenTask[]> {
-    return this.#step((tx) =>
-      sweepable(tx, conductorId, untakenMs)
-        .filter((row) => !except.includes(row.id))
-        .slice(0, limit)
-        .map((row) => takeStep(tx, conductorId, row.id))
-        .filter((taken) => taken !== null),
-    );
+    return this.#step((tx) => sweepStep(tx, { conductorId, untakenMs, limit, except }));
   }
 
   async releaseTasks(conductorId: string, tenures: readonly Tenure[]): Promise<readonly boolean[]> {
@@ -359,6 +354,11 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   async commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
     return this.#step((tx) => steps.map((step) => commitOperationStep(tx, step)));
+  }
+
+  async noteTransfers(notes: readonly TransferNote[]): Promise<void> {
+    for (const { migrationUuid, progress } of notes)
+      if (this.#cell.migrations.get(migrationUuid)?.ended === false) this.#cell.transfers.set(migrationUuid, progress);
   }
 
   async migrations(query: MigrationQuery): Promise<readonly Migration[]> {

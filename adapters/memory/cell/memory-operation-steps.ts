@@ -246,7 +246,7 @@ function migrationRecord(cell: CellState, { runs: _, kind, ...row }: MigrationRo
   assert(kind !== "leftover", "a leftover is no migration");
   const task = cell.tasks.get(row.uuid)?.task;
   assert(task !== undefined, `migration ${row.uuid} is of no task`);
-  return migrationWith({ ...row, kind }, task);
+  return migrationWith({ ...row, kind, progress: cell.transfers.get(row.uuid) ?? null }, task);
 }
 
 export function heldForGuests(cell: CellState, host: string): readonly string[] {

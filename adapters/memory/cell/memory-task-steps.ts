@@ -45,8 +45,30 @@ export function takeStep(tx: CellTransaction, conductorId: string, taskId: strin
   };
 }
 
+/** Takes the tasks that a sweep finds, except those that the conductor leaves to others for now. */
+export function sweepStep(
+  tx: CellTransaction,
+  {
+    conductorId,
+    untakenMs,
+    limit,
+    except,
+  }: {
+    readonly conductorId: string;
+    readonly untakenMs: number;
+    readonly limit: number;
+    readonly except: readonly string[];
+  },
+): TakenTask[] {
+  return sweepable(tx, conductorId, untakenMs)
+    .filter((row) => !except.includes(row.id))
+    .slice(0, limit)
+    .map((row) => takeStep(tx, conductorId, row.id))
+    .filter((taken) => taken !== null);
+}
+
 /** The tasks that a sweep takes, oldest first: those that nobody took in time, and those whose owner's lease has run out. */
-export function sweepable(tx: CellTransaction, conductorId: string, untakenMs: number): readonly TaskRow[] {
+function sweepable(tx: CellTransaction, conductorId: string, untakenMs: number): readonly TaskRow[] {
   return [...tx.cell.running]
     .filter((row) =>
       row.owner === null

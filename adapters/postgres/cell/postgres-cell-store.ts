@@ -27,6 +27,7 @@ import type {
   SignalOutcome,
   StatusReset,
   StepOutcome,
+  TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
@@ -47,6 +48,7 @@ import { commitActive, commitDeleted, commitError, hopTasks } from "./commit-tas
 import { requestDeletes } from "./delete-servers.ts";
 import { closeServers, dispatchServers } from "./dispatch-servers.ts";
 import { endUnreadable } from "./end-unreadable.ts";
+import { noteTransfers } from "./note-transfers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
 import { patchHoldings } from "./patch-holdings.ts";
 import { judgeGuests, keepQuarantined, raiseRevisions, readIncarnation } from "./quarantine.ts";
@@ -267,6 +269,10 @@ export class PostgresCellStore implements CellStore {
 
   commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
     return commitSteps(this.#pool, steps);
+  }
+
+  noteTransfers(notes: readonly TransferNote[]): Promise<void> {
+    return noteTransfers(this.#pool, notes);
   }
 
   migrations(query: MigrationQuery): Promise<readonly Migration[]> {

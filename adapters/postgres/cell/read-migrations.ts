@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import { assert } from "../../../core/assert.ts";
 import { release } from "../../../core/ledger/allocation-change.ts";
 import type { Holding } from "../../../core/ledger/holding.ts";
@@ -30,11 +31,15 @@ interface MigrationRow {
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
   readonly payload: Buffer;
+  /** Total, processed and remaining bytes of the memory, then of the disks. Null when nothing was reported. */
+  readonly transferred: readonly number[] | null;
 }
 
 const SELECT = `select m.uuid, m.server_uuid, m.kind, m.status, m.source_host, m.source_attempt_id, m.dest_host,
-    m.dest_attempt_id, m.ended, m.holds_source, m.note, ${selectMs("created_at", "m.")}, ${selectMs("updated_at", "m.")}, t.payload
-  from migrations m join tasks t on t.id = m.uuid`;
+    m.dest_attempt_id, m.ended, m.holds_source, m.note, ${selectMs("created_at", "m.")}, ${selectMs("updated_at", "m.")}, t.payload,
+    case when p.migration_uuid is not null then array[p.memory_total, p.memory_processed, p.memory_remaining, p.disk_total,
+      p.disk_processed, p.disk_remaining]::float8[] end as transferred
+  from migrations m join tasks t on t.id = m.uuid left join transfer_progress p on p.migration_uuid = m.uuid`;
 
 export async function readMigrations(pool: Pool, query: MigrationQuery): Promise<readonly Migration[]> {
   const { serverUuid, uuids, host, inFlightOnly = false, after, untilMs, limit } = query;
@@ -79,6 +84,14 @@ export async function readUnconfirmed(pool: Pool, waitedMs: number, limit: numbe
   return rows.map(migrationOf);
 }
 
+function progressOf(transferred: readonly number[]): TransferProgress {
+  const at = (from: number) => {
+    const [total = 0, processed = 0, remaining = 0] = transferred.slice(from, from + 3);
+    return { total, processed, remaining };
+  };
+  return { memory: at(0), disks: at(3) };
+}
+
 function migrationOf(row: MigrationRow): Migration {
   const columns = {
     uuid: row.uuid,
@@ -92,6 +105,7 @@ function migrationOf(row: MigrationRow): Migration {
     ended: row.ended,
     holdsSource: row.holds_source,
     note: row.note,
+    progress: row.transferred === null ? null : progressOf(row.transferred),
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
   };

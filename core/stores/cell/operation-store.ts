@@ -1,4 +1,5 @@
 import type { AllocationRequest, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { TransferProgress } from "../../agent/transfer-progress.ts";
 import type { AllocationChange, Shortfall } from "../../ledger/allocation-change.ts";
 import type { Holding } from "../../ledger/holding.ts";
 import type { Migration } from "../../tasks/migration.ts";
@@ -110,6 +111,13 @@ export interface StepStore {
   /** Positions of the existing tasks, in the order of the ids. */
   positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]>;
   commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]>;
+  /** Records how far hand-overs have come, for people to see. Migrations that have ended, or that do not exist, are left out. */
+  noteTransfers(notes: readonly TransferNote[]): Promise<void>;
+}
+
+export interface TransferNote {
+  readonly migrationUuid: string;
+  readonly progress: TransferProgress;
 }
 
 // --- migrations ------------------------------------------------------------------------------------------------------

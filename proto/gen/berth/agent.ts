@@ -83,6 +83,7 @@ export interface AgentMessage {
     | { $case: "destroyed"; value: DestroyReport }
     | { $case: "ordered"; value: OrderReport }
     | { $case: "stopped"; value: GuestStopped }
+    | { $case: "progress"; value: HandOffProgress }
     | undefined;
 }
 
@@ -283,6 +284,22 @@ export interface HandOff {
    * when the conductor could not learn it.
    */
   listensAt: string;
+}
+
+/** How far a hand-over has come, sent to the conductors that ordered it about once a second. Nothing depends on it. */
+export interface HandOffProgress {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  orderId: string;
+  memory: TransferredBytes | undefined;
+  disks: TransferredBytes | undefined;
+}
+
+export interface TransferredBytes {
+  total: number;
+  processed: number;
+  remaining: number;
 }
 
 export interface OrderReport {
@@ -490,6 +507,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "stopped":
         GuestStopped.encode(message.body.value, writer.uint32(66).fork()).join();
         break;
+      case "progress":
+        HandOffProgress.encode(message.body.value, writer.uint32(74).fork()).join();
+        break;
     }
     return writer;
   },
@@ -571,6 +591,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "stopped", value: GuestStopped.decode(reader, reader.uint32()) };
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.body = { $case: "progress", value: HandOffProgress.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -634,6 +662,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "stopped": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "stopped", value: GuestStopped.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "progress": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "progress", value: HandOffProgress.fromPartial(object.body.value) };
         }
         break;
       }
@@ -2581,6 +2615,204 @@ export const HandOff: MessageFns<HandOff> = {
     message.revision = object.revision ?? 0;
     message.timeoutMs = object.timeoutMs ?? 0;
     message.listensAt = object.listensAt ?? "";
+    return message;
+  },
+};
+
+function createBaseHandOffProgress(): HandOffProgress {
+  return { host: "", serverUuid: "", attemptId: "", orderId: "", memory: undefined, disks: undefined };
+}
+
+export const HandOffProgress: MessageFns<HandOffProgress> = {
+  encode(message: HandOffProgress, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.orderId !== "") {
+      writer.uint32(34).string(message.orderId);
+    }
+    if (message.memory !== undefined) {
+      TransferredBytes.encode(message.memory, writer.uint32(42).fork()).join();
+    }
+    if (message.disks !== undefined) {
+      TransferredBytes.encode(message.disks, writer.uint32(50).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HandOffProgress {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHandOffProgress();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.orderId = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.memory = TransferredBytes.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.disks = TransferredBytes.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HandOffProgress>): HandOffProgress {
+    return HandOffProgress.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HandOffProgress>): HandOffProgress {
+    const message = createBaseHandOffProgress();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.orderId = object.orderId ?? "";
+    message.memory = (object.memory !== undefined && object.memory !== null)
+      ? TransferredBytes.fromPartial(object.memory)
+      : undefined;
+    message.disks = (object.disks !== undefined && object.disks !== null)
+      ? TransferredBytes.fromPartial(object.disks)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseTransferredBytes(): TransferredBytes {
+  return { total: 0, processed: 0, remaining: 0 };
+}
+
+export const TransferredBytes: MessageFns<TransferredBytes> = {
+  encode(message: TransferredBytes, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.total !== 0) {
+      writer.uint32(8).int64(message.total);
+    }
+    if (message.processed !== 0) {
+      writer.uint32(16).int64(message.processed);
+    }
+    if (message.remaining !== 0) {
+      writer.uint32(24).int64(message.remaining);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TransferredBytes {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTransferredBytes();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.total = longToNumber(reader.int64());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.processed = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.remaining = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<TransferredBytes>): TransferredBytes {
+    return TransferredBytes.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TransferredBytes>): TransferredBytes {
+    const message = createBaseTransferredBytes();
+    message.total = object.total ?? 0;
+    message.processed = object.processed ?? 0;
+    message.remaining = object.remaining ?? 0;
     return message;
   },
 };

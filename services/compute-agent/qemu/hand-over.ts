@@ -2,17 +2,15 @@ import { setTimeout as delay } from "node:timers/promises";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import {
-  type Amounts,
   beginMemory,
   cancelTransfer,
   endMirrors,
   memoryAmounts,
   mirrorDisks,
-  NO_AMOUNTS,
   queryMigration,
-  type TransferProgress,
   UNDER_WAY,
 } from "../../../adapters/qemu/transfer.ts";
+import { NO_AMOUNTS, type TransferAmounts, type TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import { baseMark, type TransferAddress } from "./transfer-address.ts";
 
 const POLL_MS = 20;
@@ -29,7 +27,7 @@ export interface HandOverControl {
 export async function handOverDisks(guest: QemuGuest, to: TransferAddress, control: HandOverControl): Promise<void> {
   const { host, disksPort: port } = to;
   if (port === null) throw new Error("the guest at the destination does not wait for disks");
-  const onProgress = (disks: Amounts) => control.onProgress({ memory: NO_AMOUNTS, disks });
+  const onProgress = (disks: TransferAmounts) => control.onProgress({ memory: NO_AMOUNTS, disks });
   try {
     await mirrorDisks(guest, { host, port, isSameBase: isSameBase(guest, to) }, { ...control, onProgress });
     await endMirrors(guest, { isUnwanted: false });
@@ -53,7 +51,7 @@ export async function handOverLive(
   if (memoryPort === null) throw new Error("the guest at the destination does not wait for a guest that runs");
   if (control.force) await guest.execute("stop");
   let disks = NO_AMOUNTS;
-  const onProgress = (amounts: Amounts) => {
+  const onProgress = (amounts: TransferAmounts) => {
     disks = amounts;
     control.onProgress({ memory: NO_AMOUNTS, disks });
   };

@@ -61,7 +61,7 @@ function byHost(of: (host: string) => Driver): Driver {
     prepare: (order, control) => of(order.host).prepare(order, control),
     start: (guest, signal) => of(guest.host).start(guest, signal),
     power: (guest, verb, signal) => of(guest.host).power(guest, verb, signal),
-    handOff: (order, signal) => of(order.host).handOff(order, signal),
+    handOff: (order, signal, onProgress) => of(order.host).handOff(order, signal, onProgress),
     destroy: (guest, signal) => of(guest.host).destroy(guest, signal),
   };
 }

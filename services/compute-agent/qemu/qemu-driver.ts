@@ -6,6 +6,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, type RunState, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
+import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type {
   Driver,
@@ -27,7 +28,7 @@ import {
   stopGuest,
   unpauseGuest,
 } from "./guest-power.ts";
-import { callOffHandOver, handOverDisks, handOverLive } from "./hand-over.ts";
+import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive } from "./hand-over.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { parseTransferAddress } from "./transfer-address.ts";
@@ -156,7 +157,11 @@ export class QemuDriver implements Driver {
     }
   }
 
-  async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+  async handOff(
+    order: HandOffOrder,
+    signal: AbortSignal,
+    onProgress: (progress: TransferProgress) => void,
+  ): Promise<void> {
     const { toAttemptId, listensAt } = order;
     const to = parseTransferAddress(listensAt);
     const open = this.#calledOff.get(keyOf(order));
@@ -166,8 +171,8 @@ export class QemuDriver implements Driver {
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
     if (to === null) await stopGuest(guest, this.#power(signal));
-    else if (order.live) return this.#handOverLive(guest, order, to, signal);
-    else await this.#handOverCold(guest, order, to, signal);
+    else if (order.live) return this.#handOverLive(guest, order, to, { signal, onProgress });
+    else await this.#handOverCold(guest, order, to, { signal, onProgress });
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
   }
 
@@ -183,11 +188,11 @@ export class QemuDriver implements Driver {
     guest: QemuGuest,
     { toAttemptId }: HandOffOrder,
     to: NonNullable<ReturnType<typeof parseTransferAddress>>,
-    signal: AbortSignal,
+    control: HandOverControl,
   ): Promise<void> {
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: false, wasRunning: false } });
-    await haltForCopy(guest, this.#power(signal));
-    await handOverDisks(guest, to, { signal, onProgress: () => undefined });
+    await haltForCopy(guest, this.#power(control.signal));
+    await handOverDisks(guest, to, control);
     await guest.end();
   }
 
@@ -195,7 +200,7 @@ export class QemuDriver implements Driver {
     guest: QemuGuest,
     order: HandOffOrder,
     to: NonNullable<ReturnType<typeof parseTransferAddress>>,
-    signal: AbortSignal,
+    control: HandOverControl,
   ): Promise<void> {
     const { toAttemptId: attemptId, force } = order;
     const state = await guest.state();
@@ -207,9 +212,9 @@ export class QemuDriver implements Driver {
         throw new QemuError("state", `the guest does not run (${state})`);
       await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
       try {
-        await handOverLive(guest, to, { signal, force, onProgress: () => undefined });
+        await handOverLive(guest, to, { ...control, force });
       } catch (error) {
-        if (signal.aborted) this.#callOffLater(order);
+        if (control.signal.aborted) this.#callOffLater(order);
         else await callOffHandOver(guest);
         throw error;
       }

@@ -402,6 +402,18 @@ create table traits (
   constraint traits_pkey PRIMARY KEY (id)
 );
 
+create table transfer_progress (
+  migration_uuid uuid not null,
+  memory_total bigint not null,
+  memory_processed bigint not null,
+  memory_remaining bigint not null,
+  disk_total bigint not null,
+  disk_processed bigint not null,
+  disk_remaining bigint not null,
+  constraint transfer_progress_migration_uuid_fkey FOREIGN KEY (migration_uuid) REFERENCES migrations(uuid) ON DELETE CASCADE,
+  constraint transfer_progress_pkey PRIMARY KEY (migration_uuid)
+) with (fillfactor=50);
+
 
 create function cell_add_task(list uuid[], task uuid)
   returns uuid[]

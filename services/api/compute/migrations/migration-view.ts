@@ -1,3 +1,4 @@
+import { NO_AMOUNTS } from "../../../../core/agent/transfer-progress.ts";
 import type { Migration } from "../../../../core/tasks/migration.ts";
 import { isMove, type MoveKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
 import { isoMicroseconds } from "../../http/times.ts";
@@ -57,17 +58,18 @@ export function migrationView(shown: ShownMigration, minor: number, links: reado
   };
 }
 
-/** Returns a migration as `GET /servers/{id}/migrations` shows it. Agents do not report how much was copied. */
+/** Returns a migration as `GET /servers/{id}/migrations` shows it. Amounts that the host's driver does not report are 0. */
 export function serverMigrationView({ migration }: ShownMigration, minor: number) {
+  const { memory, disks } = migration.progress ?? { memory: NO_AMOUNTS, disks: NO_AMOUNTS };
   return {
     ...common(migration, minor),
     server_uuid: migration.serverUuid,
-    disk_processed_bytes: 0,
-    disk_remaining_bytes: 0,
-    disk_total_bytes: 0,
-    memory_processed_bytes: 0,
-    memory_remaining_bytes: 0,
-    memory_total_bytes: 0,
+    disk_processed_bytes: disks.processed,
+    disk_remaining_bytes: disks.remaining,
+    disk_total_bytes: disks.total,
+    memory_processed_bytes: memory.processed,
+    memory_remaining_bytes: memory.remaining,
+    memory_total_bytes: memory.total,
   };
 }
 
