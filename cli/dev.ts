@@ -4,6 +4,7 @@ import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { processSettings, runService } from "../runtime/lifecycle.ts";
 import { integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
+import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
 import { AUTH_KINDS, type AuthKind } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { openKeystone } from "../services/api/identity/open-keystone.ts";
@@ -37,6 +38,9 @@ const declaration = {
     conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "2" }),
     auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
     ...keystoneOptions,
+    quotas: optional(oneOf(...QUOTA_KINDS), {
+      about: "limits of projects: Nova's, or unlimited (the default where nobody authenticates)",
+    }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
     dataDir: setting(text(), { about: "where everything is kept", default: ".berth" }),
   },
@@ -70,6 +74,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             conductors: settings.conductors,
             listen,
             auth: settings.auth,
+            quotas: settings.quotas ?? (settings.auth === "none" ? "unlimited" : "nova"),
             keystone: keystone?.authenticate ?? null,
             dashboard: true,
             logger,

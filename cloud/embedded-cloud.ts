@@ -4,14 +4,12 @@ import { setTimeout as delay } from "node:timers/promises";
 import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
+import { openProjectStores } from "../adapters/postgres/api/open-project-stores.ts";
 import { PostgresAggregateStore } from "../adapters/postgres/api/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../adapters/postgres/api/postgres-api-store.ts";
 import { PostgresDecisionStore } from "../adapters/postgres/api/postgres-decision-store.ts";
 import { PostgresHostMapStore } from "../adapters/postgres/api/postgres-host-map-store.ts";
-import { PostgresImageStore } from "../adapters/postgres/api/postgres-image-store.ts";
-import { PostgresKeypairStore } from "../adapters/postgres/api/postgres-keypair-store.ts";
 import { PostgresMoveStore } from "../adapters/postgres/api/postgres-move-store.ts";
-import { PostgresPortStore } from "../adapters/postgres/api/postgres-port-store.ts";
 import { PostgresRatioStore } from "../adapters/postgres/api/postgres-ratio-store.ts";
 import { PostgresReservationStore } from "../adapters/postgres/api/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../adapters/postgres/api/postgres-server-group-store.ts";
@@ -29,6 +27,7 @@ import { DeadlineError } from "../runtime/deadline.ts";
 import type { Logger, LogLevel } from "../runtime/logger.ts";
 import type { Service } from "../runtime/service.ts";
 import type { HostPort } from "../runtime/setting-kinds.ts";
+import { QUOTA_DEFAULTS, type QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
 import { createApi } from "../services/api/service.ts";
@@ -65,6 +64,8 @@ export interface EmbeddedCloudOptions {
   readonly logger: Logger;
   /** Whether a resize may stay on its host; false by default. */
   readonly resizeToSameHost?: boolean;
+  /** Limits of projects for which operators have set none; `unlimited` by default. */
+  readonly quotas?: QuotaKind;
   /** The cloud's own host filters, in addition to Nova's. */
   readonly filters?: readonly HostFilter[];
   /** Called for each commit; none by default. */
@@ -251,9 +252,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       cells: cells.map(seenFromAbove),
       decisions,
       filters,
-      images: new PostgresImageStore(pool),
-      networkPorts: new PostgresPortStore(pool),
-      keypairs: new PostgresKeypairStore(pool),
+      ...openProjectStores(pool),
       keystone: options.keystone ?? null,
     },
     apiSettings(options),
@@ -276,10 +275,24 @@ function seenFromAbove({ name, store, admin, bus, view, facts, follower }: Embed
   return { name, store, admin, bus, view, facts, source: follower };
 }
 
-function apiSettings({ listen, auth = "none", resizeToSameHost = false, dashboard = false }: EmbeddedCloudOptions) {
+function apiSettings({
+  listen,
+  auth = "none",
+  resizeToSameHost = false,
+  quotas = "unlimited",
+  dashboard = false,
+}: EmbeddedCloudOptions) {
   const http = { ...DEFAULT_API_SETTINGS.http, listen };
   // This is the only api, so it hears of every change of a flavor itself.
-  return { ...DEFAULT_API_SETTINGS, auth, flavorCacheMs: 60_000, resizeToSameHost, dashboard, http };
+  return {
+    ...DEFAULT_API_SETTINGS,
+    auth,
+    flavorCacheMs: 60_000,
+    resizeToSameHost,
+    dashboard,
+    http,
+    quotas: QUOTA_DEFAULTS[quotas],
+  };
 }
 
 async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {

@@ -115,6 +115,10 @@ export class ApiEvents {
     this.#logger.warn({ err: error }, "could not compare aggregates and ratios with the cells; trying again");
   }
 
+  settlingFailed(error: unknown): void {
+    this.#logger.warn({ err: error }, "could not look at resizes that count for quotas; trying again");
+  }
+
   failed(requestId: string, method: string, url: string, error: unknown): void {
     this.#failures.inc();
     this.#logger.error({ requestId, method, url, err: error }, "request failed");

@@ -2,15 +2,13 @@ import type { Pool } from "pg";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { openProjectStores } from "../../adapters/postgres/api/open-project-stores.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/api/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
 import { PostgresCellArbiter } from "../../adapters/postgres/api/postgres-cell-arbiter.ts";
 import { PostgresDecisionStore } from "../../adapters/postgres/api/postgres-decision-store.ts";
 import { PostgresHostMapStore } from "../../adapters/postgres/api/postgres-host-map-store.ts";
-import { PostgresImageStore } from "../../adapters/postgres/api/postgres-image-store.ts";
-import { PostgresKeypairStore } from "../../adapters/postgres/api/postgres-keypair-store.ts";
 import { PostgresMoveStore } from "../../adapters/postgres/api/postgres-move-store.ts";
-import { PostgresPortStore } from "../../adapters/postgres/api/postgres-port-store.ts";
 import { PostgresRatioStore } from "../../adapters/postgres/api/postgres-ratio-store.ts";
 import { PostgresReservationStore } from "../../adapters/postgres/api/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../../adapters/postgres/api/postgres-server-group-store.ts";
@@ -101,9 +99,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       reservations,
       decisions: new PostgresDecisionStore(pool),
       filters,
-      images: new PostgresImageStore(pool),
-      networkPorts: new PostgresPortStore(pool),
-      keypairs: new PostgresKeypairStore(pool),
+      ...openProjectStores(pool),
       moves: new PostgresMoveStore(pool),
       cells,
       bus,

@@ -24,7 +24,7 @@ export type ApiDatabasePort = RequestsPort & FlavorsPort & Pick<ApiStore, "ping"
 
 export type ServerGroupsPort = Pick<
   ServerGroupStore,
-  "createGroup" | "groups" | "group" | "deleteGroup" | "addMembers"
+  "createGroup" | "groups" | "group" | "countGroups" | "deleteGroup" | "addMembers"
 >;
 
 /** The stores of the API tier that hold what operators set. */

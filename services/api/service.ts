@@ -8,6 +8,7 @@ import type { ImageStore } from "../../core/stores/api/image-store.ts";
 import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
+import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -24,6 +25,11 @@ import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
 import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
+import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
+import { ProjectLimits } from "./compute/quotas/project-limits.ts";
+import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
+import { registerQuotaSetRoutes } from "./compute/quotas/quota-set-routes.ts";
+import { ResizeSettler } from "./compute/quotas/resize-settler.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import type { ActionDeps } from "./compute/server-actions/run-action.ts";
@@ -62,6 +68,8 @@ import type { ApiSettings } from "./settings.ts";
 /** How often changes of operators are written to the cells, and how often all of them are compared. */
 const SYNC_MS = 1_000;
 const FULL_SYNC_MS = 60_000;
+/** How often resizes that may have ended are looked for. */
+const SETTLE_POLL_MS = 5_000;
 
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
@@ -78,6 +86,8 @@ export interface ApiDeps {
   readonly images?: ImageStore;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
+  /** Quotas and what counts for them. Without this store, every project has the default quotas, and servers are not counted. */
+  readonly quotas?: QuotaStore;
   /** The keypairs of users. Without this store, there are none. */
   readonly keypairs?: KeypairStore;
   /** The accepted moves. Without this store, no server is moved to another host. */
@@ -114,7 +124,7 @@ export interface ApiService extends Service {
 /** Builds the api. The caller owns the deps: `close` ends the work of the api, not its stores and buses. */
 export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   const parts = createParts(deps, settings);
-  const { http, events, server, syncer } = parts;
+  const { http, events, server, syncer, settler } = parts;
   const watch = new CellWatch(deps.cells, { marker: server.marker, events, clock: deps.clock });
   let serving = false;
   let closed: Promise<void> | null = null;
@@ -144,7 +154,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 
   const close = async () => {
     serving = false;
-    await Promise.all([watch.close(), syncer?.stop()]);
+    await Promise.all([watch.close(), syncer?.stop(), settler?.stop()]);
     live?.close();
     await http.close();
     await Promise.all([server.acceptor.settle(), server.mover?.settle(), server.marker.settle()]);
@@ -154,7 +164,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     // Requests are accepted without the bus, so an unreachable bus must not keep the api from starting.
     const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
     await Promise.all([streams, watch.start()]);
-    syncer?.start();
+    for (const background of [syncer, settler]) background?.start();
     serving = true;
   };
   return {
@@ -203,20 +213,30 @@ interface Parts {
   readonly server: ActionDeps;
   /** Null when this process has no stores of what operators set. */
   readonly syncer: HostSyncer | null;
+  /** Null when quotas are not counted. */
+  readonly settler: ResizeSettler | null;
 }
 
 function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
   const { store, clock } = deps;
   const events = new ApiEvents(deps.logger, deps.registry);
   const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
-  const { moves } = deps;
+  const { moves, quotas = null } = deps;
+  const limits = new ProjectLimits(
+    { store: quotas, clock },
+    { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
+  );
   const server: ActionDeps = {
     store,
     groups: deps.groups,
     cells,
     clock,
     events,
-    acceptor: new RequestAcceptor({ store, reservations: deps.reservations, bus: deps.bus, events }, settings.intake),
+    acceptor: new RequestAcceptor(
+      { store, reservations: deps.reservations, bus: deps.bus, events },
+      { ...settings.intake, quotas: quotas === null ? null : settings.quotas },
+    ),
+    limits,
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
     marker: new DeletionMarker({ store, events }),
@@ -225,7 +245,12 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     networkPorts: deps.networkPorts ?? null,
     keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
-    mover: moves ? new MoveAcceptor({ store: moves, bus: deps.bus, clock, events }, settings.intake) : null,
+    mover: moves
+      ? new MoveAcceptor(
+          { store: moves, bus: deps.bus, clock, events, quotas },
+          { ...settings.intake, quotas: settings.quotas },
+        )
+      : null,
     decisions: deps.decisions ?? null,
   };
   const http = createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS);
@@ -239,6 +264,13 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
       deps.operators === undefined
         ? null
         : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS }),
+    settler:
+      quotas === null || moves === undefined
+        ? null
+        : new ResizeSettler(
+            { quotas, store, moves, cells, events, clock },
+            { pollMs: SETTLE_POLL_MS, settleMs: 2 * settings.http.requestTimeoutMs },
+          ),
   };
 }
 
@@ -298,10 +330,8 @@ function registerRoutes(
     publicUrl: settings.http.publicUrl,
     pageMax: settings.pageMax,
     serversPerCallMax: settings.serversPerCallMax,
-    groupMembersMax: settings.serverGroupMembersMax,
     imageRule: settings.imageRule,
-    groupsMax: settings.serverGroupsMax,
-    keypairsMax: settings.keypairsMax,
+    limits: server.limits,
     resizeToSameHost: settings.resizeToSameHost,
     evacuateUnfenced: settings.evacuateUnfenced,
     instancePasswords: settings.instancePasswords,
@@ -316,6 +346,12 @@ function registerRoutes(
   registerTagRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
+  if (deps.quotas) {
+    const quotas = { store: deps.quotas, groups: deps.groups, limits: server.limits };
+    registerQuotaSetRoutes(scope, quotas);
+    registerQuotaClassRoutes(scope, quotas);
+    registerLimitsRoutes(scope, quotas);
+  }
   if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
   if (deps.images) registerImageProxy(scope, deps.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);

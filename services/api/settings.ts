@@ -1,4 +1,5 @@
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
+import type { QuotaLimits } from "../../core/stores/api/quota-limits.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
   boolean,
@@ -13,6 +14,7 @@ import {
   urls,
 } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { QUOTA_DEFAULTS, QUOTA_KINDS } from "./compute/quotas/quota-defaults.ts";
 import { IMAGE_RULES, type ImageRule } from "./compute/servers/image-rule.ts";
 import type { ListBudgetSettings } from "./http/list-budget.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
@@ -66,12 +68,8 @@ export interface ApiSettings {
   readonly imageRule: ImageRule;
   /** Most servers that one call may create. */
   readonly serversPerCallMax: number;
-  /** Most server groups of one project. */
-  readonly serverGroupsMax: number;
-  /** Most servers of one server group. */
-  readonly serverGroupMembersMax: number;
-  /** Most keypairs of one user. */
-  readonly keypairsMax: number;
+  /** The limits of projects for which operators have set none. */
+  readonly quotas: QuotaLimits;
   /** Whether a resize may keep the server on its host. */
   readonly resizeToSameHost: boolean;
   /**
@@ -139,13 +137,15 @@ export const apiDeclaration = {
       about: "servers of one project that may wait to be placed at a time; -1: any number",
       default: "10000",
     }),
-    serverGroupsMax: setting(integer({ min: 0, max: 1_000_000 }), {
-      about: "server groups that one project may have",
-      default: "100",
+    quotas: optional(oneOf(...QUOTA_KINDS), {
+      about:
+        "limits of projects for which operators have set none: Nova's, or unlimited (the default where nobody authenticates)",
     }),
-    serverGroupMembersMax: setting(integer({ min: 0, max: 1_000_000 }), {
-      about: "servers that one server group may have",
-      default: "1000",
+    serverGroupsMax: optional(integer({ min: 0, max: 1_000_000 }), {
+      about: "server groups that one project may have; 10 with Nova's limits, else 100",
+    }),
+    serverGroupMembersMax: optional(integer({ min: 0, max: 1_000_000 }), {
+      about: "servers that one server group may have; 10 with Nova's limits, else 1000",
     }),
     resizeToSameHost: setting(boolean, {
       about: "whether a resize may leave a server on its host",
@@ -183,6 +183,7 @@ export function apiSettings(
     | "images"
     | "serversPerCallMax"
     | "openRequestsMax"
+    | "quotas"
     | "serverGroupsMax"
     | "serverGroupMembersMax"
     | "resizeToSameHost"
@@ -211,13 +212,24 @@ export function apiSettings(
       ...DEFAULT_API_SETTINGS.intake,
       openRequestsMax: options.openRequestsMax === -1 ? null : options.openRequestsMax,
     },
-    serverGroupsMax: options.serverGroupsMax,
-    serverGroupMembersMax: options.serverGroupMembersMax,
+    quotas: quotaDefaultsOf(options),
     resizeToSameHost: options.resizeToSameHost,
     evacuateUnfenced: options.evacuateUnfenced,
     instancePasswords: options.enableInstancePassword,
     dashboard: options.dashboard,
   });
+}
+
+/** Returns the default limits of projects. */
+export function quotaDefaultsOf(
+  options: Pick<ApiOptions, "auth" | "quotas"> & Partial<Pick<ApiOptions, "serverGroupsMax" | "serverGroupMembersMax">>,
+): QuotaLimits {
+  const defaults = QUOTA_DEFAULTS[options.quotas ?? (options.auth === "none" ? "unlimited" : "nova")];
+  return {
+    ...defaults,
+    server_groups: options.serverGroupsMax ?? defaults.server_groups,
+    server_group_members: options.serverGroupMembersMax ?? defaults.server_group_members,
+  };
 }
 
 /** The default settings for compositions in one process and for tests. The api listens on loopback, on a free port. */
@@ -239,9 +251,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   flavorCacheMs: 1_000,
   imageRule: "any",
   serversPerCallMax: 100,
-  serverGroupsMax: 100,
-  serverGroupMembersMax: 1_000,
-  keypairsMax: 100,
+  quotas: QUOTA_DEFAULTS.unlimited,
   resizeToSameHost: false,
   evacuateUnfenced: false,
   instancePasswords: true,

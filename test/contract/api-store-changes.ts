@@ -48,7 +48,7 @@ export function userChangesContract(current: () => ApiStore): void {
     test("begin with the tags that a server was accepted with", async () => {
       const store = current();
       await store.accept([serverSpec(1, { tags: ["a", "b"] }), serverSpec(2)]);
-      await store.acceptWithin([[serverSpec(3, { tags: ["c,d"] })], [serverSpec(4)]], 10);
+      await store.acceptWithin([[serverSpec(3, { tags: ["c,d"] })], [serverSpec(4)]], { openMax: 10, quotas: null });
       expect(await Promise.all([1, 2, 3, 4].map(changesOf))).toEqual([
         ...[{ tags: ["a", "b"] }, null, { tags: ["c,d"] }, null],
       ]);

@@ -212,8 +212,8 @@ export function requestListContract(current: () => ApiStore): void {
   describe("a limit of open requests", () => {
     const call = (...servers: readonly number[]) => servers.map((server) => serverSpec(server, { projectId: "a" }));
     const kinds = async (calls: readonly ReturnType<typeof call>[], openMax: number) =>
-      (await current().acceptWithin(calls, openMax)).map((outcome) =>
-        outcome.kind === "accepted" ? "accepted" : `over limit at ${outcome.open}`,
+      (await current().acceptWithin(calls, { openMax, quotas: null })).map((outcome) =>
+        outcome.kind === "over-limit" ? `over limit at ${outcome.open}` : outcome.kind,
       );
     const known = async (...servers: readonly number[]) =>
       (await current().requests(servers.map(serverId))).map(({ serverUuid }) => serverUuid);

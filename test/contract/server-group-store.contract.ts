@@ -44,6 +44,7 @@ export function serverGroupStoreContract(name: string, makeSubject: () => Promis
       expect(await listed(null)).toEqual(["group 1", "group 2", "group 3"]);
       expect(await listed(null, 1, 1)).toEqual(["group 2"]);
       expect(await store.group(groupId(9))).toBeNull();
+      expect([await store.countGroups("project-1"), await store.countGroups("none")]).toEqual([2, 0]);
       expect(await store.group("no uuid")).toBeNull();
     });
 

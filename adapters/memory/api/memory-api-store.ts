@@ -1,6 +1,7 @@
 import type { AuditedRequest } from "../../../core/audit/facts.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type {
+  AcceptLimits,
   AcceptOutcome,
   ApiStore,
   AssignCell,
@@ -22,6 +23,7 @@ import type {
 import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
+import { MemoryQuotaStore } from "./memory-quota-store.ts";
 import { PutOffs } from "./put-offs.ts";
 
 /** The in-process twin of the API database. Every call is one step. The rows live as long as this object. */
@@ -32,9 +34,12 @@ export class MemoryApiStore implements ApiStore {
   readonly #requests = new Map<string, RequestRecord>();
   readonly #arrived = new Set<string>();
   readonly #putOffs = new PutOffs();
+  readonly #quotas: MemoryQuotaStore;
 
-  constructor(deps: { readonly clock: Clock }) {
+  /** `quotas` are the tables of quotas in the same database. */
+  constructor(deps: { readonly clock: Clock; readonly quotas?: MemoryQuotaStore }) {
     this.#clock = deps.clock;
+    this.#quotas = deps.quotas ?? new MemoryQuotaStore(deps);
   }
 
   async cells(): Promise<readonly CellRecord[]> {
@@ -93,22 +98,27 @@ export class MemoryApiStore implements ApiStore {
       };
       this.#requests.set(serverUuid, record);
       this.#putOffs.begin(serverUuid, nowMs);
+      this.#quotas.add(spec);
     }
   }
 
-  async acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]> {
-    const outcomes: AcceptOutcome[] = [];
-    for (const specs of calls) {
+  async acceptWithin(
+    calls: readonly (readonly ServerSpec[])[],
+    { openMax, quotas }: AcceptLimits,
+  ): Promise<readonly AcceptOutcome[]> {
+    return calls.map((specs): AcceptOutcome => {
+      const [first] = specs;
       const isKnown = specs.some(({ uuid }) => this.#requests.has(uuid));
-      const project = specs[0]?.projectId;
+      if (first === undefined || isKnown) return { kind: "accepted" };
+      const excess = quotas === null ? null : this.#quotas.excessOf(specs, quotas);
+      if (excess !== null) return { kind: "over-quota", excess };
       const open = [...this.#requests.values()].filter(
-        ({ state, spec }) => state === "accepted" && spec.projectId === project,
+        ({ state, spec }) => state === "accepted" && spec.projectId === first.projectId,
       ).length;
-      const isRefused = !isKnown && open + specs.length > openMax;
-      if (!isRefused) await this.accept(specs);
-      outcomes.push(isRefused ? { kind: "over-limit", open } : { kind: "accepted" });
-    }
-    return outcomes;
+      if (openMax !== null && open + specs.length > openMax) return { kind: "over-limit", open };
+      void this.accept(specs);
+      return { kind: "accepted" };
+    });
   }
 
   async requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {
@@ -160,6 +170,7 @@ export class MemoryApiStore implements ApiStore {
     const record = this.#requests.get(serverUuid);
     if (record === undefined || record.state === "deleted") return null;
     if (record.state === "cancelled") return record;
+    this.#quotas.remove(serverUuid);
     return this.#write(record, {
       state: record.state === "failed" ? "deleted" : "cancelled",
       cancellation: { requestId, atMs: this.#clock.now() },

@@ -52,6 +52,10 @@ export class MemoryServerGroupStore implements ServerGroupStore {
     });
   }
 
+  countGroups(projectId: string): Promise<number> {
+    return this.#step(async () => [...this.#groups.values()].filter((group) => group.projectId === projectId).length);
+  }
+
   deleteGroup(uuid: string): Promise<boolean> {
     return this.#step(async () => {
       for (const [server, member] of this.#members) if (member.groupUuid === uuid) this.#members.delete(server);

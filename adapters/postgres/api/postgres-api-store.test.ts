@@ -48,7 +48,7 @@ test("finds requests by their keys even with plans from a time when the table wa
     // Postgres settles on a statement's plan when it runs for the sixth time.
     for (let server = 0; server < 8; server += 1) {
       const uuid = serverId(server);
-      await store.acceptWithin([[serverSpec(server)]], 100);
+      await store.acceptWithin([[serverSpec(server)]], { openMax: 100, quotas: null });
       await store.assignCells([{ serverUuid: uuid, from: null, to: "east" }]);
       await store.failRequests([{ serverUuid: uuid, cell: "west", fault: "none" }]);
       await store.markArrived("east", [uuid]);

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import type {
+  AcceptLimits,
   AcceptOutcome,
   ApiStore,
   AssignCell,
@@ -22,6 +23,7 @@ import type { UserChanges } from "../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
+import { acceptRequests, acceptWithinLimits } from "./accept-requests.ts";
 import { markArrived, readUnarrived, takeLost } from "./arrivals.ts";
 import { putCell, readCells } from "./cells.ts";
 import { changeServer } from "./change-server.ts";
@@ -29,15 +31,7 @@ import { deleteFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs }
 import { readPlaceable } from "./read-placeable.ts";
 import { listRequests, readRequests, scanRequests } from "./read-requests.ts";
 import { putOff, takeStale } from "./sweep-requests.ts";
-import {
-  acceptRequests,
-  acceptWithinLimit,
-  assignCells,
-  type Cancellation,
-  cancelRequests,
-  failRequests,
-  markDeleted,
-} from "./write-requests.ts";
+import { assignCells, type Cancellation, cancelRequests, failRequests, markDeleted } from "./write-requests.ts";
 
 /**
  * The API tier's database in Postgres. Every write is one statement and one transaction. Elements of a batch that name the same request go
@@ -95,8 +89,8 @@ export class PostgresApiStore implements ApiStore {
     return acceptRequests(this.#pool, specs);
   }
 
-  acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]> {
-    return acceptWithinLimit(this.#pool, calls, openMax);
+  acceptWithin(calls: readonly (readonly ServerSpec[])[], limits: AcceptLimits): Promise<readonly AcceptOutcome[]> {
+    return acceptWithinLimits(this.#pool, calls, limits);
   }
 
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]> {

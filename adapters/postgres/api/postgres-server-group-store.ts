@@ -85,6 +85,15 @@ export class PostgresServerGroupStore implements ServerGroupStore {
     return row === undefined ? null : recordOf(row);
   }
 
+  async countGroups(projectId: string): Promise<number> {
+    const [row] = await queryStored<{ groups: number }>(this.#pool, {
+      name: "count_server_groups",
+      text: "select count(*)::int as groups from server_groups where project_id = $1",
+      values: [projectId],
+    });
+    return row?.groups ?? 0;
+  }
+
   async deleteGroup(uuid: string): Promise<boolean> {
     if (onlyUuids([uuid]).length === 0) return false;
     const rows = await queryStored(this.#pool, {

@@ -1,5 +1,6 @@
 import type { Flavor, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { UserChanges } from "../../tasks/user-changes.ts";
+import type { QuotaExcess, QuotaLimits } from "./quota-limits.ts";
 
 /** A cell as the API tier knows it. Its URLs contain passwords and are never logged or shown. */
 export interface CellRecord {
@@ -69,8 +70,20 @@ export interface SweepQuery {
   readonly exceptCells?: readonly string[];
 }
 
-/** `over-limit` means that no server of the call was accepted, because `open` requests of its project are already waiting. */
-export type AcceptOutcome = { readonly kind: "accepted" } | { readonly kind: "over-limit"; readonly open: number };
+/** What the servers of one project are limited to when requests are accepted. */
+export interface AcceptLimits {
+  /** Most requests of a project that are accepted and not yet assigned to a cell. Null is no limit. */
+  readonly openMax: number | null;
+  /** The quotas of projects for which operators have set none. Null means that quotas are not looked at. */
+  readonly quotas: QuotaLimits | null;
+}
+
+export type AcceptOutcome =
+  | { readonly kind: "accepted" }
+  /** No server of the call was accepted, because `open` requests of its project are already waiting. */
+  | { readonly kind: "over-limit"; readonly open: number }
+  /** No server of the call was accepted, because they would exceed a quota. */
+  | { readonly kind: "over-quota"; readonly excess: QuotaExcess };
 
 export interface Deletion {
   /** The cell that reports the deletion, or null when the server was never assigned to a cell. */
@@ -146,10 +159,10 @@ export interface ApiStore {
   /** Accepts requests. From here on law 5 holds for them. Repeatable: a request whose UUID is known is not changed. */
   accept(specs: readonly ServerSpec[]): Promise<void>;
   /**
-   * Accepts the servers of several calls, each call as a whole or not at all. A project may have at most `openMax` requests that are
-   * accepted and not yet assigned to a cell, even when several calls are accepted at once. Answers come in the order of the calls.
+   * Accepts the servers of several calls, each call as a whole or not at all, within the limits, which hold even when several calls are
+   * accepted at once. The calls are judged in their order, and the answers come in the same order.
    */
-  acceptWithin(calls: readonly (readonly ServerSpec[])[], openMax: number): Promise<readonly AcceptOutcome[]>;
+  acceptWithin(calls: readonly (readonly ServerSpec[])[], limits: AcceptLimits): Promise<readonly AcceptOutcome[]>;
   /** Requests of the known servers, in the order of the UUIDs. Unknown servers are left out. */
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
   /** Lists requests that are neither `deleted` nor `cancelled`. */

@@ -42,6 +42,8 @@ export interface ServerGroupStore {
   /** Groups, oldest first. */
   groups(query: ServerGroupQuery): Promise<readonly ServerGroupRecord[]>;
   group(uuid: string): Promise<ServerGroupRecord | null>;
+  /** How many groups the project has. */
+  countGroups(projectId: string): Promise<number>;
   /**
    * Deletes the group but not its servers, which keep the policy under which they were placed. Returns false when there is no such group.
    */

@@ -9,6 +9,7 @@ import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-stor
 import { MemoryKeypairStore } from "../../../adapters/memory/api/memory-keypair-store.ts";
 import { MemoryMoveStore } from "../../../adapters/memory/api/memory-move-store.ts";
 import { MemoryPortStore } from "../../../adapters/memory/api/memory-port-store.ts";
+import { MemoryQuotaStore } from "../../../adapters/memory/api/memory-quota-store.ts";
 import { MemoryReservationStore } from "../../../adapters/memory/api/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/api/memory-server-group-store.ts";
 import { MemorySettingsStore } from "../../../adapters/memory/api/memory-settings-store.ts";
@@ -58,6 +59,7 @@ export class ApiRig {
   readonly decisions = new MemoryDecisionStore();
   readonly softState = new MemorySoftState(systemClock);
   readonly moves = new MemoryMoveStore(systemClock);
+  readonly quotas: MemoryQuotaStore;
   readonly keypairs = new MemoryKeypairStore();
   readonly networkPorts = new MemoryPortStore(systemClock);
   readonly #brokers: MemoryBroker[] = [];
@@ -78,9 +80,11 @@ export class ApiRig {
     views: ReadonlyMap<string, { readonly view: LedgerView; readonly facts: LiveCellFacts }>,
     settings: Partial<ApiSettings>,
     store: ApiStore,
+    quotas: MemoryQuotaStore,
     keystone: AuthenticateToken | null,
   ) {
     this.store = store;
+    this.quotas = quotas;
     this.cells = new Map(cells.map((cell) => [cell.name, cell]));
     this.#brokers = brokers;
     this.api = createApi(
@@ -100,6 +104,7 @@ export class ApiRig {
         moves: this.moves,
         networkPorts: this.networkPorts,
         keypairs: this.keypairs,
+        quotas: this.quotas,
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),
@@ -126,12 +131,14 @@ export class ApiRig {
     );
   }
 
-  /** `store` is the API database, by default the in-memory twin. The caller closes it. */
+  /** `given` is the API database, by default the in-memory twin. The caller closes it. */
   static async start(
     settings: Partial<ApiSettings> = {},
-    store: ApiStore = new MemoryApiStore({ clock: systemClock }),
+    given: ApiStore | null = null,
     keystone: AuthenticateToken | null = null,
   ): Promise<ApiRig> {
+    const quotas = new MemoryQuotaStore({ clock: systemClock });
+    const store = given ?? new MemoryApiStore({ clock: systemClock, quotas });
     const brokers = [new MemoryBroker(systemClock)];
     const apiBus = brokers[0]!.connect();
     await apiBus.ensureStreams(apiStreams);
@@ -158,7 +165,7 @@ export class ApiRig {
       cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
       views.set(name, { view, facts });
     }
-    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, keystone);
+    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, quotas, keystone);
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
     }

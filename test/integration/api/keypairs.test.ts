@@ -1,5 +1,6 @@
 import { createHash, createPublicKey, generateKeyPairSync, X509Certificate } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { QUOTA_DEFAULTS } from "../../../services/api/compute/quotas/quota-defaults.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const PATH = "/v2.1/os-keypairs";
@@ -13,7 +14,7 @@ const as = (token: string, minor = 96) => ({ "x-auth-token": token, "openstack-a
 
 let rig: ApiRig;
 beforeEach(async () => {
-  rig = await ApiRig.start({ auth: "noauth2", keypairsMax: 3 });
+  rig = await ApiRig.start({ auth: "noauth2", quotas: { ...QUOTA_DEFAULTS.unlimited, key_pairs: 3 } });
 });
 afterEach(() => rig.close());
 const create = (keypair: unknown, headers = as("ann:p1")) => rig.post(PATH, { keypair }, headers);

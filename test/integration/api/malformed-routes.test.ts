@@ -48,6 +48,8 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { server_group: { name: "g", policy: "anti-affinity", rules: { max_server_per_host: "2" } } },
   ],
   "POST /v2.1/os-keypairs": [{ keypair: { name: "k", type: "ssh", user_id: "u", public_key: "ssh-rsa AAAA" } }],
+  "PUT /v2.1/os-quota-sets/:id": [{ quota_set: { cores: "1", instances: 2, force: "true" } }],
+  "PUT /v2.1/os-quota-class-sets/:id": [{ quota_class_set: { cores: "1", ram: 2 } }],
   "PUT /v2.1/os-services/:id": [
     { host: "h-0", binary: "nova-compute", disabled_reason: "why", forced_down: "true" },
     { host: "h-0", binary: "nova-compute" },

@@ -2,11 +2,17 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { MemoryApiStore } from "../../../adapters/memory/api/memory-api-store.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/api/memory-server-group-store.ts";
 import { systemClock } from "../../../runtime/clock.ts";
+import { QUOTA_DEFAULTS } from "../../../services/api/compute/quotas/quota-defaults.ts";
 import { joinGroup } from "../../../services/api/compute/server-groups/join-group.ts";
 import type { KnownCall } from "../../../services/api/http/call.ts";
 import { serverSpec } from "../../contract/cell-fixtures.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
+
+/** Limits that let a group have so many members. */
+const upTo = (server_group_members: number) => ({
+  ofUser: async () => ({ ...QUOTA_DEFAULTS.unlimited, server_group_members }),
+});
 
 const PATH = "/v2.1/os-server-groups";
 const as = (token: string, minor = 64) => ({
@@ -17,7 +23,7 @@ const as = (token: string, minor = 64) => ({
 describe("/os-server-groups", () => {
   let rig: ApiRig;
   beforeEach(async () => {
-    rig = await ApiRig.start({ auth: "noauth2", serverGroupsMax: 3 });
+    rig = await ApiRig.start({ auth: "noauth2", quotas: { ...QUOTA_DEFAULTS.unlimited, server_groups: 3 } });
   });
   afterEach(() => rig.close());
   const create = (server_group: unknown, headers: Record<string, string> = as("ann:p1")) =>
@@ -152,7 +158,7 @@ describe("joinGroup", () => {
 
   it("makes the servers of a call members, and writes the group into their specs", async () => {
     const { requests, groups } = await storeWithGroup();
-    const specs = await joinGroup(groups, call("p1"), [serverSpec(1, { hints }), serverSpec(2, { hints })], 10);
+    const specs = await joinGroup(groups, call("p1"), [serverSpec(1, { hints }), serverSpec(2, { hints })], upTo(10));
     for (const spec of specs) expect(spec.group).toEqual({ uuid, policy: "anti-affinity", maxServerPerHost: 2 });
     await requests.accept(specs);
     expect((await groups.group(uuid))?.members).toEqual(specs.map((spec) => spec.uuid));
@@ -161,23 +167,23 @@ describe("joinGroup", () => {
   it("accepts a UUID in any spelling", async () => {
     const { groups } = await storeWithGroup();
     const spelt = [{ name: "group", values: [uuid.replaceAll("-", "").toUpperCase()] }];
-    const [spec] = await joinGroup(groups, call("p1"), [serverSpec(1, { hints: spelt })], 10);
+    const [spec] = await joinGroup(groups, call("p1"), [serverSpec(1, { hints: spelt })], upTo(10));
     expect(spec?.group?.uuid).toBe(uuid);
   });
 
   it("ignores servers without the hint", async () => {
     const { groups } = await storeWithGroup();
     const specs = [serverSpec(1)];
-    expect(await joinGroup(groups, call("p1"), specs, 10)).toBe(specs);
+    expect(await joinGroup(groups, call("p1"), specs, upTo(10))).toBe(specs);
   });
 
   it("refuses an unknown group, another project's, and too many members", async () => {
     const { groups } = await storeWithGroup();
     const unknown = [serverSpec(1, { hints: [{ name: "group", values: ["0000000e-0000-4000-8000-000000000009"] }] })];
-    await expect(joinGroup(groups, call("p1"), unknown, 10)).rejects.toMatchObject({ status: 400 });
+    await expect(joinGroup(groups, call("p1"), unknown, upTo(10))).rejects.toMatchObject({ status: 400 });
     const asked = [serverSpec(1, { hints }), serverSpec(2, { hints })];
-    await expect(joinGroup(groups, call("p2"), asked, 10)).rejects.toMatchObject({ status: 400 });
-    await expect(joinGroup(groups, call("p1"), asked, 1)).rejects.toMatchObject({ status: 403 });
-    await expect(joinGroup(groups, call("p2", true), asked, 2)).resolves.toHaveLength(2);
+    await expect(joinGroup(groups, call("p2"), asked, upTo(10))).rejects.toMatchObject({ status: 400 });
+    await expect(joinGroup(groups, call("p1"), asked, upTo(1))).rejects.toMatchObject({ status: 403 });
+    await expect(joinGroup(groups, call("p2", true), asked, upTo(2))).resolves.toHaveLength(2);
   });
 });

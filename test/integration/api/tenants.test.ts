@@ -105,8 +105,8 @@ const OF_PROJECTS: Readonly<Record<string, Case>> = {
 };
 /** Each action is tried below. */
 const ACTION_ROUTE = "POST /v2.1/servers/:id/action";
-/** Routes without resources of a project, since flavors belong to everybody. */
-const OF_EVERYBODY = /^GET \/v2\.1\/flavors\/:\w+(\/|$)/;
+/** Routes without resources of a project, since flavors and default quotas belong to everybody. */
+const OF_EVERYBODY = /^GET \/v2\.1\/(flavors\/:\w+(\/|$)|os-quota-sets\/:id\/defaults$)/;
 
 /** A valid body for each action. */
 const ACTION_BODIES: Readonly<Record<string, unknown>> = {

@@ -57,6 +57,13 @@ create table cells (
   constraint cells_pkey PRIMARY KEY (name)
 );
 
+create table charged_resizes (
+  server_uuid uuid not null,
+  version bigint not null,
+  looked_at timestamp with time zone default now() not null,
+  constraint charged_resizes_pkey PRIMARY KEY (server_uuid)
+);
+
 create table decisions (
   id bigint generated always as identity not null,
   server_uuid uuid not null,
@@ -183,6 +190,33 @@ create table ports (
 );
 CREATE INDEX ports_project_id_created_at_ms_id_idx ON public.ports USING btree (project_id, created_at_ms, id);
 
+create table quota_classes (
+  class text not null,
+  resource text not null,
+  hard_limit integer not null,
+  constraint quota_classes_hard_limit_check CHECK ((hard_limit >= '-1'::integer)),
+  constraint quota_classes_pkey PRIMARY KEY (class, resource)
+);
+
+create table quota_usages (
+  project_id text not null,
+  user_id text not null,
+  shard integer not null,
+  instances integer not null,
+  cores integer not null,
+  ram_mib bigint not null,
+  constraint quota_usages_pkey PRIMARY KEY (project_id, user_id, shard)
+) with (fillfactor=50);
+
+create table quotas (
+  project_id text not null,
+  user_id text default ''::text not null,
+  resource text not null,
+  hard_limit integer not null,
+  constraint quotas_hard_limit_check CHECK ((hard_limit >= '-1'::integer)),
+  constraint quotas_pkey PRIMARY KEY (project_id, user_id, resource)
+);
+
 create table requests (
   server_uuid uuid not null,
   state text not null,
@@ -198,6 +232,8 @@ create table requests (
   updated_at timestamp with time zone default now() not null,
   arrived boolean default false not null,
   gone boolean default false not null,
+  cores integer default 0 not null,
+  ram_mib integer default 0 not null,
   changes jsonb,
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
@@ -294,6 +330,10 @@ create function forget_removed_requests()
   returns trigger
   language plpgsql
   set search_path="$user", public;
+
+create function has_server_quotas(projects text[])
+  returns boolean
+  language plpgsql stable;
 
 create function is_open_request(state text, arrived boolean)
   returns boolean

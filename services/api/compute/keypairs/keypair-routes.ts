@@ -8,6 +8,7 @@ import { nextLink, placeOf } from "../../http/links.ts";
 import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { isoMicroseconds } from "../../http/times.ts";
+import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { fingerprintOf } from "./fingerprint.ts";
 import { generateKeypair } from "./generate-keypair.ts";
 import { CreatedKeypairAnswer, CreateKeypairBody, KeypairAnswer, KeypairListAnswer } from "./keypair-schemas.ts";
@@ -22,8 +23,7 @@ export interface KeypairRouteOptions {
   readonly prefix: string;
   readonly publicUrl: string | null;
   readonly pageMax: number;
-  /** The most keypairs of one user. */
-  readonly keypairsMax: number;
+  readonly limits: ProjectLimits;
 }
 
 const NameParams = Type.Object({ name: Type.String() });
@@ -59,7 +59,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
       const call = callOf(request);
       const asked = readKeypair(request.body, call.minor);
       const userId = ownerFor(call, asked.userId, "create");
-      const made = await createKeypair(deps, asked, userId, options.keypairsMax);
+      const made = await createKeypair(deps, asked, userId, await keypairsMaxOf(call, userId, options.limits));
       reply.code(call.minor >= KEYPAIR_MINORS.types ? 201 : 200);
       return {
         keypair: {
@@ -119,7 +119,7 @@ async function listKeypairs(
 }
 
 /** Stores the key that was sent, or a new one. Refuses what is no key (400), a name that is taken (409), and a key beyond the quota (403). */
-async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: string, keypairsMax: number) {
+async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: string, keypairsMax: number | null) {
   const { name, type } = asked;
   const createdAtMs = deps.clock.now();
   const generated = asked.publicKey === null ? await generateKeypair(type, userId, createdAtMs) : null;
@@ -134,6 +134,12 @@ async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: str
   if (outcome === "too-many") throw new Fault(403, "Quota exceeded, too many key pairs.");
   if (outcome === "name-taken") throw conflict(`Key pair '${name}' already exists.`);
   return { ...keypair, privateKey: generated?.privateKey ?? null };
+}
+
+/** Returns how many keypairs a user may have, or null for any number. Source: Nova takes the limits of the caller's project. */
+async function keypairsMaxOf({ identity }: KnownCall, userId: string, limits: ProjectLimits): Promise<number | null> {
+  const { key_pairs: max } = await limits.ofUser({ projectId: identity.projectId, userId });
+  return max < 0 ? null : max;
 }
 
 function ownerOfQuery(

@@ -2,7 +2,10 @@ import { randomUUID } from "node:crypto";
 import { messageOfMove } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
 import type { AcceptMoveOutcome, MoveStore } from "../../../../core/stores/api/move-store.ts";
+import { amountsOf, type QuotaLimits, sumOf } from "../../../../core/stores/api/quota-limits.ts";
+import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import { type MoveKind, OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
 import type { MoveRequest } from "../../../../proto/gen/berth/scheduler.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
@@ -10,6 +13,7 @@ import type { Bus } from "../../../../runtime/bus.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { KnownCall } from "../../http/call.ts";
+import { overQuota } from "../quotas/over-quota.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
 /** The move that a call asks for. */
@@ -35,6 +39,8 @@ export class MoveAcceptor {
   readonly #bus: Pick<Bus, "publish">;
   readonly #clock: Clock;
   readonly #events: ApiEvents;
+  readonly #quotas: Pick<QuotaStore, "chargeResize"> | null;
+  readonly #quotaDefaults: QuotaLimits;
   readonly #telling = new Set<Promise<void>>();
 
   constructor(
@@ -43,9 +49,13 @@ export class MoveAcceptor {
       readonly bus: Pick<Bus, "publish">;
       readonly clock: Clock;
       readonly events: ApiEvents;
+      /** Null when quotas are not counted. */
+      readonly quotas: Pick<QuotaStore, "chargeResize"> | null;
     },
-    settings: { readonly batchMax: number; readonly queuedMax: number },
+    settings: { readonly quotas: QuotaLimits; readonly batchMax: number; readonly queuedMax: number },
   ) {
+    this.#quotas = deps.quotas;
+    this.#quotaDefaults = settings.quotas;
     this.#bus = deps.bus;
     this.#clock = deps.clock;
     this.#events = deps.events;
@@ -87,9 +97,17 @@ export class MoveAcceptor {
       createdAtMs: this.#clock.now(),
       fenceWaived: requested.fenceWaived ?? false,
     };
+    if (requested.flavor !== undefined) await this.#charge(server, requested.flavor);
     const outcome = await this.#commits.submit(move);
     if (outcome.kind === "busy") throw busy({ action, uuid: server.uuid }, outcome.running);
     this.#tell(move, headers);
+  }
+
+  /** Counts the server as the larger of both sizes. `ResizeSettler` corrects this when the resize has ended, or was never begun. */
+  async #charge({ uuid, spec }: Server, flavor: Flavor): Promise<void> {
+    const charge = { serverUuid: uuid, amounts: amountsOf(flavor) };
+    const excess = (await this.#quotas?.chargeResize(charge, this.#quotaDefaults)) ?? null;
+    if (excess !== null) throw overQuota(excess, sumOf(amountsOf(flavor), amountsOf(spec.flavor), -1));
   }
 
   /** Resolves when all notifications have been sent or have failed. */

@@ -8,13 +8,13 @@ import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
+import { countMax, type ProjectLimits } from "../quotas/project-limits.ts";
 import { CreateGroupBody, GroupAnswer, GroupListAnswer } from "./group-schemas.ts";
 import { groupView, readGroup } from "./read-group.ts";
 
 export interface GroupRouteOptions {
   readonly pageMax: number;
-  /** Groups of one project. */
-  readonly groupsMax: number;
+  readonly limits: ProjectLimits;
 }
 
 const IdParams = Type.Object({ id: Type.String() });
@@ -47,9 +47,9 @@ export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options
       const call = callOf(request);
       const { projectId, userId } = call.identity;
       const group = { uuid: randomUUID(), projectId, userId, ...readGroup(request.body, call.minor) };
-      if ((await store.createGroup(group, options.groupsMax)) === "too-many") {
-        throw new Fault(403, `Quota exceeded, too many server groups: a project may have ${options.groupsMax}.`);
-      }
+      const { server_groups: groupsMax } = await options.limits.ofProject(projectId);
+      if ((await store.createGroup(group, countMax(groupsMax))) === "too-many")
+        throw new Fault(403, "Quota exceeded, too many server groups.");
       return { server_group: groupView({ ...group, members: [] }, call.minor) };
     },
   );

@@ -3,6 +3,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
+import { countMax, type ProjectLimits } from "../quotas/project-limits.ts";
 
 /** The scheduler hint that names a server group. */
 const GROUP_HINT = "group";
@@ -15,7 +16,7 @@ export async function joinGroup(
   store: ServerGroupsPort,
   call: KnownCall,
   specs: readonly ServerSpec[],
-  membersMax: number,
+  limits: Pick<ProjectLimits, "ofUser">,
 ): Promise<readonly ServerSpec[]> {
   const asked = specs[0]?.hints.find((hint) => hint.name === GROUP_HINT)?.values[0];
   if (asked === undefined || asked === "") return specs;
@@ -24,10 +25,11 @@ export async function joinGroup(
   const unknown = badRequest(`Instance group ${asked.slice(0, 100)} could not be found.`);
   if (group === null || !(group.projectId === call.identity.projectId || call.identity.isAdmin)) throw unknown;
   const servers = specs.map((spec) => spec.uuid);
-  const joined = await store.addMembers(group.uuid, servers, membersMax);
+  const { server_group_members: membersMax } = await limits.ofUser(call.identity);
+  const joined = await store.addMembers(group.uuid, servers, countMax(membersMax));
   if (joined === "unknown") throw unknown;
   if (joined === "too-many") {
-    throw new Fault(403, `Quota exceeded, too many servers in group: it may have ${membersMax}.`);
+    throw new Fault(403, "Quota exceeded, too many servers in group");
   }
   const membership = { uuid: group.uuid, policy: group.policy, maxServerPerHost: group.maxServerPerHost ?? 0 };
   return specs.map((spec) => ({ ...spec, group: membership }));

@@ -13,6 +13,8 @@ import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
+import { refuseManyItems } from "../quotas/over-quota.ts";
+import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import type { ImageRule } from "./image-rule.ts";
@@ -39,6 +41,7 @@ export interface CreateServerDeps {
   readonly networkPorts: PortStore | null;
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly store: Pick<RequestsPort, "requests">;
+  readonly limits: ProjectLimits;
 }
 
 export interface AcceptedServers {
@@ -56,7 +59,6 @@ export async function createServer(
   body: CreateServerBody,
   options: {
     readonly serversPerCallMax: number;
-    readonly groupMembersMax: number;
     readonly imageRule: ImageRule;
     readonly carrier: Readonly<Record<string, string>>;
   },
@@ -79,23 +81,24 @@ export async function createServer(
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
   const key = await readKey(body.server.key_name ?? null, deps.keypairs, call.identity.userId);
+  if (body.server.metadata !== undefined)
+    refuseManyItems(body.server.metadata, await deps.limits.ofProject(call.identity.projectId));
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
   const asked = { call, flavor, place, imageProperties, hints, ports: wanted, key };
   const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   for (const spec of planned) refuseLargeSpec(spec);
-  const specs = await joinGroup(deps.groups, call, planned, options.groupMembersMax);
+  const specs = await joinGroup(deps.groups, call, planned, deps.limits);
   const own = wanted.map(({ port }) => port);
   const bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
   try {
-    await deps.acceptor.accept(specs, request.minCount, options.carrier);
+    const [first, ...others] = await deps.acceptor.accept(specs, request.minCount, options.carrier);
+    if (first === undefined) throw new Error("a call planned no server");
+    return { specs: [first, ...others], returnReservationId: request.returnReservationId };
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
     if (error instanceof Fault) await releasePorts(deps, bound, specs[0]?.uuid ?? "");
     throw error;
   }
-  const [first, ...others] = specs;
-  if (first === undefined) throw new Error("a call planned no server");
-  return { specs: [first, ...others], returnReservationId: request.returnReservationId };
 }
 
 async function releasePorts(

@@ -1,6 +1,8 @@
+import { randomUUID } from "node:crypto";
 import { messageOfRequest } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
 import type { AcceptOutcome } from "../../../../core/stores/api/api-store.ts";
+import { amountsOf, type QuotaExcess, type QuotaLimits, sumOf } from "../../../../core/stores/api/quota-limits.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
 import type { Bus } from "../../../../runtime/bus.ts";
@@ -8,6 +10,10 @@ import type { ApiEvents } from "../../events.ts";
 import { Fault } from "../../http/fault.ts";
 import type { RequestsPort, ReservationsPort } from "../../ports.ts";
 import type { IntakeSettings } from "../../settings.ts";
+import { overQuota } from "../quotas/over-quota.ts";
+
+/** How often a call is made smaller when other calls take what its quota had left. */
+const REDUCTIONS_MAX = 3;
 
 /**
  * Accepts requests: commits them to the API database, those of concurrent calls in one transaction, and notifies the schedulers. A request
@@ -30,7 +36,7 @@ export class RequestAcceptor {
       readonly bus: Pick<Bus, "publish">;
       readonly events: ApiEvents;
     },
-    settings: IntakeSettings,
+    settings: IntakeSettings & { readonly quotas: QuotaLimits | null },
   ) {
     this.#reservations = deps.reservations;
     this.#bus = deps.bus;
@@ -39,7 +45,8 @@ export class RequestAcceptor {
     this.#openMax = settings.openRequestsMax;
     this.#commits = new Batcher({
       run: async (calls) => {
-        if (settings.openRequestsMax !== null) return deps.store.acceptWithin(calls, settings.openRequestsMax);
+        const { openRequestsMax: openMax, quotas } = settings;
+        if (openMax !== null || quotas !== null) return deps.store.acceptWithin(calls, { openMax, quotas });
         await deps.store.accept(calls.flat());
         return calls.map(() => ({ kind: "accepted" }));
       },
@@ -51,26 +58,37 @@ export class RequestAcceptor {
   }
 
   /**
-   * Accepts all servers of one call, or none. At least `minCount` of them must be placed, or none. One message announces all of them;
-   * `headers` carry its trace. Rejects when the commit failed, and with a `Fault` 403 when too many requests of the project are already
-   * waiting; then nothing was accepted.
+   * Accepts the servers of one call, or none, and returns those that it accepted. These are all of them, or as many as the quota allows if
+   * that is at least `minCount`. At least `minCount` of them are to be placed, or none. One message announces all of them; `headers` carry
+   * its trace. Rejects when the commit failed, and with a `Fault` 403 when a quota is used up, or too many requests of the project are
+   * waiting already; then nothing was accepted.
    */
   async accept(
-    specs: readonly ServerSpec[],
+    asked: readonly ServerSpec[],
     minCount: number,
     headers: Readonly<Record<string, string>>,
-  ): Promise<void> {
-    const [first] = specs;
-    if (first === undefined) return;
-    // The reservation is written before the requests, so that a scheduler that finds one of the requests finds the others too.
-    if (specs.length > 1) {
-      const serverUuids = specs.map((spec) => spec.uuid);
-      await this.#reservations.reserve({ id: first.reservationId, serverUuids, minCount });
+  ): Promise<readonly ServerSpec[]> {
+    let specs = asked;
+    for (let reductions = 0; ; reductions += 1) {
+      const [first] = specs;
+      if (first === undefined) return specs;
+      // The reservation is written before the requests, so that a scheduler that finds one of the requests finds the others too.
+      if (first.reservationId !== "") {
+        const serverUuids = specs.map((spec) => spec.uuid);
+        await this.#reservations.reserve({ id: first.reservationId, serverUuids, minCount });
+      }
+      const outcome = await this.#commits.submit(specs);
+      if (outcome.kind === "accepted") {
+        this.#events.accepted(specs.length);
+        this.#tell(first, headers);
+        return specs;
+      }
+      if (outcome.kind === "over-limit") throw overLimit(specs.length, outcome.open, this.#openMax);
+      const { fitting } = outcome.excess;
+      if (fitting < Math.max(1, minCount) || fitting >= specs.length || reductions === REDUCTIONS_MAX)
+        throw refusal(outcome.excess, asked, minCount);
+      specs = reduced(asked, fitting);
     }
-    const outcome = await this.#commits.submit(specs);
-    if (outcome.kind === "over-limit") throw overLimit(specs.length, outcome.open, this.#openMax);
-    this.#events.accepted(specs.length);
-    this.#tell(first, headers);
   }
 
   /** Resolves when all notifications have been sent or have failed. */
@@ -89,6 +107,22 @@ export class RequestAcceptor {
       .finally(() => this.#telling.delete(told));
     this.#telling.add(told);
   }
+}
+
+/** Returns the first servers of a call as a call of their own, since the reservation of all of them is written already. */
+function reduced(specs: readonly ServerSpec[], count: number): readonly ServerSpec[] {
+  const reservationId = randomUUID();
+  return specs.slice(0, count).map((spec) => ({ ...spec, reservationId }));
+}
+
+function refusal(excess: QuotaExcess, asked: readonly ServerSpec[], minCount: number): Fault {
+  const sum = asked.reduce((amounts, spec) => sumOf(amounts, amountsOf(spec.flavor)), {
+    cores: 0,
+    instances: 0,
+    ram: 0,
+  });
+  const instances = minCount === asked.length ? minCount : `${minCount}-${asked.length}`;
+  return overQuota(excess, { ...sum, instances });
 }
 
 /** Returns the 403 that Nova answers when a project's quota is used up. */

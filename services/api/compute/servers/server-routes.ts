@@ -14,6 +14,7 @@ import { AnyQuery } from "../../http/schema.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { adminPassword } from "./admin-password.ts";
 import { updatedView } from "./changed-server-view.ts";
 import { CreateServerBody } from "./create-schema.ts";
@@ -55,6 +56,7 @@ export interface ServerDeps {
   readonly networkPorts: PortStore | null;
   /** Null when there are no keypairs. */
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
+  readonly limits: ProjectLimits;
   /** Null when this process moves no servers. */
   readonly movesStore: MoveStore | null;
   /** Null when decisions are not kept. */
@@ -69,7 +71,6 @@ export interface RouteOptions {
   readonly publicUrl: string | null;
   readonly pageMax: number;
   readonly serversPerCallMax: number;
-  readonly groupMembersMax: number;
   readonly imageRule: ImageRule;
   readonly instancePasswords: boolean;
 }
@@ -91,7 +92,6 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
       const carrier = carrierFor(request);
       const accepted = await createServer(deps, callOf(request), request.body, {
         serversPerCallMax: options.serversPerCallMax,
-        groupMembersMax: options.groupMembersMax,
         imageRule: options.imageRule,
         carrier,
       });

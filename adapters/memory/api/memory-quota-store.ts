@@ -1,0 +1,134 @@
+import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
+import {
+  amountsOf,
+  NO_SERVERS,
+  type QuotaExcess,
+  type QuotaLimits,
+  type ServerAmounts,
+  type ServerUsage,
+  type SetLimits,
+  sumOf,
+} from "../../../core/stores/api/quota-limits.ts";
+import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../../core/stores/api/quota-store.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+interface CountedServer {
+  readonly projectId: string;
+  readonly userId: string;
+  readonly amounts: ServerAmounts;
+}
+
+/** The in-process twin of the quotas' tables. `MemoryApiStore` tells it which servers are accepted and cancelled. */
+export class MemoryQuotaStore implements QuotaStore {
+  readonly #clock: Pick<Clock, "now">;
+  /** By project, then by user; the empty user is the project. */
+  readonly #limits = new Map<string, Map<string, Partial<QuotaLimits>>>();
+  readonly #classes = new Map<string, Partial<QuotaLimits>>();
+  readonly #counted = new Map<string, CountedServer>();
+  readonly #charged = new Map<string, { readonly version: number; readonly lookedAtMs: number }>();
+
+  constructor(deps: { readonly clock: Pick<Clock, "now"> }) {
+    this.#clock = deps.clock;
+  }
+
+  async setLimits({ projectId, userId }: QuotaScope, limits: Partial<QuotaLimits>): Promise<void> {
+    const own = this.#limits.get(projectId) ?? new Map<string, Partial<QuotaLimits>>();
+    own.set(userId ?? "", { ...own.get(userId ?? ""), ...limits });
+    this.#limits.set(projectId, own);
+  }
+
+  async limits(projectId: string): Promise<SetLimits> {
+    return this.#limitsOf(projectId);
+  }
+
+  async forgetLimits({ projectId, userId }: QuotaScope): Promise<void> {
+    if (userId === null) this.#limits.delete(projectId);
+    else this.#limits.get(projectId)?.delete(userId);
+  }
+
+  async setClassLimits(className: string, limits: Partial<QuotaLimits>): Promise<void> {
+    this.#classes.set(className, { ...this.#classes.get(className), ...limits });
+  }
+
+  async classLimits(className: string): Promise<Partial<QuotaLimits>> {
+    return this.#classes.get(className) ?? {};
+  }
+
+  async usage(projectId: string): Promise<ServerUsage> {
+    return this.#usageOf(projectId);
+  }
+
+  async chargeResize({ serverUuid, amounts }: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null> {
+    const server = this.#counted.get(serverUuid);
+    if (server === undefined) return null;
+    const { cores, ram } = server.amounts;
+    const more = { instances: 0, cores: Math.max(0, amounts.cores - cores), ram: Math.max(0, amounts.ram - ram) };
+    const excess = this.#quotaOf(server.projectId, defaults).admit(server.userId, more);
+    if (excess !== null) return excess;
+    this.#counted.set(serverUuid, { ...server, amounts: sumOf(server.amounts, more) });
+    const version = (this.#charged.get(serverUuid)?.version ?? 0) + 1;
+    this.#charged.set(serverUuid, { version, lookedAtMs: this.#clock.now() });
+    return null;
+  }
+
+  async chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]> {
+    const nowMs = this.#clock.now();
+    const due = [...this.#charged].filter(([, { lookedAtMs }]) => lookedAtMs <= nowMs - untouchedMs);
+    return due
+      .sort(([, a], [, b]) => a.lookedAtMs - b.lookedAtMs)
+      .slice(0, limit)
+      .map(([serverUuid, { version }]) => {
+        this.#charged.set(serverUuid, { version, lookedAtMs: nowMs });
+        return { serverUuid, version };
+      });
+  }
+
+  async settleResize(
+    { serverUuid, version }: Pick<ChargedResize, "serverUuid" | "version">,
+    amounts: ServerAmounts,
+  ): Promise<void> {
+    if (this.#charged.get(serverUuid)?.version !== version) return;
+    this.#charged.delete(serverUuid);
+    const server = this.#counted.get(serverUuid);
+    if (server !== undefined) this.#counted.set(serverUuid, { ...server, amounts: { ...amounts, instances: 1 } });
+  }
+
+  /** Returns why the servers of one call are over quota, or null. */
+  excessOf(specs: readonly ServerSpec[], defaults: QuotaLimits): QuotaExcess | null {
+    const [first] = specs;
+    if (first === undefined) return null;
+    const asked = specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
+    return this.#quotaOf(first.projectId, defaults).admit(first.userId, asked, amountsOf(first.flavor));
+  }
+
+  /** Counts a server that is accepted. */
+  add(spec: ServerSpec): void {
+    const { uuid, projectId, userId, flavor } = spec;
+    this.#counted.set(uuid, { projectId, userId, amounts: amountsOf(flavor) });
+  }
+
+  /** Gives back what a server counted for. */
+  remove(serverUuid: string): void {
+    this.#counted.delete(serverUuid);
+  }
+
+  #quotaOf(projectId: string, defaults: QuotaLimits): ProjectQuota {
+    return new ProjectQuota(this.#limitsOf(projectId), defaults, this.#usageOf(projectId));
+  }
+
+  #limitsOf(projectId: string): SetLimits {
+    const ofUsers = new Map(this.#limits.get(projectId));
+    const ofProject = ofUsers.get("") ?? {};
+    ofUsers.delete("");
+    return { byDefault: this.#classes.get("default") ?? {}, ofProject, ofUsers };
+  }
+
+  #usageOf(projectId: string): ServerUsage {
+    const own = [...this.#counted.values()].filter((server) => server.projectId === projectId);
+    const sum = (servers: readonly CountedServer[]) =>
+      servers.reduce((total: ServerAmounts, server) => sumOf(total, server.amounts), NO_SERVERS);
+    const byUser = Map.groupBy(own, (server) => server.userId);
+    return { ofProject: sum(own), ofUsers: new Map([...byUser].map(([user, servers]) => [user, sum(servers)])) };
+  }
+}

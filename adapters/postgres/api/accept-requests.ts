@@ -1,0 +1,246 @@
+import type { Pool, PoolClient } from "pg";
+import type { AcceptLimits, AcceptOutcome } from "../../../core/stores/api/api-store.ts";
+import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
+import {
+  amountsOf,
+  NO_SERVERS,
+  NO_SET_LIMITS,
+  NO_USAGE,
+  type QuotaExcess,
+  type QuotaLimits,
+  SERVER_RESOURCES,
+  type ServerUsage,
+  type SetLimits,
+  sumOf,
+} from "../../../core/stores/api/quota-limits.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
+import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { encodeOnce } from "../../../runtime/encode-once.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { packBytes } from "../client/pack-bytes.ts";
+import { runStored } from "../client/run-stored.ts";
+import { queryRows, type StoreQuery } from "../client/store-query.ts";
+import { inTransaction, retryConflicts } from "../client/transaction.ts";
+import { countUsage } from "./count-usage.ts";
+import { lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+
+// Lock order: the quotas of the projects, then the keys of their open requests, then as in write-requests.ts.
+
+type Calls = readonly (readonly ServerSpec[])[];
+
+interface AnswerRow {
+  readonly refused_call: number | null;
+  readonly open_already: number | null;
+}
+
+/** Whether the statement looks at open requests, for projects with quotas, and at requests that are known already. */
+interface InsertOptions {
+  readonly openMax: number | null;
+  /** Inserts nothing when a project of the batch has a quota of its own; such calls have to be judged under a lock. */
+  readonly unlessQuotas: boolean;
+  readonly again: boolean;
+}
+
+/** Cost: one round trip, one row a request and one a user. */
+export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): Promise<void> {
+  if (specs.length === 0) return;
+  await insertTwiceAtMost("accept_requests", (again) =>
+    retryConflicts(() => queryRows(pool, insertion([specs], { openMax: null, unlessQuotas: false, again }))),
+  );
+}
+
+/**
+ * Cost where nobody has a quota: one round trip, as without quotas. Otherwise a transaction of four statements, in which calls of one
+ * project wait for each other's commits; with `openMax` also a look at each open request of the projects.
+ */
+export async function acceptWithinLimits(
+  pool: Pool,
+  calls: Calls,
+  { openMax, quotas }: AcceptLimits,
+): Promise<readonly AcceptOutcome[]> {
+  if (calls.flat().length === 0) return calls.map(() => ({ kind: "accepted" }));
+  if (quotas === null || SERVER_RESOURCES.every((resource) => quotas[resource] < 0)) {
+    const rows = await insertTwiceAtMost("accept_requests", (again) =>
+      retryConflicts(() =>
+        queryRows<AnswerRow>(pool, insertion(calls, { openMax, unlessQuotas: quotas !== null, again })),
+      ),
+    );
+    const isJudged = rows.every((row) => row.refused_call !== null);
+    if (quotas === null || isJudged) return outcomesOf(calls, rows, new Map());
+  }
+  return insertTwiceAtMost("accept_in_quota", (again) =>
+    inTransaction(pool, (client) => acceptInQuota(client, calls, { openMax, quotas, again })),
+  );
+}
+
+/** Judges the calls under the lock of their projects' quotas, and inserts those that are within. */
+async function acceptInQuota(
+  client: PoolClient,
+  calls: Calls,
+  options: { readonly openMax: number | null; readonly quotas: QuotaLimits; readonly again: boolean },
+): Promise<readonly AcceptOutcome[]> {
+  const projects = [...new Set(calls.flat().map((spec) => spec.projectId))];
+  await lockQuotas(client, projects);
+  const limits = await readSetLimits(client, projects);
+  const used = await readUsages(client, projects);
+  const judge = (known: ReadonlySet<string>) => overQuota(calls, { limits, used, known }, options.quotas);
+  let refused = judge(new Set());
+  // A call that was accepted before, and whose answer was lost, is counted already.
+  const known = options.again || refused.size > 0 ? await knownServers(client, calls.flat()) : new Set<string>();
+  if (known.size > 0) refused = judge(known);
+  const admitted = calls.map((specs, index) => (refused.has(index) ? [] : specs));
+  const isEmpty = admitted.flat().length === 0;
+  const insert = { openMax: options.openMax, unlessQuotas: false, again: known.size > 0 };
+  const rows = isEmpty ? [] : await queryRows<AnswerRow>(client, insertion(admitted, insert));
+  return outcomesOf(calls, rows, refused);
+}
+
+/** Returns the calls that exceed a quota, by their numbers. Calls of known servers are admitted and not counted. */
+function overQuota(
+  calls: Calls,
+  of: {
+    readonly limits: ReadonlyMap<string, SetLimits>;
+    readonly used: ReadonlyMap<string, ServerUsage>;
+    readonly known: ReadonlySet<string>;
+  },
+  defaults: QuotaLimits,
+): ReadonlyMap<number, QuotaExcess> {
+  const standing = new Map<string, ProjectQuota>();
+  const refused = new Map<number, QuotaExcess>();
+  for (const [index, specs] of calls.entries()) {
+    const [first] = specs;
+    if (first === undefined || of.known.has(first.uuid)) continue;
+    const { projectId } = first;
+    const usage = of.used.get(projectId) ?? NO_USAGE;
+    const quota =
+      standing.get(projectId) ?? new ProjectQuota(of.limits.get(projectId) ?? NO_SET_LIMITS, defaults, usage);
+    standing.set(projectId, quota);
+    const asked = specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
+    const excess = quota.admit(first.userId, asked, amountsOf(first.flavor));
+    if (excess !== null) refused.set(index, excess);
+  }
+  return refused;
+}
+
+async function knownServers(client: PoolClient, specs: readonly ServerSpec[]): Promise<ReadonlySet<string>> {
+  const rows = await queryRows<{ uuid: string }>(client, {
+    name: "known_servers",
+    text: "select server_uuid::text as uuid from requests where server_uuid = any ($1)",
+    values: [textArrayLiteral(specs.map(({ uuid }) => uuid))],
+  });
+  return new Set(rows.map(({ uuid }) => uuid));
+}
+
+function outcomesOf(
+  calls: Calls,
+  rows: readonly AnswerRow[],
+  refused: ReadonlyMap<number, QuotaExcess>,
+): readonly AcceptOutcome[] {
+  const overLimit = new Map(rows.map((row) => [row.refused_call, row.open_already ?? 0]));
+  return calls.map((_, index) => {
+    const excess = refused.get(index);
+    if (excess !== undefined) return { kind: "over-quota", excess };
+    const open = overLimit.get(index);
+    return open === undefined ? { kind: "accepted" } : { kind: "over-limit", open };
+  });
+}
+
+/**
+ * The statement that inserts the requests of the calls and counts them. It answers the calls beyond `openMax`, and a row of nulls when it
+ * inserted nothing because of quotas. `on conflict` costs a look and a log record a row, for what happens only when an answer was lost: so
+ * that is the second try's.
+ */
+function insertion(calls: Calls, { openMax, unlessQuotas, again }: InsertOptions): StoreQuery {
+  const specs = calls.flat();
+  const values = [...acceptedValues(specs)];
+  const isLimited = openMax !== null;
+  // The columns of requests that most batches do not have, each as a parameter, its type and its name.
+  const more: (readonly [string, string, string])[] = [];
+  if (isLimited) {
+    const numbers = calls.flatMap((call, index) => call.map(() => index));
+    more.push([`$${values.push(arrayLiteral(numbers))}`, "int[]", "call"]);
+  }
+  const limit = isLimited ? `$${values.push(openMax)}` : "";
+  const isTagged = specs.some(({ tags }) => tags.length > 0);
+  if (isTagged) more.push([`$${values.push(tagsOf(specs))}`, "text[]", "changes"]);
+  const text = `with refused as materialized (
+      ${isLimited ? `select refused_call, open_already from calls_beyond_limit($4::uuid[], $5::text[], ${more[0]?.[0]}::int[], ${limit}::int)` : NOTHING_REFUSED}
+    ), has_quotas as materialized (
+      select ${unlessQuotas ? "has_server_quotas($5::text[])" : "false"} as found
+    ), added as (
+      insert into requests (server_uuid, state, spec, project_id, user_id, name, created_at, cores, ram_mib${isTagged ? ", changes" : ""})
+      select w.uuid, 'accepted', substring($1::bytea from w.start for w.length), w.project_id, w.user_id, w.name,
+        to_timestamp(w.created_at_ms / 1000), w.cores, w.ram_mib${isTagged ? ", w.changes::jsonb" : ""}
+      from unnest(${[...COLUMNS, ...more].map(([value, type]) => `${value}::${type}`).join(", ")})
+        as w (${[...COLUMNS, ...more].map(([, , column]) => column).join(", ")})
+      where not (select found from has_quotas)
+        ${isLimited ? "and not exists (select from refused where refused_call = w.call)" : ""}
+      order by w.uuid ${again ? "on conflict do nothing" : ""}
+      returning project_id, user_id, cores, ram_mib
+    ), ${countUsage("counted", "added", 1)}
+    select refused_call, open_already from refused where not (select found from has_quotas)
+    union all select null, null where (select found from has_quotas)`;
+  const name = [
+    "accept",
+    isTagged && "tagged",
+    isLimited && "in_limit",
+    unlessQuotas && "unless_quotas",
+    again && "again",
+  ];
+  return { name: name.filter((part) => part !== false).join("_"), text, values };
+}
+
+const NOTHING_REFUSED = "select null::int as refused_call, null::int as open_already where false";
+
+/** The parameters of `acceptedValues` after the first, with their types and names. */
+const COLUMNS: readonly (readonly [string, string, string])[] = [
+  ["$2", "int[]", "start"],
+  ["$3", "int[]", "length"],
+  ["$4", "uuid[]", "uuid"],
+  ["$5", "text[]", "project_id"],
+  ["$6", "text[]", "user_id"],
+  ["$7", "text[]", "name"],
+  ["$8", "float8[]", "created_at_ms"],
+  ["$9", "int[]", "cores"],
+  ["$10", "int[]", "ram_mib"],
+];
+
+function acceptedValues(specs: readonly ServerSpec[]): readonly unknown[] {
+  const packed = packBytes(specs.map((spec) => encodeOnce(ServerSpec, spec)));
+  const amounts = specs.map((spec) => amountsOf(spec.flavor));
+  return [
+    packed.bytes,
+    arrayLiteral(packed.starts),
+    arrayLiteral(packed.lengths),
+    textArrayLiteral(specs.map((spec) => spec.uuid)),
+    textArrayLiteral(specs.map((spec) => spec.projectId)),
+    textArrayLiteral(specs.map((spec) => spec.userId)),
+    textArrayLiteral(specs.map((spec) => spec.name)),
+    arrayLiteral(specs.map((spec) => spec.createdAtMs)),
+    arrayLiteral(amounts.map(({ cores }) => cores)),
+    arrayLiteral(amounts.map(({ ram }) => ram)),
+  ];
+}
+
+/** The tags of the servers, null for a server without any. */
+function tagsOf(specs: readonly ServerSpec[]): string {
+  return textArrayLiteral(specs.map(({ tags }) => (tags.length === 0 ? null : JSON.stringify({ tags }))));
+}
+
+/** Runs the second way when some of the requests are known already, because an earlier answer was lost. */
+function insertTwiceAtMost<Result>(name: string, insert: (again: boolean) => Promise<Result>): Promise<Result> {
+  return runStored(name, async () => {
+    try {
+      return await insert(false);
+    } catch (error) {
+      if (!isKnownAlready(error)) throw error;
+      return insert(true);
+    }
+  });
+}
+
+/** By SQLSTATE unique_violation. */
+function isKnownAlready(error: unknown): boolean {
+  const cause = error instanceof StoreError ? error.cause : error;
+  return (cause as { readonly code?: unknown } | null)?.code === "23505";
+}

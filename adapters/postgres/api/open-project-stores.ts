@@ -1,0 +1,15 @@
+import type { Pool } from "pg";
+import { PostgresImageStore } from "./postgres-image-store.ts";
+import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
+import { PostgresPortStore } from "./postgres-port-store.ts";
+import { PostgresQuotaStore } from "./postgres-quota-store.ts";
+
+/** The stores of what projects and users have beside servers. The pool stays the caller's. */
+export function openProjectStores(pool: Pool) {
+  return {
+    images: new PostgresImageStore(pool),
+    networkPorts: new PostgresPortStore(pool),
+    keypairs: new PostgresKeypairStore(pool),
+    quotas: new PostgresQuotaStore(pool),
+  };
+}

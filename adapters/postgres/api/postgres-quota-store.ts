@@ -1,0 +1,185 @@
+import type { Pool, PoolClient } from "pg";
+import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
+import {
+  NO_SET_LIMITS,
+  NO_USAGE,
+  type QuotaExcess,
+  type QuotaLimits,
+  type QuotaResource,
+  type ServerAmounts,
+  type ServerUsage,
+  type SetLimits,
+} from "../../../core/stores/api/quota-limits.ts";
+import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../../core/stores/api/quota-store.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
+import { runStored } from "../client/run-stored.ts";
+import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { limitsOfRows, lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+
+interface CountedRow {
+  readonly project_id: string;
+  readonly user_id: string;
+  readonly cores: number;
+  readonly ram: number;
+}
+
+/** Quotas in the API database. Lock order: the quotas of a project, the request, its usage, its note. */
+export class PostgresQuotaStore implements QuotaStore {
+  readonly #pool: Pool;
+
+  /** The pool stays the caller's. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async setLimits({ projectId, userId }: QuotaScope, limits: Partial<QuotaLimits>): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "set_quotas",
+      text: `insert into quotas (project_id, user_id, resource, hard_limit)
+        select $1, $2, l.resource, l.hard_limit from unnest($3::text[], $4::int[]) as l (resource, hard_limit) order by l.resource
+        on conflict (project_id, user_id, resource) do update set hard_limit = excluded.hard_limit`,
+      values: [projectId, userId ?? "", ...columnsOf(limits)],
+    });
+  }
+
+  async limits(projectId: string): Promise<SetLimits> {
+    const limits = await runStored("set_limits", () => readSetLimits(this.#pool, [projectId]));
+    return limits.get(projectId) ?? NO_SET_LIMITS;
+  }
+
+  async forgetLimits({ projectId, userId }: QuotaScope): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "forget_quotas",
+      text: "delete from quotas where project_id = $1 and ($2::text is null or user_id = $2)",
+      values: [projectId, userId],
+    });
+  }
+
+  async setClassLimits(className: string, limits: Partial<QuotaLimits>): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "set_quota_class",
+      text: `insert into quota_classes (class, resource, hard_limit)
+        select $1, l.resource, l.hard_limit from unnest($2::text[], $3::int[]) as l (resource, hard_limit) order by l.resource
+        on conflict (class, resource) do update set hard_limit = excluded.hard_limit`,
+      values: [className, ...columnsOf(limits)],
+    });
+  }
+
+  async classLimits(className: string): Promise<Partial<QuotaLimits>> {
+    const rows = await queryStored<{ resource: QuotaResource; hard_limit: number }>(this.#pool, {
+      name: "quota_class",
+      text: "select resource, hard_limit from quota_classes where class = $1",
+      values: [className],
+    });
+    return limitsOfRows(rows);
+  }
+
+  async usage(projectId: string): Promise<ServerUsage> {
+    const usages = await runStored("quota_usages", () => readUsages(this.#pool, [projectId]));
+    return usages.get(projectId) ?? NO_USAGE;
+  }
+
+  async chargeResize({ serverUuid, amounts }: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null> {
+    if (onlyUuids([serverUuid]).length === 0) return null;
+    return this.#write("charge_resize", async (client) => {
+      const owner = await counted(client, serverUuid, false);
+      if (owner === null) return null;
+      await lockQuotas(client, [owner.project_id]);
+      const now = await counted(client, serverUuid, true);
+      if (now === null) return null;
+      const more = {
+        instances: 0,
+        cores: Math.max(0, amounts.cores - now.cores),
+        ram: Math.max(0, amounts.ram - now.ram),
+      };
+      const limits = (await readSetLimits(client, [now.project_id])).get(now.project_id) ?? NO_SET_LIMITS;
+      const used = (await readUsages(client, [now.project_id])).get(now.project_id);
+      const quota = new ProjectQuota(limits, defaults, used ?? NO_USAGE);
+      const excess = quota.admit(now.user_id, more);
+      if (excess !== null) return excess;
+      await count(client, { serverUuid, owner: now, more });
+      await queryRows(client, {
+        name: "note_charged_resize",
+        text: `insert into charged_resizes as c (server_uuid, version, looked_at) values ($1, 1, clock_timestamp())
+          on conflict (server_uuid) do update set version = c.version + 1, looked_at = clock_timestamp()`,
+        values: [serverUuid],
+      });
+      return null;
+    });
+  }
+
+  async chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]> {
+    const rows = await queryStored<{ server_uuid: string; version: number }>(this.#pool, {
+      name: "charged_resizes",
+      text: `with due as (
+          select server_uuid from charged_resizes where looked_at <= clock_timestamp() - $1::float8 * interval '1 ms'
+          order by looked_at limit $2 for update skip locked
+        )
+        update charged_resizes c set looked_at = clock_timestamp() from due
+        where c.server_uuid = due.server_uuid returning c.server_uuid, c.version::float8`,
+      values: [untouchedMs, limit],
+    });
+    return rows.map((row) => ({ serverUuid: row.server_uuid, version: row.version }));
+  }
+
+  async settleResize(
+    { serverUuid, version }: Pick<ChargedResize, "serverUuid" | "version">,
+    amounts: ServerAmounts,
+  ): Promise<void> {
+    await this.#write("settle_resize", async (client) => {
+      const now = await counted(client, serverUuid, true);
+      const dropped = await queryRows(client, {
+        name: "drop_charged_resize",
+        text: "delete from charged_resizes where server_uuid = $1 and version = $2 returning server_uuid",
+        values: [serverUuid, version],
+      });
+      if (now === null || dropped.length === 0) return;
+      const more = { instances: 0, cores: amounts.cores - now.cores, ram: amounts.ram - now.ram };
+      await count(client, { serverUuid, owner: now, more });
+    });
+  }
+
+  #write<Outcome>(operation: string, write: (client: PoolClient) => Promise<Outcome>): Promise<Outcome> {
+    return runStored(operation, () => inTransaction(this.#pool, write));
+  }
+}
+
+/** What a living server counts for, and for whom. Null when it is unknown or deleted. */
+async function counted(client: PoolClient, serverUuid: string, locks: boolean): Promise<CountedRow | null> {
+  const [row] = await queryRows<CountedRow>(client, {
+    name: locks ? "lock_counted_server" : "counted_server",
+    text: `select project_id, user_id, cores, ram_mib as ram from requests where server_uuid = $1 and not gone
+      ${locks ? "for no key update" : ""}`,
+    values: [serverUuid],
+  });
+  return row ?? null;
+}
+
+/** Adds to what a server counts for, which may also be less than before. */
+async function count(
+  client: PoolClient,
+  {
+    serverUuid,
+    owner,
+    more,
+  }: { readonly serverUuid: string; readonly owner: CountedRow; readonly more: ServerAmounts },
+): Promise<void> {
+  if (more.cores === 0 && more.ram === 0) return;
+  await queryRows(client, {
+    name: "count_resize",
+    text: "update requests set cores = cores + $2, ram_mib = ram_mib + $3 where server_uuid = $1",
+    values: [serverUuid, more.cores, more.ram],
+  });
+  await queryRows(client, {
+    name: "count_resized",
+    text: `insert into quota_usages as u (project_id, user_id, shard, instances, cores, ram_mib) values ($1, $2, 0, 0, $3, $4)
+      on conflict (project_id, user_id, shard) do update set cores = u.cores + excluded.cores, ram_mib = u.ram_mib + excluded.ram_mib`,
+    values: [owner.project_id, owner.user_id, more.cores, more.ram],
+  });
+}
+
+function columnsOf(limits: Partial<QuotaLimits>): readonly [string, string] {
+  const entries = Object.entries(limits);
+  return [textArrayLiteral(entries.map(([resource]) => resource)), arrayLiteral(entries.map(([, limit]) => limit))];
+}

@@ -1,0 +1,65 @@
+import {
+  limitsOfProject,
+  NO_SERVERS,
+  type QuotaExcess,
+  type QuotaLimits,
+  SERVER_RESOURCES,
+  type ServerAmounts,
+  type ServerResource,
+  type ServerUsage,
+  type SetLimits,
+  sumOf,
+} from "./quota-limits.ts";
+
+/**
+ * The quotas of the servers of one project while calls are decided one after the other: each call that is admitted counts for those after it.
+ * Source: Nova's `check_num_instances_quota`; a resource with the limit -1 is never exceeded.
+ */
+export class ProjectQuota {
+  readonly #set: SetLimits;
+  readonly #defaults: QuotaLimits;
+  #ofProject: ServerAmounts;
+  readonly #ofUsers: Map<string, ServerAmounts>;
+
+  constructor(set: SetLimits, defaults: QuotaLimits, used: ServerUsage) {
+    this.#set = set;
+    this.#defaults = defaults;
+    this.#ofProject = used.ofProject;
+    this.#ofUsers = new Map(used.ofUsers);
+  }
+
+  /** Admits what a user asks for in addition, and returns null; or changes nothing and returns why it is refused. */
+  admit(userId: string, asked: ServerAmounts, each: ServerAmounts = asked): QuotaExcess | null {
+    const project = limitsOfProject(this.#set, this.#defaults);
+    const own = this.#ofUsers.get(userId) ?? NO_SERVERS;
+    const oversOfProject = oversOf(project, this.#ofProject, asked);
+    const ofUser = this.#set.ofUsers.get(userId);
+    const user = { ...project, ...ofUser };
+    const oversOfUser = ofUser === undefined ? [] : oversOf(user, own, asked);
+    if (oversOfProject.length + oversOfUser.length === 0) {
+      this.#ofProject = sumOf(this.#ofProject, asked);
+      this.#ofUsers.set(userId, sumOf(own, asked));
+      return null;
+    }
+    const fittingUser = ofUser === undefined ? Number.POSITIVE_INFINITY : fittingOf(user, own, each);
+    const fitting = Math.min(fittingOf(project, this.#ofProject, each), fittingUser);
+    return oversOfUser.length > 0
+      ? { overs: oversOfUser, limits: user, used: own, fitting }
+      : { overs: oversOfProject, limits: project, used: this.#ofProject, fitting };
+  }
+}
+
+function oversOf(limits: ServerAmounts, used: ServerAmounts, asked: ServerAmounts): readonly ServerResource[] {
+  return SERVER_RESOURCES.filter(
+    (resource) => asked[resource] > 0 && limits[resource] >= 0 && used[resource] + asked[resource] > limits[resource],
+  );
+}
+
+function fittingOf(limits: ServerAmounts, used: ServerAmounts, each: ServerAmounts): number {
+  const rooms = SERVER_RESOURCES.map((resource) =>
+    limits[resource] < 0 || each[resource] === 0
+      ? Number.POSITIVE_INFINITY
+      : Math.floor((limits[resource] - used[resource]) / each[resource]),
+  );
+  return Math.max(0, Math.min(...rooms));
+}

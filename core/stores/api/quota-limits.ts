@@ -1,0 +1,82 @@
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+
+/** The resources with a quota, by Nova's names and in Nova's order. */
+export const QUOTA_RESOURCES = [
+  "cores",
+  "injected_files",
+  "injected_file_content_bytes",
+  "injected_file_path_bytes",
+  "instances",
+  "key_pairs",
+  "metadata_items",
+  "ram",
+  "server_groups",
+  "server_group_members",
+  "fixed_ips",
+  "floating_ips",
+  "security_groups",
+  "security_group_rules",
+] as const;
+export type QuotaResource = (typeof QUOTA_RESOURCES)[number];
+
+/** A limit for each resource: the largest allowed amount, or -1 for no limit. `ram` is in MiB. */
+export type QuotaLimits = Readonly<Record<QuotaResource, number>>;
+export const UNLIMITED = -1;
+
+/** The limits that operators have set for a project. Resources that are not in a record have the limit of the next record. */
+export interface SetLimits {
+  /** Those of the quota class `default`, which replace the defaults of this installation. */
+  readonly byDefault: Partial<QuotaLimits>;
+  readonly ofProject: Partial<QuotaLimits>;
+  /** Those of single users of the project. They count beside the limits of the project. */
+  readonly ofUsers: ReadonlyMap<string, Partial<QuotaLimits>>;
+}
+
+export const NO_SET_LIMITS: SetLimits = { byDefault: {}, ofProject: {}, ofUsers: new Map() };
+
+/** The resources that are counted as servers come and go, in the order in which Nova names them in refusals. */
+export const SERVER_RESOURCES = ["cores", "instances", "ram"] as const;
+export type ServerResource = (typeof SERVER_RESOURCES)[number];
+export type ServerAmounts = Readonly<Record<ServerResource, number>>;
+
+export const NO_SERVERS: ServerAmounts = { cores: 0, instances: 0, ram: 0 };
+
+/** What the servers of a project, and of each of its users there, count for. */
+export interface ServerUsage {
+  readonly ofProject: ServerAmounts;
+  readonly ofUsers: ReadonlyMap<string, ServerAmounts>;
+}
+
+export const NO_USAGE: ServerUsage = { ofProject: NO_SERVERS, ofUsers: new Map() };
+
+/** Why a call is over its quota, in the figures of one scope: the project's, or the user's within it. */
+export interface QuotaExcess {
+  readonly overs: readonly ServerResource[];
+  readonly limits: ServerAmounts;
+  readonly used: ServerAmounts;
+  /** How many servers of this size would fit. */
+  readonly fitting: number;
+}
+
+/** Returns the limits of a project: its own, then those of the default class, then `defaults`. */
+export function limitsOfProject(set: SetLimits, defaults: QuotaLimits): QuotaLimits {
+  return { ...defaults, ...set.byDefault, ...set.ofProject };
+}
+
+/** Returns the limits of a user in a project. Limits that were not set for the user are the project's. */
+export function limitsOfUser(set: SetLimits, defaults: QuotaLimits, userId: string): QuotaLimits {
+  return { ...limitsOfProject(set, defaults), ...set.ofUsers.get(userId) };
+}
+
+/** Returns what a server counts for: one instance, and the VCPUs and memory of its flavor. */
+export function amountsOf(flavor: ServerSpec["flavor"]): ServerAmounts {
+  return { cores: flavor?.vcpus ?? 0, instances: 1, ram: flavor?.memoryMib ?? 0 };
+}
+
+export function sumOf(some: ServerAmounts, others: ServerAmounts, times = 1): ServerAmounts {
+  return {
+    cores: some.cores + times * others.cores,
+    instances: some.instances + times * others.instances,
+    ram: some.ram + times * others.ram,
+  };
+}

@@ -1,0 +1,47 @@
+import type { QuotaExcess, QuotaLimits, ServerAmounts, ServerUsage, SetLimits } from "./quota-limits.ts";
+
+/** The limits of a project, or of one user in it. */
+export interface QuotaScope {
+  readonly projectId: string;
+  /** Null means the project. */
+  readonly userId: string | null;
+}
+
+/** A server that is about to be resized. */
+export interface ResizeCharge {
+  readonly serverUuid: string;
+  /** What the server counts for with the flavor that it is to get. */
+  readonly amounts: ServerAmounts;
+}
+
+/** A server whose resize was charged. What it counts for has to be brought in line with its flavor when the resize has ended. */
+export interface ChargedResize {
+  readonly serverUuid: string;
+  /** Rises with each charge of the server, so that a settlement cannot undo a later charge. */
+  readonly version: number;
+}
+
+/**
+ * Quotas in the API database: the limits that operators set, and what servers count for. Usage is written by the statements that accept and
+ * cancel requests (see ApiStore), so it is exact. Both implementations (Postgres, in-memory) pass test/contract/quota-store. Operating
+ * failures throw the store's error.
+ */
+export interface QuotaStore {
+  setLimits(scope: QuotaScope, limits: Partial<QuotaLimits>): Promise<void>;
+  limits(projectId: string): Promise<SetLimits>;
+  /** Forgets the limits of the scope; those of a project with the limits of all its users there. */
+  forgetLimits(scope: QuotaScope): Promise<void>;
+  setClassLimits(className: string, limits: Partial<QuotaLimits>): Promise<void>;
+  classLimits(className: string): Promise<Partial<QuotaLimits>>;
+  /** What the living servers of the project count for. */
+  usage(projectId: string): Promise<ServerUsage>;
+  /**
+   * Counts a server as the larger of its present size and the new one, and keeps a note of it. Returns why it is refused when the difference
+   * is over the quota of the server's project or user; then nothing changes. An unknown or deleted server is not counted. Repeatable.
+   */
+  chargeResize(charge: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null>;
+  /** Hands out charged resizes that were charged and last handed out at least `untouchedMs` ago. */
+  chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]>;
+  /** Counts the server as what it is now, and drops the note, unless it was charged again since. */
+  settleResize(resize: Pick<ChargedResize, "serverUuid" | "version">, amounts: ServerAmounts): Promise<void>;
+}

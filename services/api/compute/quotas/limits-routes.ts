@@ -1,0 +1,61 @@
+import { limitsOfProject, type QuotaResource } from "../../../../core/stores/api/quota-limits.ts";
+import { callOf } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { Fault } from "../../http/fault.ts";
+import { QueryReader } from "../../http/query-reader.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import type { QuotaDeps } from "./quota-deps.ts";
+import { LimitsAnswer } from "./quota-schemas.ts";
+import { resourcesOfSets } from "./quota-view.ts";
+import { readQuotaUsage } from "./read-quota-usage.ts";
+
+/** The names of limits in this resource. Some resources have none. */
+const MAXIMA: readonly (readonly [string, QuotaResource])[] = [
+  ["maxTotalInstances", "instances"],
+  ["maxTotalCores", "cores"],
+  ["maxTotalRAMSize", "ram"],
+  ["maxTotalKeypairs", "key_pairs"],
+  ["maxTotalFloatingIps", "floating_ips"],
+  ["maxServerMeta", "metadata_items"],
+  ["maxImageMeta", "metadata_items"],
+  ["maxPersonality", "injected_files"],
+  ["maxPersonalitySize", "injected_file_content_bytes"],
+  ["maxSecurityGroups", "security_groups"],
+  ["maxSecurityGroupRules", "security_group_rules"],
+  ["maxServerGroups", "server_groups"],
+  ["maxServerGroupMembers", "server_group_members"],
+];
+const USED: readonly (readonly [string, QuotaResource])[] = [
+  ["totalInstancesUsed", "instances"],
+  ["totalCoresUsed", "cores"],
+  ["totalRAMUsed", "ram"],
+  ["totalFloatingIpsUsed", "floating_ips"],
+  ["totalSecurityGroupsUsed", "security_groups"],
+  ["totalServerGroupsUsed", "server_groups"],
+];
+const IMAGE_META_UNTIL = 38;
+const KNOWN: ReadonlySet<string> = new Set(["tenant_id"]);
+const NONE: ReadonlySet<string> = new Set();
+
+/** `/limits`: the limits of the caller's project with what it uses, or for an admin those of `tenant_id`. */
+export function registerLimitsRoutes(http: Http, deps: QuotaDeps): void {
+  http.get("/limits", { schema: { querystring: AnyQuery, response: { 200: LimitsAnswer } } }, async (request) => {
+    const call = callOf(request);
+    const query = new QueryReader(request.query);
+    query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+    const asked = query.text("tenant_id");
+    if (asked !== undefined && !call.identity.isAdmin)
+      throw new Fault(403, "Policy doesn't allow os_compute_api:limits:other_project to be performed.");
+    const projectId = asked ?? call.identity.projectId;
+    const limits = limitsOfProject(await deps.store.limits(projectId), deps.limits.defaults);
+    const used = await readQuotaUsage(deps, { projectId, userId: null });
+    const resources = resourcesOfSets(call.minor);
+    const maxima = MAXIMA.filter(
+      ([name, resource]) => resources.includes(resource) && (name !== "maxImageMeta" || call.minor <= IMAGE_META_UNTIL),
+    ).map(([name, resource]) => [name, limits[resource]] as const);
+    const uses = USED.filter(([, resource]) => resources.includes(resource)).map(
+      ([name, resource]) => [name, used[resource] ?? 0] as const,
+    );
+    return { limits: { rate: [], absolute: Object.fromEntries([...maxima, ...uses]) } };
+  });
+}

@@ -1,0 +1,112 @@
+import { Type } from "typebox";
+import {
+  limitsOfProject,
+  limitsOfUser,
+  type QuotaLimits,
+  type QuotaResource,
+  type SetLimits,
+} from "../../../../core/stores/api/quota-limits.ts";
+import type { QuotaScope } from "../../../../core/stores/api/quota-store.ts";
+import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { badRequest } from "../../http/fault.ts";
+import { QueryReader } from "../../http/query-reader.ts";
+import { AnyQuery, readFlag } from "../../http/schema.ts";
+import type { QuotaDeps } from "./quota-deps.ts";
+import { QuotaDetailAnswer, QuotaSetAnswer, readLimits, UpdateQuotaSetBody } from "./quota-schemas.ts";
+import { pickResources, resourcesOfSets } from "./quota-view.ts";
+import { readQuotaUsage, requireOwnProject } from "./read-quota-usage.ts";
+import { refuseOutOfRange } from "./settable-range.ts";
+
+const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) });
+const KNOWN: ReadonlySet<string> = new Set(["user_id"]);
+const NONE: ReadonlySet<string> = new Set();
+
+/** `/os-quota-sets/{project}`: the limits of a project, or with `user_id` those of a user in it. Admins change them. */
+export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
+  const { store, limits } = deps;
+  const withQuery = { params: IdParams, querystring: AnyQuery };
+
+  http.get("/os-quota-sets/:id", { schema: { ...withQuery, response: { 200: QuotaSetAnswer } } }, async (request) => {
+    const call = callOf(request);
+    const scope = scopeOf(call, request.params.id, request.query, "show");
+    const found = effective(await store.limits(scope.projectId), limits.defaults, scope);
+    return { quota_set: { id: scope.projectId, ...shown(call, found) } };
+  });
+
+  http.get(
+    "/os-quota-sets/:id/detail",
+    { schema: { ...withQuery, response: { 200: QuotaDetailAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const scope = scopeOf(call, request.params.id, request.query, "detail");
+      const found = effective(await store.limits(scope.projectId), limits.defaults, scope);
+      const used = await readQuotaUsage(deps, scope);
+      const detail = (resource: QuotaResource) => ({
+        limit: found[resource],
+        in_use: used[resource] ?? 0,
+        reserved: 0,
+      });
+      return { quota_set: { id: scope.projectId, ...pickResources(resourcesOfSets(call.minor), detail) } };
+    },
+  );
+
+  http.get(
+    "/os-quota-sets/:id/defaults",
+    { schema: { ...withQuery, response: { 200: QuotaSetAnswer } } },
+    async (request) => {
+      const defaults = { ...limits.defaults, ...(await store.classLimits("default")) };
+      return { quota_set: { id: request.params.id, ...shown(callOf(request), defaults) } };
+    },
+  );
+
+  http.put(
+    "/os-quota-sets/:id",
+    { schema: { ...withQuery, body: UpdateQuotaSetBody, response: { 200: QuotaSetAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      requireAdmin(call, "os-quota-sets:update");
+      const scope = scopeOf(call, request.params.id, request.query, "update");
+      const asked = request.body.quota_set as Readonly<Record<string, unknown>>;
+      const wanted = readLimits(asked, resourcesOfSets(call.minor));
+      const set = await store.limits(scope.projectId);
+      if (readFlag((asked.force as boolean | string | undefined) ?? false) !== true)
+        refuseOutOfRange(wanted, { set, defaults: limits.defaults, scope, used: await readQuotaUsage(deps, scope) });
+      await store.setLimits(scope, wanted);
+      limits.forget(scope.projectId);
+      return { quota_set: shown(call, effective(await store.limits(scope.projectId), limits.defaults, scope)) };
+    },
+  );
+
+  http.delete("/os-quota-sets/:id", { schema: withQuery }, async (request, reply) => {
+    const call = callOf(request);
+    requireAdmin(call, "os-quota-sets:delete");
+    const scope = scopeOf(call, request.params.id, request.query, "delete");
+    await store.forgetLimits(scope);
+    limits.forget(scope.projectId);
+    return reply.code(202).send();
+  });
+}
+
+/** Reads the project and the user that a call is about. Refuses the project of others (403) to callers who are not admins. */
+function scopeOf(
+  call: KnownCall,
+  projectId: string,
+  raw: Readonly<Record<string, string | readonly string[]>>,
+  rule: string,
+): QuotaScope {
+  requireOwnProject(call, projectId, `os-quota-sets:${rule}`);
+  const query = new QueryReader(raw);
+  query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+  const userId = query.all("user_id")[0] ?? "";
+  if (userId.length > 255) throw badRequest("Invalid input for query parameters user_id. It is longer than 255.");
+  return { projectId, userId: userId === "" ? null : userId };
+}
+
+function effective(set: SetLimits, defaults: QuotaLimits, { userId }: QuotaScope): QuotaLimits {
+  return userId === null ? limitsOfProject(set, defaults) : limitsOfUser(set, defaults, userId);
+}
+
+function shown({ minor }: KnownCall, limits: QuotaLimits): Record<string, number> {
+  return pickResources(resourcesOfSets(minor), (resource) => limits[resource]);
+}

@@ -1,0 +1,73 @@
+import { expect, test } from "vitest";
+import { MemoryApiStore } from "../../../../adapters/memory/api/memory-api-store.ts";
+import { MemoryQuotaStore } from "../../../../adapters/memory/api/memory-quota-store.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
+import { serverId, serverSpec } from "../../../../test/contract/cell-fixtures.ts";
+import type { CellClient } from "../../cells/cell-client.ts";
+import type { ApiEvents } from "../../events.ts";
+import { QUOTA_DEFAULTS } from "./quota-defaults.ts";
+import { ResizeSettler } from "./resize-settler.ts";
+
+const clock = { now: () => 1_000_000, monotonic: () => 0, setTimer: () => ({ cancel: () => undefined }) };
+const SMALL = serverSpec(1);
+const LARGE = { ...SMALL, flavor: { ...SMALL.flavor, vcpus: 4, memoryMib: 2_048 } as NonNullable<typeof SMALL.flavor> };
+
+type CellSays = Pick<Server, "status" | "taskState" | "spec"> | "unreachable" | null;
+
+/** A server that was charged for a resize from one core to four. */
+async function charged(
+  cellSays: CellSays,
+  options: { readonly isWaiting?: boolean; readonly cell?: string | null } = {},
+) {
+  const quotas = new MemoryQuotaStore({ clock });
+  const store = new MemoryApiStore({ clock, quotas });
+  await store.accept([SMALL]);
+  if (options.cell !== null) await store.assignCells([{ serverUuid: SMALL.uuid, from: null, to: "north" }]);
+  const amounts = { instances: 1, cores: 4, ram: 2_048 };
+  await quotas.chargeResize({ serverUuid: SMALL.uuid, amounts }, QUOTA_DEFAULTS.unlimited);
+  const answer = cellSays === "unreachable" ? { kind: "unreachable" } : { kind: "answer", value: cellSays };
+  const settler = new ResizeSettler(
+    {
+      quotas,
+      store,
+      moves: { waiting: async () => (options.isWaiting ? [{} as never] : []) },
+      cells: new Map([["north", { server: async () => answer } as unknown as CellClient]]),
+      events: {} as ApiEvents,
+      clock,
+    },
+    { pollMs: 1_000, settleMs: 0 },
+  );
+  return { store, settler, cores: async () => (await quotas.usage(SMALL.projectId)).ofProject.cores };
+}
+
+const idle = (spec: Server["spec"]) => ({ status: "ACTIVE", taskState: null, spec }) as const;
+
+test.each<[string, CellSays, number]>([
+  ["is confirmed: counts as its new size", idle(LARGE), 4],
+  ["is reverted, or was never begun: counts as its old size", idle(SMALL), 1],
+  ["runs: counts as the larger size", { ...idle(SMALL), taskState: "resize_prep" }, 4],
+  ["waits to be confirmed: counts as the larger size", { ...idle(SMALL), status: "VERIFY_RESIZE" }, 4],
+  ["is in a cell that does not answer: nothing changes", "unreachable", 4],
+  ["is of a server that its cell does not know yet: nothing changes", null, 4],
+])("a resize that %s", async (_what, cellSays, expected) => {
+  const { settler, cores } = await charged(cellSays);
+  await settler.settle();
+  await settler.settle();
+  expect(await cores()).toBe(expected);
+});
+
+test("a resize that waits for a scheduler counts as the larger size", async () => {
+  const { settler, cores } = await charged(idle(SMALL), { isWaiting: true });
+  await settler.settle();
+  expect(await cores()).toBe(4);
+});
+
+test("a server that has no cell counts as it was asked for, and a deleted one as nothing", async () => {
+  const { settler, cores } = await charged(null, { cell: null });
+  await settler.settle();
+  expect(await cores()).toBe(1);
+  const other = await charged(idle(SMALL));
+  await other.store.cancel(serverId(1), "req");
+  await other.settler.settle();
+  expect(await other.cores()).toBe(0);
+});
