@@ -18,7 +18,23 @@ export interface ShownHost extends ListedHost {
   readonly aggregates: readonly { readonly id: number; readonly name: string }[];
   readonly servers: number;
   readonly inventories: readonly ShownInventory[];
+  readonly tree: ShownTree;
   readonly build_failures_half_life_seconds: number;
+}
+
+export interface ShownTree {
+  readonly providers: readonly ShownProvider[];
+  readonly notes: readonly string[];
+}
+
+export interface ShownProvider {
+  readonly uuid: string;
+  readonly name: string;
+  readonly parent: string | null;
+  readonly traits: readonly string[];
+  /** `agent` or `other`. */
+  readonly owner: string;
+  readonly changed_at: string | null;
 }
 
 export interface ShownInventory {

@@ -4,10 +4,11 @@ import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
 import { describeState, type ShownHost, type ShownInventory } from "./host-answer.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
+import { hostTreeText } from "./print-host-tree.ts";
 
 const declaration = {
   command: "berth host show",
-  about: "Shows all that is known of a host.",
+  about: "Shows all that is known of a host, with its tree of resource providers.",
   positionals: ["HOST"],
   settings: {
     ...operatorSettings,
@@ -41,7 +42,9 @@ export function hostText(host: ShownHost): string {
     ["agent", `${host.agent}, last heard of at ${host.seen_at ?? "no known time"}`],
     ["provider", host.root_provider],
   ];
-  return `${tableOf(fields)}\n${inventoryTable(host.inventories)}`;
+  const notes = host.tree.notes.map((note) => `note: ${note}\n`).join("");
+  const parts = [tableOf(fields), hostTreeText(host), inventoryTable(host.inventories), notes];
+  return parts.filter((part) => part !== "").join("\n");
 }
 
 /** Inventories with their ratios and the sources of these. */

@@ -42,6 +42,14 @@ describe("the hosts file", () => {
     expect(() => readHostsFile(fileOf(content))).toThrow(place);
   });
 
+  test("gives the root the traits of the CPU flags that its guests can have", () => {
+    const hypervisor = { guest_cpu_flags: ["avx2", "sse4_1", "no-such-flag"] };
+    const [host] = readHostsFile(
+      fileOf({ hosts: [{ name: "h1", traits: ["HW_CPU_X86_AVX2", "CUSTOM_A"], hypervisor }] }),
+    );
+    expect(treeOf(host!).providers[0]?.traits).toEqual(["HW_CPU_X86_AVX2", "CUSTOM_A", "HW_CPU_X86_SSE41"]);
+  });
+
   test("generated hosts have their own names and providers", () => {
     const trees = generateHosts("a1", 3).map(treeOf);
     expect(trees.map((tree) => tree.host)).toEqual(["a1-1", "a1-2", "a1-3"]);

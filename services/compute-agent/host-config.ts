@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "typebox";
+import { cpuTraits } from "../../core/discovery/cpu-traits.ts";
 import type { HypervisorReport, ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { FakeScript } from "./fake-script.ts";
@@ -48,6 +49,8 @@ const HypervisorConfig = Type.Object(
     supported_instances: Type.Optional(Type.Array(Type.Tuple([Text, Text, Text]), { maxItems: 100 })),
     metrics: Type.Optional(Type.Record(Text, Type.Number())),
     cpu_info: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+    /** Flags of the CPUs that guests can have here. The root provider gets their traits. */
+    guest_cpu_flags: Type.Optional(Type.Array(Text, { maxItems: 2_000 })),
   },
   { additionalProperties: false },
 );
@@ -109,7 +112,9 @@ export function treeOf(host: HostConfig): TreeReport {
     for (const child of config.children ?? []) add(child, `${name}_${child.name}`, uuid);
     return uuid;
   };
-  const rootProvider = add(host as ProviderConfig, host.name, "");
+  const ofCpus = cpuTraits(host.hypervisor?.guest_cpu_flags ?? []).traits;
+  const root: ProviderConfig = { ...host, traits: [...new Set([...(host.traits ?? []), ...ofCpus])] } as ProviderConfig;
+  const rootProvider = add(root, host.name, "");
   return { host: host.name, rootProvider, providers, revision: 0, hypervisor: hypervisorOf(host) };
 }
 

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { aggregateUuid, trait } from "../../core/ledger/ids.ts";
+import { claim } from "../../core/ledger/allocation-change.ts";
+import { aggregateUuid, consumerUuid, resourceClass, trait } from "../../core/ledger/ids.ts";
 import type { Provider } from "../../core/ledger/model.ts";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
@@ -7,7 +8,7 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { type Arrow, writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
-import { inventory, spec, tree } from "../rigs/ledger-builders.ts";
+import { INSTANCE, inventory, spec, tree } from "../rigs/ledger-builders.ts";
 import {
   conductorId,
   dispatchOf,
@@ -279,6 +280,24 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect((await providerAt(HOST)).generation).toBe(generation + 1);
       await admin.setRatios([{ rootProvider: HOST, ratios: {} }]);
       expect(await ratiosOf("host")).toEqual({ VCPU: [3, null] });
+    });
+
+    test("a host's tree is shown with its owners, its traits, and what servers use beyond what it offers", async () => {
+      const claimed = { provider: GPU, resourceClass: resourceClass("CUSTOM_GPU_MILLI"), amount: 10 };
+      await subject.ledger.applyAllocations([claim(consumerUuid(serverId(1)), INSTANCE, [claimed])]);
+      const [root] = hostTree().providers;
+      await subject.ledger.reportTrees([tree(root!)]);
+      const shown = await admin.treeOf("host");
+      expect(shown).toMatchObject({
+        providers: [
+          { provider: GPU, providerName: "gpu", parent: HOST, isReported: true },
+          { provider: HOST, providerName: "host", parent: null, isReported: true, traits: [] },
+        ],
+        kept: [{ provider: GPU, name: "gpu", resourceClass: "CUSTOM_GPU_MILLI", used: 10, capacity: null }],
+        refusal: "",
+      });
+      expect(shown.providers[0]?.traits).toEqual(["CUSTOM_BERTH_VANISHED", "CUSTOM_GPU_T4"]);
+      expect(await admin.treeOf("nobody")).toEqual({ providers: [], kept: [], refusal: "" });
     });
 
     test("a ratio that is set repeatedly does not lose the agent's reported values", async () => {

@@ -14,6 +14,7 @@ import type {
   ConductorSighting,
   HostAdminStore,
   HostInventory,
+  HostTreeRecord,
   MirrorChange,
   OperatorState,
   RatioChange,
@@ -139,6 +140,21 @@ export class MemoryHostAdminStore implements HostAdminStore {
       .filter((provider) => provider.root === host.rootProvider)
       .flatMap((provider) => this.#inventoriesOf(name, provider))
       .sort((a, b) => compare(a.providerName, b.providerName) || compare(a.resourceClass, b.resourceClass));
+  }
+
+  async treeOf(name: string): Promise<HostTreeRecord> {
+    const host = this.#cell.hosts.get(name);
+    if (host === undefined) return { providers: [], kept: [], refusal: "" };
+    const { reported, kept, refusal } = this.#ledger.reports.latestOf(providerUuid(host.rootProvider));
+    const { providers } = await this.#ledger.dump();
+    const members = providers
+      .filter((provider) => provider.root === host.rootProvider)
+      .map(({ uuid, name: providerName, parent, traits }) => ({
+        ...{ provider: uuid, providerName, parent, traits: [...traits] },
+        ...{ isReported: reported.has(uuid), changedAtMs: null },
+      }))
+      .sort((a, b) => compare(a.providerName, b.providerName));
+    return { providers: members, kept, refusal };
   }
 
   #inventoriesOf(host: string, { uuid, name: providerName, root, inventories }: Provider): HostInventory[] {

@@ -5,6 +5,7 @@ import type {
   ConductorSighting,
   HostAdminStore,
   HostInventory,
+  HostTreeRecord,
   MirrorChange,
   OperatorState,
   RatioChange,
@@ -30,6 +31,17 @@ interface OperatorStateRow {
   readonly aggregates: string[];
   readonly ratios: Ratios;
   readonly ratios_hold: boolean;
+}
+
+interface TreeRow {
+  readonly provider: string;
+  readonly provider_name: string;
+  readonly parent: string | null;
+  readonly traits: string[];
+  readonly is_reported: boolean;
+  readonly updated_at_ms: number;
+  readonly kept: HostTreeRecord["kept"];
+  readonly refusal: string;
 }
 
 interface InventoryRow {
@@ -205,5 +217,37 @@ export class PostgresHostAdminStore implements HostAdminStore {
       allocationRatio: row.allocation_ratio,
       reportedRatio: row.reported_ratio,
     }));
+  }
+
+  async treeOf(host: string): Promise<HostTreeRecord> {
+    const rows = await queryStored<TreeRow>(this.#pool, {
+      name: "host_tree",
+      text: `select p.uuid as provider, p.name as provider_name, parent.uuid as parent,
+          array(
+            select t.name from provider_traits q join traits t on t.id = q.trait_id
+            where q.provider_id = p.id order by t.name collate "C"
+          ) as traits,
+          coalesce(w.providers ? p.uuid::text, false) as is_reported, ${selectMs("updated_at", "p.")},
+          coalesce(w.kept, '[]') as kept, coalesce(w.refusal, '') as refusal
+        from hosts h
+        join resource_providers r on r.uuid = h.root_provider
+        join resource_providers p on p.root_id = r.id
+        left join resource_providers parent on parent.id = p.parent_id
+        left join reported_trees w on w.root = r.uuid
+        where h.name = $1 order by p.name collate "C"`,
+      values: [host],
+    });
+    return {
+      providers: rows.map((row) => ({
+        provider: row.provider,
+        providerName: row.provider_name,
+        parent: row.parent,
+        traits: row.traits,
+        isReported: row.is_reported,
+        changedAtMs: row.updated_at_ms,
+      })),
+      kept: rows[0]?.kept ?? [],
+      refusal: rows[0]?.refusal ?? "",
+    };
   }
 }

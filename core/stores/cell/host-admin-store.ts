@@ -1,4 +1,5 @@
 import type { HypervisorFacts } from "../../ledger/hypervisor-facts.ts";
+import type { KeptOffer } from "../../ledger/merge-report.ts";
 
 /** A host with everything that operators and agents have said about it. Times are milliseconds since the epoch. */
 export interface AdminHost {
@@ -64,6 +65,29 @@ export interface HostInventory {
   readonly reportedRatio: number | null;
 }
 
+/** One provider of a host's tree. */
+export interface HostProvider {
+  readonly provider: string;
+  readonly providerName: string;
+  /** Null for the root. */
+  readonly parent: string | null;
+  /** Sorted. */
+  readonly traits: readonly string[];
+  /** Whether the host's agent reports the provider, or somebody else has created it. */
+  readonly isReported: boolean;
+  /** When the provider itself was last changed, or null when that is unknown. */
+  readonly changedAtMs: number | null;
+}
+
+/** A host's tree without its inventories, and the result of its agent's latest report. */
+export interface HostTreeRecord {
+  /** Sorted by name. */
+  readonly providers: readonly HostProvider[];
+  readonly kept: readonly KeptOffer[];
+  /** Why the latest report was refused, or empty. */
+  readonly refusal: string;
+}
+
 /**
  * Operators' actions on the hosts of a cell. Operators' settings last: they are applied again to each tree that an agent reports. Both
  * implementations (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
@@ -88,4 +112,6 @@ export interface HostAdminStore {
   setRatios(changes: readonly RatioChange[]): Promise<void>;
   /** Inventories of one host's tree, sorted by provider name and resource class. */
   inventories(host: string): Promise<readonly HostInventory[]>;
+  /** The tree of one host. It has no providers when there is no such host. */
+  treeOf(host: string): Promise<HostTreeRecord>;
 }

@@ -1,8 +1,9 @@
 import { Type } from "typebox";
+import { describeKept } from "../../../core/ledger/merge-report.ts";
 import { capacityOf } from "../../../core/ledger/model.ts";
 import type { AggregateRecord } from "../../../core/scheduling/aggregate-record.ts";
 import { type EffectiveRatio, effectiveRatios } from "../../../core/stores/api/effective-ratios.ts";
-import type { AdminHost, HostInventory } from "../../../core/stores/cell/host-admin-store.ts";
+import type { AdminHost, HostInventory, HostTreeRecord } from "../../../core/stores/cell/host-admin-store.ts";
 import { buildFailureHalfLifeMs } from "../../../core/stores/soft-state.ts";
 import { findHost } from "../compute/aggregates/find-host.ts";
 import { type HostZones, readHostZones } from "../compute/aggregates/host-zones.ts";
@@ -38,6 +39,21 @@ const Inventory = Type.Object({
   /** The ratio that the agent reports, if another ratio overrides it. */
   reported_ratio: Type.Unsafe<number | null>({ type: ["number", "null"] }),
 });
+const HostTree = Type.Object({
+  providers: Type.Array(
+    Type.Object({
+      uuid: Type.String(),
+      name: Type.String(),
+      parent: NullableString,
+      traits: Type.Array(Type.String()),
+      /** `agent` or `other`. */
+      owner: Type.String(),
+      changed_at: NullableString,
+    }),
+  ),
+  /** Sentences about what servers use beyond what the host offers, and about a report that was refused. */
+  notes: Type.Array(Type.String()),
+});
 const HostAnswer = Type.Object({
   ...HostFields,
   root_provider: Type.String(),
@@ -46,6 +62,7 @@ const HostAnswer = Type.Object({
   aggregates: Type.Array(Type.Object({ id: Type.Integer(), name: Type.String() })),
   servers: Type.Integer(),
   inventories: Type.Array(Inventory),
+  tree: HostTree,
   /** The time after which a failure counts half. */
   build_failures_half_life_seconds: Type.Integer(),
 });
@@ -94,15 +111,16 @@ export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
 
 async function showHost({ stores, cells }: OperatorDeps, name: string) {
   const { host, cell } = await findHost(cells, name);
-  const [zones, failures, aggregates, ratios, inventories, counts] = await Promise.all([
+  const [zones, failures, aggregates, ratios, inventories, tree, counts] = await Promise.all([
     readHostZones(stores),
     stores.softState.buildFailures(),
     stores.aggregates.aggregates(),
     stores.ratios.ratioSettings(),
     cell.admin((admin) => admin.inventories(name)),
+    cell.admin((admin) => admin.treeOf(name)),
     cell.serverCountByHost(),
   ]);
-  if (inventories.kind === "unreachable" || counts.kind === "unreachable")
+  if (inventories.kind === "unreachable" || tree.kind === "unreachable" || counts.kind === "unreachable")
     throw unavailable(`The cell ${cell.name} does not answer.`);
   const own: readonly AggregateRecord[] = aggregates.filter((aggregate) => aggregate.hosts.includes(name));
   const effective = effectiveRatios(name, own, ratios);
@@ -114,6 +132,7 @@ async function showHost({ stores, cells }: OperatorDeps, name: string) {
     aggregates: own.map((aggregate) => ({ id: aggregate.id, name: aggregate.name })),
     servers: counts.value.get(name) ?? 0,
     inventories: inventories.value.map((inventory) => inventoryView(inventory, effective)),
+    tree: treeView(tree.value),
     build_failures_half_life_seconds: buildFailureHalfLifeMs / 1_000,
   };
 }
@@ -128,6 +147,25 @@ function hostView(host: AdminHost, cell: string, zones: HostZones, failures: Rea
     disabled_reason: host.disabledReason,
     forced_down: host.forcedDown,
     build_failures: failures.get(`${cell}/${host.name}`) ?? 0,
+  };
+}
+
+function treeView({ providers, kept, refusal }: HostTreeRecord) {
+  return {
+    providers: providers.map((one) => ({
+      uuid: one.provider,
+      name: one.providerName,
+      parent: one.parent,
+      traits: [...one.traits],
+      owner: one.isReported ? "agent" : "other",
+      changed_at: one.changedAtMs === null ? null : isoSeconds(one.changedAtMs),
+    })),
+    notes: [
+      ...kept.map(describeKept),
+      ...(refusal === ""
+        ? []
+        : [`the tree stays as it was, because its servers do not fit into the new one: ${refusal}`]),
+    ],
   };
 }
 
