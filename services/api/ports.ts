@@ -7,7 +7,7 @@ import type { RatioStore } from "../../core/stores/api/ratio-store.ts";
 import type { ReservationStore } from "../../core/stores/api/reservation-store.ts";
 import type { ServerGroupStore } from "../../core/stores/api/server-group-store.ts";
 import type { SettingsStore } from "../../core/stores/api/settings-store.ts";
-import type { ServerStore } from "../../core/stores/cell/cell-store.ts";
+import type { HostStore, ServerStore } from "../../core/stores/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
 import type { BeginStore, MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ViewSource } from "../../core/stores/cell/view-source.ts";
@@ -41,7 +41,7 @@ export type ReservationsPort = Pick<ReservationStore, "reserve">;
 /** The parts of a cell that this service uses. */
 export interface CellPort {
   readonly name: string;
-  readonly store: ServerStore & BeginStore & MigrationStore;
+  readonly store: ServerStore & BeginStore & MigrationStore & Pick<HostStore, "residents">;
   /** What operators have set for the cell's hosts. Without it, this process cannot change these settings. */
   readonly admin?: HostAdminStore;
   /** The cell's bus, on which tasks are published and events arrive. */

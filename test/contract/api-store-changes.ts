@@ -37,6 +37,30 @@ export function userChangesContract(current: () => ApiStore): void {
       expect([...((await changesOf(1))?.tags ?? [])].sort()).toEqual(["a", "b", "c", "d", "e"]);
     });
 
+    test("are what a list finds tagged and locked servers by", async () => {
+      const store = current();
+      await store.accept([
+        serverSpec(1, { tags: ["a"] }),
+        serverSpec(2, { tags: ["a", "b"] }),
+        serverSpec(3, { tags: ["c"], projectId: "other" }),
+        serverSpec(4),
+      ]);
+      await store.changeServer(serverId(4), ({ changes }) => ({ ...changes, lock: { by: "owner", reason: null } }));
+      await store.changeServer(serverId(1), ({ changes }) => ({ ...changes, lock: null }));
+      const list = async (query: Partial<Parameters<ApiStore["listRequests"]>[0]>) =>
+        (await store.listRequests({ projectId: null, marker: null, limit: 9, ...query })).map((one) => one.serverUuid);
+      const tagged = (all: readonly string[], any: readonly string[]) => list({ tags: { all, any } });
+      expect(await tagged(["a"], [])).toEqual([2, 1].map(serverId));
+      expect(await tagged(["a", "b"], [])).toEqual([serverId(2)]);
+      expect(await tagged([], ["b", "c"])).toEqual([3, 2].map(serverId));
+      expect(await tagged(["a"], ["b", "c"])).toEqual([serverId(2)]);
+      expect(await tagged(["z"], [])).toEqual([]);
+      expect(await list({ tags: { all: [], any: ["c"] }, projectId: "other" })).toEqual([serverId(3)]);
+      expect(await list({ locked: true })).toEqual([serverId(4)]);
+      await store.cancel(serverId(2), "req-a");
+      expect(await tagged(["a"], [])).toEqual([serverId(1)]);
+    });
+
     test("are none when the caller wants none, or when there is no such server", async () => {
       const store = current();
       await store.accept([serverSpec(1)]);

@@ -318,7 +318,11 @@ function isBeingPlaced({ state }: RequestRecord): boolean {
 }
 
 function isListed(record: RequestRecord, query: Omit<RequestQuery, "limit">): boolean {
-  const { projectId, nameContains = "", changedSinceMs = Number.NEGATIVE_INFINITY } = query;
+  const { projectId, nameContains = "", changedSinceMs = Number.NEGATIVE_INFINITY, tags, locked } = query;
+  const own = record.changes?.tags ?? [];
+  if (tags !== undefined && !tags.all.every((tag) => own.includes(tag))) return false;
+  if (tags !== undefined && tags.any.length > 0 && !tags.any.some((tag) => own.includes(tag))) return false;
+  if (locked === true && (record.changes?.lock ?? null) === null) return false;
   return (
     record.state !== "deleted" &&
     record.state !== "cancelled" &&

@@ -128,6 +128,16 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
   let shape = "list_requests";
   if (query.projectId !== null) where("project", (p) => `project_id = ${p}`, query.projectId);
   if (query.nameContains) where("name", (p) => `position(${p} in name) > 0`, query.nameContains);
+  // Each condition is the one of an index, or is served by it.
+  if (query.tags !== undefined) conditions.push("changes ? 'tags'");
+  if (query.tags && query.tags.all.length > 0)
+    where("tags", (p) => `changes -> 'tags' ?& ${p}::text[]`, textArrayLiteral(query.tags.all));
+  if (query.tags && query.tags.any.length > 0)
+    where("any_tags", (p) => `changes -> 'tags' ?| ${p}::text[]`, textArrayLiteral(query.tags.any));
+  if (query.locked === true) {
+    conditions.push("changes ->> 'lock' is not null");
+    shape += "_locked";
+  }
   if (query.changedSinceMs !== undefined) {
     where("changed", (p) => `updated_at >= to_timestamp(${p}::float8 / 1000)`, query.changedSinceMs);
   }

@@ -122,6 +122,10 @@ export interface RequestQuery {
   readonly marker: string | null;
   readonly limit: number;
   readonly nameContains?: string;
+  /** Only servers with all of these tags and with any of those, unless a list is empty. */
+  readonly tags?: { readonly all: readonly string[]; readonly any: readonly string[] };
+  /** Only locked servers. */
+  readonly locked?: true;
   /** Only requests that changed at this time or later. */
   readonly changedSinceMs?: number;
 }

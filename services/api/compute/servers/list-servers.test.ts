@@ -42,7 +42,10 @@ function restored() {
     cells: new Map([["east", east]]),
   } as unknown as ListServersDeps;
   const page = (limit: number, marker: string | null) => {
-    const query = { projectId: "p", limit, marker, nameContains: null, changedSinceMs: null, matches: null };
+    const query = {
+      ...{ projectId: "p", limit, marker, nameContains: null, changedSinceMs: null, changedBeforeMs: null },
+      ...{ deleted: false, source: null, order: null, compare: () => 0, matches: null },
+    };
     return listServers(deps, { identity: {} } as KnownCall, query);
   };
   return { page, reads };

@@ -1,24 +1,26 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import { type Cells, hydrateServers, type KnownServer, knownServer } from "../../cells/hydrate-servers.ts";
+import {
+  type Cells,
+  hydrateServer,
+  hydrateServers,
+  type KnownServer,
+  knownServer,
+} from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { listFound, pageOf } from "./list-found.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { RequestFinder } from "./request-finder.ts";
+import type { ServerPage } from "./server-page.ts";
 
 export interface ListServersDeps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
   readonly clock: Pick<Clock, "monotonic">;
   readonly finder: RequestFinder;
   readonly cells: Cells;
-}
-
-export interface ServerPage {
-  readonly servers: readonly KnownServer[];
-  /** The marker of the next page, or null on the last page. */
-  readonly nextMarker: string | null;
 }
 
 /** Requests that a filtered search reads at a time. */
@@ -38,8 +40,10 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   const marker = query.marker === null ? null : await deps.finder.find(query.marker, call.identity);
   if (marker === null && query.marker !== null) refuseMarker(query.marker);
   if (query.limit === 0) return { servers: [], nextMarker: null };
-  if (query.changedSinceMs === null) return listByCreation(deps, query);
-  return listChanged(deps, query, { sinceMs: query.changedSinceMs, marker });
+  if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
+    return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
+  if (query.source !== null || query.order !== null) return listFound(deps, query, marker);
+  return listByCreation(deps, query);
 }
 
 function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
@@ -134,39 +138,18 @@ async function listChanged(
     ...ofCells.map((record) => knownServer(record, inCells.get(record.serverUuid) ?? null, false)),
     ...(await hydrateServers(others, deps.cells, { withDeleted: true })),
   ];
-  const wanted = known
-    .filter((one) => isWanted(one, query))
-    .map((one) => ({ known: one, place: placeInList(one.server) }));
-  const rest = marker === null ? wanted : wanted.filter((one) => newestFirst(placeInList(marker), one.place) < 0);
-  const servers = rest
-    .sort((a, b) => newestFirst(a.place, b.place))
-    .slice(0, query.limit)
-    .map((one) => one.known);
-  return { servers, nextMarker: servers.length < rest.length ? (servers.at(-1)?.server.uuid ?? null) : null };
+  const wanted = known.filter((one) => isWanted(one, query));
+  const at = marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true });
+  return pageOf(wanted, query, at);
 }
 
-function isWanted(known: KnownServer, query: ListQuery): boolean {
-  const { spec } = known.server;
+function isWanted({ server }: KnownServer, { projectId, nameContains, deleted, changedBeforeMs }: ListQuery): boolean {
   return (
-    (query.projectId === null || spec.projectId === query.projectId) &&
-    (query.nameContains === null || spec.name.includes(query.nameContains)) &&
-    (query.matches === null || query.matches(known))
+    (projectId === null || server.spec.projectId === projectId) &&
+    (nameContains === null || server.spec.name.includes(nameContains)) &&
+    (!deleted || server.status === "DELETED") &&
+    (changedBeforeMs === null || server.updatedAtMs <= changedBeforeMs)
   );
-}
-
-/** The sort key of a list, the same as in `ApiStore.listRequests`. */
-interface PlaceInList {
-  readonly createdAtMs: number;
-  readonly uuid: string;
-}
-
-function placeInList(of: { readonly createdAtMs: number; readonly uuid: string } | RequestRecord): PlaceInList {
-  return { createdAtMs: of.createdAtMs, uuid: "uuid" in of ? of.uuid : of.serverUuid };
-}
-
-function newestFirst(a: PlaceInList, b: PlaceInList): number {
-  if (a.uuid === b.uuid) return 0;
-  return b.createdAtMs - a.createdAtMs || (a.uuid < b.uuid ? -1 : 1);
 }
 
 function refuseSoFarBack(): never {

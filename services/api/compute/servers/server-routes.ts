@@ -133,7 +133,8 @@ function createView(accepted: AcceptedServers, place: Place, password: string | 
 function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): void {
   const page = async (request: Parameters<typeof callOf>[0], raw: Record<string, string | string[]>, path: string) => {
     const call = callOf(request);
-    const query = readListQuery(raw, call, options.pageMax);
+    const zones = await deps.zones.current();
+    const query = readListQuery(raw, call, { pageMax: options.pageMax, zones });
     const { servers: listed, nextMarker } = await listServers(deps, call, query);
     const uuids = listed.map(({ server }) => server.uuid);
     const waiting = await readWaitingMoves(deps.movesStore, uuids);

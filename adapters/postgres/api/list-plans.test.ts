@@ -1,0 +1,64 @@
+import type { Pool, QueryConfig } from "pg";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { serverId, serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
+import { createPool } from "../client/pool.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
+
+const SERVERS = 5_000;
+const MARKED = 20;
+
+let database: TestDatabase;
+let pool: Pool;
+let store: PostgresApiStore;
+const asked: QueryConfig[] = [];
+beforeAll(async () => {
+  database = await freshDatabase("api");
+  pool = createPool({ url: database.url, applicationName: "list plans test" });
+  const noted = new Proxy(pool, {
+    get(target, name) {
+      const member = Reflect.get(target, name);
+      if (name !== "query") return typeof member === "function" ? member.bind(target) : member;
+      return (query: QueryConfig) => {
+        asked.push(query);
+        return target.query(query);
+      };
+    },
+  });
+  store = new PostgresApiStore(noted);
+  await store.accept(
+    Array.from({ length: SERVERS }, (_, at) => serverSpec(at, at % (SERVERS / MARKED) === 0 ? { tags: ["rare"] } : {})),
+  );
+  for (let at = 1; at <= MARKED; at += 1)
+    await store.changeServer(serverId(at), () => ({ lock: { by: "owner", reason: null } }));
+  await pool.query("analyze requests");
+});
+afterAll(async () => {
+  await store.close();
+  await database.drop();
+});
+
+/** The rows that each node of the plan of the last statement has read. */
+async function rowsRead(): Promise<number> {
+  const query = asked.at(-1);
+  const { rows } = await pool.query({
+    text: `explain (analyze, format json) ${query?.text}`,
+    values: query?.values ?? [],
+  });
+  type Plan = { readonly [key: string]: unknown; readonly Plans?: readonly Plan[] };
+  const read = (plan: Plan): number =>
+    Math.max(
+      Number(plan["Actual Rows"]) + Number(plan["Rows Removed by Filter"] ?? 0),
+      ...(plan.Plans ?? []).map((part) => read(part)),
+    );
+  return read(rows[0]["QUERY PLAN"][0].Plan);
+}
+
+test.each([
+  ["tagged", { tags: { all: ["rare"], any: [] } }],
+  ["locked", { locked: true } as const],
+])("a list of %s servers reads no others", async (_title, filter) => {
+  const found = await store.listRequests({ projectId: null, marker: null, limit: 1_000, ...filter });
+  expect(found).toHaveLength(MARKED);
+  expect(await rowsRead()).toBeLessThan(2 * MARKED);
+});

@@ -1,0 +1,165 @@
+import { SERVER_STATUSES } from "../../../../core/tasks/server.ts";
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
+import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
+import type { QueryReader } from "../../http/query-reader.ts";
+import { readFlag } from "../../http/schema.ts";
+import type { HostZones } from "../aggregates/host-zones.ts";
+import { type ListPattern, readPattern } from "./list-pattern.ts";
+import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
+import { shownStatus } from "./shown-state.ts";
+
+type Matches = (known: KnownServer) => boolean;
+
+/** Servers that are found by an index: only these are looked at. */
+export type ListSource =
+  | { readonly kind: "uuid"; readonly uuid: string | null }
+  | { readonly kind: "host"; readonly host: string }
+  | { readonly kind: "tags"; readonly all: readonly string[]; readonly any: readonly string[] }
+  | { readonly kind: "locked" };
+
+export interface ListFilters {
+  readonly matchers: readonly Matches[];
+  readonly name: ListPattern | null;
+  /** Null when no index serves the filters. */
+  readonly source: ListSource | null;
+  readonly deleted: boolean;
+}
+
+/** Filters that callers who are not admins may use, by their first microversion. Source: Nova's `_get_server_search_options`. */
+const FOR_EVERYBODY: Readonly<Record<string, number>> = {
+  ...{ reservation_id: 1, name: 1, status: 1, image: 1, flavor: 1, ip: 1, "changes-since": 1, all_tenants: 1 },
+  ...{ ip6: 5, tags: 26, "tags-any": 26, "not-tags": 26, "not-tags-any": 26, "changes-before": 66, locked: 73 },
+  ...{ availability_zone: 83, config_drive: 83, key_name: 83, created_at: 83, launched_at: 83, terminated_at: 83 },
+  ...{ power_state: 83, task_state: 83, vm_state: 83, progress: 83, user_id: 83, hostname: 90 },
+};
+const ALIASES: Readonly<Record<string, ServerAttribute>> = {
+  image: "image_ref",
+  flavor: "instance_type_id",
+  description: "display_description",
+};
+/** Filters whose value must be equal. The others are regular expressions, as in Nova. */
+const EXACT: readonly string[] = [
+  ...["user_id", "image", "image_ref", "flavor", "instance_type_id", "vm_state", "task_state", "uuid", "host"],
+  ...["launch_index", "power_state", "progress", "auto_disk_config", "reservation_id"],
+];
+const PATTERNS: readonly string[] = [
+  ...["kernel_id", "ramdisk_id", "hostname", "key_name", "node", "launched_at", "terminated_at", "created_at"],
+  ...["updated_at", "availability_zone", "description", "display_description", "locked_by", "root_device_name"],
+  ...["access_ip_v4", "access_ip_v6"],
+];
+const STATUSES: ReadonlySet<string> = new Set([
+  ...[...SERVER_STATUSES, "UNKNOWN", "RESIZE", "REBUILD", "REBOOT", "HARD_REBOOT", "MIGRATING", "REVERT_RESIZE"],
+]);
+const STRICT_STATUS_FROM_MINOR = 38;
+
+/**
+ * Reads the filters of a list. As in Nova, a filter that is reserved for admins is ignored when another caller sends it.
+ *
+ * Source: Nova's `ServersController._get_servers` and its schema `index_query`.
+ */
+export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<HostZones, "of">): ListFilters {
+  const text = (name: string): string | undefined => {
+    const from = FOR_EVERYBODY[name] ?? Number.POSITIVE_INFINITY;
+    return call.identity.isAdmin || call.minor >= from ? query.text(name) : undefined;
+  };
+  const name = text("name") ?? text("display_name") ?? "";
+  const tags = readTags(text);
+  const status = readStatuses(query, call);
+  const locked = readBoolean("locked", call.minor >= 73 ? text("locked") : undefined);
+  const isDeletedAsked = text("vm_state") === "deleted";
+  if (isDeletedAsked) requireMayListDeleted(call);
+  const uuid = text("uuid");
+  const host = text("host");
+  const matchers = [...readMatchers(text, zones), ...tags.matchers, ...status.matchers];
+  if (locked !== undefined) matchers.push((known) => (known.lock !== null) === locked);
+  return {
+    matchers,
+    name: name === "" ? null : readPattern("name", name),
+    source: sourceOf({ uuid, host, tags, locked }),
+    deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
+  };
+}
+
+function sourceOf(found: {
+  readonly uuid: string | undefined;
+  readonly host: string | undefined;
+  readonly tags: ReturnType<typeof readTags>;
+  readonly locked: boolean | undefined;
+}): ListSource | null {
+  const { uuid, host, tags, locked } = found;
+  if (uuid !== undefined) return { kind: "uuid", uuid: canonicalUuid(uuid) };
+  if (host !== undefined) return { kind: "host", host };
+  if (tags.all.length + tags.any.length > 0) return { kind: "tags", all: tags.all, any: tags.any };
+  return locked === true ? { kind: "locked" } : null;
+}
+
+function* readMatchers(text: (name: string) => string | undefined, zones: Pick<HostZones, "of">): Generator<Matches> {
+  for (const name of EXACT) {
+    const value = text(name);
+    if (value === undefined) continue;
+    const wanted = name === "uuid" ? (canonicalUuid(value) ?? value) : value;
+    const read = SERVER_ATTRIBUTES[ALIASES[name] ?? (name as ServerAttribute)];
+    yield (known) => {
+      const own = read(known, zones);
+      return own !== null && String(own) === wanted;
+    };
+  }
+  for (const name of PATTERNS) {
+    const value = text(name);
+    if (value === undefined) continue;
+    const pattern = readPattern(name, value);
+    const read = SERVER_ATTRIBUTES[ALIASES[name] ?? (name as ServerAttribute)];
+    yield (known) => {
+      const own = read(known, zones);
+      return own !== null && pattern.matches(String(own));
+    };
+  }
+  const drive = readBoolean("config_drive", text("config_drive"));
+  if (drive !== undefined) yield ({ server }) => server.spec.configDrive === drive;
+  // Servers have no addresses of their own: no network is connected.
+  for (const name of ["ip", "ip6"]) if (text(name) !== undefined) yield () => false;
+  if (text("soft_deleted") !== undefined && readFlag(text("soft_deleted") ?? "") === true) yield () => false;
+}
+
+function readTags(text: (name: string) => string | undefined) {
+  const list = (name: string) => text(name)?.split(",") ?? [];
+  const [all, any, notAll, notAny] = [list("tags"), list("tags-any"), list("not-tags"), list("not-tags-any")];
+  const has =
+    (tag: string) =>
+    ({ server }: KnownServer) =>
+      server.spec.tags.includes(tag);
+  const matchers: Matches[] = all.map(has);
+  if (any.length > 0) matchers.push((known) => any.some((tag) => has(tag)(known)));
+  if (notAll.length > 0) matchers.push((known) => !notAll.every((tag) => has(tag)(known)));
+  if (notAny.length > 0) matchers.push((known) => !notAny.some((tag) => has(tag)(known)));
+  return { all, any, matchers };
+}
+
+/** Reads the status filter. Unknown statuses match nothing; from microversion 2.38 on, a query with only unknown statuses is refused. */
+function readStatuses(
+  query: QueryReader,
+  call: KnownCall,
+): { readonly matchers: Matches[]; readonly deleted: boolean } {
+  const asked = query.all("status").map((status) => status.toUpperCase());
+  if (asked.length === 0) return { matchers: [], deleted: false };
+  const statuses = new Set(asked.filter((status) => STATUSES.has(status)));
+  if (statuses.size === 0 && call.minor >= STRICT_STATUS_FROM_MINOR) throw badRequest("Invalid status value");
+  const deleted = statuses.size === 1 && statuses.has("DELETED");
+  if (deleted) requireMayListDeleted(call);
+  return { matchers: [(known) => statuses.has(shownStatus(known))], deleted };
+}
+
+function requireMayListDeleted({ identity }: KnownCall): void {
+  if (!identity.isAdmin) throw new Fault(403, "Only administrators may list deleted instances");
+}
+
+function readBoolean(name: string, value: string | undefined): boolean | undefined {
+  if (value === undefined) return undefined;
+  const flag = readFlag(value);
+  // Nova takes a `deleted` that it does not understand for false.
+  if (flag === null && name === "deleted") return false;
+  if (flag === null) throw invalidQuery(name, value, "It is neither true nor false.");
+  return flag;
+}

@@ -1,0 +1,70 @@
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
+import { badRequest, unavailable } from "../../http/fault.ts";
+import type { RequestsPort } from "../../ports.ts";
+import type { ListSource } from "./list-filters.ts";
+import type { ListQuery } from "./list-query.ts";
+import type { ServerPage } from "./server-page.ts";
+
+/** Most servers that are sorted for one page. */
+const SORTED_MAX = 10_000;
+
+interface Deps {
+  readonly store: Pick<RequestsPort, "requests" | "listRequests">;
+  readonly cells: Cells;
+}
+
+/**
+ * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
+ * enough servers match. Refuses an order or a filter that more servers pass than one call sorts.
+ */
+export async function listFound(deps: Deps, query: ListQuery, marker: RequestRecord | null): Promise<ServerPage> {
+  const records = await recordsOf(deps, query);
+  if (records.length > SORTED_MAX)
+    throw badRequest(`More than ${SORTED_MAX} servers are to be sorted: name a filter that fewer servers pass.`);
+  const known = await hydrateServers(records, deps.cells, { withDeleted: false });
+  return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
+}
+
+/** Returns the page of these servers that begins after the marker. */
+export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker: KnownServer | null): ServerPage {
+  const { compare, limit, matches } = query;
+  const wanted = servers
+    .filter((known) => matches === null || matches(known))
+    .filter((known) => marker === null || compare(marker, known) < 0)
+    .sort(compare);
+  const page = wanted.slice(0, limit);
+  return { servers: page, nextMarker: page.length < wanted.length ? (page.at(-1)?.server.uuid ?? null) : null };
+}
+
+async function recordsOf(
+  deps: Deps,
+  { projectId, source, nameContains }: ListQuery,
+): Promise<readonly RequestRecord[]> {
+  const ofProject = (record: RequestRecord) =>
+    (projectId === null || record.spec.projectId === projectId) && isListed(record);
+  if (source?.kind === "uuid" || source?.kind === "host") {
+    const uuids =
+      source.kind === "host" ? await uuidsOnHost(deps.cells, source) : source.uuid === null ? [] : [source.uuid];
+    return (await deps.store.requests(uuids)).filter(ofProject);
+  }
+  return deps.store.listRequests({
+    ...{ projectId, marker: null, limit: SORTED_MAX + 1 },
+    ...(nameContains !== null && { nameContains }),
+    ...(source?.kind === "tags" && { tags: source }),
+    ...(source?.kind === "locked" && { locked: true }),
+  });
+}
+
+const isListed = ({ state }: RequestRecord): boolean => state !== "deleted" && state !== "cancelled";
+
+/** Returns the servers whose home is the host. Each cell answers by its index of hosts. */
+async function uuidsOnHost(cells: Cells, { host }: ListSource & { readonly kind: "host" }): Promise<readonly string[]> {
+  const answers = await Promise.all(
+    Array.from(cells.values(), (cell) => cell.operations((store) => store.residents([host]))),
+  );
+  const found = answers.flatMap((answer) => (answer.kind === "answer" ? answer.value.flat() : []));
+  if (found.length === 0 && answers.some(({ kind }) => kind === "unreachable"))
+    throw unavailable(`A cell does not answer, and no other one has servers on host ${host.slice(0, 255)}.`);
+  return found.map(({ serverUuid }) => serverUuid);
+}

@@ -1,0 +1,67 @@
+import type { KnownServer } from "../../cells/hydrate-servers.ts";
+import { isoSeconds } from "../../http/times.ts";
+import type { HostZones } from "../aggregates/host-zones.ts";
+import { hostnameOf } from "./hostname.ts";
+import { reservationIdOf } from "./server-view.ts";
+import { powerStateOf, VM_STATES } from "./shown-state.ts";
+
+/** What servers are filtered and sorted by. Null is a value that the server does not have: no filter matches it. */
+export type AttributeValue = string | number | null;
+
+type ReadAttribute = (known: KnownServer, zones: Pick<HostZones, "of">) => AttributeValue;
+
+const orNull = (text: string): string | null => (text === "" ? null : text);
+const timeOf = (atMs: number | null): string | null => (atMs === null ? null : isoSeconds(atMs));
+
+const READERS = {
+  access_ip_v4: ({ server }) => orNull(server.spec.accessIpV4),
+  access_ip_v6: ({ server }) => orNull(server.spec.accessIpV6),
+  auto_disk_config: ({ server }) => (server.spec.manualDisk ? 0 : 1),
+  availability_zone: ({ server }, zones) =>
+    server.host === null ? orNull(server.spec.availabilityZone) : zones.of(server.host),
+  config_drive: ({ server }) => (server.spec.configDrive ? "True" : ""),
+  created_at: ({ server }) => timeOf(server.createdAtMs),
+  display_description: ({ server }) => server.spec.description ?? null,
+  display_name: ({ server }) => server.spec.name,
+  host: ({ server }) => server.host,
+  hostname: ({ server }) => hostnameOf(server.spec),
+  image_ref: ({ server }) => server.spec.imageRef,
+  instance_type_id: ({ server }) => server.spec.flavor?.id ?? null,
+  kernel_id: () => "",
+  key_name: ({ server }) => orNull(server.spec.keyName),
+  launch_index: ({ server }) => server.spec.launchIndex,
+  launched_at: ({ server }) => timeOf(server.launchedAtMs),
+  locked: ({ lock }) => (lock === null ? 0 : 1),
+  locked_by: ({ lock }) => lock?.by ?? null,
+  node: ({ server }) => server.host,
+  power_state: (known) => powerStateOf(known),
+  progress: () => 0,
+  project_id: ({ server }) => server.spec.projectId,
+  ramdisk_id: () => "",
+  reservation_id: ({ server }) => reservationIdOf(server.spec.requestId),
+  root_device_name: () => null,
+  task_state: ({ server }) => server.taskState,
+  terminated_at: ({ server }) => timeOf(server.deletedAtMs),
+  updated_at: ({ server }) => timeOf(server.updatedAtMs),
+  user_id: ({ server }) => server.spec.userId,
+  uuid: ({ server }) => server.uuid,
+  vm_state: ({ server, unreachable }) => (unreachable ? null : VM_STATES[server.status]),
+} satisfies Record<string, ReadAttribute>;
+
+export type ServerAttribute = keyof typeof READERS;
+
+/** The attributes of a server under the names of Nova's database columns, which its filters and sort keys have. */
+export const SERVER_ATTRIBUTES: Readonly<Record<ServerAttribute, ReadAttribute>> = READERS;
+
+/** Times by their milliseconds, so that an order tells apart what happened within one second. */
+const TIMES: Partial<Record<ServerAttribute, ReadAttribute>> = {
+  created_at: ({ server }) => server.createdAtMs,
+  launched_at: ({ server }) => server.launchedAtMs,
+  terminated_at: ({ server }) => server.deletedAtMs,
+  updated_at: ({ server }) => server.updatedAtMs,
+};
+
+/** Returns the value that a server is sorted by. */
+export function sortValueOf(key: ServerAttribute, known: KnownServer, zones: Pick<HostZones, "of">): AttributeValue {
+  return (TIMES[key] ?? SERVER_ATTRIBUTES[key])(known, zones);
+}

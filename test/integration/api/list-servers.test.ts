@@ -1,0 +1,164 @@
+import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { hostName } from "../../contract/cell-fixtures.ts";
+import { ApiRig } from "./api-rig.ts";
+
+let rig: ApiRig;
+/** Servers by their names: three in the cells, and one that waits for a host. */
+const byName = new Map<string, string>();
+beforeAll(async () => {
+  rig = await ApiRig.start({ auth: "noauth2" });
+  for (const [cell, host, fields] of [
+    ["north", 0, { name: "alpha", description: "first", tags: ["blue"], accessIPv4: "10.0.0.1" }],
+    ["north", 1, { name: "beta-1", tags: ["blue", "green"], config_drive: true, "OS-DCF:diskConfig": "MANUAL" }],
+    ["south", 3, { name: "beta-2", hostname: "gamma", tags: ["red"], metadata: { a: "b" } }],
+  ] as const) {
+    const id = await create(fields);
+    const task = await rig.dispatch(id, cell, [host]);
+    await rig.cell(cell).store.commitActive([{ ...(await rig.take(cell, task)), selection: 0 }]);
+  }
+  await create({ name: "waits" });
+  await act("alpha", { lock: null });
+  await act("beta-2", { "os-stop": null });
+});
+afterAll(() => rig.close());
+
+const OWNER = "dora:p";
+const as = (token: string, minor: number) => ({ "x-auth-token": token, "openstack-api-version": `compute 2.${minor}` });
+async function create(fields: Readonly<Record<string, unknown>>): Promise<string> {
+  const server = { flavorRef: "1", networks: "none", ...fields };
+  const answer = await rig.post("/v2.1/servers", { server }, as(OWNER, 96));
+  expect(answer.statusCode, answer.body).toBe(202);
+  byName.set(String(fields.name), answer.json().server.id);
+  return answer.json().server.id;
+}
+const act = (name: string, body: object) => rig.post(`/v2.1/servers/${byName.get(name)}/action`, body, as(OWNER, 96));
+const names = async (query: string, token = "admin:p", minor = 96): Promise<string[]> => {
+  const answer = await rig.get(`/v2.1/servers?${query}`, as(token, minor));
+  expect(answer.statusCode, `${query}: ${answer.body}`).toBe(200);
+  return answer.json().servers.map(({ name }: { name: string }) => name);
+};
+
+describe("filters of GET /servers", () => {
+  it.each([
+    ["name=^beta", ["beta-1", "beta-2"]],
+    ["name=beta-[12]$", ["beta-1", "beta-2"]],
+    ["name=a.*a", ["alpha"]],
+    ["name=alpha|waits", ["alpha", "waits"]],
+    ["name=ALPHA", []],
+    ["description=first", ["alpha"]],
+    ["tags=blue", ["alpha", "beta-1"]],
+    ["tags=blue,green", ["beta-1"]],
+    ["tags-any=green,red", ["beta-1", "beta-2"]],
+    ["not-tags=blue", ["beta-2", "waits"]],
+    ["not-tags=blue,green", ["alpha", "beta-2", "waits"]],
+    ["not-tags-any=blue,red", ["waits"]],
+    ["tags=blue&not-tags-any=green", ["alpha"]],
+    ["locked=true", ["alpha"]],
+    ["locked=false", ["beta-1", "beta-2", "waits"]],
+    ["locked_by=owner", ["alpha"]],
+    ["vm_state=active", ["alpha", "beta-1", "beta-2"]],
+    ["vm_state=building", ["waits"]],
+    ["task_state=powering-off", ["beta-2"]],
+    ["power_state=1", ["alpha", "beta-1", "beta-2"]],
+    ["config_drive=true", ["beta-1"]],
+    ["config_drive=False", ["alpha", "beta-2", "waits"]],
+    ["auto_disk_config=0", ["beta-1"]],
+    ["hostname=gam", ["beta-2"]],
+    ["access_ip_v4=10.0", ["alpha"]],
+    ["availability_zone=nova", ["alpha", "beta-1", "beta-2"]],
+    [`host=${hostName(1)}`, ["beta-1"]],
+    [`node=${hostName(3)}`, ["beta-2"]],
+    ["host=none", []],
+    ["flavor=1", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["flavor=2", []],
+    ["image=none", []],
+    ["launch_index=0&name=a$", ["alpha"]],
+    ["user_id=dora", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["user_id=eve", []],
+    ["progress=0&key_name=x", []],
+    ["ip=10.0.0.1", []],
+    ["created_at=^20", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["launched_at=^20", ["alpha", "beta-1", "beta-2"]],
+    ["deleted=true", []],
+    ["status=ACTIVE&status=BUILD", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["changes-since=2000-01-01T00:00:00Z", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["changes-before=2000-01-01T00:00:00Z", []],
+  ])("with %s find %j", async (query, expected) => {
+    expect((await names(query)).toSorted()).toEqual(expected);
+  });
+
+  it("find a server by its uuid", async () => {
+    expect(await names(`uuid=${byName.get("waits")}`)).toEqual(["waits"]);
+    expect(await names("uuid=nonsense")).toEqual([]);
+  });
+
+  it("of admins are ignored when others send them, until their microversion", async () => {
+    expect(await names("vm_state=building", OWNER, 82)).toHaveLength(4);
+    expect(await names("vm_state=building", OWNER, 83)).toEqual(["waits"]);
+    expect(await names("host=none", OWNER, 96)).toHaveLength(4);
+    expect(await names("hostname=gam", OWNER, 89)).toHaveLength(4);
+    expect(await names("hostname=gam", OWNER, 90)).toEqual(["beta-2"]);
+    expect(await names("tags=red", OWNER, 25)).toHaveLength(4);
+    expect(await names("tags=red", OWNER, 26)).toEqual(["beta-2"]);
+    expect(await names("locked=true", OWNER, 72)).toHaveLength(4);
+    const refused = await rig.get("/v2.1/servers?status=deleted", as(OWNER, 96));
+    expect([refused.statusCode, refused.json().forbidden.message]).toEqual([
+      403,
+      "Only administrators may list deleted instances",
+    ]);
+    for (const [query, minor] of [
+      ["locked=perhaps", 73],
+      ["changes-since=2001-01-01T00:00:00Z&changes-before=2000-01-01T00:00:00Z", 66],
+      ["metadata=x", 75],
+    ] as const)
+      expect([query, (await rig.get(`/v2.1/servers?${query}`, as(OWNER, minor))).statusCode]).toEqual([query, 400]);
+  });
+
+  it("find deleted servers for admins", async () => {
+    const id = await create({ name: "gone" });
+    const task = await rig.dispatch(id, "north", [2]);
+    await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+    await rig.delete(`/v2.1/servers/${id}`, as(OWNER, 96));
+    const deletion = rig.deleteTasks("north").find(({ server }) => server?.uuid === id);
+    await rig.cell("north").store.commitDeleted([await rig.take("north", deletion!)]);
+    expect(await names("deleted=true")).toEqual(["gone"]);
+    expect(await names("status=deleted")).toEqual(["gone"]);
+    expect(await names("deleted=true", OWNER)).toHaveLength(4);
+  });
+});
+
+describe("orders of GET /servers", () => {
+  it.each([
+    ["sort_key=display_name&sort_dir=asc", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["sort_key=display_name", ["waits", "beta-2", "beta-1", "alpha"]],
+    ["sort_key=vm_state&sort_dir=desc&sort_key=display_name&sort_dir=asc", ["waits", "alpha", "beta-1", "beta-2"]],
+    ["sort_key=locked&sort_key=display_name&sort_dir=desc&sort_dir=asc", ["alpha", "beta-1", "beta-2", "waits"]],
+    ["sort_key=host&sort_dir=asc", ["waits", "alpha", "beta-1", "beta-2"]],
+    ["sort_key=task_state&sort_dir=desc&limit=2", ["waits", "beta-2"]],
+  ])("by %s are %j", async (query, expected) => {
+    expect(await names(query)).toEqual(expected);
+  });
+
+  test("oldest first is the reverse of the default", async () => {
+    const newest = await names("");
+    expect(await names("sort_key=created_at&sort_dir=asc")).toEqual(newest.toReversed());
+  });
+
+  test("are kept from page to page", async () => {
+    const query = "sort_key=display_name&sort_dir=asc&limit=2";
+    const first = (await rig.get(`/v2.1/servers?${query}`, as("admin:p", 96))).json();
+    const next = first.servers_links[0].href.replace(/^.*?\?/, "");
+    expect(await names(next)).toEqual(["beta-2", "waits"]);
+    const filtered = await names(`${query}&tags=blue&marker=${byName.get("alpha")}`);
+    expect(filtered).toEqual(["beta-1"]);
+  });
+
+  test("by hosts are for admins, and keys that sort nothing are ignored before 2.75", async () => {
+    const ask = async (query: string, token: string, minor: number) =>
+      (await rig.get(`/v2.1/servers?${query}`, as(token, minor))).statusCode;
+    expect(await ask("sort_key=host", OWNER, 96)).toBe(403);
+    expect([await ask("sort_key=vcpus", OWNER, 74), await ask("sort_key=vcpus", OWNER, 75)]).toEqual([200, 400]);
+    expect([await ask("sort_key=locked", OWNER, 72), await ask("sort_key=locked", OWNER, 75)]).toEqual([200, 200]);
+    expect(await ask("sort_key=colour", OWNER, 1)).toBe(400);
+  });
+});
