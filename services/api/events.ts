@@ -36,12 +36,12 @@ export class ApiEvents {
     });
     this.#publishFailures = new Counter({
       name: "berth_api_publish_failures_total",
-      help: "Messages that did not get out; a sweep finds what they were about",
+      help: "Messages that could not be published; a sweep finds their requests",
       registers,
     });
     this.#unreachable = new Counter({
       name: "berth_api_cell_unreachable_total",
-      help: "Questions that a cell did not answer in time",
+      help: "Calls that a cell did not answer in time",
       labelNames: ["cell"],
       registers,
     });
@@ -79,7 +79,7 @@ export class ApiEvents {
   }
 
   markFailed(serverUuid: string, error: unknown): void {
-    this.#logger.warn({ server: serverUuid, err: error }, "could not note that the server is gone");
+    this.#logger.warn({ server: serverUuid, err: error }, "could not record that the server is gone");
   }
 
   eventMalformed(cell: string): void {

@@ -78,7 +78,7 @@ export class AgentEvents {
   }
 
   foundChanged(guest: GuestName, from: string, to: string): void {
-    this.#logger.warn({ ...nameOf(guest), from, to }, "a guest is in another state than the agent has left it in");
+    this.#logger.warn({ ...nameOf(guest), from, to }, "a guest is not in the state in which the agent left it");
   }
 
   lookFailed(reason: string): void {
@@ -98,11 +98,11 @@ export class AgentEvents {
   /** A host's tree is not what the agent reported last. */
   treeChanged(host: string): void {
     this.#metrics.treeChanges.inc();
-    this.#logger.info({ host }, "the host offers something else than before; reporting it");
+    this.#logger.info({ host }, "the host's resources have changed; reporting them");
   }
 
   hostsUnreadable(reason: string): void {
-    this.#logger.error({ reason }, "the hosts could not be looked at; they keep what they offered before");
+    this.#logger.error({ reason }, "the hosts could not be read; their previous resources stay");
   }
 
   hostDoubtful(warning: string): void {
@@ -160,12 +160,12 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
     destroyed: new Counter({ name: "berth_agent_destroyed_total", help: "guests that were removed", registers }),
     stuck: new Counter({
       name: "berth_agent_stuck_calls_total",
-      help: "calls that the driver went on with for more than 10 s after it was told to give up",
+      help: "calls that the driver continued for more than 10 s after they were aborted",
       registers,
     }),
     treeChanges: new Counter({
       name: "berth_agent_tree_changes_total",
-      help: "changes of what a host offers that were seen while the agent ran",
+      help: "changes of a host's resources that were seen while the agent ran",
       registers,
     }),
     leftovers: new Counter({

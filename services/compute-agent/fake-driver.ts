@@ -23,7 +23,7 @@ export type FakeGuest = GuestName & {
 
 type Power = Exclude<FoundPower, "missing">;
 type StoredGuest = GuestName & { readonly power: Power; readonly endedAtMs?: number };
-/** Within this time, agents and conductors have made the server of a guest that ended SHUTOFF. */
+/** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
 
 export interface FakeDriverOptions {

@@ -84,7 +84,7 @@ export class ConductorEvents {
   }
 
   treeRefused(host: string, reason: string): void {
-    this.#logger.error({ host, reason }, "refused what a host reports; it stays down");
+    this.#logger.error({ host, reason }, "refused a host's report; the host stays down");
   }
 
   treeKept(host: string, kept: readonly string[]): void {
@@ -155,7 +155,7 @@ export class ConductorEvents {
 
   swept(count: number): void {
     this.#metrics.swept.inc(count);
-    this.#logger.info({ count }, "took over tasks that nobody carried on");
+    this.#logger.info({ count }, "took over tasks that no conductor was working on");
   }
 
   taskReleased(taskId: string, serverUuid: string, host: string): void {
@@ -223,7 +223,7 @@ export class ConductorEvents {
   }
 
   evacuatedReleased(host: string, count: number): void {
-    this.#logger.info({ host, count }, "gave back what was held on a host for guests that are gone from it");
+    this.#logger.info({ host, count }, "released what was held on a host for guests that are gone from it");
   }
 
   operationEnded(serverUuid: string, kind: string, as: string): void {
@@ -233,7 +233,7 @@ export class ConductorEvents {
 
   operationWaits(serverUuid: string, kind: string, note: string): void {
     this.#metrics.waits.inc({ kind });
-    this.#logger.warn({ server: serverUuid, kind, note }, "an operation waits, and shows what for");
+    this.#logger.warn({ server: serverUuid, kind, note }, "an operation waits, and its server shows the reason");
   }
 
   deleted(serverUuid: string): void {
@@ -261,7 +261,7 @@ export class ConductorEvents {
 
   eventLost(reason: unknown): void {
     this.#metrics.eventsLost.inc();
-    this.#nowAndThen("event", () => this.#logger.warn({ err: reason }, "an event did not go up"));
+    this.#nowAndThen("event", () => this.#logger.warn({ err: reason }, "an event could not be sent to the API tier"));
   }
 
   busFailed(error: unknown): void {
@@ -324,7 +324,7 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     missing: counter("guests_missing_total", "servers found missing on their home host"),
     orphans: new Gauge({
       name: "berth_conductor_orphaned_consumers",
-      help: "consumers that hold something and are no server or move of the cell",
+      help: "consumers with allocations that are neither a server nor a move of the cell",
       registers,
     }),
     quarantined: counter(
@@ -333,16 +333,16 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     ),
     unknownWaiting: new Gauge({
       name: "berth_conductor_unknown_guests_waiting",
-      help: "guests of unknown servers that wait to be destroyed, since only so many are in a minute",
+      help: "guests of unknown servers that wait to be destroyed, since the number destroyed in a minute is limited",
       registers,
     }),
     heldUp: new Gauge({
       name: "berth_conductor_hosts_held_up",
-      help: "hosts that are unseen and stay up, since too large a share of the cell would be down at once",
+      help: "unseen hosts that stay up, since too large a share of the cell would otherwise be down at once",
       registers,
     }),
     leftovers: counter("leftovers_total", "guests that may be left on a host"),
-    eventsLost: counter("events_lost_total", "events that did not go up"),
+    eventsLost: counter("events_lost_total", "events that could not be sent to the API tier"),
     databaseFailures: counter("database_failures_total", "calls of the cell's database that failed", ["what"]),
     refusedSteps: counter("refused_steps_total", "steps of builds that the cell's database refused for good", ["what"]),
     seconds: new QuickHistogram({

@@ -111,7 +111,7 @@ export class SchedulerEvents {
   }
 
   gaveUp(serverUuid: string, error: unknown): void {
-    this.#logger.error({ server: serverUuid, err: error }, "placing a request went on failing; it is given up");
+    this.#logger.error({ server: serverUuid, err: error }, "placing a request kept failing; it is given up");
   }
 
   raceLost(serverUuid: string, cell: string, host: string, why: string): void {
@@ -153,7 +153,7 @@ export class SchedulerEvents {
 
   swept(requests: number, deletes: number): void {
     this.#metrics.swept.inc(requests + deletes);
-    this.#logger.info({ requests, deletes }, "swept up requests that nobody carried on");
+    this.#logger.info({ requests, deletes }, "took requests that no scheduler was working on");
   }
 
   foundLost(cell: string, requests: number): void {
@@ -244,7 +244,7 @@ function createMetrics(registry: Registry, read: GaugeReads) {
     ),
     candidatesTried: new QuickHistogram({
       name: "berth_scheduler_candidates_tried",
-      help: "hosts that one choice asked whether the request fits there, alternates included",
+      help: "hosts that one choice examined for the request, alternates included",
       buckets: [1, 2, 3, 5, 8, 13, 21, 34, 100, 1_000],
       registers,
     }),

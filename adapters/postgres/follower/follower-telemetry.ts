@@ -49,7 +49,7 @@ export function followerEvents(logger: Logger): FollowerEvents {
     },
     loaded: (cell, { rows, tookMs }) => logger.info({ cell, rows, tookMs: Math.round(tookMs) }, "ledger view loaded"),
     lost: (cell, error, retryInMs) =>
-      logger.warn({ cell, err: error, retryInMs }, "ledger view lost its cell, loading anew"),
+      logger.warn({ cell, err: error, retryInMs }, "ledger view lost its cell, loading again"),
   };
 }
 

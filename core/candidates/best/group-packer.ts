@@ -113,7 +113,7 @@ export class GroupPacker implements GroupPlacer {
     return provider < this.#placement.kinds.count && this.#rest.canTake(provider, this.#todo, this.#order);
   }
 
-  /** Whether the providers after the cell's own may be able to take what remains of the groups in its row up to this cell. */
+  /** Whether the later providers may have room for all remaining members of the groups in the cell's row, up to the cell's own group. */
   #restCanTake(cell: number): boolean {
     const place = cell % this.#groupCount;
     const provider = (cell - place) / this.#groupCount;

@@ -53,7 +53,7 @@ export class ClassWeights {
   readonly #absolute: readonly AbsolutePart[];
   /** Weighers with a version, whose weights can change without a change in a view. */
   readonly #versioned: readonly Weigher[];
-  /** The relative weighers whose ranges count hosts. */
+  /** The relative weighers that contribute to the weights of hosts, because their raw weights differ between hosts. */
   #counting: readonly RelativePart[] = [];
   #broken = false;
 

@@ -18,8 +18,8 @@ export function openKeystone(
     {
       clock: systemClock,
       shared,
-      onLost: (error) => logger.error({ code: error.code, reason: error.message }, "tokens cannot be looked at"),
-      onBack: () => logger.info("tokens can be looked at again"),
+      onLost: (error) => logger.error({ code: error.code, reason: error.message }, "tokens cannot be validated"),
+      onBack: () => logger.info("tokens can be validated again"),
     },
     settings,
   );
