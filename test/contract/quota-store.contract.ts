@@ -21,7 +21,7 @@ const amounts = (instances: number, cores: number, ram: number): ServerAmounts =
 const server = (number: number, over: Partial<ServerSpec> = {}) =>
   serverSpec(number, { projectId: "p", userId: "ann", ...over });
 
-/** What both bodies of the quotas' store promise. */
+/** The guarantees of both implementations of the quotas' store. */
 export function quotaStoreContract(name: string, makeSubject: () => Promise<QuotaSubject>): void {
   describe(`the quotas' store in ${name}`, () => {
     let subject: QuotaSubject;
