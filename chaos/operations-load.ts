@@ -18,6 +18,8 @@ const ACTIONS = {
   reboot: () => ({ reboot: { type: "SOFT" } }),
   pause: () => ({ pause: null }),
   unpause: () => ({ unpause: null }),
+  suspend: () => ({ suspend: null }),
+  resume: () => ({ resume: null }),
   shelve: () => ({ shelve: null }),
   unshelve: () => ({ unshelve: null }),
 } as const satisfies Readonly<Record<string, ActionBody>>;
@@ -28,9 +30,10 @@ type ActionName = keyof typeof ACTIONS;
  * more often.
  */
 const ALLOWED: Readonly<Record<string, readonly ActionName[]>> = {
-  ACTIVE: ["resize", "migrate", "live-migrate", "live-migrate", "stop", "reboot", "pause", "shelve"],
+  ACTIVE: ["resize", "migrate", "live-migrate", "live-migrate", "stop", "reboot", "pause", "suspend", "shelve"],
   SHUTOFF: ["start", "resize", "migrate"],
   PAUSED: ["unpause"],
+  SUSPENDED: ["resume"],
   VERIFY_RESIZE: ["confirm", "revert"],
   SHELVED: ["unshelve"],
   SHELVED_OFFLOADED: ["unshelve"],

@@ -29,6 +29,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   ACTIVE: ["resize", "resize", "resize", "migrate", "migrate", "live", "live", "live", "rebuild", "rebuild"].concat([
     "os-stop",
     "pause",
+    "suspend",
     "soft",
     "hard",
     "shelve",
@@ -38,6 +39,7 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   VERIFY_RESIZE: ["confirmResize", "revertResize"],
   SHUTOFF: ["os-start", "os-start", "resize", "migrate", "rebuild", "shelve", "shelveOffload"],
   PAUSED: ["unpause", "unpause", "shelve", "hard"],
+  SUSPENDED: ["resume", "resume", "shelve", "hard"],
   SHELVED: ["unshelve", "shelveOffload"],
   SHELVED_OFFLOADED: ["unshelve"],
   ERROR: ["rebuild", "hard"],

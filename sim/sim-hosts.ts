@@ -163,6 +163,7 @@ export class SimHosts {
     const slow = slowDriver(told, { process, habits: this.#habits, random: this.#random, hasPower });
     return {
       // The hypervisor's state counts, not what the agent last wrote down.
+      capabilities: hypervisor.capabilities,
       watch: (onChanged) => hypervisor.watch((guest) => process.alive && onChanged(guest)),
       adopt: () => whileAlive(async () => {}),
       powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),

@@ -59,7 +59,7 @@ const AUDIT_MS = 250;
 /** The changes that are moves, with the kind of each move. */
 const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
 /** States in which a server does not run although it is on its host. */
-const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SHELVED"];
+const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED"];
 
 /** A law, and how it is broken. */
 type Violation = readonly [SimFinding["law"], string];

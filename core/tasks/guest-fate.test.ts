@@ -72,6 +72,10 @@ test.each([
   ["a server that was shelved and runs", "running", home("SHELVED"), "stop"],
   ["a server that was paused and runs", "running", home("PAUSED"), "pause"],
   ["a server that was paused", "paused", home("PAUSED"), "leave"],
+  ["a server that is suspended", "suspended", home("SUSPENDED"), "leave"],
+  ["a suspended server that runs", "running", home("SUSPENDED"), "suspend"],
+  ["a suspended server whose host has lost its memory", "stopped", home("SUSPENDED"), "leave"],
+  ["a server that should run and is suspended", "suspended", home("ACTIVE"), "start"],
   ["a paused server whose host was down", "stopped", home("PAUSED"), "leave"],
   ["a server that should run and is paused", "paused", home("ACTIVE"), "start"],
   [

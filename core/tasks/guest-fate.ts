@@ -6,16 +6,24 @@ export interface FoundGuest {
   readonly host: string;
   readonly serverUuid: string;
   readonly attemptId: string;
-  readonly state: "building" | "prepared" | "running" | "stopped" | "paused";
+  readonly state: "building" | "prepared" | "running" | "stopped" | "paused" | "suspended";
   /** Why a stopped guest stopped, if it had no order to. */
   readonly cause?: StopCause | null;
 }
 
 /** What a conductor has done with a guest that it compares with its server's row. */
-export type GuestFate = "start" | "stop" | "pause" | "destroy" | "stop-server" | "leave";
+export type GuestFate = "start" | "stop" | "pause" | "suspend" | "destroy" | "stop-server" | "leave";
 
 /** Servers in these states have a guest on their home host while nothing is being done to them; the sixth law rests on it. */
-const WITH_A_GUEST: readonly Home["status"][] = ["ACTIVE", "SHUTOFF", "PAUSED", "VERIFY_RESIZE", "SHELVED", "ERROR"];
+const WITH_A_GUEST: readonly Home["status"][] = [
+  "ACTIVE",
+  "SHUTOFF",
+  "PAUSED",
+  "SUSPENDED",
+  "VERIFY_RESIZE",
+  "SHELVED",
+  "ERROR",
+];
 
 /** Whether a server in this state that has a home has a guest there. */
 export function shouldExist(status: Home["status"] | "CLOSED"): boolean {
@@ -30,7 +38,7 @@ export function isStoppedWithGuest(status: Home["status"]): boolean {
 /**
  * Decides about a guest by its server's row (null when the cell never had the server), which was read after the guest was listed. A guest
  * that is not at home and belongs to no open move will never be at home again, since a new attempt gets a new id (law 4): `destroy`.
- * `start`: the server should run, but the process that should have started the guest died, or the host did. `stop`, `pause`: the guest runs
+ * `start`: the server should run, but the process that should have started the guest died, or the host did. `stop`, `pause`, `suspend`: the guest runs
  * and should not. `stop-server`: the guest stopped without an order, and its server is to be stopped, too. `leave`: the guest is in the right state, or an open task still needs it.
  */
 export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
@@ -54,6 +62,7 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
   if (home.status === "ACTIVE" || (home.status === "VERIFY_RESIZE" && home.move?.runs === true))
     return guest.state === "running" ? "leave" : "start";
   if (guest.state === "running" && home.status === "PAUSED") return "pause";
+  if (guest.state === "running" && home.status === "SUSPENDED") return "suspend";
   const stands = home.status === "SHUTOFF" || home.status === "SHELVED" || home.status === "VERIFY_RESIZE";
   return stands && guest.state === "running" ? "stop" : "leave";
 }

@@ -44,5 +44,5 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
 export function readGoneOver(look: GuestLook): "arrived" | "forgotten" | "failed" {
   if (look.kind !== "found") return "failed";
   if (look.state === "running") return "arrived";
-  return look.state === "stopped" || look.state === "paused" ? "forgotten" : "failed";
+  return ["stopped", "paused", "suspended"].includes(look.state) ? "forgotten" : "failed";
 }

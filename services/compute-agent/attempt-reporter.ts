@@ -20,6 +20,8 @@ export function attemptReportOf(entry: GuestEntry): AttemptReport {
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_STOPPED };
     case "paused":
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PAUSED };
+    case "suspended":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_SUSPENDED };
     case "failed":
       return {
         ...name,

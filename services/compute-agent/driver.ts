@@ -48,7 +48,10 @@ export interface HandOffOrder extends GuestName {
  * guest that stopped without an order (see `StopCause`): its server is then stopped, too. A guest that stopped with its host counts as
  * `stopped`, and so does every guest about which the driver does not know more.
  */
-export type FoundPower = "running" | "stopped" | "paused" | "shut-down" | "crashed" | "missing";
+export type FoundPower = "running" | "stopped" | "paused" | "suspended" | "shut-down" | "crashed" | "missing";
+
+/** `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted. */
+export type DriverCapability = "suspend";
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
@@ -62,6 +65,8 @@ export const DESTROY_TIMEOUT_MS = 60_000;
  * guest. Until the call has settled, nothing else is done to the guest and no order is answered.
  */
 export interface Driver {
+  /** What the driver can do beyond what every driver must. The agent refuses orders that need more. */
+  readonly capabilities: ReadonlySet<DriverCapability>;
   /**
    * Called once, before all other calls. The driver calls `onChanged` when a guest may have changed without an order, and the agent then
    * looks at the guest. Calling it too often does no harm. A change that is not told is found when the host is next compared.
@@ -81,7 +86,10 @@ export interface Driver {
   prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome>;
   /** Starts a prepared guest. Does nothing if the guest already runs. */
   start(guest: GuestName, signal: AbortSignal): Promise<void>;
-  /** Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. */
+  /**
+   * Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. To
+   * start a suspended guest is to resume it.
+   */
   power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void>;
   /**
    * Hands a guest over to the guest that was prepared on another host: copies what that one lacks (for a live hand-off while the guest

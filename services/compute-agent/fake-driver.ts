@@ -4,6 +4,7 @@ import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
   Driver,
+  DriverCapability,
   FoundPower,
   HandOffOrder,
   KeptState,
@@ -44,6 +45,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend"]);
   readonly #options: FakeDriverOptions;
   /** The guests, by host and attempt id. */
   readonly #guests = new Map<string, StoredGuest>();
@@ -84,16 +86,17 @@ export class FakeDriver implements Driver {
     });
   }
 
-  /** Stops every guest, as when the hosts lose their power. */
+  /** Stops every guest, as when the hosts lose their power. The memory of suspended guests is on disk. */
   losePower(): void {
-    for (const guest of this.#guests.values()) this.#setPower(guest, "stopped");
+    for (const guest of this.#guests.values()) if (guest.power !== "suspended") this.#setPower(guest, "stopped");
   }
 
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
-      const power = isDown || state === "prepared" ? "stopped" : state;
+      const stands = (isDown && state !== "suspended") || state === "prepared";
+      const power = stands ? "stopped" : state;
       this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power });
     }
   }
@@ -132,7 +135,7 @@ export class FakeDriver implements Driver {
   async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "power_ms", signal);
     if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
-    this.#setPower(guest, verb === "stop" ? "stopped" : verb === "pause" ? "paused" : "running");
+    this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
   async handOff(
@@ -266,6 +269,7 @@ function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
   return { kind: "failed", failure: outcome === "abort" ? "abort" : "reschedule", reason };
 }
 
+const POWER_AFTER: Partial<Record<PowerVerb, Power>> = { stop: "stopped", pause: "paused", suspend: "suspended" };
 /** How often a hand-over reports how far it has come. */
 const HAND_OFF_PARTS = 10;
 const MEMORY_BYTES = 512 * 2 ** 20;

@@ -32,6 +32,8 @@ const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
   "hard-reboot": "running",
   pause: "paused",
   unpause: "running",
+  suspend: "suspended",
+  resume: "running",
 };
 
 export function orderOfStart(message: Start): GuestOrder {

@@ -334,3 +334,14 @@ test.each([
     expect([answers[0]?.failed, state(), runs()]).toEqual([failed, is, is === "running"]);
   },
 );
+
+test("refuses to suspend a guest where the driver cannot, and leaves the guest alone", async () => {
+  Object.assign(driver, { capabilities: new Set() });
+  power("suspend", 1);
+  power("resume", 2);
+  power("pause", 3);
+  await answered(3);
+  const refusal = "the host's driver cannot suspend guests";
+  expect(answers.map(({ failed }) => failed)).toEqual([refusal, refusal, ""]);
+  expect([driver.calls, state()]).toEqual([["pause"], "paused"]);
+});

@@ -1,5 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import { POWER_VERBS } from "../../core/agent/power-verbs.ts";
+import { POWER_VERBS, type PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -67,6 +67,8 @@ export class GuestOrders {
   power(message: Power, from: ConductorStream): void {
     const verb = POWER_VERBS.find((one) => one === message.verb);
     if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
+    else if (NEEDING_SUSPEND.includes(verb) && !this.#deps.driver.capabilities.has("suspend"))
+      answering(message)(from, "the host's driver cannot suspend guests");
     else this.#take(orderOfPower(message, verb), from);
   }
 
@@ -159,7 +161,7 @@ export class GuestOrders {
       await this.#call("the driver's start", POWER_TIMEOUT_MS, signal, name, start);
     }
     // The driver is also called when the journal already shows that state, because a failed hand-off may have stopped the guest.
-    if (!isFirstStart || verb === "pause") {
+    if (!isFirstStart || verb === "pause" || verb === "suspend") {
       const power = (raised: AbortSignal) => driver.power(name, verb, raised);
       await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
     }
@@ -218,6 +220,7 @@ export class GuestOrders {
   }
 }
 
+const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
 /** Verbs whose success the guest's state does not show, because the guest runs in any case. */
 const REBOOTS: readonly string[] = ["reboot", "hard-reboot"];
 

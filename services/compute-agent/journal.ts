@@ -8,8 +8,8 @@ export interface GuestName {
   readonly attemptId: string;
 }
 
-/** `prepared`: the guest was created and has never run. `stopped`: the guest has run and does not run now. */
-export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused";
+/** `prepared`: the guest was created and has never run. `stopped`: the guest has run and does not run now. `suspended`: the same, and its memory is saved. */
+export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused" | "suspended";
 
 /** One event on a host. A later record of a guest replaces earlier ones. Times are milliseconds since the epoch. */
 export type JournalRecord =

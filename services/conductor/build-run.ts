@@ -93,6 +93,7 @@ export class BuildRun implements TaskRun {
       // A stopped or paused guest was built and has run, but the database has lost those commits.
       case GuestState.GUEST_STATE_STOPPED:
       case GuestState.GUEST_STATE_PAUSED:
+      case GuestState.GUEST_STATE_SUSPENDED:
         if (selection === current) this.#step({ kind: "prepared", selection });
         else this.#clear(selection);
         break;

@@ -240,6 +240,7 @@ export function foundGuest(host: string, { serverUuid, attemptId, state, stopCau
     [GuestState.GUEST_STATE_RUNNING]: "running",
     [GuestState.GUEST_STATE_STOPPED]: "stopped",
     [GuestState.GUEST_STATE_PAUSED]: "paused",
+    [GuestState.GUEST_STATE_SUSPENDED]: "suspended",
   } as const;
   const known = states[state as keyof typeof states] ?? "building";
   return { host, serverUuid, attemptId, state: known, cause: known === "stopped" ? stopCause(cause) : null };

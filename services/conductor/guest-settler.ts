@@ -95,7 +95,7 @@ export class GuestSettler {
       stream.send({ body: { $case: "start", value: { ...name, revision } } });
       return false;
     }
-    if (fate === "stop" || fate === "pause") {
+    if (fate === "stop" || fate === "pause" || fate === "suspend") {
       // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
       const orderId = `settled/${fate}/${revision}`;
       stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision } } });

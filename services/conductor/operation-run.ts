@@ -386,6 +386,7 @@ const EXISTS: readonly GuestState[] = [
   GuestState.GUEST_STATE_RUNNING,
   GuestState.GUEST_STATE_STOPPED,
   GuestState.GUEST_STATE_PAUSED,
+  GuestState.GUEST_STATE_SUSPENDED,
 ];
 const IN_QUARANTINE =
   "the guest is in quarantine, since the cell's database has lost commits about it (see berth cell quarantine, which can have it destroyed)";

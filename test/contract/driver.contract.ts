@@ -127,6 +127,26 @@ export function driverContract(
         expect(areSoundAmounts(amounts), JSON.stringify(amounts)).toBe(true);
     });
 
+    test("suspends and resumes a guest, if it can", async ({ skip }) => {
+      const { driver, scene } = await opened();
+      if (!driver.capabilities.has("suspend")) skip("the driver cannot suspend guests");
+      const guest = scene.guest(0, 0);
+      await scene.prepare(guest);
+      await driver.start(guest, NEVER);
+      for (const verb of ["resume", "start"] as const) {
+        await driver.power(guest, "suspend", NEVER);
+        await driver.power(guest, "suspend", NEVER);
+        expect(await scene.powerOf(guest)).toBe("suspended");
+        await driver.power(guest, verb, NEVER);
+        expect(await scene.powerOf(guest)).toBe("running");
+      }
+      await driver.power(guest, "suspend", NEVER);
+      const next = await scene.reopen([{ ...guest, state: "suspended" }]);
+      expect(await next.powersOf([guest])).toEqual(["suspended"]);
+      await next.power(guest, "stop", NEVER);
+      expect(await next.powersOf([guest])).toEqual(["stopped"]);
+    });
+
     test("stops and starts a guest that never ran", async () => {
       const { driver, scene } = await opened();
       const guest = scene.guest(0, 0);

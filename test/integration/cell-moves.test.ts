@@ -163,6 +163,10 @@ describe("other operations", () => {
     for (const [kind, status] of [
       ["pause", "PAUSED"],
       ["unpause", "ACTIVE"],
+      ["suspend", "SUSPENDED"],
+      ["resume", "ACTIVE"],
+      ["suspend", "SUSPENDED"],
+      ["hard-reboot", "ACTIVE"],
       ["reboot", "ACTIVE"],
       ["stop", "SHUTOFF"],
       ["hard-reboot", "ACTIVE"],

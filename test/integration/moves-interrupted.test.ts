@@ -54,6 +54,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   unshelve: ["shelve-offload"],
   start: ["stop"],
   unpause: ["pause"],
+  resume: ["suspend"],
 };
 const HOSTS = [1, 2];
 

@@ -151,6 +151,10 @@ describe("the actions of a server in a whole cloud", () => {
     expect((await done(id, "reboot", { type: "HARD" })).status).toBe("ACTIVE");
     expect((await done(id, "pause")).status).toBe("PAUSED");
     expect((await done(id, "unpause")).status).toBe("ACTIVE");
+    expect((await done(id, "suspend")).status).toBe("SUSPENDED");
+    const suspended = (await call("GET", `/v2.1/servers/${id}`)).json.server;
+    expect(suspended).toMatchObject({ "OS-EXT-STS:vm_state": "suspended", "OS-EXT-STS:power_state": 4 });
+    expect((await done(id, "resume")).status).toBe("ACTIVE");
     const rebuilt = await act(id, "rebuild", { imageRef: "70a599e0-31e7-49b7-b260-868f441e862b", name: "y" });
     expect([rebuilt.status, rebuilt.json.server.status]).toEqual([202, "REBUILD"]);
     expect((await settled(id)).status).toBe("ACTIVE");
@@ -237,9 +241,10 @@ describe("the actions of a server in a whole cloud", () => {
         ["revertResize", null],
         ["unshelve", null],
         ["unpause", null],
+        ["resume", null],
         ["os-start", null],
       ),
-    ).toEqual([400, 400, 400, 400, 400, 400, 404, 400, 400, 400, 400, 409, 409, 409, 409, 409]);
+    ).toEqual([400, 400, 400, 400, 400, 400, 404, 400, 400, 400, 400, 409, 409, 409, 409, 409, 409]);
     expect((await act("00000000-0000-4000-8000-000000000000", "os-stop")).status).toBe(404);
     expect(await show(id)).toMatchObject({ status: "ACTIVE", host: here, taskState: null });
   });

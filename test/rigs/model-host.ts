@@ -1,7 +1,7 @@
 import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 
-type ModelState = "prepared" | "running" | "stopped" | "paused";
+type ModelState = "prepared" | "running" | "stopped" | "paused" | "suspended";
 interface ModelGuest {
   readonly serverUuid: string;
   readonly attemptId: string;
@@ -18,6 +18,8 @@ const AFTER: Readonly<Record<string, ModelState>> = {
   "hard-reboot": "running",
   pause: "paused",
   unpause: "running",
+  suspend: "suspended",
+  resume: "running",
 };
 
 /** A model of a host and its agent, with the rules of services/compute-agent: tombstones, attempts, revisions. */
@@ -68,7 +70,8 @@ export class ModelHost {
     this.deaths += 1;
     this.#done.clear();
     for (const guest of this.#guests.values())
-      if (guest.state !== "prepared") this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
+      if (guest.state !== "prepared" && guest.state !== "suspended")
+        this.#guests.set(guest.attemptId, { ...guest, state: "stopped" });
   }
 
   /** Returns null when the order was carried out. `failure` is the driver's error instead. */
@@ -104,7 +107,7 @@ export class ModelHost {
   }
 
   /** Carries out the order that follows from a comparison with the database. */
-  settle(attemptId: string, verb: "start" | "stop" | "pause", revision: number): string | null {
+  settle(attemptId: string, verb: "start" | "stop" | "pause" | "suspend", revision: number): string | null {
     return this.#turn(attemptId, AFTER[verb] as ModelState, revision, null);
   }
 

@@ -363,8 +363,7 @@ export class OperationWorldModel {
     const { deaths } = host;
     const send = (order: () => void) => this.#bag.push(async () => (host.deaths === deaths ? order() : undefined));
     if (fate === "destroy") send(() => void host.destroy(attemptId, null));
-    else if (fate === "start" || fate === "stop" || fate === "pause")
-      send(() => void host.settle(attemptId, fate, revision));
+    else if (fate !== "leave" && fate !== "stop-server") send(() => void host.settle(attemptId, fate, revision));
   }
 
   async #startDelete(taken: TakenTask): Promise<void> {

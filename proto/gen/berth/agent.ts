@@ -35,6 +35,8 @@ export const GuestState = {
   /** GUEST_STATE_STOPPED - The guest ran, and does not run now: it is shut off, or was handed off to another host. */
   GUEST_STATE_STOPPED: 5,
   GUEST_STATE_PAUSED: 6,
+  /** GUEST_STATE_SUSPENDED - The guest does not run. Its memory is saved on the host, and a resume or a start brings it back as it was. */
+  GUEST_STATE_SUSPENDED: 7,
 } as const;
 
 export type GuestState = typeof GuestState[keyof typeof GuestState];
@@ -47,6 +49,7 @@ export namespace GuestState {
   export type GUEST_STATE_FAILED = typeof GuestState.GUEST_STATE_FAILED;
   export type GUEST_STATE_STOPPED = typeof GuestState.GUEST_STATE_STOPPED;
   export type GUEST_STATE_PAUSED = typeof GuestState.GUEST_STATE_PAUSED;
+  export type GUEST_STATE_SUSPENDED = typeof GuestState.GUEST_STATE_SUSPENDED;
 }
 
 export const FailureKind = {
@@ -254,7 +257,7 @@ export interface Power {
   host: string;
   serverUuid: string;
   attemptId: string;
-  /** start | stop | reboot | hard-reboot | pause | unpause */
+  /** start | stop | reboot | hard-reboot | pause | unpause | suspend | resume */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */
   orderId: string;

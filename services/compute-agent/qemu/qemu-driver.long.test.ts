@@ -48,6 +48,7 @@ function byHost(of: (host: string) => Driver): Driver {
   const among = <Guest extends GuestName>(guests: readonly Guest[], host: string) =>
     guests.filter((one) => one.host === host);
   return {
+    capabilities: of(HOSTS[0]).capabilities,
     watch: (onChanged) => {
       for (const host of HOSTS) of(host).watch(onChanged);
     },

@@ -10,6 +10,7 @@ import type { TransferProgress } from "../../../core/agent/transfer-progress.ts"
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type {
   Driver,
+  DriverCapability,
   FoundPower,
   HandOffOrder,
   KeptState,
@@ -58,6 +59,7 @@ const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set();
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
   readonly #guests = new Map<string, QemuGuest>();
@@ -152,6 +154,9 @@ export class QemuDriver implements Driver {
         return pauseGuest(guest);
       case "unpause":
         return unpauseGuest(guest);
+      case "suspend":
+      case "resume":
+        throw new Error("this driver cannot suspend guests");
       default:
         return verb satisfies never;
     }

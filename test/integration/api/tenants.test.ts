@@ -127,6 +127,8 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   reboot: { type: "HARD" },
   pause: null,
   unpause: null,
+  suspend: null,
+  resume: null,
   forceDelete: null,
   "os-resetState": { state: "error" },
 };

@@ -184,6 +184,8 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["reboot", forMembers(reboot)],
   ["pause", forMembers(inCell("pause"))],
   ["unpause", forMembers(inCell("unpause"))],
+  ["suspend", forMembers(inCell("suspend"))],
+  ["resume", forMembers(inCell("resume"))],
   ["lock", forMembers(lock)],
   ["unlock", forMembers(unlock)],
   ["forceDelete", forMembers(forceDelete)],
@@ -222,5 +224,7 @@ const WITHOUT_FIELDS: ReadonlySet<string> = new Set([
   "os-stop",
   "pause",
   "unpause",
+  "suspend",
+  "resume",
   "forceDelete",
 ]);

@@ -23,6 +23,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "hard-reboot": ["reboot", "compute_reboot_instance"],
   pause: ["pause", "compute_pause_instance"],
   unpause: ["unpause", "compute_unpause_instance"],
+  suspend: ["suspend", "compute_suspend_instance"],
+  resume: ["resume", "compute_resume_instance"],
 };
 /** A server that is shelved on its host is unshelved by a start. */
 const UNSHELVE: Names = ["unshelve", "compute_unshelve_instance"];

@@ -8,7 +8,7 @@ import { refuseLocked } from "./server-lock.ts";
 import { VM_STATES } from "./shown-state.ts";
 
 /** The statuses in which a server's metadata and tags may be changed, whatever operation is under way. Source: Nova's compute API. */
-const CHANGEABLE: ReadonlySet<ServerStatus> = new Set(["ACTIVE", "PAUSED", "SHUTOFF"]);
+const CHANGEABLE: ReadonlySet<ServerStatus> = new Set(["ACTIVE", "PAUSED", "SUSPENDED", "SHUTOFF"]);
 
 /** Finds a server for a call that reads it. Refuses one that is unknown, another project's or gone. */
 export async function findServer(

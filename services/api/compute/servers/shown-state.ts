@@ -9,6 +9,7 @@ export const VM_STATES: Readonly<Record<ServerStatus, string>> = {
   DELETED: "deleted",
   SHUTOFF: "stopped",
   PAUSED: "paused",
+  SUSPENDED: "suspended",
   VERIFY_RESIZE: "resized",
   SHELVED: "shelved",
   SHELVED_OFFLOADED: "shelved_offloaded",
@@ -56,6 +57,8 @@ export function powerStateOf({ server, unreachable }: KnownServer): number {
     case "PAUSED":
       return POWER.paused;
     case "SHUTOFF":
+    // The guest's memory is saved and its process ends, so libvirt reports it as shut off.
+    case "SUSPENDED":
     case "SHELVED":
     case "SHELVED_OFFLOADED":
       return POWER.off;
