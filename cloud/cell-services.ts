@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import { MemoryNetwork } from "../adapters/memory/memory-network.ts";
 import { PostgresCellStore } from "../adapters/postgres/cell/postgres-cell-store.ts";
 import { createPool } from "../adapters/postgres/client/pool.ts";
@@ -11,12 +10,14 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
 import type { Service } from "../runtime/service.ts";
 import { FakeDriver } from "../services/compute-agent/fake-driver.ts";
+import type { FakeScript } from "../services/compute-agent/fake-script.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import type { GuestName, Journal } from "../services/compute-agent/journal.ts";
 import type { OwnedDriver } from "../services/compute-agent/open-driver.ts";
 import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
-import { createConductor } from "../services/conductor/service.ts";
-import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
+import { CellConductors } from "./cell-conductors.ts";
+import type { BreakableCell } from "./cloud-faults.ts";
+import { HostAgents } from "./host-agents.ts";
 import { type CloudObserver, observeCellStore } from "./observe-stores.ts";
 
 /** The parts that a cell consists of. */
@@ -25,6 +26,8 @@ export interface CellPlan {
   readonly databaseUrl: string;
   readonly hosts: readonly HostConfig[];
   readonly conductors: number;
+  /** Whether its parts can be broken on purpose: each host then has an agent of its own, as far as conductors see. */
+  readonly breakable: boolean;
 }
 
 export interface CellServicesOptions extends CellPlan {
@@ -46,6 +49,8 @@ export interface CellServices extends Service {
   readonly ready: boolean;
   /** The guests that really run on the hosts. */
   runningGuests(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
+  /** The parts that can be broken; null when none can, or they run in another thread. */
+  readonly faults: Omit<BreakableCell, "name" | "link"> | null;
   /** All guests on the hosts, running or not. */
   copies(): Promise<ReadonlyMap<string, readonly RunningGuest[]>>;
 }
@@ -63,52 +68,43 @@ export function createCellServices(options: CellServicesOptions): CellServices {
   const store = new PostgresCellStore(pool);
   const network = new MemoryNetwork();
   const addresses = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
-  const conductors = addresses.map((address) =>
-    createConductor(
-      {
-        store: observeCellStore(store, observer),
-        ledger: new PostgresLedger(pool),
-        bus: options.connectBus(),
-        listener: network.listen(address),
-        clock,
-        logger: logger.child({ conductor: address }),
-        registry: createRegistry({ service: "conductor", withProcess: false }),
-        tracing: noTracing,
-      },
-      { ...CONDUCTOR_DEFAULTS, cell: name, conductorId: randomUUID(), name: address },
-    ),
-  );
-  const { agent, driver } = createAgent(options, network, addresses);
+  const conductors = new CellConductors({
+    ...{ cell: name, names: addresses, network, connectBus: options.connectBus, clock, logger },
+    ...{ store: observeCellStore(store, observer), ledger: new PostgresLedger(pool) },
+  });
+  const { agent, driver, agents, scripts } = createAgent(options, network, addresses);
   return {
     get ready() {
       return agent.ready;
     },
     runningGuests: () => guestsOf(options.hosts, driver, ({ running }) => running),
     copies: () => guestsOf(options.hosts, driver, () => true),
+    faults: options.breakable ? { hosts: options.hosts, conductors, agents, scripts } : null,
     async start() {
-      for (const conductor of conductors) await conductor.start();
+      await conductors.start();
       await agent.start();
     },
     async close() {
       await agent.close();
       driver.close();
-      await Promise.all(conductors.map((conductor) => conductor.close()));
+      await conductors.close();
       await pool.end();
     },
   };
 }
 
-function createAgent(
-  options: CellServicesOptions,
-  network: MemoryNetwork,
-  conductors: readonly string[],
-): { readonly agent: ComputeAgent; readonly driver: OwnedDriver } {
+function createAgent(options: CellServicesOptions, network: MemoryNetwork, conductors: readonly string[]) {
   const { clock, hosts } = options;
   const logger = options.logger.child({ agent: options.name });
-  const driver = options.openDriver?.(hosts) ?? openFakeDriver(options, () => agent.loseConnections());
-  const agent = createComputeAgent(
+  const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
+  const agentId = `${options.name}-agent`;
+  const loseConnections = () => agent.loseConnections();
+  const names = hosts.map(({ name }) => name);
+  const agents = new HostAgents(network.dialer(), { agentId, hosts: names, loseConnections });
+  const driver = options.openDriver?.(hosts) ?? openFakeDriver(options, scripts, loseConnections);
+  const agent: ComputeAgent = createComputeAgent(
     {
-      dialer: network.dialer(),
+      dialer: options.breakable ? agents.dialer() : network.dialer(),
       journal: options.journal,
       driver: driver.driver,
       clock,
@@ -117,16 +113,20 @@ function createAgent(
       tracing: noTracing,
       fail: options.fail,
     },
-    { agentId: `${options.name}-agent`, conductors, hosts, buildLimit: 10 },
+    { agentId, conductors, hosts, buildLimit: 10 },
   );
-  return { agent, driver };
+  return { agent, driver, agents, scripts };
 }
 
-function openFakeDriver({ clock, hosts, fail }: CellServicesOptions, loseConnections: () => void): OwnedDriver {
+function openFakeDriver(
+  { clock, fail }: CellServicesOptions,
+  scripts: ReadonlyMap<string, FakeScript>,
+  loseConnections: () => void,
+): OwnedDriver {
   const driver = new FakeDriver({
     clock,
     seed: 1,
-    scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const]))),
+    scripts,
     byMetadata: true,
     crash: () => fail(new Error("the fake driver was told to crash its agent, and this process is its agent")),
     loseConnections,

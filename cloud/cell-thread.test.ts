@@ -37,7 +37,7 @@ afterEach(async () => {
 });
 
 function open(journal: string | null) {
-  const plan = { name: CELL, databaseUrl: database.url, hosts: generateHosts("h", 3), conductors: 2 };
+  const plan = { name: CELL, databaseUrl: database.url, hosts: generateHosts("h", 3), conductors: 2, breakable: false };
   return thread.open(plan, journal, () => broker.connect(conductorPermissions(CELL)));
 }
 

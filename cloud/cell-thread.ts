@@ -84,6 +84,7 @@ export class CellThread {
         if (ended() !== null) throw ended();
         return ready.has(cell);
       },
+      faults: null,
       start: async () => {
         await opened;
         await this.#call({ kind: "start", cell });

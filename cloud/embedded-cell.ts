@@ -12,8 +12,11 @@ import type { HostAdminStore } from "../core/stores/cell/host-admin-store.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
+import { overriding } from "../runtime/overriding.ts";
 import { type CellServices, CONNECTIONS_MAX } from "./cell-services.ts";
+import type { BreakableCell } from "./cloud-faults.ts";
 import { type CloudObserver, observeCellStore } from "./observe-stores.ts";
+import { Severable } from "./severable.ts";
 
 export interface EmbeddedCellOptions {
   readonly name: string;
@@ -38,6 +41,8 @@ export interface EmbeddedCell extends CellServices {
   readonly view: LedgerView;
   readonly facts: LiveCellFacts;
   readonly follower: LedgerFollower;
+  /** The API tier's way to the cell, which can be cut. */
+  readonly link: Pick<BreakableCell["link"], "isSevered" | "sever" | "heal">;
 }
 
 /** Builds a cell on a migrated database: its streams, its services, and a view of it. */
@@ -54,12 +59,29 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
   });
   const bus = broker.connect(cellPermissionsOfApi(name));
   const services = options.createServices(() => broker.connect(conductorPermissions(name)));
+  const cut = `cell ${name} is cut off (a fault of the dashboard's panel)`;
+  const ends = [observeCellStore(store, observer), new PostgresHostAdminStore(pool)] as const;
+  const [ownStore, admin] = [new Severable(ends[0], cut), new Severable(ends[1], cut)];
+  const publishing = new Severable({ publish: bus.publish.bind(bus) }, cut);
+  const parts = [ownStore, admin, publishing];
   return {
     name,
     databaseUrl,
-    store: observeCellStore(store, observer),
-    admin: new PostgresHostAdminStore(pool),
-    bus,
+    store: ownStore.target,
+    admin: admin.target,
+    bus: overriding(bus, { publish: (...given) => publishing.target.publish(...given) }),
+    link: {
+      get isSevered() {
+        return ownStore.isSevered;
+      },
+      sever: () => {
+        for (const part of parts) part.sever();
+      },
+      heal: () => {
+        for (const part of parts) part.heal();
+      },
+    },
+    faults: services.faults,
     view,
     facts,
     follower,

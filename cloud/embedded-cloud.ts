@@ -20,6 +20,8 @@ import { registerFollowerMetrics } from "../adapters/postgres/follower/follower-
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
+import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
+import type { RunningGuest } from "../core/audit/facts.ts";
 import type { HostFilter } from "../core/scheduling/filters/host-filter.ts";
 import type { Bus } from "../runtime/bus.ts";
 import { systemClock } from "../runtime/clock.ts";
@@ -44,7 +46,9 @@ import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
 import { type ApiDatabase, openApiDatabase } from "./api-database.ts";
 import { type CellPlan, type CellServices, createCellServices } from "./cell-services.ts";
 import { CellThread } from "./cell-thread.ts";
+import { CloudFaults } from "./cloud-faults.ts";
 import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
+import { LawWatch } from "./law-watch.ts";
 import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
 
 export interface EmbeddedCloudOptions {
@@ -121,8 +125,9 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
       options.cells.map(({ name }) => name),
     );
     const createServices = servicesFor(options, (thread) => started.push(() => thread.close()));
+    const breakable = options.dashboard === true && options.underLoad !== true;
     const cells = options.cells.map(({ name, hosts }, index) => {
-      const plan: CellPlan = { name, hosts, databaseUrl: urls[index]!, conductors: options.conductors };
+      const plan: CellPlan = { name, hosts, databaseUrl: urls[index]!, conductors: options.conductors, breakable };
       return createEmbeddedCell({
         ...plan,
         createServices: (connectBus) => createServices(plan, connectBus),
@@ -228,6 +233,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     writes: new RequestWrites(observed, DEFAULT_SCHEDULER_SETTINGS.batchMax),
   };
   const { filters = [] } = options;
+  const lawWatch = options.dashboard === true ? createLawWatch(options, databaseUrl, cells) : null;
   const schedulers = Array.from({ length: options.schedulers }, (_, index) => {
     const name = `scheduler-${index + 1}`;
     return createScheduler(
@@ -254,15 +260,37 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       filters,
       ...openProjectStores(pool),
       keystone: options.keystone ?? null,
+      ...faultsOf(options, cells),
+      laws: () => lawWatch?.laws() ?? null,
     },
     apiSettings(options),
   );
   const close = async (): Promise<void> => {
+    await lawWatch?.close();
     broker.close();
     await softState.close();
     await store.close();
   };
   return { api, schedulers, close };
+}
+
+/** A cloud whose cells run in this thread, and that shows a dashboard, can be broken from it. */
+function faultsOf({ dashboard = false }: EmbeddedCloudOptions, cells: readonly EmbeddedCell[]) {
+  const breakable = cells.flatMap(({ name, faults, link }) => (faults === null ? [] : [{ ...faults, name, link }]));
+  return dashboard && breakable.length > 0 ? { faults: new CloudFaults(breakable) } : {};
+}
+
+/** The audit for the dashboard, which also knows what runs on the hosts. */
+function createLawWatch({ logger }: EmbeddedCloudOptions, apiUrl: string, cells: readonly EmbeddedCell[]): LawWatch {
+  const joined = async (guests: Promise<ReadonlyMap<string, readonly RunningGuest[]>>[]) =>
+    new Map((await Promise.all(guests)).flatMap((of) => [...of]));
+  const readGuests = async () => ({
+    hosts: await joined(cells.map((cell) => cell.runningGuests())),
+    copies: await joined(cells.map((cell) => cell.copies())),
+    unread: new Map<string, string>(),
+  });
+  const settings = { pauseMs: 3_000, patienceMs: 60_000, conductorSettings: conductorSettingNames };
+  return new LawWatch({ apiUrl, cells, readGuests, ...settings }, { clock: systemClock, logger });
 }
 
 /** The schedulers share the process, so they share each other's transactions. */

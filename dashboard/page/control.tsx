@@ -89,7 +89,7 @@ export function Control() {
           <ul class="plain">
             {laws.broken.map(({ law, subject, evidence }) => (
               <li key={`${law} ${subject}`} class="bad">
-                {LAWS[law - 1]}: {subject}: {evidence}
+                {LAWS[law - 1] ?? "Server groups"}: {subject}: {evidence}
               </li>
             ))}
           </ul>

@@ -202,6 +202,11 @@ export class LiveModel {
       return { attempts, servers: await store.servers(ids) };
     });
     if (answer?.kind === "answer") this.#book.read(name, answer.value.servers, answer.value.attempts);
-    else this.#book.leaveStale(ids);
+    else {
+      this.#book.leaveStale(ids);
+      await new Promise<void>((resolve) => {
+        this.#deps.clock.setTimer(SURROUNDINGS_MS, resolve);
+      });
+    }
   }
 }
