@@ -117,7 +117,7 @@ function Builds({ faults, onChange }: { readonly faults: LiveFaults; readonly on
     <div class="group column">
       <label>
         <span>
-          Builds that fail: <output>{Math.round(100 * faults.failShare)} %</output>
+          Builds that fail: <b>{Math.round(100 * faults.failShare)} %</b>
         </span>
         <input
           type="range"
@@ -130,7 +130,7 @@ function Builds({ faults, onChange }: { readonly faults: LiveFaults; readonly on
       </label>
       <label>
         <span>
-          A build takes: <output>{faults.buildMs} ms</output>
+          A build takes: <b>{faults.buildMs} ms</b>
         </span>
         <input
           type="range"

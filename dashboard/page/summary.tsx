@@ -71,7 +71,7 @@ interface TileProps {
 function Tile({ title, value, note, points, tone = "" }: TileProps) {
   return (
     <div class={`tile ${tone}`}>
-      <h3>{title}</h3>
+      <h2>{title}</h2>
       <p class="value">{value}</p>
       <p class="muted small">{note}&nbsp;</p>
       {points !== null && <Spark points={points} />}
