@@ -168,6 +168,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/explain.ts")).runExplainCommand(argv),
   },
   {
+    name: "top",
+    summary: "show the cloud as it works, in a terminal",
+    run: async (argv) => (await import("./operators/top.ts")).runTopCommand(argv),
+  },
+  {
     name: "sync-aggregates",
     summary: "make the cells' placement aggregates and ratios as the API tier has them",
     run: async (argv) => (await import("./operators/sync-aggregates.ts")).runSyncAggregatesCommand(argv),

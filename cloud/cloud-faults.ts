@@ -5,7 +5,7 @@ import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import type { CellConductors } from "./cell-conductors.ts";
 import type { HostAgents } from "./host-agents.ts";
 
-const REASON = "the disk is full (a fault of the dashboard's panel)";
+const REASON = "disk full, on purpose";
 
 /** The parts of a cell that can be broken. */
 export interface BreakableCell {

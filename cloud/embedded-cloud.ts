@@ -218,13 +218,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   const softState = new MemorySoftState(systemClock);
   const registry = createRegistry({ service: "api" });
   registerFollowerMetrics(registry, cells);
-  const operators = {
-    aggregates: new PostgresAggregateStore(pool),
-    ratios: new PostgresRatioStore(pool),
-    settings: new PostgresSettingsStore(pool),
-    hostMap: new PostgresHostMapStore(pool),
-    softState,
-  };
+  const operators = operatorStores(pool, softState);
   const shared = { store: observed, groups, reservations, moves, bus, clock: systemClock, tracing: noTracing };
   const decisions = new PostgresDecisionStore(pool);
   const schedulerCells = cells.map(seenByScheduler);
@@ -272,6 +266,17 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     await store.close();
   };
   return { api, schedulers, close };
+}
+
+/** The stores of what operators set, in the API database. */
+function operatorStores(pool: ReturnType<typeof createPool>, softState: MemorySoftState) {
+  return {
+    aggregates: new PostgresAggregateStore(pool),
+    ratios: new PostgresRatioStore(pool),
+    settings: new PostgresSettingsStore(pool),
+    hostMap: new PostgresHostMapStore(pool),
+    softState,
+  };
 }
 
 /** A cloud whose cells run in this thread, and that shows a dashboard, can be broken from it. */

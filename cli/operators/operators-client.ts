@@ -41,6 +41,27 @@ export async function callOperatorsApi<Answer>(
   return call<Answer>(access, method, `/berth/v1${path}`, body, {});
 }
 
+/**
+ * Opens an answer of the operators' API that goes on until `signal` ends it, and returns its pieces. Throws `OperatorsApiError`, also while it is
+ * read.
+ */
+export async function streamOperatorsApi(
+  { api, dataDir, token }: ApiAccess,
+  path: string,
+  signal: AbortSignal,
+): Promise<AsyncIterable<Uint8Array>> {
+  const target = `${apiAddress({ api, dataDir: dataDir ?? null }).replace(/\/+$/, "")}/berth/v1${path}`;
+  const headers = token === null ? {} : { "x-auth-token": token };
+  try {
+    const answer = await request(target, { headers, signal, headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS });
+    if (answer.statusCode === 200) return answer.body;
+    const given = parsed(await answer.body.text());
+    throw new OperatorsApiError(String(answer.statusCode), messageOf(given) ?? `the api answered ${answer.statusCode}`);
+  } catch (error) {
+    throw error instanceof OperatorsApiError ? error : unreachable(target, error);
+  }
+}
+
 /** This microversion of the Compute API shows reasons in an action's events, and accepts all requests of the commands. */
 const COMPUTE_VERSION = { "openstack-api-version": "compute 2.90" };
 
@@ -78,15 +99,14 @@ async function send(
     const given = await answer.body.text();
     return { status: answer.statusCode, body: parsed(given) };
   } catch (error) {
-    const why = error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
-    throw new OperatorsApiError(
-      "unreachable",
-      `the api at ${new URL(target).origin} does not answer: ${why}; start it, or name another with --api or --data-dir`,
-      {
-        cause: error,
-      },
-    );
+    throw unreachable(target, error);
   }
+}
+
+function unreachable(target: string, error: unknown): OperatorsApiError {
+  const why = error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
+  const message = `the api at ${new URL(target).origin} does not answer: ${why}; start it, or name another with --api or --data-dir`;
+  return new OperatorsApiError("unreachable", message, { cause: error });
 }
 
 function parsed(given: string): unknown {

@@ -1,4 +1,5 @@
-import { durationText } from "./format.ts";
+import type { LiveCell } from "../../services/api/dashboard/live-picture.ts";
+import { byName, durationText } from "./format.ts";
 import { picture } from "./live-state.ts";
 
 export const LAWS = [
@@ -9,6 +10,8 @@ export const LAWS = [
   "Every request ends",
   "A copy exists",
 ] as const;
+
+type Conductor = LiveCell["conductors"][number];
 
 /** A reading of the laws that is older says nothing of now. */
 const LAWS_FRESH_MS = 60_000;
@@ -67,7 +70,7 @@ export function Control() {
               <tr key={name}>
                 <th scope="row">{name}</th>
                 <td>
-                  {conductors.map((one) => (
+                  {lastOfEach(conductors).map((one) => (
                     <span key={one.id} class={`chip ${one.alive ? "success" : "failed"}`}>
                       {one.name}
                       <small> {one.alive ? "holds its lease" : "lease over"}</small>
@@ -97,4 +100,11 @@ export function Control() {
       )}
     </section>
   );
+}
+
+/** The living conductor of each name, or one that is gone: a conductor that starts again is another one of the same name. */
+function lastOfEach(conductors: readonly Conductor[]): readonly Conductor[] {
+  const alive = new Set(conductors.filter((one) => one.alive).map(({ name }) => name));
+  const shown = conductors.filter((one) => one.alive || !alive.has(one.name));
+  return [...new Map(shown.map((one) => [one.name, one])).values()].sort(byName(({ name }) => name));
 }

@@ -1,11 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { findCommand } from "../../cli/commands.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { ApiRig } from "./api/api-rig.ts";
 
 let rig: ApiRig;
 let api: string;
 beforeAll(async () => {
-  rig = await ApiRig.start();
+  rig = await ApiRig.start({ dashboard: true });
   api = `http://127.0.0.1:${rig.api.address.port}`;
 });
 afterAll(() => rig.close());
@@ -98,4 +99,14 @@ test("explain shows the decision for an existing server and for a possible one",
   expect(JSON.parse((await berth("explain", "--flavor", "1", "--json")).text)).toMatchObject({ hosts: 6 });
   expect((await berth("explain")).code).toBe(2);
   expect((await berth("explain", server, "--flavor", "1")).code).toBe(2);
+});
+
+test("top prints the cells and the newest requests once where there is no terminal", async () => {
+  await rig.bootActive("north", 2, { name: "shown" });
+  const text = await eventually("the server's way", async () => {
+    const { text: printed } = await berth("top", "--once");
+    return printed.includes("+ host-2") && printed;
+  });
+  expect(text).toMatch(/^north +3 /m);
+  expect(text).toMatch(/ shown +default +build +active +.* \+ host-2$/m);
 });

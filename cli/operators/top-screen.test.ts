@@ -1,0 +1,60 @@
+import { expect, test } from "vitest";
+import type { LivePath, LivePicture } from "../../services/api/dashboard/live-picture.ts";
+import { holdPicture } from "../../services/api/dashboard/read-live-events.ts";
+import { topText } from "./print-top.ts";
+import { TopScreen } from "./top-screen.ts";
+
+const PATH: LivePath = {
+  ...{ id: "0c1d2e3f-aaaa", name: "web", project: "p", cell: "north", kind: "build", state: "active", at: 1_000 },
+  ...{ endedAt: 1_900, fault: null },
+  attempts: [
+    { host: "one", at: 1_100, endedAt: 1_300, result: "failed", reason: "disk\nfull \u001b[31m" },
+    { host: "two", at: 1_300, endedAt: 1_900, result: "success", reason: null },
+  ],
+};
+const picture = (active: number): LivePicture => ({
+  classes: ["VCPU"],
+  cells: [
+    { name: "north", ready: true, answers: true, lagMs: 4, conductors: [{ id: "c", name: "c", alive: true }] },
+    { name: "south", ready: true, answers: false, lagMs: null, conductors: [] },
+  ],
+  hosts: [
+    [0, "one", 1, 2, 1, 0, 4, 8],
+    [0, "two", 0, 0, 0, 0, 0, 8],
+  ],
+  paths: [PATH],
+  figures: {
+    ...{ at: 0, busy: 1, waiting: 2, oldestWaitingAt: 500, schedulers: ["s"], faults: null },
+    counts: { placed: 0, hops: 1, active, failed: 0, deleted: 0 },
+    laws: { at: 0, broken: [{ law: 2, subject: "x", evidence: "y" }] },
+  },
+});
+
+test("shows cells, laws, and the way of each request, without what a terminal would obey", () => {
+  const text = topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 5, width: 200 });
+  expect(text).toContain("waiting 2, the oldest for 2.5 s   in motion 1   active 3   hops 1   failed 0");
+  expect(text).toContain("laws: BROKEN law 2: x");
+  expect(text).toMatch(/^north +2 +1 +2 +1 +25% of 16 +1 +4 ms +follows$/m);
+  expect(text).toMatch(/^south +0 +0 +0 +0 +- +0 +- +DOES NOT ANSWER$/m);
+  expect(text).toContain("x one (disk full ?[31m) → + two");
+  const narrow = topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 0, width: 30 });
+  expect(Math.max(...narrow.split("\n").map((line) => line.length))).toBe(30);
+  expect(narrow).toContain("no requests yet");
+});
+
+test("rates come from the counts of the last seconds, and are not negative after the api began again", () => {
+  const drawn: (number | null)[] = [];
+  const screen = new TopScreen((_held, rates) => drawn.push(rates === null ? null : rates.active));
+  screen.tick(0);
+  for (const [atMs, active] of [
+    [0, 10],
+    [1_000, 14],
+    [2_000, 14],
+    [9_000, 14],
+    [9_500, 0],
+  ] as const) {
+    screen.held = holdPicture(picture(active));
+    screen.tick(atMs);
+  }
+  expect(drawn).toEqual([null, 4, 2, null, 0]);
+});
