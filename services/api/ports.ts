@@ -19,7 +19,19 @@ export type RequestsPort = Pick<
   ApiStore,
   "accept" | "acceptWithin" | "requests" | "listRequests" | "scanRequests" | "cancel" | "changeServer" | "markDeleted"
 >;
-export type FlavorsPort = Pick<ApiStore, "flavors" | "flavor" | "createFlavor" | "deleteFlavor" | "updateExtraSpecs">;
+export type FlavorsPort = Pick<
+  ApiStore,
+  | "flavors"
+  | "flavor"
+  | "createFlavor"
+  | "deleteFlavor"
+  | "updateExtraSpecs"
+  | "describeFlavor"
+  | "flavorProjects"
+  | "flavorsOfProject"
+  | "addFlavorProject"
+  | "removeFlavorProject"
+>;
 export type ApiDatabasePort = RequestsPort & FlavorsPort & Pick<ApiStore, "ping">;
 
 export type ServerGroupsPort = Pick<

@@ -20,6 +20,7 @@ import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
 import { registerZoneRoutes } from "./compute/aggregates/zone-routes.ts";
 import { registerServiceRoutes } from "./compute/compute-services/service-routes.ts";
 import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts";
+import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-routes.ts";
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
 import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
@@ -355,6 +356,7 @@ function registerRoutes(
   if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
   if (deps.images) registerImageProxy(scope, deps.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);
+  registerFlavorAccessRoutes(scope, flavorDeps);
   registerHypervisorRoutes(scope, server.cells, options);
   registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });
   if (deps.operators !== undefined && syncer !== null) {

@@ -74,6 +74,35 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
     });
 
     describe("a flavor", () => {
+      test("that is not public is for the projects that were given access, until they lose it or it is deleted", async () => {
+        await store.createFlavor(flavor("1", { isPublic: false }));
+        await store.createFlavor(flavor("2", { isPublic: false }));
+        expect(await store.addFlavorProject("1", "b")).toBe("added");
+        expect(await store.addFlavorProject("1", "a")).toBe("added");
+        expect(await store.addFlavorProject("1", "a")).toBe("exists");
+        expect(await store.addFlavorProject("9", "a")).toBe("unknown");
+        expect(await store.flavorProjects("1")).toEqual(["a", "b"]);
+        expect(await store.flavorProjects("2")).toEqual([]);
+        expect(await store.flavorsOfProject("a")).toEqual(["1"]);
+        expect(await store.removeFlavorProject("1", "a")).toBe(true);
+        expect(await store.removeFlavorProject("1", "a")).toBe(false);
+        await store.deleteFlavor("1");
+        await store.createFlavor(flavor("1", { isPublic: false }));
+        expect([await store.flavorProjects("1"), await store.flavorsOfProject("b")]).toEqual([[], []]);
+      });
+
+      test("gets another description, and is listed in the order of creation", async () => {
+        for (const id of ["2", "1"]) await store.createFlavor(flavor(id));
+        expect(await store.describeFlavor("2", "larger")).toBe(true);
+        expect(await store.describeFlavor("9", "larger")).toBe(false);
+        expect((await store.flavors("creation")).map(({ id, description }) => [id, description])).toEqual([
+          ["2", "larger"],
+          ["1", null],
+        ]);
+        await store.describeFlavor("2", null);
+        expect((await store.flavor("2"))?.description).toBeNull();
+      });
+
       test("has an id and a name that are unique", async () => {
         const tiny = flavor("1", { extraSpecs: { "resources:VCPU": "1" }, description: "small", swapMib: 5 });
         expect(await store.createFlavor(tiny)).toBe("created");

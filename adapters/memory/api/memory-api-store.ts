@@ -31,6 +31,7 @@ export class MemoryApiStore implements ApiStore {
   readonly #clock: Clock;
   readonly #cells = new Map<string, CellRecord>();
   readonly #flavors = new Map<string, FlavorRecord>();
+  readonly #flavorProjects = new Map<string, Set<string>>();
   readonly #requests = new Map<string, RequestRecord>();
   readonly #arrived = new Set<string>();
   readonly #putOffs = new PutOffs();
@@ -50,7 +51,8 @@ export class MemoryApiStore implements ApiStore {
     this.#cells.set(cell.name, cell);
   }
 
-  async flavors(): Promise<readonly FlavorRecord[]> {
+  async flavors(order?: "creation"): Promise<readonly FlavorRecord[]> {
+    if (order === "creation") return [...this.#flavors.values()];
     return [...this.#flavors.values()].sort((a, b) => compare(a.id, b.id));
   }
 
@@ -66,7 +68,34 @@ export class MemoryApiStore implements ApiStore {
   }
 
   async deleteFlavor(id: string): Promise<boolean> {
+    this.#flavorProjects.delete(id);
     return this.#flavors.delete(id);
+  }
+
+  async describeFlavor(id: string, description: string | null): Promise<boolean> {
+    const flavor = this.#flavors.get(id);
+    if (flavor !== undefined) this.#flavors.set(id, { ...flavor, description });
+    return flavor !== undefined;
+  }
+
+  async flavorProjects(flavorId: string): Promise<readonly string[]> {
+    return [...(this.#flavorProjects.get(flavorId) ?? [])].sort(compare);
+  }
+
+  async flavorsOfProject(projectId: string): Promise<readonly string[]> {
+    return [...this.#flavorProjects].flatMap(([flavor, projects]) => (projects.has(projectId) ? [flavor] : []));
+  }
+
+  async addFlavorProject(flavorId: string, projectId: string): Promise<"added" | "exists" | "unknown"> {
+    if (!this.#flavors.has(flavorId)) return "unknown";
+    const projects = this.#flavorProjects.get(flavorId) ?? new Set();
+    if (projects.has(projectId)) return "exists";
+    this.#flavorProjects.set(flavorId, projects.add(projectId));
+    return "added";
+  }
+
+  async removeFlavorProject(flavorId: string, projectId: string): Promise<boolean> {
+    return this.#flavorProjects.get(flavorId)?.delete(projectId) ?? false;
   }
 
   async updateExtraSpecs(

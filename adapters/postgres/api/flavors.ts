@@ -39,10 +39,10 @@ function flavorOf(row: FlavorRow): FlavorRecord {
   };
 }
 
-export async function readFlavors(pool: Pool): Promise<readonly FlavorRecord[]> {
+export async function readFlavors(pool: Pool, order?: "creation"): Promise<readonly FlavorRecord[]> {
   const rows = await queryStored<FlavorRow>(pool, {
-    name: "flavors",
-    text: `select ${COLUMNS} from flavors order by id collate "C"`,
+    name: order === undefined ? "flavors" : "flavors_by_creation",
+    text: `select ${COLUMNS} from flavors order by ${order === undefined ? "" : "created_at, "}id collate "C"`,
     values: [],
   });
   return rows.map(flavorOf);
@@ -78,6 +78,15 @@ export async function insertFlavor(pool: Pool, flavor: FlavorRecord): Promise<"c
   });
   if (created.length > 0) return "created";
   return (await readFlavor(pool, flavor.id)) === null ? "name-taken" : "id-taken";
+}
+
+export async function describeFlavor(pool: Pool, id: string, description: string | null): Promise<boolean> {
+  const changed = await queryStored(pool, {
+    name: "describe_flavor",
+    text: "update flavors set description = $2 where id = $1 returning id",
+    values: [id, description],
+  });
+  return changed.length > 0;
 }
 
 export async function deleteFlavor(pool: Pool, id: string): Promise<boolean> {

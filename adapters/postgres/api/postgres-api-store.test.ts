@@ -18,7 +18,7 @@ afterAll(async () => {
 });
 
 apiStoreContract("Postgres", async () => {
-  await pool.query("truncate cells, flavors, requests");
+  await pool.query("truncate cells, flavor_projects, flavors, requests");
   return { store: new PostgresApiStore(pool), close: async () => undefined };
 });
 

@@ -27,7 +27,13 @@ import { acceptRequests, acceptWithinLimits } from "./accept-requests.ts";
 import { markArrived, readUnarrived, takeLost } from "./arrivals.ts";
 import { putCell, readCells } from "./cells.ts";
 import { changeServer } from "./change-server.ts";
-import { deleteFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
+import {
+  deleteFlavorProject,
+  insertFlavorProject,
+  readFlavorProjects,
+  readFlavorsOfProject,
+} from "./flavor-projects.ts";
+import { deleteFlavor, describeFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
 import { readPlaceable } from "./read-placeable.ts";
 import { listRequests, readRequests, scanRequests } from "./read-requests.ts";
 import { putOff, takeStale } from "./sweep-requests.ts";
@@ -62,8 +68,8 @@ export class PostgresApiStore implements ApiStore {
     return putCell(this.#pool, cell);
   }
 
-  flavors(): Promise<readonly FlavorRecord[]> {
-    return readFlavors(this.#pool);
+  flavors(order?: "creation"): Promise<readonly FlavorRecord[]> {
+    return readFlavors(this.#pool, order);
   }
 
   flavor(id: string): Promise<FlavorRecord | null> {
@@ -76,6 +82,26 @@ export class PostgresApiStore implements ApiStore {
 
   deleteFlavor(id: string): Promise<boolean> {
     return deleteFlavor(this.#pool, id);
+  }
+
+  describeFlavor(id: string, description: string | null): Promise<boolean> {
+    return describeFlavor(this.#pool, id, description);
+  }
+
+  flavorProjects(flavorId: string): Promise<readonly string[]> {
+    return readFlavorProjects(this.#pool, flavorId);
+  }
+
+  flavorsOfProject(projectId: string): Promise<readonly string[]> {
+    return readFlavorsOfProject(this.#pool, projectId);
+  }
+
+  addFlavorProject(flavorId: string, projectId: string): Promise<"added" | "exists" | "unknown"> {
+    return insertFlavorProject(this.#pool, flavorId, projectId);
+  }
+
+  removeFlavorProject(flavorId: string, projectId: string): Promise<boolean> {
+    return deleteFlavorProject(this.#pool, flavorId, projectId);
   }
 
   updateExtraSpecs(

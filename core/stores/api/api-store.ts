@@ -150,10 +150,20 @@ export interface ApiStore {
   /** Adds the cell, or changes its URLs when it exists. */
   putCell(cell: CellRecord): Promise<void>;
 
-  flavors(): Promise<readonly FlavorRecord[]>;
+  /** All flavors, by id, or with `creation` in the order in which they were created. */
+  flavors(order?: "creation"): Promise<readonly FlavorRecord[]>;
   flavor(id: string): Promise<FlavorRecord | null>;
   createFlavor(flavor: FlavorRecord): Promise<"created" | "id-taken" | "name-taken">;
   deleteFlavor(id: string): Promise<boolean>;
+  /** Returns false when there is no such flavor. */
+  describeFlavor(id: string, description: string | null): Promise<boolean>;
+  /** The projects that may use a flavor that is not public, sorted. Empty for an unknown flavor. */
+  flavorProjects(flavorId: string): Promise<readonly string[]>;
+  /** Ids of the flavors to which the project was given access. */
+  flavorsOfProject(projectId: string): Promise<readonly string[]>;
+  addFlavorProject(flavorId: string, projectId: string): Promise<"added" | "exists" | "unknown">;
+  /** Returns false when the project has no such access. */
+  removeFlavorProject(flavorId: string, projectId: string): Promise<boolean>;
   /** Replaces all extra specs in one step. `update` gets the current ones. Returns null when there is no such flavor. */
   updateExtraSpecs(
     flavorId: string,

@@ -42,6 +42,8 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/flavors": [
     { flavor: { id: "f", name: "f", vcpus: 1, ram: 1, disk: 0, description: "d", rxtx_factor: "1.0", swap: "1" } },
   ],
+  "PUT /v2.1/flavors/:id": [{ flavor: { description: "d" } }],
+  "POST /v2.1/flavors/:id/action": [{ addTenantAccess: { tenant: "p" } }, { removeTenantAccess: { tenant: "p" } }],
   "POST /v2.1/flavors/:flavorId/os-extra_specs": [{ extra_specs: { "hw:cpu_policy": "shared", other: "x" } }],
   "PUT /v2.1/flavors/:flavorId/os-extra_specs/:key": [{ other: "x" }],
   "POST /v2.1/os-server-groups": [

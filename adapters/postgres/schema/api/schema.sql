@@ -76,6 +76,14 @@ create table decisions (
 CREATE INDEX decisions_at ON public.decisions USING brin (at);
 CREATE INDEX decisions_server ON public.decisions USING btree (server_uuid, id DESC);
 
+create table flavor_projects (
+  flavor_id text not null,
+  project_id text not null,
+  constraint flavor_projects_flavor_id_fkey FOREIGN KEY (flavor_id) REFERENCES flavors(id) ON DELETE CASCADE,
+  constraint flavor_projects_pkey PRIMARY KEY (flavor_id, project_id)
+);
+CREATE INDEX flavor_projects_project_id_idx ON public.flavor_projects USING btree (project_id);
+
 create table flavors (
   id text not null,
   name text not null,

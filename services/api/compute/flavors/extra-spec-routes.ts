@@ -63,13 +63,13 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
 
 function registerReads(http: Http, deps: FlavorDeps, path: string): void {
   http.get(path, { schema: { params: FlavorParams, response: { 200: ExtraSpecsAnswer } } }, async (request) => {
-    const flavor = await findFlavor(deps.store, request.params.flavorId, callOf(request).identity.isAdmin);
+    const flavor = await findFlavor(deps.store, request.params.flavorId, callOf(request).identity);
     return { extra_specs: flavor.extraSpecs };
   });
 
   http.get(`${path}/:key`, { schema: { params: KeyParams, response: { 200: ExtraSpecAnswer } } }, async (request) => {
     const { flavorId, key } = request.params;
-    const { extraSpecs } = await findFlavor(deps.store, flavorId, callOf(request).identity.isAdmin);
+    const { extraSpecs } = await findFlavor(deps.store, flavorId, callOf(request).identity);
     if (!Object.hasOwn(extraSpecs, key)) throw noSuchKey(flavorId, key);
     return { [key]: extraSpecs[key] ?? "" };
   });

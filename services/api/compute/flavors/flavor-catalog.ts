@@ -1,6 +1,7 @@
 import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import type { Identity } from "../../http/identity.ts";
 import type { FlavorsPort } from "../../ports.ts";
 import { explainBadFlavor } from "./check-extra-specs.ts";
 
@@ -12,7 +13,8 @@ export interface UsableFlavor {
 }
 
 interface Entry extends UsableFlavor {
-  readonly isPublic: boolean;
+  /** The projects that may use the flavor, or null for all. */
+  readonly projects: ReadonlySet<string> | null;
   readonly readAtMs: number;
 }
 
@@ -23,7 +25,7 @@ const ENTRIES_MAX = 10_000;
  * processes after at most `cacheMs`. Unknown flavors are not cached.
  */
 export class FlavorCatalog {
-  readonly #store: Pick<FlavorsPort, "flavor">;
+  readonly #store: Pick<FlavorsPort, "flavor" | "flavorProjects">;
   readonly #clock: Clock;
   readonly #cacheMs: number;
   readonly #entries = new Map<string, Entry>();
@@ -33,7 +35,7 @@ export class FlavorCatalog {
   #forgotten = 0;
 
   constructor(
-    deps: { readonly store: Pick<FlavorsPort, "flavor">; readonly clock: Clock },
+    deps: { readonly store: Pick<FlavorsPort, "flavor" | "flavorProjects">; readonly clock: Clock },
     options: { readonly cacheMs: number },
   ) {
     this.#store = deps.store;
@@ -42,9 +44,9 @@ export class FlavorCatalog {
   }
 
   /** Returns the flavor, or null when there is none of this id that the caller may use. */
-  async find(id: string, options: { readonly isAdmin: boolean }): Promise<UsableFlavor | null> {
+  async find(id: string, by: Pick<Identity, "isAdmin" | "projectId">): Promise<UsableFlavor | null> {
     const entry = this.#fresh(id) ?? (await this.#ask(id));
-    return entry !== null && (entry.isPublic || options.isAdmin) ? entry : null;
+    return entry !== null && (entry.projects === null || by.isAdmin || entry.projects.has(by.projectId)) ? entry : null;
   }
 
   forget(id: string): void {
@@ -73,8 +75,9 @@ export class FlavorCatalog {
     const forgotten = this.#forgotten;
     const record = await this.#store.flavor(id);
     if (record === null) return null;
+    const projects = record.isPublic ? null : new Set(await this.#store.flavorProjects(id));
     const flavor = flavorOf(record);
-    const entry: Entry = { flavor, problem: explainBadFlavor(flavor), isPublic: record.isPublic, readAtMs };
+    const entry: Entry = { flavor, problem: explainBadFlavor(flavor), projects, readAtMs };
     if (forgotten === this.#forgotten) {
       if (this.#entries.size >= ENTRIES_MAX) this.#entries.clear();
       this.#entries.set(id, entry);

@@ -1,7 +1,9 @@
 import { Type } from "typebox";
+import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
 import { callOf, requireAdmin } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { type Fault, notFound } from "../../http/fault.ts";
+import type { Identity } from "../../http/identity.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { FlavorsPort } from "../../ports.ts";
@@ -13,6 +15,7 @@ import {
   FlavorAnswer,
   FlavorDetailListAnswer,
   FlavorListAnswer,
+  UpdateFlavorBody,
 } from "./flavor-schemas.ts";
 import { flavorBriefView, flavorDetailView } from "./flavor-view.ts";
 import { listFlavors } from "./list-flavors.ts";
@@ -28,6 +31,9 @@ export interface FlavorRouteOptions {
   readonly pageMax: number;
 }
 
+/** The first microversion in which flavors have descriptions. */
+const DESCRIPTION_FROM = 55;
+
 const IdParams = Type.Object({ id: Type.String() });
 
 export function flavorNotFound(id: string): Fault {
@@ -35,9 +41,15 @@ export function flavorNotFound(id: string): Fault {
 }
 
 /** Returns a flavor that the caller may see. Refuses an invalid id without asking the database. */
-export async function findFlavor(store: Pick<FlavorsPort, "flavor">, id: string, isAdmin: boolean) {
+export async function findFlavor(
+  store: Pick<FlavorsPort, "flavor" | "flavorProjects">,
+  id: string,
+  by: Pick<Identity, "isAdmin" | "projectId">,
+): Promise<FlavorRecord> {
   const flavor = FLAVOR_ID.test(id) ? await store.flavor(id) : null;
-  if (flavor === null || !(flavor.isPublic || isAdmin)) throw flavorNotFound(id);
+  if (flavor === null) throw flavorNotFound(id);
+  const mayUse = flavor.isPublic || by.isAdmin || (await store.flavorProjects(id)).includes(by.projectId);
+  if (!mayUse) throw flavorNotFound(id);
   return flavor;
 }
 
@@ -85,9 +97,11 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
 
   http.get("/flavors/:id", { schema: { params: IdParams, response: { 200: FlavorAnswer } } }, async (request) => {
     const call = callOf(request);
-    const flavor = await findFlavor(deps.store, request.params.id, call.identity.isAdmin);
+    const flavor = await findFlavor(deps.store, request.params.id, call.identity);
     return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
   });
+
+  registerDescription(http, deps, options);
 
   http.delete("/flavors/:id", { schema: { params: IdParams } }, async (request, reply) => {
     const call = callOf(request);
@@ -98,4 +112,21 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
     if (!deleted) throw flavorNotFound(id);
     return reply.code(202).send();
   });
+}
+
+function registerDescription(http: Http, deps: FlavorDeps, { prefix, publicUrl }: FlavorRouteOptions): void {
+  http.put(
+    "/flavors/:id",
+    { schema: { params: IdParams, body: UpdateFlavorBody, response: { 200: FlavorAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      if (call.minor < DESCRIPTION_FROM) throw notFound("The resource could not be found.");
+      requireAdmin(call, "os-flavor-manage:update");
+      const { id } = request.params;
+      const { description } = request.body.flavor;
+      if (!FLAVOR_ID.test(id) || !(await deps.store.describeFlavor(id, description))) throw flavorNotFound(id);
+      const flavor = await findFlavor(deps.store, id, call.identity);
+      return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
+    },
+  );
 }

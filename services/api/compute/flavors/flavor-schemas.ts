@@ -8,6 +8,12 @@ const NotNegative = Type.Optional(WholeNumber({ minimum: 0, maximum: INT_MAX }))
 /** The form of a flavor's id, which has no space at either end. */
 export const FLAVOR_ID = /^(?! )[a-zA-Z0-9. _-]{1,255}(?<! )$/;
 
+const Description = Type.Unsafe<string | null>({
+  type: ["string", "null"],
+  maxLength: 65_535,
+  pattern: "^[^\\p{Cc}\\p{Cs}]*$",
+});
+
 export const CreateFlavorBody = Type.Object(
   {
     flavor: Type.Object(
@@ -35,9 +41,7 @@ export const CreateFlavorBody = Type.Object(
           }),
         ),
         "os-flavor-access:is_public": Type.Optional(Flag),
-        description: Type.Optional(
-          Type.Unsafe<string | null>({ type: ["string", "null"], maxLength: 65_535, pattern: "^[^\\p{Cc}\\p{Cs}]*$" }),
-        ),
+        description: Type.Optional(Description),
       },
       { additionalProperties: false },
     ),
@@ -45,6 +49,20 @@ export const CreateFlavorBody = Type.Object(
   { additionalProperties: false },
 );
 export type CreateFlavorBody = Type.Static<typeof CreateFlavorBody>;
+
+export const UpdateFlavorBody = Type.Object(
+  { flavor: Type.Object({ description: Description }, { additionalProperties: false }) },
+  { additionalProperties: false },
+);
+
+const Tenant = Type.Object({ tenant: Type.String({ minLength: 1, maxLength: 255 }) }, { additionalProperties: false });
+export const FlavorActionBody = Type.Object(
+  { addTenantAccess: Type.Optional(Tenant), removeTenantAccess: Type.Optional(Tenant) },
+  { additionalProperties: false, minProperties: 1, maxProperties: 1 },
+);
+export const FlavorAccessAnswer = Type.Object({
+  flavor_access: Type.Array(Type.Object({ flavor_id: Type.String(), tenant_id: Type.String() })),
+});
 
 /**
  * Keys and values of extra specs. A number means its digits. Unprintable characters are refused, since specs are stored as JSON in a

@@ -16,7 +16,7 @@ const KNOWN: ReadonlySet<string> = new Set([
 ]);
 const NONE: ReadonlySet<string> = new Set();
 
-type SortKey = Exclude<keyof FlavorRecord, "extraSpecs" | "isPublic">;
+type SortKey = Exclude<keyof FlavorRecord, "extraSpecs">;
 const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
   ["flavorid", "id"],
   ["id", "id"],
@@ -28,7 +28,12 @@ const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
   ["swap", "swapMib"],
   ["rxtx_factor", "rxtxFactor"],
   ["description", "description"],
+  ["is_public", "isPublic"],
 ]);
+
+/** Sort keys whose values are the same for all flavors here: such lists are by id. */
+const EQUAL_KEYS: ReadonlySet<string> = new Set(["disabled", "updated_at", "vcpu_weight"]);
+const CREATION_KEY = "created_at";
 
 export interface FlavorPage {
   readonly flavors: readonly FlavorRecord[];
@@ -36,9 +41,9 @@ export interface FlavorPage {
   readonly nextMarker: string | null;
 }
 
-/** `GET /flavors`: by id unless asked otherwise. Only admins see flavors that are not public. */
+/** `GET /flavors`: by id unless asked otherwise. Projects see the public flavors and those that they were given access to. */
 export async function listFlavors(
-  deps: { readonly store: Pick<FlavorsPort, "flavors"> },
+  deps: { readonly store: Pick<FlavorsPort, "flavors" | "flavorsOfProject"> },
   call: KnownCall,
   raw: Readonly<Record<string, string | readonly string[]>>,
   pageMax: number,
@@ -50,12 +55,13 @@ export async function listFlavors(
   const minRam = query.wholeNumber("minRam") ?? 0;
   const minDisk = query.wholeNumber("minDisk") ?? 0;
   const order = readOrder(query);
-  const found = (await deps.store.flavors())
-    .filter(
-      (flavor) =>
-        (isPublic === null || flavor.isPublic === isPublic) && flavor.memoryMib >= minRam && flavor.diskGib >= minDisk,
-    )
-    .sort(order);
+  const all = await deps.store.flavors(query.text("sort_key") === CREATION_KEY ? "creation" : undefined);
+  const own = isPublic === true ? new Set(await deps.store.flavorsOfProject(call.identity.projectId)) : new Set();
+  const found = all
+    .filter(({ id, ...flavor }) => isPublic === null || flavor.isPublic === isPublic || own.has(id))
+    .filter((flavor) => flavor.memoryMib >= minRam && flavor.diskGib >= minDisk);
+  if (order === null) found.reverse();
+  else found.sort(order);
   const marker = query.text("marker");
   const from = marker === undefined ? 0 : found.findIndex((flavor) => flavor.id === marker) + 1;
   if (marker !== undefined && from === 0) throw badRequest(`marker [${marker.slice(0, 100)}] not found`);
@@ -73,18 +79,24 @@ function readIsPublic(query: QueryReader, call: KnownCall): boolean | null {
   return truth;
 }
 
-function readOrder(query: QueryReader): (a: FlavorRecord, b: FlavorRecord) => number {
+/** Returns null for the reverse of the order in which the store gave the flavors. */
+function readOrder(query: QueryReader): ((a: FlavorRecord, b: FlavorRecord) => number) | null {
   const keyName = query.text("sort_key") ?? "flavorid";
-  const key = SORT_KEYS.get(keyName);
-  if (key === undefined) throw invalidQuery("sort_key", keyName, `must be one of ${[...SORT_KEYS.keys()].join(", ")}`);
   const direction = query.text("sort_dir") ?? "asc";
   if (direction !== "asc" && direction !== "desc")
     throw invalidQuery("sort_dir", direction, "must be one of asc, desc");
+  if (keyName === CREATION_KEY) return direction === "asc" ? () => 0 : null;
+  if (EQUAL_KEYS.has(keyName)) return (a, b) => compare(a.id, b.id);
+  const key = SORT_KEYS.get(keyName);
+  if (key === undefined) {
+    const known = [...SORT_KEYS.keys(), ...EQUAL_KEYS, CREATION_KEY].join(", ");
+    throw invalidQuery("sort_key", keyName, `must be one of ${known}`);
+  }
   const sign = direction === "asc" ? 1 : -1;
   return (a, b) => sign * compare(a[key], b[key]) || compare(a.id, b.id);
 }
 
-function compare(a: string | number | null, b: string | number | null): number {
+function compare(a: string | number | boolean | null, b: string | number | boolean | null): number {
   if (a === b) return 0;
   return (a ?? "") < (b ?? "") ? -1 : 1;
 }

@@ -42,7 +42,7 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
   const given = body.raw("flavorRef");
   const reference = typeof given === "number" ? String(given) : (body.text("flavorRef") ?? "");
   const id = reference.slice(reference.lastIndexOf("/") + 1);
-  const found = FLAVOR_ID.test(id) ? await checks.flavors.find(id, { isAdmin: call.identity.isAdmin }) : null;
+  const found = FLAVOR_ID.test(id) ? await checks.flavors.find(id, call.identity) : null;
   if (found === null) throw badRequest("Unable to locate requested flavor.");
   if (found.flavor.id === server.spec.flavor?.id) throw badRequest("When resizing, instances must change flavor!");
   const { imageProperties, portRequests } = server.spec;

@@ -66,7 +66,7 @@ export async function createServer(
   const request = readCreateRequest(body, { minor: call.minor, countMax: options.serversPerCallMax });
   // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
   const mayExist = FLAVOR_ID.test(request.flavorId);
-  const found = mayExist ? await deps.flavors.find(request.flavorId, { isAdmin: call.identity.isAdmin }) : null;
+  const found = mayExist ? await deps.flavors.find(request.flavorId, call.identity) : null;
   if (found === null) {
     throw invalidField("flavorRef", body.server.flavorRef, `Flavor ${request.flavorId} could not be found.`);
   }

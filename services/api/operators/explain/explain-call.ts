@@ -94,7 +94,7 @@ export async function explainCall(deps: ExplainDeps, call: KnownCall, body: Expl
 }
 
 async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ServerSpec> {
-  const found = await deps.flavors.find(body.flavor, { isAdmin: true });
+  const found = await deps.flavors.find(body.flavor, { isAdmin: true, projectId: "" });
   if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found.`);
   const { flavor } = found;
   const imageRef = canonicalImage(body.image ?? "");
