@@ -115,6 +115,17 @@ export class ApiEvents {
     this.#logger.warn({ err: error }, "could not compare aggregates and ratios with the cells; trying again");
   }
 
+  externalEvent(
+    {
+      name,
+      tag = "",
+      server_uuid: server,
+    }: { readonly name: string; readonly tag?: string; readonly server_uuid: string },
+    host: string,
+  ): void {
+    this.#logger.info({ event: name, tag, server, host }, "another service tells of a server");
+  }
+
   settlingFailed(error: unknown): void {
     this.#logger.warn({ err: error }, "could not look at resizes that count for quotas; trying again");
   }

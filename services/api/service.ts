@@ -19,6 +19,7 @@ import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.t
 import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
 import { registerZoneRoutes } from "./compute/aggregates/zone-routes.ts";
 import { registerServiceRoutes } from "./compute/compute-services/service-routes.ts";
+import { registerExternalEventRoutes } from "./compute/external-events/external-event-routes.ts";
 import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts";
 import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-routes.ts";
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
@@ -357,6 +358,7 @@ function registerRoutes(
   if (deps.images) registerImageProxy(scope, deps.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
+  registerExternalEventRoutes(scope, server);
   registerHypervisorRoutes(scope, server.cells, options);
   registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });
   if (deps.operators !== undefined && syncer !== null) {

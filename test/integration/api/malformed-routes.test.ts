@@ -49,6 +49,9 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/os-server-groups": [
     { server_group: { name: "g", policy: "anti-affinity", rules: { max_server_per_host: "2" } } },
   ],
+  "POST /v2.1/os-server-external-events": [
+    { events: [{ name: "network-changed", server_uuid: randomUUID(), tag: "t", status: "completed" }] },
+  ],
   "POST /v2.1/os-keypairs": [{ keypair: { name: "k", type: "ssh", user_id: "u", public_key: "ssh-rsa AAAA" } }],
   "PUT /v2.1/os-quota-sets/:id": [{ quota_set: { cores: "1", instances: 2, force: "true" } }],
   "PUT /v2.1/os-quota-class-sets/:id": [{ quota_class_set: { cores: "1", ram: 2 } }],

@@ -1,0 +1,115 @@
+import { Type } from "typebox";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../../events.ts";
+import { callOf, requireAdmin } from "../../http/call.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
+import type { Http } from "../../http/create-http.ts";
+import { invalidField, unavailable } from "../../http/fault.ts";
+import { Uuid } from "../../http/schema.ts";
+import type { RequestsPort } from "../../ports.ts";
+
+export interface ExternalEventDeps {
+  readonly store: Pick<RequestsPort, "requests">;
+  readonly cells: Cells;
+  readonly events: Pick<ApiEvents, "externalEvent">;
+}
+
+/** The names of events, each with the microversion from which on it is taken. */
+const EVENT_NAMES: Readonly<Record<string, number>> = {
+  "network-changed": 1,
+  "network-vif-plugged": 1,
+  "network-vif-unplugged": 1,
+  "network-vif-deleted": 1,
+  "volume-extended": 51,
+  "power-update": 76,
+  "accelerator-request-bound": 82,
+  "volume-reimaged": 93,
+};
+/** Events that say nothing without a tag. */
+const TAG_REQUIRED = ["volume-extended", "power-update", "accelerator-request-bound"];
+const EVENTS_MAX = 1_000;
+
+const Fields = {
+  name: Type.String({ maxLength: 255 }),
+  server_uuid: Uuid,
+  tag: Type.Optional(Type.String({ maxLength: 255 })),
+};
+const Status = Type.Unsafe<string>({ type: "string", enum: ["failed", "completed", "in-progress"] });
+const Body = Type.Object(
+  {
+    events: Type.Array(Type.Object({ ...Fields, status: Type.Optional(Status) }, { additionalProperties: false }), {
+      minItems: 1,
+      maxItems: EVENTS_MAX,
+    }),
+  },
+  { additionalProperties: false },
+);
+const Answer = Type.Object({
+  events: Type.Array(Type.Object({ ...Fields, status: Type.String(), code: Type.Integer() })),
+});
+
+/**
+ * `/os-server-external-events`: what Neutron, Cinder and others tell of servers, for admins. Each event is checked, answered with a code of
+ * its own and logged. No work of this cloud waits for one, so none has an effect on its server.
+ *
+ * Source: Nova's api-ref, "Create external events".
+ */
+export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps): void {
+  http.post(
+    "/os-server-external-events",
+    { schema: { body: Body, response: { 200: Answer, 207: Answer } } },
+    async (request, reply) => {
+      const call = callOf(request);
+      requireAdmin(call, "os-server-external-events:create");
+      const { events } = request.body;
+      for (const { name } of events) refuseUnknownName(name, call.minor);
+      const hostOf = await findHosts(
+        deps,
+        events.map((event) => canonicalUuid(event.server_uuid) ?? ""),
+      );
+      const answers = events.map((event) => {
+        const host = hostOf.get(canonicalUuid(event.server_uuid) ?? "");
+        const code = codeOf(event, host);
+        if (code === 200) deps.events.externalEvent(event, host ?? "");
+        return { ...event, status: code === 200 ? "completed" : "failed", code };
+      });
+      reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
+      return { events: answers };
+    },
+  );
+}
+
+function refuseUnknownName(name: string, minor: number): void {
+  const known = Object.keys(EVENT_NAMES).filter((one) => (EVENT_NAMES[one] ?? 0) <= minor);
+  if (!known.includes(name)) throw invalidField("name", name, `It is not one of ${known.join(", ")}.`);
+}
+
+/** `host` is undefined for an unknown server, and null for one without a host. */
+function codeOf(
+  event: { readonly name: string; readonly tag?: string },
+  host: string | null | undefined,
+): 200 | 400 | 404 | 422 {
+  if (host === undefined) return 404;
+  if (TAG_REQUIRED.includes(event.name) && event.tag === undefined) return 400;
+  return host === null ? 422 : 200;
+}
+
+/** Finds the hosts of living servers. Refuses the call (503) when a cell does not answer, so that the sender tries again. */
+async function findHosts(
+  { store, cells }: ExternalEventDeps,
+  uuids: readonly string[],
+): Promise<ReadonlyMap<string, string | null>> {
+  const found = new Map<string, string | null>();
+  const records = (await store.requests([...new Set(uuids)])).filter(
+    ({ state }) => state !== "cancelled" && state !== "deleted",
+  );
+  for (const { serverUuid } of records) found.set(serverUuid, null);
+  for (const [cellName, ofCell] of Map.groupBy(records, ({ cell }) => cell)) {
+    if (cellName === null) continue;
+    const answer = await cells.get(cellName)?.servers(ofCell.map(({ serverUuid }) => serverUuid));
+    if (answer === undefined || answer.kind === "unreachable")
+      throw unavailable(`Cell ${cellName}, where a server lives, does not answer.`);
+    for (const { uuid, host } of answer.value) found.set(uuid, host);
+  }
+  return found;
+}

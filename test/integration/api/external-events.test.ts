@@ -1,0 +1,87 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ApiRig } from "./api-rig.ts";
+
+const as = (token: string, minor = 96) => ({ "x-auth-token": token, "openstack-api-version": `compute 2.${minor}` });
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start({ auth: "noauth2" });
+});
+afterEach(() => rig.close());
+const tell = (events: unknown, headers = as("admin:ops")) =>
+  rig.post("/v2.1/os-server-external-events", { events }, headers);
+const boot = async () => {
+  const server = { name: "web", flavorRef: "1", networks: "none" };
+  return (await rig.post("/v2.1/servers", { server }, as("ann:p1"))).json().server.id as string;
+};
+const activeServer = async () => {
+  const id = await boot();
+  const task = await rig.dispatch(id, "north", [0]);
+  await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+  return id;
+};
+const PORT = "11111111-1111-4111-8111-111111111111";
+
+describe("/os-server-external-events", () => {
+  it("takes events of servers on hosts", async () => {
+    const server_uuid = await activeServer();
+    const plugged = { name: "network-vif-plugged", server_uuid, tag: PORT, status: "completed" };
+    const answer = await tell([plugged, { name: "network-changed", server_uuid }]);
+    expect(answer.statusCode, answer.body).toBe(200);
+    expect(answer.json()).toEqual({
+      events: [
+        { ...plugged, code: 200 },
+        { name: "network-changed", server_uuid, status: "completed", code: 200 },
+      ],
+    });
+  });
+
+  it("answers each event with a code of its own", async () => {
+    const [active, waiting, gone] = [await activeServer(), await boot(), await boot()];
+    await rig.delete(`/v2.1/servers/${gone}`, as("ann:p1"));
+    const answer = await tell([
+      { name: "network-changed", server_uuid: active },
+      { name: "volume-extended", server_uuid: active },
+      { name: "network-changed", server_uuid: waiting },
+      { name: "network-changed", server_uuid: gone },
+      { name: "network-changed", server_uuid: PORT },
+    ]);
+    expect(answer.statusCode).toBe(207);
+    expect(answer.json().events.map((event: { code: number; status: string }) => [event.code, event.status])).toEqual([
+      ...[
+        [200, "completed"],
+        [400, "failed"],
+        [422, "failed"],
+        [404, "failed"],
+        [404, "failed"],
+      ],
+    ]);
+  });
+
+  it("asks the sender to try again when the server's cell does not answer", async () => {
+    const server_uuid = await activeServer();
+    rig.cell("north").dead = true;
+    expect((await tell([{ name: "network-changed", server_uuid }])).statusCode).toBe(503);
+  });
+
+  it.each([
+    ["volume-extended", 51],
+    ["power-update", 76],
+    ["accelerator-request-bound", 82],
+    ["volume-reimaged", 93],
+  ])("takes %s from 2.%i on", async (name, minor) => {
+    const event = { name, server_uuid: await activeServer(), tag: "POWER_ON" };
+    expect((await tell([event], as("admin:ops", minor - 1))).statusCode).toBe(400);
+    expect((await tell([event], as("admin:ops", minor))).statusCode).toBe(200);
+  });
+
+  it("refuses malformed events, and callers who are not admins", async () => {
+    const event = { name: "network-changed", server_uuid: await activeServer() };
+    for (const wrong of [[], [{ ...event, name: "x" }], [{ ...event, server_uuid: "x" }], [{ ...event, status: "x" }]])
+      expect((await tell(wrong)).statusCode).toBe(400);
+    expect((await tell([event], as("ann:p1"))).json().forbidden.message).toBe(
+      "Policy doesn't allow os_compute_api:os-server-external-events:create to be performed.",
+    );
+    expect((await tell([event], as("bob:p2"))).statusCode).toBe(403);
+  });
+});
