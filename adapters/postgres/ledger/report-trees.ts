@@ -46,13 +46,10 @@ async function unchangedReports(
   pool: Pool,
   reports: readonly ProviderTree[],
 ): Promise<readonly (readonly [ProviderUuid, ReportOutcome])[]> {
-  const stored = await inTransaction(pool, async (client) => {
-    await client.query("set transaction isolation level repeatable read read only");
-    return readStoredReports(
-      client,
-      reports.map(({ root }) => root),
-    );
-  });
+  const stored = await readStoredReports(
+    pool,
+    reports.map(({ root }) => root),
+  );
   return reports.flatMap((report) => {
     const before = stored.get(report.root)!;
     if (before.providers.length === 0) return [];
@@ -94,14 +91,7 @@ async function lockTrees(
   client: PoolClient,
   roots: readonly ProviderUuid[],
 ): Promise<ReadonlyMap<ProviderUuid, StoredReport>> {
-  await client.query("select pg_advisory_xact_lock(7236418052)");
-  const members =
-    "select m.id from resource_providers r join resource_providers m on m.root_id = r.id where r.uuid = any ($1)";
-  await client.query(`select from resource_providers p where p.id in (${members}) order by p.id for update`, [roots]);
-  await client.query(
-    `select from inventories v where v.provider_id in (${members}) order by v.provider_id, v.class_id for update`,
-    [roots],
-  );
+  await client.query("select ledger_lock_trees($1)", [roots]);
   return readStoredReports(client, roots);
 }
 

@@ -9,7 +9,6 @@ import {
 } from "../../../core/ledger/ids.ts";
 import type { KeptOffer, ReportedProvider, ReportedTree, StoredTree } from "../../../core/ledger/merge-report.ts";
 import type { Provider } from "../../../core/ledger/model.ts";
-import { readProviders } from "./read-ledger.ts";
 
 /** A stored tree with what a report of it must know. */
 export interface StoredReport extends StoredTree {
@@ -19,37 +18,94 @@ export interface StoredReport extends StoredTree {
 /** What is stored of a tree's latest report. */
 type ReportRow = Readonly<Record<string, { readonly classes: Record<string, number>; readonly traits: string[] }>>;
 
-/** Reads the trees of these roots, as the client's transaction sees them. A root that does not exist has a tree without providers. */
+/** A provider with its inventories as total, reserved, min_unit, max_unit, step_size, allocation_ratio and used. */
+interface ProviderJson {
+  readonly uuid: ProviderUuid;
+  readonly name: string;
+  readonly parent: ProviderUuid | null;
+  readonly generation: number;
+  readonly inventories: Readonly<
+    Record<string, readonly [number, number, number, number, number, number, number]>
+  > | null;
+  readonly traits: readonly Trait[] | null;
+}
+
+interface StoredRow {
+  readonly root: ProviderUuid;
+  readonly providers: readonly ProviderJson[] | null;
+  readonly reported: ReportRow | null;
+  readonly kept: readonly KeptOffer[] | null;
+  readonly is_disabled: boolean;
+  readonly ratios: Readonly<Record<string, number>> | null;
+  readonly displaced: Readonly<Record<string, number>> | null;
+}
+
+/** One statement, so that all of it is of one moment. */
+const READ_TREES = `
+  select x.root, w.providers as reported, w.kept,
+    exists (select from hosts h where h.disabled and h.root_provider = x.root) as is_disabled,
+    (select jsonb_object_agg(o.class, o.ratio) from ratio_overrides o where o.root = x.root) as ratios,
+    (
+      select jsonb_object_agg(s.provider || '/' || s.class, s.ratio)
+      from resource_providers p join reported_ratios s on s.provider = p.uuid
+      join ratio_overrides o on o.root = x.root and o.class = s.class
+      where p.root_id = r.id
+    ) as displaced,
+    (
+      select jsonb_agg(jsonb_build_object(
+        'uuid', p.uuid, 'name', p.name, 'parent', parent.uuid, 'generation', p.generation,
+        'inventories', (
+          select jsonb_object_agg(c.name, jsonb_build_array(
+            v.total, v.reserved, v.min_unit, v.max_unit, v.step_size, v.allocation_ratio, v.used
+          ))
+          from inventories v join resource_classes c on c.id = v.class_id where v.provider_id = p.id
+        ),
+        'traits', (
+          select jsonb_agg(t.name) from provider_traits q join traits t on t.id = q.trait_id where q.provider_id = p.id
+        )
+      ))
+      from resource_providers p left join resource_providers parent on parent.id = p.parent_id where p.root_id = r.id
+    ) as providers
+  from unnest($1::uuid[]) as x (root)
+  left join resource_providers r on r.uuid = x.root
+  left join reported_trees w on w.root = x.root`;
+
+/**
+ * Reads the trees of these roots, as of one moment, without their aggregates, which reports leave alone. A root that does not exist has a tree
+ * without providers.
+ */
 export async function readStoredReports(
-  client: ClientBase,
+  client: Pick<ClientBase, "query">,
   roots: readonly ProviderUuid[],
 ): Promise<ReadonlyMap<ProviderUuid, StoredReport>> {
-  const members = Map.groupBy(await readProviders(client, roots), ({ root }) => root);
-  const reports = await readReports(client, roots);
-  const overrides = await client.query<{ root: ProviderUuid; class: ResourceClass; ratio: number }>(
-    "select root, class, ratio from ratio_overrides where root = any ($1)",
-    [roots],
-  );
-  const displaced = await readDisplacedRatios(client, roots, overrides.rows.length > 0);
-  const disabled = await client.query<{ root: ProviderUuid }>(
-    "select root_provider as root from hosts where disabled and root_provider = any ($1)",
-    [roots],
-  );
-  const closed = new Set(disabled.rows.map(({ root }) => root));
-  const ratios = Map.groupBy(overrides.rows, ({ root }) => root);
-  return new Map(
-    roots.map((root) => [
-      root,
-      {
-        providers: members.get(root) ?? ([] as readonly Provider[]),
-        reported: reports.get(root)?.reported ?? new Map(),
-        kept: reports.get(root)?.kept ?? [],
-        ratios: new Map((ratios.get(root) ?? []).map((override) => [override.class, override.ratio])),
-        displacedRatio: (provider, name) => displaced.get(`${provider}/${name}`),
-        isDisabled: closed.has(root),
-      },
-    ]),
-  );
+  const { rows } = await client.query<StoredRow>(READ_TREES, [roots]);
+  return new Map(rows.map((row) => [row.root, storedReportOf(row)]));
+}
+
+function storedReportOf(row: StoredRow): StoredReport {
+  const displaced = row.displaced ?? {};
+  return {
+    providers: (row.providers ?? []).map((provider) => providerOfJson(provider, row.root)),
+    reported: reportedOf(row.reported ?? {}),
+    kept: row.kept ?? [],
+    ratios: new Map(Object.entries(row.ratios ?? {}).map(([name, ratio]) => [resourceClass(name), ratio])),
+    displacedRatio: (provider, name) => displaced[`${provider}/${name}`],
+    isDisabled: row.is_disabled,
+  };
+}
+
+function providerOfJson(json: ProviderJson, root: ProviderUuid): Provider {
+  const { uuid, name, parent, generation } = json;
+  const inventories = Object.entries(json.inventories ?? {}).map(([key, values]) => {
+    const [total, reserved, minUnit, maxUnit, stepSize, allocationRatio, used] = values;
+    return [resourceClass(key), { total, reserved, minUnit, maxUnit, stepSize, allocationRatio, used }] as const;
+  });
+  return {
+    ...{ uuid, name, parent, root, generation },
+    inventories: new Map(inventories),
+    traits: new Set(json.traits ?? []),
+    aggregates: new Set(),
+  };
 }
 
 /** Stores the records of these reports, and what operators should know of them. */
@@ -74,35 +130,6 @@ export async function writeReports(
       reports.map(({ kept }) => JSON.stringify(kept)),
     ],
   );
-}
-
-async function readReports(
-  client: ClientBase,
-  roots: readonly ProviderUuid[],
-): Promise<ReadonlyMap<ProviderUuid, Pick<StoredReport, "reported" | "kept">>> {
-  const { rows } = await client.query<{ root: ProviderUuid; providers: ReportRow; kept: readonly KeptOffer[] }>(
-    "select root, providers, kept from reported_trees where root = any ($1)",
-    [roots],
-  );
-  return new Map(rows.map(({ root, providers, kept }) => [root, { reported: reportedOf(providers), kept }]));
-}
-
-/** The ratios that agents reported where an override takes their place. */
-async function readDisplacedRatios(
-  client: ClientBase,
-  roots: readonly ProviderUuid[],
-  areOverridden: boolean,
-): Promise<ReadonlyMap<string, number>> {
-  if (!areOverridden) return new Map();
-  const { rows } = await client.query<{ provider: string; class: string; ratio: number }>(
-    `select s.provider, s.class, s.ratio
-     from resource_providers r join resource_providers p on p.root_id = r.id
-     join reported_ratios s on s.provider = p.uuid
-     join ratio_overrides o on o.root = r.uuid and o.class = s.class
-     where r.uuid = any ($1)`,
-    [roots],
-  );
-  return new Map(rows.map((row) => [`${row.provider}/${row.class}`, row.ratio]));
 }
 
 function reportedOf(row: ReportRow): ReportedTree {

@@ -681,6 +681,10 @@ create function ledger_lock_inventories(batch ledger_batch, held ledger_rows)
   returns ledger_rows
   language plpgsql;
 
+create function ledger_lock_trees(roots uuid[])
+  returns void
+  language plpgsql;
+
 create function ledger_put_trees(batch ledger_tree_batch)
   returns TABLE(tree integer, kind text, generations integer[], detail jsonb)
   language plpgsql
