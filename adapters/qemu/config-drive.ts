@@ -9,6 +9,8 @@ export interface GuestMetadata {
   readonly hostname: string;
   readonly projectId: string;
   readonly availabilityZone: string;
+  /** Position among the servers of one call. */
+  readonly launchIndex: number;
   /** The items that the server's owner set. */
   readonly meta: Readonly<Record<string, string>>;
   /** User data as it is handed to the guest, or null. */
@@ -50,10 +52,19 @@ function filesOf(metadata: GuestMetadata): readonly (readonly [name: string, con
   return metadata.userData === null ? files : [...files, ["user_data", metadata.userData]];
 }
 
-function metaDataOf({ uuid, name, hostname, projectId, availabilityZone, meta, publicKeys }: GuestMetadata): object {
+function metaDataOf(metadata: GuestMetadata): object {
+  const { uuid, name, hostname, projectId, availabilityZone, launchIndex, meta, publicKeys } = metadata;
   const keys = Object.entries(publicKeys).map(([key, data]) => ({ name: key, type: "ssh", data }));
   return {
-    ...{ uuid, name, hostname, project_id: projectId, availability_zone: availabilityZone, launch_index: 0, meta },
+    ...{
+      uuid,
+      name,
+      hostname,
+      project_id: projectId,
+      availability_zone: availabilityZone,
+      launch_index: launchIndex,
+      meta,
+    },
     ...(keys.length > 0 && { public_keys: publicKeys, keys }),
   };
 }

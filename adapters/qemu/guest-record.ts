@@ -17,6 +17,11 @@ export interface GuestRecord {
   readonly baseSha512: string;
   /** Whether the guest ever ran on this host. It is set before the guest is started. */
   readonly hasRun: boolean;
+  /**
+   * The boot of the host (its boot id) in which the guest was last told to run; null when it was told to stop since. A guest whose QEMU is gone
+   * in the same boot has crashed, and one from an earlier boot stopped with its host.
+   */
+  readonly runningIn: string | null;
   /** The data for which a moved guest waits. Null after its first start, and for a new guest. */
   readonly receives: "memory" | "disks" | null;
   /** Where the guest waits for it. */

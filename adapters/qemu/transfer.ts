@@ -33,8 +33,8 @@ const POLL_MS = 20;
  * when the destination has confirmed it, and the destination takes the disks only at its start.
  */
 const CAPABILITIES = ["events", "return-path", "pause-before-switchover", "late-block-activate"];
-/** QEMU's default, 128 MiB/s, keeps busy guests from ever ending their move on fast networks. */
-const BYTES_PER_SECOND_MAX = 10 * 1024 ** 3;
+/** Without a limit. QEMU's default, 128 MiB/s, keeps busy guests from ever ending their move on fast networks. */
+export const BYTES_PER_SECOND_MAX = 10 * 1024 ** 3;
 
 /** Lets a guest wait for another guest's memory. Resolves with its port. */
 export async function listenForMemory(guest: QemuGuest, host: string): Promise<number> {
@@ -116,9 +116,12 @@ export async function endMirrors(guest: QemuGuest, { isUnwanted }: { readonly is
 }
 
 /** Begins to copy the guest's memory to where another guest waits for it. */
-export async function beginMemory(guest: QemuGuest, host: string, port: number): Promise<void> {
+export async function beginMemory(
+  guest: QemuGuest,
+  { host, port, bytesPerSecond }: { readonly host: string; readonly port: number; readonly bytesPerSecond: number },
+): Promise<void> {
   await setCapabilities(guest, ["auto-converge"]);
-  await guest.execute("migrate-set-parameters", { "max-bandwidth": BYTES_PER_SECOND_MAX });
+  await guest.execute("migrate-set-parameters", { "max-bandwidth": bytesPerSecond });
   await guest.execute("migrate", { uri: `tcp:${bracketed(host)}:${port}` });
 }
 
@@ -134,12 +137,13 @@ export const UNDER_WAY: readonly string[] = [
 
 /** Cancels the transfer of memory and disks, and waits for its end. Does nothing if there is none. */
 export async function cancelTransfer(guest: QemuGuest): Promise<void> {
+  // The mirrors end first: without the destination, which ends with the memory's transfer, their last writes would wait for long.
+  await endMirrors(guest, { isUnwanted: true });
   const isUnderWay = async () => UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
   if (await isUnderWay()) {
     await guest.execute("migrate_cancel");
     while (await isUnderWay()) await delay(POLL_MS);
   }
-  await endMirrors(guest, { isUnwanted: true });
 }
 
 export function memoryAmounts({ ram }: MigrationInfo): TransferAmounts {

@@ -18,6 +18,7 @@ const MACHINE: VirtualMachine = {
     { mac: "fa:16:3e:00:00:01", bridge: null },
     { mac: "fa:16:3e:00:00:02", bridge: "br0" },
   ],
+  kernel: null,
 };
 /** The values of an option, in order. */
 const valuesOf = (args: readonly string[], option: string) => args.filter((_, index) => args[index - 1] === option);
@@ -65,4 +66,11 @@ test("attaches interfaces to QEMU's own network or to a bridge", () => {
     "user,id=net0",
     "bridge,br=br0,id=net1",
   ]);
+});
+
+test("boots a kernel of its own, whose command line is one argument", () => {
+  const kernel = { path: "/k", ramdisk: "/r", commandLine: "console=ttyS0 -monitor stdio" };
+  const args = qemuArguments({ ...MACHINE, kernel }, { isReceiving: false });
+  expect([valuesOf(args, "-kernel"), valuesOf(args, "-initrd")]).toEqual([["/k"], ["/r"]]);
+  expect(valuesOf(args, "-append")).toEqual(["console=ttyS0 -monitor stdio"]);
 });

@@ -15,6 +15,15 @@ export interface VirtualMachine {
   /** An ISO image that the guest finds under the label `config-2`, or null. */
   readonly configDrive: string | null;
   readonly interfaces: readonly MachineInterface[];
+  /** The kernel that QEMU boots. Null when the guest boots from its first disk. */
+  readonly kernel: MachineKernel | null;
+}
+
+export interface MachineKernel {
+  readonly path: string;
+  /** The path of the RAM disk, or null. */
+  readonly ramdisk: string | null;
+  readonly commandLine: string;
 }
 
 export interface MachineDisk {
@@ -64,6 +73,7 @@ export function qemuArguments(
     ...disks.flatMap(diskArguments),
     ...(configDrive === null ? [] : configDriveArguments(configDrive)),
     ...interfaces.flatMap(interfaceArguments),
+    ...(machine.kernel === null ? [] : kernelArguments(machine.kernel)),
     ...["-chardev", `socket,id=console,path=${GUEST_FILES.console},server=on,wait=off,${CONSOLE_LOG}`],
     ...["-serial", "chardev:console"],
     ...["-chardev", `socket,id=monitor,path=${GUEST_FILES.monitor},server=on,wait=off`],
@@ -90,6 +100,10 @@ function interfaceArguments({ mac, bridge }: MachineInterface, index: number): r
   const network = bridge === null ? "user" : `bridge,br=${escaped(bridge)}`;
   const id = `net${index}`;
   return ["-netdev", `${network},id=${id}`, "-device", `virtio-net-pci,netdev=${id},mac=${mac},id=${id}-device`];
+}
+
+function kernelArguments({ path, ramdisk, commandLine }: MachineKernel): readonly string[] {
+  return ["-kernel", path, "-append", commandLine, ...(ramdisk === null ? [] : ["-initrd", ramdisk])];
 }
 
 /** In QEMU's options a comma ends a value unless it is doubled. */

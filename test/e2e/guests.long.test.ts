@@ -1,9 +1,32 @@
+import { createConnection } from "node:net";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
+import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { guestsOnDisk, instanceDirs, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import {
+  guestsOnDisk,
+  instanceDirs,
+  killQemu,
+  makeQemuGuestsDir,
+  type QemuGuestsDir,
+  whyNoQemu,
+} from "../rigs/qemu-guests.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
+
+/** Sends a byte to a guest's serial port, on which the nano guest powers itself off. */
+function typeInto(path: string): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const socket = createConnection(path);
+    socket.once("error", reject);
+    // QEMU does not answer the end of the connection while its guest stands still.
+    socket.write("q", () => {
+      socket.destroy();
+      resolve();
+    });
+  });
+}
 
 const PATIENT = { everyMs: 30, withinMs: 60_000 };
 const MANY = 24;
@@ -138,6 +161,22 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
       expect(ticks).toEqual(ticks.map((_, index) => index + 1));
       await done(id, "os-stop", "SHUTOFF");
     }
+  });
+
+  test("a guest that its owner shuts down, and one whose QEMU is killed, make their servers SHUTOFF, and start again", async () => {
+    const [owned, killed] = await Promise.all([booted(), booted()]);
+    const shutOff = (id: string) =>
+      eventually("the server to be SHUTOFF", async () => (await cloud.compute.show(id))?.status === "SHUTOFF", PATIENT);
+    await typeInto(join(guestAt(owned.id, owned.host).dir, GUEST_FILES.console));
+    killQemu(guestAt(killed.id, killed.host).dir);
+    await Promise.all([shutOff(owned.id), shutOff(killed.id)]);
+    expect(guestAt(owned.id, owned.host).console).toMatch(/^Q$/m);
+    for (const { id, host } of [owned, killed]) {
+      const before = guestAt(id, host).ticks.length;
+      await done(id, "os-start", "ACTIVE");
+      await ticksOver(id, host, before);
+    }
+    await cloud.expectCleanAudit();
   });
 
   test(`${MANY} guests run at once`, async () => {

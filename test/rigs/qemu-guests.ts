@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
 import { removeGuestDir } from "../../adapters/qemu/qemu-guest.ts";
+import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
@@ -94,6 +95,13 @@ function readLog(path: string): string {
   } catch {
     return "";
   }
+}
+
+/** Kills the QEMU that runs in a guest's directory. */
+export function killQemu(dir: string): void {
+  const running = findRunningQemu(dir);
+  if (running === null) throw new Error(`no QEMU runs in ${dir}`);
+  process.kill(running.pid, "SIGKILL");
 }
 
 /** The directories of guests below a directory. */

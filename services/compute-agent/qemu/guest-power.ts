@@ -1,11 +1,12 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { bootId } from "../../../adapters/qemu/boot-id.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 
 const POLL_MS = 20;
 /** How long QEMU may need to take over memory that has arrived completely. */
-const TAKE_OVER_MS = 10_000;
+const TAKE_OVER_MS = 3_000;
 
 export interface PowerControl {
   /** The program of QEMU. */
@@ -34,11 +35,10 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
     case "shutdown":
       await guest.execute("system_reset");
       return run(guest);
-    case "inmigrate":
-      if (guest.record.receives === "memory")
-        throw new QemuError("state", "the memory of the guest has not arrived on this host");
-      return boot(guest, control.program);
     default:
+      // A boot would lose what the guest was doing, and the source still has it.
+      if (guest.record.receives === "memory")
+        throw new QemuError("state", "the memory of the guest has not arrived on this host, or is lost");
       return boot(guest, control.program);
   }
 }
@@ -49,9 +49,14 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
  */
 export async function stopGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await guest.state();
-  if (state === "absent") return;
+  if (state === "absent") {
+    if (guest.record.runningIn !== null) await guest.change({ runningIn: null });
+    return;
+  }
   if (!guest.record.hasRun && state !== "running" && state !== "paused") return;
   if (state === "running") await pressPowerButton(guest, control);
+  // Before the end: a guest that is found without its QEMU then was stopped, and has not crashed.
+  await guest.change({ runningIn: null });
   await guest.end();
 }
 
@@ -102,10 +107,11 @@ async function boot(guest: QemuGuest, program: string): Promise<void> {
 
 /** The record is written first, so that no guest ever runs of which the record says that it never ran. */
 async function run(guest: QemuGuest): Promise<void> {
-  const { hasRun, receives, handedTo } = guest.record;
+  const { hasRun, runningIn, receives, handedTo } = guest.record;
+  const boot = bootId();
   await stopListeningForDisks(guest);
-  if (!hasRun || receives !== null || handedTo !== null)
-    await guest.change({ hasRun: true, receives: null, listensAt: "", handedTo: null });
+  if (!hasRun || runningIn !== boot || receives !== null || handedTo !== null)
+    await guest.change({ hasRun: true, runningIn: boot, receives: null, listensAt: "", handedTo: null });
   await guest.execute("cont");
 }
 

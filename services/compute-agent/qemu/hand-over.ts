@@ -41,12 +41,13 @@ export async function handOverDisks(guest: QemuGuest, to: TransferAddress, contr
  * Transfers a guest with its memory while it runs. When it resolves, neither guest runs: this one is halted (`postmigrate`), and the other
  * one has everything and waits to be started. Before that, a raised signal ends only the waiting. The transfer itself continues up to the
  * switch-over, which it never passes by itself: a forced order may continue it, and `callOffHandOver` ends it.
+ * Resolves with how long the guest had stood still by then, in milliseconds.
  */
 export async function handOverLive(
   guest: QemuGuest,
   to: TransferAddress,
-  control: HandOverControl & { readonly force: boolean },
-): Promise<void> {
+  control: HandOverControl & { readonly force: boolean; readonly bytesPerSecond: number },
+): Promise<number> {
   const { host, memoryPort, disksPort } = to;
   if (memoryPort === null) throw new Error("the guest at the destination does not wait for a guest that runs");
   if (control.force) await guest.execute("stop");
@@ -61,13 +62,13 @@ export async function handOverLive(
       const target = { host, port: disksPort, isSameBase: isSameBase(guest, to) };
       await mirrorDisks(guest, target, { signal: control.signal, onProgress });
     }
-    await beginMemory(guest, host, memoryPort);
+    await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond });
   }
   for (;;) {
     control.signal.throwIfAborted();
     const info = await queryMigration(guest);
     control.onProgress({ memory: memoryAmounts(info), disks });
-    if (info.status === "completed") return;
+    if (info.status === "completed") return info.downtime ?? 0;
     if (info.status === "failed" || info.status === "cancelled")
       throw new QemuError(
         "state",

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { GuestMetadata } from "../../../adapters/qemu/config-drive.ts";
 import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
 import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
-import type { MachineInterface, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { MachineInterface, MachineKernel, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 
 /** Settings of the host that apply to every guest. */
@@ -18,12 +18,17 @@ export const ROOT_DISK = { node: "disk0", file: "disk0.qcow2" } as const;
 export const CONFIG_DRIVE = "config.iso";
 
 const FORMATS: readonly ImageFormat[] = ["qcow2", "raw"];
+const COMMAND_LINE = "root=/dev/vda console=tty0 console=ttyS0";
 const HOSTNAME_CHARS_MAX = 63;
 
 /** The machine of a server. Throws an Error that says why no host could build it. */
 export function machineOf(
   server: ServerSpec,
-  options: MachineDefaults & { readonly name: string; readonly blankDisks: number },
+  options: MachineDefaults & {
+    readonly name: string;
+    readonly blankDisks: number;
+    readonly kernel: MachineKernel | null;
+  },
 ): VirtualMachine {
   const { flavor, uuid } = server;
   if (flavor === undefined || flavor.vcpus < 1 || flavor.memoryMib < 1)
@@ -40,6 +45,7 @@ export function machineOf(
     disks: [ROOT_DISK, ...further],
     configDrive: CONFIG_DRIVE,
     interfaces: interfacesOf(server, options.bridge),
+    kernel: options.kernel,
   };
 }
 
@@ -62,8 +68,26 @@ export function guestMetadataOf(server: ServerSpec): GuestMetadata {
   const { uuid, name, projectId, availabilityZone, metadata, ports } = server;
   const hostname = server.hostname || sanitized(name) || `server-${uuid}`.slice(0, HOSTNAME_CHARS_MAX);
   return {
-    ...{ uuid, name, hostname, projectId, availabilityZone, meta: metadata, userData: null, publicKeys: {} },
+    ...{ uuid, name, hostname, projectId, availabilityZone, meta: metadata, launchIndex: server.launchIndex },
+    userData: server.userData === "" ? null : Buffer.from(server.userData, "base64"),
+    publicKeys: server.keyName === "" ? {} : { [server.keyName]: server.publicKey },
     interfaces: ports.map(({ portId, networkId }) => ({ mac: macOf(portId), portId, networkId })),
+  };
+}
+
+/** The images that an image is booted with, and the kernel's command line (Nova: kernel_id, ramdisk_id, os_command_line). Null for none. */
+export function kernelImagesOf({ imageProperties }: ServerSpec): {
+  readonly kernel: ExpectedImage;
+  readonly ramdisk: ExpectedImage | null;
+  readonly commandLine: string;
+} | null {
+  const { kernel_id: kernelId = "", ramdisk_id: ramdiskId = "", os_command_line: commandLine } = imageProperties;
+  if (kernelId === "") return null;
+  const imageOf = (id: string): ExpectedImage => ({ id, format: "raw", sha512: null });
+  return {
+    kernel: imageOf(kernelId),
+    ramdisk: ramdiskId === "" ? null : imageOf(ramdiskId),
+    commandLine: commandLine || COMMAND_LINE,
   };
 }
 

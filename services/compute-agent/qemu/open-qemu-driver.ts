@@ -12,6 +12,7 @@ import type { QemuSettings } from "./qemu-settings.ts";
 
 /** As Nova's driver: a press that came too early is repeated after this time. */
 const PRESS_AGAIN_MS = 10_000;
+const MIB = 1_048_576;
 const CPU_MODELS = { tcg: "qemu64", kvm: "host" } as const;
 
 export interface OpenedQemuDriver {
@@ -51,6 +52,12 @@ export function openQemuDriver(
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
+    bytesPerSecond: settings.liveMigrationBandwidth === 0 ? undefined : settings.liveMigrationBandwidth * MIB,
+    onHandedOver: ({ host, serverUuid, attemptId }, { haltedMs }) =>
+      logger.info(
+        { host, serverUuid, attemptId, haltedMs },
+        "handed a guest over; it stands still until its destination starts",
+      ),
   });
   const kinds = settings.accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
   const supported = kinds.map((kind): [string, string, string] => ["x86_64", kind, "hvm"]);

@@ -9,13 +9,15 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer.ts";
-import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { MachineKernel, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
 import {
   blankDisksOf,
   CONFIG_DRIVE,
   expectedImageOf,
   guestMetadataOf,
+  kernelImagesOf,
   type MachineDefaults,
   machineOf,
   ROOT_DISK,
@@ -51,7 +53,7 @@ export async function prepareGuest(
   const receives = receivesOf(order, shared !== null);
   const guest = await QemuGuest.create(
     dir,
-    { ...record, hasRun: false, receives, listensAt: "", handedTo: null },
+    { ...record, hasRun: false, runningIn: null, receives, listensAt: "", handedTo: null },
     control.onEvent,
   );
   await guest.boot(options.program, { isReceiving: receives !== null });
@@ -109,10 +111,11 @@ async function buildDisks(
 ): Promise<Built> {
   const { server } = order;
   const blankDisks = blankDisksOf(server);
-  const machine = finally_(() =>
-    machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length }),
-  );
   control.onStep("image");
+  const kernel = await kernelOf(options.images, server);
+  const machine = finally_(() =>
+    machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length, kernel }),
+  );
   const expected = expectedImageOf(server);
   const base = expected === null ? null : await options.images.image(expected);
   control.signal.throwIfAborted();
@@ -122,6 +125,15 @@ async function buildDisks(
     await createDisk(join(dir, machine.disks[index + 1]?.file ?? ""), bytes, null);
   await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
   return { machine, baseSha512: base?.sha512 ?? "" };
+}
+
+/** The kernel of an image that names one. */
+async function kernelOf(images: ImageCache, server: ServerSpec): Promise<MachineKernel | null> {
+  const named = kernelImagesOf(server);
+  if (named === null) return null;
+  const kernel = await images.image(named.kernel);
+  const ramdisk = named.ramdisk === null ? null : await images.image(named.ramdisk);
+  return { path: kernel.path, ramdisk: ramdisk?.path ?? null, commandLine: named.commandLine };
 }
 
 /** Nova: a flavor without a disk takes the image's size, and an image that is larger than the flavor's disk is refused everywhere. */

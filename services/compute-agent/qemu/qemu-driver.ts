@@ -1,10 +1,14 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { bootId } from "../../../adapters/qemu/boot-id.ts";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, type RunState, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
+import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
+import { trimLog } from "../../../adapters/qemu/trim-log.ts";
+import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
@@ -49,12 +53,19 @@ export interface QemuDriverOptions {
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
   readonly pressAgainMs: number;
+  /** The limit for the memory of a live move; none when it is absent. */
+  readonly bytesPerSecond?: number | undefined;
+  /** Told of each guest that was handed over while it ran, and for how long it had stood still by then. */
+  readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
   /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
 
 /** How long a cancelled live move continues, up to its switch-over, since the next order may be its forced form. */
 const FORCE_GRACE_MS = 500;
+/** How much of its console's output is kept for each guest. */
+const CONSOLE_BYTES = 1_048_576;
+const TRIM_EVERY_MS = 10_000;
 const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
@@ -66,6 +77,7 @@ export class QemuDriver implements Driver {
   /** Live moves that were cancelled and have not ended yet, by guest. */
   readonly #calledOff = new Map<string, CalledOffMove>();
 
+  #trimming: Timer | null = null;
   #onChanged: (guest: GuestName) => void = () => undefined;
 
   constructor(options: QemuDriverOptions) {
@@ -79,6 +91,7 @@ export class QemuDriver implements Driver {
 
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
+    this.#trimLater();
     await Promise.all(
       guests.map(async (name) => {
         const guest = this.#find(name);
@@ -113,7 +126,21 @@ export class QemuDriver implements Driver {
 
   /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
   close(): void {
+    this.#trimming?.cancel();
+    this.#trimming = null;
+    for (const { timer } of this.#calledOff.values()) timer.cancel();
     for (const guest of this.#guests.values()) guest.detach();
+  }
+
+  /** Keeps the logs of the guests' consoles short, from time to time. QEMU itself never ends writing. */
+  #trimLater(): void {
+    this.#trimming = this.#options.clock.setTimer(TRIM_EVERY_MS, () => {
+      const logs = [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
+      // A log that cannot be cut now is cut at the next time.
+      Promise.allSettled(logs.map((log) => trimLog(log, CONSOLE_BYTES))).then(() => {
+        if (this.#trimming !== null) this.#trimLater();
+      });
+    });
   }
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
@@ -208,6 +235,7 @@ export class QemuDriver implements Driver {
     control: HandOverControl,
   ): Promise<void> {
     const { toAttemptId: attemptId, force } = order;
+    const { bytesPerSecond = BYTES_PER_SECOND_MAX } = this.#options;
     const state = await guest.state();
     const { handedTo } = guest.record;
     const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
@@ -217,7 +245,8 @@ export class QemuDriver implements Driver {
         throw new QemuError("state", `the guest does not run (${state})`);
       await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
       try {
-        await handOverLive(guest, to, { ...control, force });
+        const haltedMs = await handOverLive(guest, to, { ...control, force, bytesPerSecond });
+        this.#options.onHandedOver?.(order, { haltedMs });
       } catch (error) {
         if (control.signal.aborted) this.#callOffLater(order);
         else await callOffHandOver(guest);
@@ -301,7 +330,7 @@ const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
 
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 function powerOf(guest: QemuGuest, state: RunState): FoundPower {
-  const { hasRun, handedTo } = guest.record;
+  const { hasRun, handedTo, runningIn } = guest.record;
   if (!hasRun) return "stopped";
   switch (state) {
     case "running":
@@ -314,6 +343,8 @@ function powerOf(guest: QemuGuest, state: RunState): FoundPower {
     case "shutdown":
       // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.
       return handedTo === null ? "shut-down" : "stopped";
+    case "absent":
+      return handedTo === null && runningIn === bootId() ? "crashed" : "stopped";
     case "guest-panicked":
     case "internal-error":
       return "crashed";

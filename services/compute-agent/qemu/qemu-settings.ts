@@ -1,4 +1,4 @@
-import { duration, oneOf, text } from "../../../runtime/setting-kinds.ts";
+import { duration, integer, oneOf, text } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 
 const modelName = text({
@@ -32,6 +32,11 @@ export const qemuSettings = {
   liveMigrationInboundAddr: setting(ipAddress, {
     about: "address of this machine at which guests arrive that move here",
     default: "127.0.0.1",
+  }),
+  // The option of this name in Nova's section [libvirt].
+  liveMigrationBandwidth: setting(integer({ min: 0, max: 1_000_000 }), {
+    about: "the limit for the memory of one live move, in MiB a second; 0 is none",
+    default: "0",
   }),
   // The option of this name in Nova's section [DEFAULT].
   shutdownTimeout: setting(duration({ minMs: 0, maxMs: 50_000 }), {

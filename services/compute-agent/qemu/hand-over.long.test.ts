@@ -1,0 +1,171 @@
+import { afterEach, describe, expect, test } from "vitest";
+import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import {
+  type GuestOnDisk,
+  guestsOnDisk,
+  killQemu,
+  makeQemuGuestsDir,
+  NANO_FLAVOR,
+  type QemuGuestsDir,
+  qemuDriverIn,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
+import type { PrepareOrder } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import type { QemuDriver } from "./qemu-driver.ts";
+
+const NEVER = new AbortController().signal;
+const PATIENT = { everyMs: 20, withinMs: 30_000 };
+/** The memory of the nano guest needs a few seconds so. */
+const SLOW = 50_000;
+const skipped = whyNoQemu();
+
+describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
+  const dirs: QemuGuestsDir[] = [];
+  const drivers: QemuDriver[] = [];
+  afterEach(async () => {
+    for (const driver of drivers.splice(0)) driver.close();
+    for (const dir of dirs.splice(0)) await dir.remove();
+  });
+
+  const open = (dir: QemuGuestsDir, options: Parameters<typeof qemuDriverIn>[1] = {}) => {
+    const driver = qemuDriverIn(dir, options);
+    drivers.push(driver);
+    return driver;
+  };
+  const orderOf = (host: string, movedFrom: PrepareOrder["movedFrom"]): PrepareOrder => {
+    const server = serverSpec(1, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
+    return { host, serverUuid: server.uuid, attemptId: `task/${host}`, server, allocation: undefined, movedFrom };
+  };
+
+  /** A guest that runs, and one that waits for it on another host; `begin` begins the move. */
+  async function scene({ sharesDisks, isSlow }: { readonly sharesDisks: boolean; readonly isSlow: boolean }) {
+    const here = makeQemuGuestsDir();
+    const there = sharesDisks ? here : makeQemuGuestsDir();
+    dirs.push(...new Set([here, there]));
+    const driver = open(here, isSlow ? { bytesPerSecond: SLOW } : {});
+    const other = open(there);
+    const source = orderOf("h1", null);
+    const destination = orderOf("h2", { host: "h1", attemptId: source.attemptId, by: "live-migrate" });
+    await driver.prepare(source, { signal: NEVER, onStep: () => undefined });
+    await driver.start(source, NEVER);
+    const guestOf = (dir: QemuGuestsDir, { host }: GuestName): GuestOnDisk | undefined =>
+      guestsOnDisk(dir.path, source.serverUuid).find((guest) => guest.host === host);
+    const sourceTicks = () => guestOf(here, source)?.ticks ?? [];
+    const destinationTicks = () => guestOf(there, destination)?.ticks ?? [];
+    await eventually("a tick", () => sourceTicks().length > 0, PATIENT);
+    const outcome = await other.prepare(destination, { signal: NEVER, onStep: () => undefined });
+    const listensAt = (outcome.kind === "prepared" && outcome.listensAt) || "";
+    let transferred = 0;
+    const begin = (signal = NEVER) =>
+      driver.handOff(
+        {
+          ...source,
+          toHost: "h2",
+          toAttemptId: destination.attemptId,
+          live: true,
+          force: false,
+          listensAt,
+          orderId: "o",
+        },
+        signal,
+        ({ memory }) => {
+          transferred = memory.processed;
+        },
+      );
+    /** Resolves when a part of the memory has been transferred. */
+    const begun = () => eventually("the memory's transfer", () => transferred > 0, PATIENT);
+    const destinationDir = () => guestOf(there, destination)?.dir ?? "";
+    /** The source goes on without a gap: its guest's counter tells of each tick that is lost or repeated. */
+    const expectSourceRunsOn = async () => {
+      const before = sourceTicks().length;
+      await eventually("further ticks at the source", () => sourceTicks().length > before + 1, PATIENT);
+      expect(sourceTicks()).toEqual(sourceTicks().map((_, index) => index + 1));
+      expect(destinationTicks()).toEqual([]);
+    };
+    return {
+      driver,
+      other,
+      here,
+      source,
+      destination,
+      begin,
+      begun,
+      destinationDir,
+      sourceTicks,
+      destinationTicks,
+      expectSourceRunsOn,
+    };
+  }
+
+  test.each([true, false])(
+    "that is called off in the middle leaves the guest running (shared disks: %s)",
+    async (sharesDisks) => {
+      const it = await scene({ sharesDisks, isSlow: true });
+      const control = new AbortController();
+      const moving = expect(it.begin(control.signal)).rejects.toThrow("called off");
+      await it.begun();
+      control.abort(new Error("the move was called off"));
+      await moving;
+      expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+      await it.driver.start(it.source, NEVER);
+      await it.expectSourceRunsOn();
+      await expect(it.other.start(it.destination, NEVER))
+        .resolves.toBeUndefined()
+        .catch(() => undefined);
+    },
+  );
+
+  test("whose source's agent dies in the middle is called off by the next agent", async () => {
+    const it = await scene({ sharesDisks: true, isSlow: true });
+    const death = new AbortController();
+    const moving = it.begin(death.signal).catch(() => undefined);
+    await it.begun();
+    // The dead agent does nothing any more, and leaves the transfer as it is.
+    death.abort(new Error("the agent has died"));
+    await moving;
+    it.driver.close();
+    const next = open(it.here);
+    await next.adopt([{ ...it.source, state: "running" }]);
+    expect(await next.powersOf([it.source])).toEqual(["running"]);
+    await it.expectSourceRunsOn();
+  });
+
+  test.each([true, false])(
+    "whose destination is killed in the middle leaves the guest running (shared disks: %s)",
+    async (sharesDisks) => {
+      const it = await scene({ sharesDisks, isSlow: true });
+      const moving = expect(it.begin()).rejects.toThrow();
+      await it.begun();
+      killQemu(it.destinationDir());
+      await moving;
+      expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+      await it.expectSourceRunsOn();
+    },
+  );
+
+  test.each([true, false])(
+    "is taken back after its end, if the cell's commit says no (shared disks: %s)",
+    async (sharesDisks) => {
+      const it = await scene({ sharesDisks, isSlow: false });
+      await it.begin();
+      await it.driver.start(it.source, NEVER);
+      await it.other.destroy(it.destination);
+      await it.expectSourceRunsOn();
+    },
+  );
+
+  test("lets only one of both run: QEMU refuses the disk to the other one", async () => {
+    const it = await scene({ sharesDisks: true, isSlow: false });
+    await it.begin();
+    await it.other.start(it.destination, NEVER);
+    await expect(it.driver.start(it.source, NEVER)).rejects.toThrow(/write.* lock/);
+    expect(await it.driver.powersOf([it.source])).toEqual(["stopped"]);
+    const last = it.sourceTicks().at(-1) ?? 0;
+    await eventually("ticks at the destination", () => it.destinationTicks().length > 1, PATIENT);
+    expect(it.destinationTicks()[0]).toBe(last + 1);
+    expect(it.sourceTicks().at(-1)).toBe(last);
+  });
+});

@@ -1,0 +1,83 @@
+import { execFileSync } from "node:child_process";
+import {
+  chmodSync,
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+/** A kernel and a RAM disk for a guest that mounts its config drive and prints the user data and its host name. */
+export interface LinuxGuestFiles {
+  readonly kernel: string;
+  readonly ramdisk: string;
+}
+
+const PACKAGES = ["linux-image-cloud-amd64", "busybox-static"];
+/** In the order in which they have to be loaded. */
+const MODULES = [
+  ...["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"],
+  ...["cdrom", "isofs"],
+];
+const INIT = `#!/bin/busybox sh
+/bin/busybox mkdir -p /proc /sys /dev /config
+/bin/busybox mount -t proc proc /proc
+/bin/busybox mount -t devtmpfs dev /dev
+for module in ${MODULES.join(" ")}; do [ -e /modules/$module.ko ] && /bin/busybox insmod /modules/$module.ko; done
+for disk in /dev/vda /dev/vdb /dev/vdc; do /bin/busybox mount -t iso9660 -o ro $disk /config 2>/dev/null && break; done
+echo "meta: $(/bin/busybox cat /config/openstack/latest/meta_data.json)"
+/bin/busybox sh /config/openstack/latest/user_data
+echo "done"
+while true; do /bin/busybox sleep 1; done
+`;
+
+/**
+ * Makes the files from Debian's packages, which are downloaded and not installed: the kernel for clouds and a static busybox. Null when that is
+ * not possible here. The files are kept in `dir` for the next time.
+ */
+export function linuxGuestFiles(dir: string): LinuxGuestFiles | null {
+  const files = { kernel: join(dir, "vmlinuz"), ramdisk: join(dir, "initramfs") };
+  if (existsSync(files.kernel) && existsSync(files.ramdisk)) return files;
+  const scratch = mkdtempSync(join(tmpdir(), "berth-linux-"));
+  try {
+    chmodSync(scratch, 0o755);
+    const run = (program: string, ...args: string[]) =>
+      execFileSync(program, args, {
+        cwd: scratch,
+        encoding: "utf8",
+        stdio: ["ignore", "pipe", "ignore"],
+        maxBuffer: 2 ** 26,
+      });
+    // The package of this name only depends on the one that has the kernel.
+    const kernelPackage = /Depends: (linux-image-\S+)/.exec(run("apt-cache", "depends", PACKAGES[0] ?? ""))?.[1] ?? "";
+    run("apt-get", "download", "-q", kernelPackage, PACKAGES[1] ?? "");
+    for (const deb of readdirSync(scratch).filter((name) => name.endsWith(".deb"))) run("dpkg-deb", "-x", deb, "root");
+    const root = join(scratch, "root");
+    const boot = readdirSync(join(root, "boot")).find((name) => name.startsWith("vmlinuz-")) ?? "";
+    const tree = join(scratch, "tree");
+    for (const folder of ["bin", "modules"]) mkdirSync(join(tree, folder), { recursive: true });
+    copyFileSync(join(root, "bin/busybox"), join(tree, "bin/busybox"));
+    const modules = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ko"));
+    for (const name of MODULES) {
+      const path = modules.find((one) => one.endsWith(`/${name}.ko`));
+      if (path !== undefined) copyFileSync(join(root, path), join(tree, "modules", `${name}.ko`));
+    }
+    writeFileSync(join(tree, "init"), INIT, { mode: 0o755 });
+    run("sh", "-c", "cd tree && find . | ../root/bin/busybox cpio -o -H newc | gzip > ../initramfs");
+    mkdirSync(dir, { recursive: true });
+    copyFileSync(join(root, "boot", boot), `${files.kernel}.new`);
+    copyFileSync(join(scratch, "initramfs"), `${files.ramdisk}.new`);
+    for (const file of Object.values(files)) renameSync(`${file}.new`, file);
+    return files;
+  } catch {
+    return null; // no apt, no network, or another system
+  } finally {
+    rmSync(scratch, { recursive: true, force: true });
+  }
+}
