@@ -57,6 +57,10 @@ export function userChangesContract(current: () => ApiStore): void {
       expect(await tagged(["z"], [])).toEqual([]);
       expect(await list({ tags: { all: [], any: ["c"] }, projectId: "other" })).toEqual([serverId(3)]);
       expect(await list({ locked: true })).toEqual([serverId(4)]);
+      await store.failRequests([{ serverUuid: serverId(3), cell: null, fault: "No valid host was found." }]);
+      expect([await list({ failed: true }), await list({ open: true })]).toEqual(
+        [[3], [4, 2, 1]].map((of) => of.map(serverId)),
+      );
       await store.cancel(serverId(2), "req-a");
       expect(await tagged(["a"], [])).toEqual([serverId(1)]);
     });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
+import type { ServerStatus } from "../../core/tasks/server.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, numbered, serverId, swapTo, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
@@ -13,6 +14,32 @@ export function recordContract(cell: () => CellUnderTest): void {
   const dispatch = (): Promise<unknown> =>
     cell().store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1, 2] })]);
   const records = () => cell().store.tasksOf(serverId(1));
+
+  describe("servers by their status", () => {
+    test("are found when it is neither BUILD nor ACTIVE, and while a task of theirs is open", async () => {
+      const { store } = cell();
+      const found = async (statuses: readonly ServerStatus[], busy = false) =>
+        (await store.serversByStatus({ statuses, busy }, 10)).toSorted();
+      await dispatch();
+      await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0] })]);
+      expect([await found(["BUILD", "ERROR"]), await found([], true)]).toEqual([[], [serverId(1), serverId(2)]]);
+      expect(await store.serversByStatus({ statuses: [], busy: true }, 1)).toHaveLength(1);
+      const first = await cell().take(1, 0);
+      await store.commitError([{ ...tenureOf(first), selection: 0, attemptReason: "x", reason: "x" }]);
+      const second = await cell().take(2, 0);
+      await store.commitActive([{ ...tenureOf(second), selection: 0 }]);
+      expect([await found(["ERROR"]), await found([], true), await found(["ACTIVE", "SHUTOFF"])]).toEqual([
+        [serverId(1)],
+        [],
+        [],
+      ]);
+      expect(await found(["SHUTOFF", "ERROR"], true)).toEqual([serverId(1)]);
+      await store.requestDelete([deleteTask(1, 3)]);
+      const third = await store.takeTasks(conductorId(0), [taskId(3)]);
+      await store.commitDeleted(third.map(tenureOf));
+      expect(await found(["ERROR", "DELETED"])).toEqual([]);
+    });
+  });
 
   describe("the record of a task", () => {
     test("exists from the dispatch on, and names no conductor until one has taken the task", async () => {

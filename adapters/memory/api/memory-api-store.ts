@@ -157,7 +157,10 @@ export class MemoryApiStore implements ApiStore {
   async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return [];
+    const isOpen = (record: RequestRecord) =>
+      query.open !== true || (isBeingPlaced(record) && !this.#arrived.has(record.serverUuid));
     return [...this.#requests.values()]
+      .filter(isOpen)
       .filter((record) => isListed(record, query) && (marker === null || newestFirst(marker, record) < 0))
       .sort(newestFirst)
       .slice(0, query.limit);
@@ -351,6 +354,7 @@ function isListed(record: RequestRecord, query: Omit<RequestQuery, "limit">): bo
   const own = record.changes?.tags ?? [];
   if (tags !== undefined && !tags.all.every((tag) => own.includes(tag))) return false;
   if (tags !== undefined && tags.any.length > 0 && !tags.any.some((tag) => own.includes(tag))) return false;
+  if (query.failed === true && record.fault === null) return false;
   if (locked === true && (record.changes?.lock ?? null) === null) return false;
   return (
     record.state !== "deleted" &&

@@ -42,7 +42,6 @@ import type {
   OperationStep,
 } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
-import type { TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
@@ -79,7 +78,7 @@ import {
 } from "./memory-operation-steps.ts";
 import { orphanPageOf } from "./memory-orphans.ts";
 import { MemoryQuarantine } from "./memory-quarantine.ts";
-import { attemptsOf, serverCountByHost, serverOf, serversChangedSince, tasksOf } from "./memory-server-reads.ts";
+import * as serverReads from "./memory-server-reads.ts";
 import {
   commitActiveStep,
   commitDeletedStep,
@@ -178,7 +177,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
 
   /** The server as it is at this moment, for observers. Null when the cell does not have it. */
   look(uuid: string): Server | null {
-    return serverOf(this.#cell.servers.get(uuid));
+    return serverReads.serverOf(this.#cell.servers.get(uuid));
   }
 
   async servers(uuids: readonly string[]): Promise<readonly Server[]> {
@@ -186,27 +185,28 @@ export class MemoryCellStore implements CellStore, ViewSource {
   }
 
   async serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
-    return serversChangedSince(this.#cell, sinceMs, limit);
+    return serverReads.serversChangedSince(this.#cell, sinceMs, limit);
   }
 
+  readonly serversByStatus: CellStore["serversByStatus"] = async (query, limit) =>
+    serverReads.serversByStatus(this.#cell, query, limit);
+
   async attempts(serverUuid: string): Promise<readonly Attempt[]> {
-    return attemptsOf(this.#cell, serverUuid);
+    return serverReads.attemptsOf(this.#cell, serverUuid);
   }
 
   async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {
-    return serverUuids.toSorted().flatMap((uuid) => attemptsOf(this.#cell, uuid));
+    return serverUuids.toSorted().flatMap((uuid) => serverReads.attemptsOf(this.#cell, uuid));
   }
 
-  async tasksOf(serverUuid: string): Promise<readonly TaskRecord[]> {
-    return tasksOf(this.#cell, serverUuid);
-  }
+  readonly tasksOf: CellStore["tasksOf"] = async (uuid) => serverReads.tasksOf(this.#cell, uuid);
 
   async hosts(): Promise<readonly Host[]> {
     return hostsInCell(this.#cell);
   }
 
   async serverCountByHost(): Promise<ReadonlyMap<string, number>> {
-    return serverCountByHost(this.#cell);
+    return serverReads.serverCountByHost(this.#cell);
   }
 
   // --- TaskStore

@@ -1,4 +1,5 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
+import type { StatusQuery } from "../../../core/stores/cell/cell-store.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
@@ -14,6 +15,18 @@ export function serversChangedSince(cell: CellState, sinceMs: number, limit: num
     .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.uuid, b.uuid))
     .map(serverOf)
     .filter((server) => server !== null)
+    .slice(0, limit);
+}
+
+/** The statuses of servers that are not listed apart, as in the table `unusual_servers`. */
+const USUAL_STATUSES: ReadonlySet<string> = new Set(["BUILD", "ACTIVE", "DELETED", "CLOSED"]);
+
+export function serversByStatus(cell: CellState, { statuses, busy }: StatusQuery, limit: number): readonly string[] {
+  const wanted = new Set<string>(statuses.filter((status) => !USUAL_STATUSES.has(status)));
+  const isBusy = (uuid: string) => (cell.tasksByServer.get(uuid) ?? []).some(({ outcome }) => outcome === null);
+  return [...cell.servers.values()]
+    .filter(({ uuid, status }) => wanted.has(status) || (busy && isBusy(uuid)))
+    .map(({ uuid }) => uuid)
     .slice(0, limit);
 }
 

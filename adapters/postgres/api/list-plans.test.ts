@@ -31,6 +31,13 @@ beforeAll(async () => {
   );
   for (let at = 1; at <= MARKED; at += 1)
     await store.changeServer(serverId(at), () => ({ lock: { by: "owner", reason: null } }));
+  await store.failRequests(
+    Array.from({ length: MARKED }, (_, at) => ({
+      serverUuid: serverId(at + 100),
+      cell: null,
+      fault: "No valid host.",
+    })),
+  );
   await pool.query("analyze requests");
 });
 afterAll(async () => {
@@ -57,6 +64,7 @@ async function rowsRead(): Promise<number> {
 test.each([
   ["tagged", { tags: { all: ["rare"], any: [] } }],
   ["locked", { locked: true } as const],
+  ["failed", { failed: true } as const],
 ])("a list of %s servers reads no others", async (_title, filter) => {
   const found = await store.listRequests({ projectId: null, marker: null, limit: 1_000, ...filter });
   expect(found).toHaveLength(MARKED);

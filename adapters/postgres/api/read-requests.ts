@@ -138,6 +138,14 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     conditions.push("changes ->> 'lock' is not null");
     shape += "_locked";
   }
+  if (query.failed === true) {
+    conditions.push("fault is not null");
+    shape += "_failed";
+  }
+  if (query.open === true) {
+    conditions.push("server_uuid in (select o.server_uuid from open_requests o)");
+    shape += "_open";
+  }
   if (query.changedSinceMs !== undefined) {
     where("changed", (p) => `updated_at >= to_timestamp(${p}::float8 / 1000)`, query.changedSinceMs);
   }

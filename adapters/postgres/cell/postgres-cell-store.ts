@@ -11,6 +11,7 @@ import type {
   HostReport,
   HostSighting,
   KnownRoot,
+  StatusQuery,
   TakenTask,
   UnreadableEnd,
   UnreadableOutcome,
@@ -61,6 +62,7 @@ import {
   readResidents,
   readServerCountByHost,
   readServers,
+  readServersByStatus,
   readServersChangedSince,
 } from "./read-servers.ts";
 import { readTasksOf } from "./read-tasks.ts";
@@ -109,6 +111,10 @@ export class PostgresCellStore implements CellStore {
 
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
     return readServersChangedSince(this.#pool, sinceMs, limit);
+  }
+
+  serversByStatus(query: StatusQuery, limit: number): Promise<readonly string[]> {
+    return readServersByStatus(this.#pool, query, limit);
   }
 
   attempts(serverUuid: string): Promise<readonly Attempt[]> {

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import type { StatusQuery } from "../../../core/stores/cell/cell-store.ts";
 import type { Home } from "../../../core/tasks/home.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/tasks/server.ts";
@@ -54,6 +55,24 @@ export async function readServersChangedSince(pool: Pool, sinceMs: number, limit
     values: [sinceMs, limit],
   });
   return rows.map(serverOf);
+}
+
+/** Cost: one round trip, and no look at other servers. */
+export async function readServersByStatus(
+  pool: Pool,
+  { statuses, busy }: StatusQuery,
+  limit: number,
+): Promise<readonly string[]> {
+  const rows = await queryStored<{ readonly server_uuid: string }>(pool, {
+    name: "servers_by_status",
+    // Rows that were removed from `servers` by hand, or written there past the trigger, are left out.
+    text: `select u.server_uuid from unusual_servers u join servers s on s.uuid = u.server_uuid and s.status = u.status
+      where u.status = any ($1)
+      union select server_uuid from tasks where outcome is null and $2::boolean
+      limit $3`,
+    values: [textArrayLiteral(statuses), busy, limit],
+  });
+  return rows.map((row) => row.server_uuid);
 }
 
 function serverOf(row: ServerRow): Server {

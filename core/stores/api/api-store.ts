@@ -126,6 +126,10 @@ export interface RequestQuery {
   readonly tags?: { readonly all: readonly string[]; readonly any: readonly string[] };
   /** Only locked servers. */
   readonly locked?: true;
+  /** Only requests with a fault. */
+  readonly failed?: true;
+  /** Only requests that are on their way to a cell, or have not been seen there yet. */
+  readonly open?: true;
   /** Only requests that changed at this time or later. */
   readonly changedSinceMs?: number;
 }

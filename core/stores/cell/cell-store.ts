@@ -5,7 +5,7 @@ import type { HypervisorFacts } from "../../ledger/hypervisor-facts.ts";
 import type { Expiry, ExpiryLimit } from "../../tasks/expiry-limit.ts";
 import type { GroupConflict } from "../../tasks/group-rule.ts";
 import type { Home } from "../../tasks/home.ts";
-import type { Attempt, Host, Server } from "../../tasks/server.ts";
+import type { Attempt, Host, Server, ServerStatus } from "../../tasks/server.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { Fenced, Tenure } from "../../tasks/tenure.ts";
 import type { OperationStore } from "./operation-store.ts";
@@ -61,11 +61,22 @@ export type DeleteOutcome =
    */
   | { readonly kind: "deleted" };
 
+/** Selects servers by their status, and those with an open task. */
+export interface StatusQuery {
+  readonly statuses: readonly ServerStatus[];
+  readonly busy: boolean;
+}
+
 export interface ServerStore {
   /** Servers that are or were (DELETED) in this cell, in the order of the UUIDs. */
   servers(uuids: readonly string[]): Promise<readonly Server[]>;
   /** At most `limit` servers, the oldest change first, including DELETED ones. `sinceMs` is inclusive. */
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
+  /**
+   * UUIDs of at most `limit` servers of these statuses, in any order. BUILD, ACTIVE and DELETED find nothing: servers of these statuses are
+   * not listed apart. With `busy`, servers with an open task are found as well.
+   */
+  serversByStatus(query: StatusQuery, limit: number): Promise<readonly string[]>;
   /** The server's attempts, sorted by task (oldest first) and then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
   /** The attempts of several servers in one question. Those of one server are together, in the order of `attempts`. */

@@ -80,6 +80,8 @@ describe("filters of GET /servers", () => {
     ["created_at=^20", ["alpha", "beta-1", "beta-2", "waits"]],
     ["launched_at=^20", ["alpha", "beta-1", "beta-2"]],
     ["deleted=true", []],
+    ["status=BUILD", ["waits"]],
+    ["status=SHUTOFF&status=RESIZE", []],
     ["status=ACTIVE&status=BUILD", ["alpha", "beta-1", "beta-2", "waits"]],
     ["changes-since=2000-01-01T00:00:00Z", ["alpha", "beta-1", "beta-2", "waits"]],
     ["changes-before=2000-01-01T00:00:00Z", []],

@@ -246,6 +246,7 @@ create table requests (
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
 ) with (fillfactor=70);
+CREATE INDEX requests_failed ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((fault IS NOT NULL) AND (NOT gone));
 CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_living_of_project ON public.requests USING btree (project_id, created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_locked ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((changes ->> 'lock'::text) IS NOT NULL);

@@ -369,6 +369,7 @@ create table servers (
 ) with (fillfactor=50);
 CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
+CREATE TRIGGER follow_unusual AFTER UPDATE ON public.servers FOR EACH ROW WHEN (((old.status <> new.status) AND ((old.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text])) OR (new.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text]))))) EXECUTE FUNCTION follow_unusual_server();
 
 create table tasks (
   id uuid not null,
@@ -413,6 +414,13 @@ create table transfer_progress (
   constraint transfer_progress_migration_uuid_fkey FOREIGN KEY (migration_uuid) REFERENCES migrations(uuid) ON DELETE CASCADE,
   constraint transfer_progress_pkey PRIMARY KEY (migration_uuid)
 ) with (fillfactor=50);
+
+create table unusual_servers (
+  server_uuid uuid not null,
+  status text not null,
+  constraint unusual_servers_pkey PRIMARY KEY (server_uuid)
+);
+CREATE INDEX unusual_servers_status_server_uuid_idx ON public.unusual_servers USING btree (status, server_uuid);
 
 
 create function cell_add_task(list uuid[], task uuid)
@@ -632,6 +640,11 @@ create function cell_write_step(w jsonb)
   language plpgsql
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
+
+create function follow_unusual_server()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
 
 create function ledger_apply(batch ledger_batch)
   returns TABLE(change integer, kind text, generations integer[], detail jsonb)

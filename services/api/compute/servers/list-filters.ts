@@ -6,6 +6,7 @@ import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
 import type { QueryReader } from "../../http/query-reader.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
+import { isServedByIndex } from "./list-by-state.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
 import { shownStatus } from "./shown-state.ts";
@@ -17,7 +18,8 @@ export type ListSource =
   | { readonly kind: "uuid"; readonly uuid: string | null }
   | { readonly kind: "host"; readonly host: string }
   | { readonly kind: "tags"; readonly all: readonly string[]; readonly any: readonly string[] }
-  | { readonly kind: "locked" };
+  | { readonly kind: "locked" }
+  | { readonly kind: "states"; readonly shown: ReadonlySet<string> };
 
 export interface ListFilters {
   readonly matchers: readonly Matches[];
@@ -77,7 +79,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<Hos
   return {
     matchers,
     name: name === "" ? null : readPattern("name", name),
-    source: sourceOf({ uuid, host, tags, locked }),
+    source: sourceOf({ uuid, host, tags, locked, statuses: status.statuses }),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
   };
 }
@@ -87,12 +89,14 @@ function sourceOf(found: {
   readonly host: string | undefined;
   readonly tags: ReturnType<typeof readTags>;
   readonly locked: boolean | undefined;
+  readonly statuses: ReadonlySet<string>;
 }): ListSource | null {
   const { uuid, host, tags, locked } = found;
   if (uuid !== undefined) return { kind: "uuid", uuid: canonicalUuid(uuid) };
   if (host !== undefined) return { kind: "host", host };
   if (tags.all.length + tags.any.length > 0) return { kind: "tags", all: tags.all, any: tags.any };
-  return locked === true ? { kind: "locked" } : null;
+  if (locked === true) return { kind: "locked" };
+  return isServedByIndex(found.statuses) ? { kind: "states", shown: found.statuses } : null;
 }
 
 function* readMatchers(text: (name: string) => string | undefined, zones: Pick<HostZones, "of">): Generator<Matches> {
@@ -141,14 +145,14 @@ function readTags(text: (name: string) => string | undefined) {
 function readStatuses(
   query: QueryReader,
   call: KnownCall,
-): { readonly matchers: Matches[]; readonly deleted: boolean } {
+): { readonly matchers: Matches[]; readonly deleted: boolean; readonly statuses: ReadonlySet<string> } {
   const asked = query.all("status").map((status) => status.toUpperCase());
-  if (asked.length === 0) return { matchers: [], deleted: false };
+  if (asked.length === 0) return { matchers: [], deleted: false, statuses: new Set() };
   const statuses = new Set(asked.filter((status) => STATUSES.has(status)));
   if (statuses.size === 0 && call.minor >= STRICT_STATUS_FROM_MINOR) throw badRequest("Invalid status value");
   const deleted = statuses.size === 1 && statuses.has("DELETED");
   if (deleted) requireMayListDeleted(call);
-  return { matchers: [(known) => statuses.has(shownStatus(known))], deleted };
+  return { matchers: [(known) => statuses.has(shownStatus(known))], deleted, statuses };
 }
 
 function requireMayListDeleted({ identity }: KnownCall): void {

@@ -2,6 +2,7 @@ import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { findByState } from "./list-by-state.ts";
 import type { ListSource } from "./list-filters.ts";
 import type { ListQuery } from "./list-query.ts";
 import type { ServerPage } from "./server-page.ts";
@@ -16,11 +17,18 @@ interface Deps {
 
 /**
  * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
- * enough servers match. Refuses an order or a filter that more servers pass than one call sorts.
+ * enough servers match. Returns null when so many servers have the statuses that going through the list finds them soon. Refuses an order
+ * or any other filter that more servers pass than one call sorts.
  */
-export async function listFound(deps: Deps, query: ListQuery, marker: RequestRecord | null): Promise<ServerPage> {
+export async function listFound(
+  deps: Deps,
+  query: ListQuery,
+  marker: RequestRecord | null,
+): Promise<ServerPage | null> {
   const records = await recordsOf(deps, query);
-  if (records.length > SORTED_MAX)
+  const isTooMany = records.length > SORTED_MAX;
+  if (isTooMany && query.source?.kind === "states" && query.order === null) return null;
+  if (isTooMany)
     throw badRequest(`More than ${SORTED_MAX} servers are to be sorted: name a filter that fewer servers pass.`);
   const known = await hydrateServers(records, deps.cells, { withDeleted: false });
   return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
@@ -47,6 +55,10 @@ async function recordsOf(
     const uuids =
       source.kind === "host" ? await uuidsOnHost(deps.cells, source) : source.uuid === null ? [] : [source.uuid];
     return (await deps.store.requests(uuids)).filter(ofProject);
+  }
+  if (source?.kind === "states") {
+    const found = await findByState(deps, { projectId, shown: source.shown, limit: SORTED_MAX });
+    return found.length > SORTED_MAX ? found : found.filter(ofProject);
   }
   return deps.store.listRequests({
     ...{ projectId, marker: null, limit: SORTED_MAX + 1 },

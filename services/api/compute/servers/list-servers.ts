@@ -42,7 +42,8 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   if (query.limit === 0) return { servers: [], nextMarker: null };
   if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
     return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
-  if (query.source !== null || query.order !== null) return listFound(deps, query, marker);
+  const found = query.source !== null || query.order !== null ? await listFound(deps, query, marker) : null;
+  if (found !== null) return found;
   return listByCreation(deps, query);
 }
 

@@ -1,0 +1,14 @@
+-- Keeps `unusual_servers` as it should be after a change of a server's status, under the lock of the server's row.
+create or replace function follow_unusual_server() returns trigger language plpgsql
+  set search_path from current
+as $$
+begin
+  if new.status in ('BUILD', 'ACTIVE', 'DELETED', 'CLOSED') then
+    delete from unusual_servers where server_uuid = new.uuid;
+  else
+    insert into unusual_servers (server_uuid, status) values (new.uuid, new.status)
+    on conflict (server_uuid) do update set status = excluded.status;
+  end if;
+  return null;
+end
+$$;

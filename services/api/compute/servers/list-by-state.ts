@@ -1,0 +1,47 @@
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import { SERVER_STATUSES, type ServerStatus } from "../../../../core/tasks/server.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { RequestsPort } from "../../ports.ts";
+
+/** Statuses that so many servers have that going through the list finds them soon, and those that no index serves. */
+const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
+
+/** Whether servers of these shown statuses are found by indexes. */
+export function isServedByIndex(statuses: ReadonlySet<string>): boolean {
+  return statuses.size > 0 && [...statuses].every((status) => !USUAL.has(status));
+}
+
+/**
+ * Returns the requests of the servers that may be shown with one of the statuses, at most `limit` and one more: those that a cell has at rest in
+ * such a status, those with an open task, and those that no cell has. The caller compares each with the statuses again. Cells that do not
+ * answer are left out, since their servers are shown as UNKNOWN.
+ */
+export async function findByState(
+  { cells, store }: { readonly cells: Cells; readonly store: Pick<RequestsPort, "requests" | "listRequests"> },
+  {
+    projectId,
+    shown,
+    limit,
+  }: { readonly projectId: string | null; readonly shown: ReadonlySet<string>; readonly limit: number },
+): Promise<readonly RequestRecord[]> {
+  const statuses = SERVER_STATUSES.filter((status): status is ServerStatus => shown.has(status));
+  // A status that is no state between two operations is shown while one is under way.
+  const busy = shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
+  const most = limit + 1;
+  const page = { projectId, marker: null, limit: most };
+  const [inCells, failed, open] = await Promise.all([
+    Promise.all(
+      Array.from(cells.values(), (cell) =>
+        cell.operations((cellStore) => cellStore.serversByStatus({ statuses, busy }, most)),
+      ),
+    ),
+    shown.has("ERROR") ? store.listRequests({ ...page, failed: true }) : [],
+    shown.has("BUILD") ? store.listRequests({ ...page, open: true }) : [],
+  ]);
+  const found = new Map([...failed, ...open].map((record) => [record.serverUuid, record]));
+  const uuids = inCells.flatMap((answer) => (answer.kind === "answer" ? answer.value : []));
+  if (uuids.length > limit) return [...found.values(), ...(await store.requests(uuids.slice(0, most)))];
+  for (const record of await store.requests(uuids.filter((uuid) => !found.has(uuid))))
+    found.set(record.serverUuid, record);
+  return [...found.values()];
+}
