@@ -80,6 +80,39 @@ test("the dashboard uses only existing series with labels that they have", () =>
   }
 });
 
+interface Alerts {
+  readonly groups: readonly {
+    readonly rules: readonly {
+      readonly alert: string;
+      readonly expr: string;
+      readonly annotations: { readonly summary: string };
+    }[];
+  }[];
+}
+const alerts = read<Alerts>("alerts.yaml").groups.flatMap(({ rules }) => rules);
+
+test("the alerts use only existing series, and name labels that remain after the aggregation", () => {
+  const scrapes = read<Scrapes>("prometheus.yaml");
+  const series = new Map([...scrapedSeries(scrapes), ["up", new Set(["job", "instance", "cell"])]]);
+  expect(alerts.length).toBeGreaterThan(8);
+  expect(new Set(alerts.map(({ alert }) => alert)).size).toBe(alerts.length);
+  for (const { alert, expr, annotations } of alerts) {
+    const names = namesIn(expr);
+    expect([alert, names.filter((name) => !series.has(name))]).toEqual([alert, []]);
+    const labels = names.flatMap((name) => [...(series.get(name) ?? [])]);
+    expect([alert, groupsOf(expr).filter((label) => !labels.includes(label))]).toEqual([alert, []]);
+    const left = /\b(sum|max|min|avg|count)\b/.test(expr) ? groupsOf(expr) : labels;
+    const used = [...annotations.summary.matchAll(/\$labels\.(\w+)/g)].map(([, label = ""]) => label);
+    expect([alert, used.filter((label) => !left.includes(label))]).toEqual([alert, []]);
+  }
+});
+
+test("Prometheus reads the alerts, which lie beside its file in its container", () => {
+  expect(read<{ readonly rule_files: readonly string[] }>("prometheus.yaml").rule_files).toEqual(["alerts.yaml"]);
+  const mounted = services.prometheus?.volumes?.map((volume) => volume.split(":").slice(0, 2).join(":"));
+  expect(mounted).toContain("./observability/alerts.yaml:/etc/prometheus/alerts.yaml");
+});
+
 test("the dashboard names its curves by labels that remain after the aggregation", () => {
   const series = scrapedSeries(read<Scrapes>("prometheus.yaml"));
   for (const { expr, legendFormat } of curves) {

@@ -26,6 +26,8 @@ export class HostPicture {
   readonly #rows: Map<string, LiveHostRow>[];
   /** For each cell the name of the host at each root slot, so that a removed host can be recognised. */
   readonly #names: Map<number, string>[];
+  /** By cell: hosts whose count of failures has changed since the last look. */
+  readonly #failing: Set<string>[];
   #failures: ReadonlyMap<string, number> = new Map();
   #classes: readonly string[] = [];
 
@@ -34,6 +36,7 @@ export class HostPicture {
     this.#marks = cells.map(() => -1);
     this.#rows = cells.map(() => new Map());
     this.#names = cells.map(() => new Map());
+    this.#failing = cells.map(() => new Set());
   }
 
   get classes(): readonly string[] {
@@ -52,9 +55,16 @@ export class HostPicture {
     return busy;
   }
 
-  /** Takes counts by `<cell>/<host>`. */
+  /** Takes counts by `<cell>/<host>`. The next look also reads the hosts whose count is another one. */
   setFailures(failures: ReadonlyMap<string, number>): void {
+    const before = this.#failures;
     this.#failures = failures;
+    for (const key of new Set([...before.keys(), ...failures.keys()])) {
+      if (before.get(key) === failures.get(key)) continue;
+      const slash = key.indexOf("/");
+      const cell = this.#cells.findIndex(({ name }) => name === key.slice(0, slash));
+      this.#failing[cell]?.add(key.slice(slash + 1));
+    }
   }
 
   /** Looks at the hosts that changed. Returns null when the classes have changed, because the whole picture is different then. */
@@ -79,7 +89,9 @@ export class HostPicture {
     const mark = this.#marks[index] as number;
     const isPartial = mark >= 0 && view.changes.since(mark, (root) => roots.add(root));
     this.#marks[index] = view.changes.mark();
-    if (isPartial) this.#touchFailures(index, view, roots);
+    for (const name of this.#failing[index] ?? []) roots.add(view.hosts.slotOf(name));
+    this.#failing[index]?.clear();
+    roots.delete(-1);
     const names = this.#names[index] as Map<number, string>;
     const slots = isPartial ? roots : new Set([...names.keys(), ...hostSlots(view)]);
     const rows = this.#rows[index] as Map<string, LiveHostRow>;
@@ -99,14 +111,6 @@ export class HostPicture {
     }
     // A host that is at another slot now was not removed.
     for (const name of lost) if (view.hosts.slotOf(name) < 0 && rows.delete(name)) gone.push([index, name]);
-  }
-
-  /** Adds the roots of hosts whose count of failures has changed. */
-  #touchFailures(index: number, view: LedgerView, roots: Set<number>): void {
-    const prefix = `${this.#cells[index]?.name}/`;
-    for (const row of this.#rows[index]?.values() ?? [])
-      if (row[5] !== (this.#failures.get(`${prefix}${row[1]}`) ?? 0)) roots.add(view.hosts.slotOf(row[1]));
-    roots.delete(-1);
   }
 
   #rowOf(index: number, view: LedgerView, slot: number, name: string): LiveHostRow {
