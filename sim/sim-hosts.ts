@@ -164,6 +164,7 @@ export class SimHosts {
     return {
       // The hypervisor's state counts, not what the agent last wrote down.
       capabilities: hypervisor.capabilities,
+      traits: hypervisor.traits,
       watch: (onChanged) => hypervisor.watch((guest) => process.alive && onChanged(guest)),
       adopt: () => whileAlive(async () => {}),
       powersOf: (guests) => whileAlive(() => hypervisor.powersOf(guests)),

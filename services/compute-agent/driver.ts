@@ -68,6 +68,11 @@ export interface Driver {
   /** What the driver can do beyond what every driver must. The agent refuses orders that need more. */
   readonly capabilities: ReadonlySet<DriverCapability>;
   /**
+   * Standard traits of the driver (`COMPUTE_*`), such as the formats of images that it can use. The agent gives them to the root provider of
+   * each host. Source: `CAPABILITY_TRAITS_MAP` of Nova's virt/driver.py.
+   */
+  readonly traits: readonly string[];
+  /**
    * Called once, before all other calls. The driver calls `onChanged` when a guest may have changed without an order, and the agent then
    * looks at the guest. Calling it too often does no harm. A change that is not told is found when the host is next compared.
    */

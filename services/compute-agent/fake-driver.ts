@@ -46,6 +46,8 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend"]);
+  /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
+  readonly traits = [];
   readonly #options: FakeDriverOptions;
   /** The guests, by host and attempt id. */
   readonly #guests = new Map<string, StoredGuest>();

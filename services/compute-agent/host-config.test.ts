@@ -48,10 +48,16 @@ describe("the hosts file", () => {
       fileOf({ hosts: [{ name: "h1", traits: ["HW_CPU_X86_AVX2", "CUSTOM_A"], hypervisor }] }),
     );
     expect(treeOf(host!).providers[0]?.traits).toEqual(["HW_CPU_X86_AVX2", "CUSTOM_A", "HW_CPU_X86_SSE41"]);
+    expect(treeOf(host!, ["COMPUTE_NODE", "CUSTOM_A"]).providers.map(({ traits }) => traits)).toEqual([
+      ["HW_CPU_X86_AVX2", "CUSTOM_A", "HW_CPU_X86_SSE41", "COMPUTE_NODE"],
+      ...treeOf(host!)
+        .providers.slice(1)
+        .map(({ traits }) => traits),
+    ]);
   });
 
   test("generated hosts have their own names and providers", () => {
-    const trees = generateHosts("a1", 3).map(treeOf);
+    const trees = generateHosts("a1", 3).map((host) => treeOf(host));
     expect(trees.map((tree) => tree.host)).toEqual(["a1-1", "a1-2", "a1-3"]);
     expect(new Set(trees.map((tree) => tree.rootProvider)).size).toBe(3);
   });

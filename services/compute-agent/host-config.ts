@@ -104,7 +104,7 @@ export function generateHosts(prefix: string, count: number): readonly HostConfi
 }
 
 /** The host's provider tree for a report, parents before children. `revision` is 0 and is set by the reporter. */
-export function treeOf(host: HostConfig): TreeReport {
+export function treeOf(host: HostConfig, ofDriver: readonly string[] = []): TreeReport {
   const providers: ProviderReport[] = [];
   const add = (config: ProviderConfig, name: string, parent: string) => {
     const uuid = config.uuid ?? derivedProviderUuid(name);
@@ -113,7 +113,10 @@ export function treeOf(host: HostConfig): TreeReport {
     return uuid;
   };
   const ofCpus = cpuTraits(host.hypervisor?.guest_cpu_flags ?? []).traits;
-  const root: ProviderConfig = { ...host, traits: [...new Set([...(host.traits ?? []), ...ofCpus])] } as ProviderConfig;
+  const root: ProviderConfig = {
+    ...host,
+    traits: [...new Set([...(host.traits ?? []), ...ofCpus, ...ofDriver])],
+  } as ProviderConfig;
   const rootProvider = add(root, host.name, "");
   return { host: host.name, rootProvider, providers, revision: 0, hypervisor: hypervisorOf(host) };
 }

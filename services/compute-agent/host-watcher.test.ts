@@ -40,7 +40,7 @@ function reporterOf(hosts: readonly HostConfig[]) {
     onClose: () => {},
     close: () => {},
   };
-  const reporter = new TreeReporter({ clock, events, anyWelcomed: () => null, trees: hosts.map(treeOf) });
+  const reporter = new TreeReporter({ clock, events, anyWelcomed: () => null, trees: hosts.map((one) => treeOf(one)) });
   onTestFinished(() => reporter.stop());
   const judge = (revision: number, verdict: { readonly refused?: string; readonly kept?: string[] } = {}) =>
     reporter.judged({ host: "h", revision, refused: "", kept: [], ...verdict }, stream);
@@ -51,7 +51,15 @@ function reporterOf(hosts: readonly HostConfig[]) {
 function watch(source: HostSource, start: readonly HostConfig[]) {
   const changed: TreeReport[] = [];
   const onChanged = (tree: TreeReport) => void changed.push(tree);
-  const watcher = new HostWatcher({ clock, events, source, everyMs: EVERY_MS, trees: start.map(treeOf), onChanged });
+  const watcher = new HostWatcher({
+    clock,
+    events,
+    source,
+    everyMs: EVERY_MS,
+    treeOf,
+    trees: start.map((one) => treeOf(one)),
+    onChanged,
+  });
   onTestFinished(() => watcher.stop());
   watcher.start();
   return { watcher, changed };

@@ -1,7 +1,7 @@
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { AgentEvents } from "./events.ts";
-import { treeOf } from "./host-config.ts";
+import type { HostConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
 import { messageOf } from "./message-of.ts";
 
@@ -14,6 +14,7 @@ export class HostWatcher {
   readonly #events: AgentEvents;
   readonly #source: HostSource;
   readonly #everyMs: number;
+  readonly #treeOf: (host: HostConfig) => TreeReport;
   readonly #onChanged: (tree: TreeReport) => void;
   /** The last tree of each host, as JSON. */
   readonly #trees: Map<string, string>;
@@ -28,6 +29,7 @@ export class HostWatcher {
     readonly source: HostSource;
     /** The time between two looks. It varies by a quarter, so that agents that were started together do not all report together. */
     readonly everyMs: number;
+    readonly treeOf: (host: HostConfig) => TreeReport;
     /** The trees that the agent has started with. */
     readonly trees: readonly TreeReport[];
     readonly onChanged: (tree: TreeReport) => void;
@@ -36,6 +38,7 @@ export class HostWatcher {
     this.#events = options.events;
     this.#source = options.source;
     this.#everyMs = options.everyMs;
+    this.#treeOf = options.treeOf;
     this.#onChanged = options.onChanged;
     this.#trees = new Map(options.trees.map((tree) => [tree.host, JSON.stringify(tree)]));
   }
@@ -56,7 +59,7 @@ export class HostWatcher {
     }
     this.#warn(seen.warnings);
     this.#compareNames(seen);
-    for (const tree of seen.hosts.map(treeOf)) {
+    for (const tree of seen.hosts.map((host) => this.#treeOf(host))) {
       const text = JSON.stringify(tree);
       const before = this.#trees.get(tree.host);
       if (before === undefined || before === text) continue;

@@ -135,11 +135,12 @@ function assemble(
   const reporter = new AttemptReporter(store, anyWelcomed);
   const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
   const builder = new GuestBuilder({ store, driver, remover, reporter, clock, events, limits });
-  const known = settings.hosts.map(treeOf);
+  const treeOfHost = (host: HostConfig) => treeOf(host, driver.traits);
+  const known = settings.hosts.map(treeOfHost);
   const trees = new TreeReporter({ clock, events, anyWelcomed, trees: known });
   const { source, everyMs } = settings.watch ?? { source: fixedHosts(settings.hosts), everyMs: 60_000 };
   const watcher = new HostWatcher({
-    ...{ clock, events, source, everyMs, trees: known },
+    ...{ clock, events, source, everyMs, treeOf: treeOfHost, trees: known },
     onChanged: (tree) => trees.update(tree),
   });
   const orders = new GuestOrders({ ...parts, driver, reporter, clock });

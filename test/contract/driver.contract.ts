@@ -127,6 +127,12 @@ export function driverContract(
         expect(areSoundAmounts(amounts), JSON.stringify(amounts)).toBe(true);
     });
 
+    test("states what it can do by standard traits, each once", async () => {
+      const { traits } = (await opened()).driver;
+      for (const trait of traits) expect(trait).toMatch(/^COMPUTE_[A-Z0-9_]+$/);
+      expect(new Set(traits).size).toBe(traits.length);
+    });
+
     test("suspends and resumes a guest, if it can", async ({ skip }) => {
       const { driver, scene } = await opened();
       if (!driver.capabilities.has("suspend")) skip("the driver cannot suspend guests");

@@ -25,7 +25,7 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 const CELL = "cell-1";
-const HOSTS = generateHosts("agent-1", 4).map(treeOf);
+const HOSTS = generateHosts("agent-1", 4).map((host) => treeOf(host));
 
 /** The services as their mains construct them, in this process, on a real Postgres, a real NATS, and gRPC. */
 describe("a cell with a real database, bus and network", () => {

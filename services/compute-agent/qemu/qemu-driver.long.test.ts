@@ -49,6 +49,7 @@ function byHost(of: (host: string) => Driver): Driver {
     guests.filter((one) => one.host === host);
   return {
     capabilities: of(HOSTS[0]).capabilities,
+    traits: of(HOSTS[0]).traits,
     watch: (onChanged) => {
       for (const host of HOSTS) of(host).watch(onChanged);
     },
