@@ -5,9 +5,9 @@ import { badRequest, conflict, type Fault, notFound } from "../../http/fault.ts"
 import { countServers, findHost } from "./find-host.ts";
 import type { OperatorDeps } from "./operator-deps.ts";
 
-/** Reads an aggregate's id. Throws 400 for text that is not a number of at most 15 digits. */
+/** Reads an aggregate's id. Throws 400 for text that is not an integer of at most 15 digits. No aggregate has a negative id. */
 export function readAggregateId(text: string): number {
-  if (!/^\d{1,15}$/.test(text))
+  if (!/^-?\d{1,15}$/.test(text))
     throw badRequest(`Invalid input received: id must be an integer, not ${text.slice(0, 50)}`);
   return Number(text);
 }

@@ -3,7 +3,7 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
-import { badRequest, notFound } from "../../http/fault.ts";
+import { badRequest, Fault, notFound } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf } from "../../http/links.ts";
 import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery, LinksSchema, NullableString } from "../../http/schema.ts";
@@ -45,6 +45,7 @@ export interface HypervisorRouteOptions {
 /** `/os-hypervisors`: admins only. */
 export function registerHypervisorRoutes(http: Http, cells: Cells, options: HypervisorRouteOptions): void {
   registerLists(http, cells, options);
+  registerUptime(http, cells);
 
   const Statistics = Type.Object({ hypervisor_statistics: Type.Object({ count: Type.Integer(), ...Sums }) });
   http.get("/os-hypervisors/statistics", { schema: { response: { 200: Statistics } } }, async (request) => {
@@ -65,6 +66,25 @@ export function registerHypervisorRoutes(http: Http, cells: Cells, options: Hype
     refuseServers(new QueryReader(request.query));
     return { hypervisor: hypervisorDetailView(await findHost(cells, request.params.id, call), call.minor) };
   });
+}
+
+/** The first microversion in which hypervisors show their uptime, in place of a route for it. */
+const UPTIME_SHOWN_FROM = 88;
+
+/** Answers as Nova does for a driver that knows no uptime, which agents do not report. */
+function registerUptime(http: Http, cells: Cells): void {
+  http.get(
+    "/os-hypervisors/:id/uptime",
+    { schema: { params: Type.Object({ id: Type.String() }), querystring: AnyQuery } },
+    async (request) => {
+      const call = callOf(request);
+      if (call.minor >= UPTIME_SHOWN_FROM) throw notFound("The resource could not be found.");
+      requireAdmin(call, "os-hypervisors:uptime");
+      const { host } = await findHost(cells, request.params.id, call);
+      if (!host.up) throw badRequest(`Compute service of ${host.name} is unavailable at this time.`);
+      throw new Fault(501, "The requested functionality is not supported.");
+    },
+  );
 }
 
 const LIST_PARAMETERS: ReadonlySet<string> = new Set([
