@@ -2,7 +2,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 import { generateTrace } from "../replay/generate-trace.ts";
 import { HOSTS_FILES, readTrace, TASKS_FILES } from "../replay/read-trace.ts";
-import { text } from "../runtime/setting-kinds.ts";
+import { boolean, text } from "../runtime/setting-kinds.ts";
 import { setting } from "../runtime/settings.ts";
 import { replaySettings, replayTrace } from "./replay.ts";
 import { runCommand } from "./run-command.ts";
@@ -15,6 +15,10 @@ const declaration = {
   settings: {
     ...{ cells, schedulers, conductors, seed, json, logLevel },
     dataDir: setting(text(), { about: "where the made-up trace is written to", default: ".berth" }),
+    stay: setting(boolean, {
+      about: "keep the cloud after the replay, to look at it in the dashboard, until Ctrl-C",
+      default: "false",
+    }),
   },
 };
 
@@ -32,7 +36,7 @@ export function runDemoCommand(argv: readonly string[]): Promise<number> {
     const exitCode = await replayTrace(readTrace(directory), {
       ...settings,
       ...{ fail: 0.1, speed: "max", keep: false, limit: null, hostsFile: null, tasksFile: null, inFlight: 64 },
-      ...{ api: null, databaseUrl: null, dataDir: null },
+      ...{ api: null, databaseUrl: null, dataDir: null, dashboard: true },
     });
     process.stdout.write(`${whatNext(relative(process.cwd(), directory))}\n`);
     return exitCode;
@@ -43,6 +47,7 @@ function whatNext(directory: string): string {
   return [
     "",
     "Try next:",
+    "  npx berth demo --stay                             the same, and the cloud stays: its dashboard shows what it does",
     `  npx berth replay ${directory} --keep         delete nothing: see the data centre fill up`,
     `  npx berth replay ${directory} --fail 0.5     every second build goes to an alternate`,
     "  npx berth replay TRACE_DIR --fail 0.05            a trace of your own; format in docs/traces.md",

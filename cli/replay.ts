@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { isClean } from "../audit/audit-report.ts";
@@ -79,8 +80,16 @@ function readWholeTrace(directory: string, settings: ReplaySettings): Trace {
   }
 }
 
+/** What a replay in this process shows beside its figures. */
+export interface ReplayShow {
+  /** Whether the cloud shows its dashboard. */
+  readonly dashboard?: boolean;
+  /** Whether the cloud stays after the replay, until the command is interrupted. */
+  readonly stay?: boolean;
+}
+
 /** Replays a trace that has been read, prints the table and the audit, and resolves with the exit code. */
-export async function replayTrace(trace: Trace, settings: ReplaySettings): Promise<number> {
+export async function replayTrace(trace: Trace, settings: ReplaySettings & ReplayShow): Promise<number> {
   const stop = new AbortController();
   const interrupt = (): void => stop.abort(new Error("interrupted"));
   process.once("SIGINT", interrupt);
@@ -88,7 +97,9 @@ export async function replayTrace(trace: Trace, settings: ReplaySettings): Promi
   try {
     const target = await startTarget(trace, settings, stop);
     try {
-      process.stderr.write(`${trace.tasks.length} tasks on ${trace.machines.length} machines, ${target.apiUrl}\n`);
+      process.stderr.write(
+        `${trace.tasks.length} tasks on ${trace.machines.length} machines, ${target.apiUrl}${settings.dashboard === true ? "/dashboard shows it" : ""}\n`,
+      );
       const end = await runReplay({
         trace,
         target,
@@ -105,7 +116,9 @@ export async function replayTrace(trace: Trace, settings: ReplaySettings): Promi
         output: process.stderr,
         signal: stop.signal,
       });
-      return tell(end, settings);
+      const exitCode = tell(end, settings);
+      if (settings.stay === true) await stayUntil(stop.signal, target.apiUrl);
+      return exitCode;
     } finally {
       await target.close();
     }
@@ -115,7 +128,16 @@ export async function replayTrace(trace: Trace, settings: ReplaySettings): Promi
   }
 }
 
-async function startTarget(trace: Trace, settings: ReplaySettings, stop: AbortController): Promise<ReplayTarget> {
+async function stayUntil(signal: AbortSignal, apiUrl: string): Promise<void> {
+  process.stdout.write(`\nThe cloud stays, and shows itself: ${apiUrl}/dashboard (Ctrl-C ends it)\n`);
+  if (!signal.aborted) await once(signal, "abort");
+}
+
+async function startTarget(
+  trace: Trace,
+  settings: ReplaySettings & ReplayShow,
+  stop: AbortController,
+): Promise<ReplayTarget> {
   if (settings.api !== null) return externalTarget({ apiUrl: settings.api, databaseUrl: settings.databaseUrl });
   return startEmbeddedTarget({
     ...settings,

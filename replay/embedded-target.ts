@@ -20,6 +20,8 @@ export interface EmbeddedTargetOptions {
   /** Null for a temporary directory. */
   readonly dataDir: string | null;
   readonly logger: Logger;
+  /** Whether the cloud shows its dashboard. */
+  readonly dashboard?: boolean;
   readonly fail: (error: unknown) => void;
 }
 
