@@ -56,6 +56,17 @@ describe("the hosts file", () => {
     ]);
   });
 
+  test("describes bare metal nodes of one agent, and a cluster whose servers fit on its largest member", () => {
+    const node = (name: string, reserved: number) => ({ name, inventories: { CUSTOM_GOLD: { total: 1, reserved } } });
+    const cluster = { name: "c1", inventories: { VCPU: { total: 192, max_unit: 64 } } };
+    const trees = readHostsFile(fileOf({ hosts: [node("n1", 0), node("n2", 1), cluster] })).map(treeOf);
+    expect(trees.map(({ providers }) => Object.values(providers[0]!.inventories)[0])).toMatchObject([
+      { total: 1, reserved: 0, maxUnit: 1 },
+      { total: 1, reserved: 1, maxUnit: 1 },
+      { total: 192, reserved: 0, maxUnit: 64 },
+    ]);
+  });
+
   test("generated hosts have their own names and providers", () => {
     const trees = generateHosts("a1", 3).map((host) => treeOf(host));
     expect(trees.map((tree) => tree.host)).toEqual(["a1-1", "a1-2", "a1-3"]);
