@@ -59,7 +59,7 @@ describe("the hosts file", () => {
   test("describes bare metal nodes of one agent, and a cluster whose servers fit on its largest member", () => {
     const node = (name: string, reserved: number) => ({ name, inventories: { CUSTOM_GOLD: { total: 1, reserved } } });
     const cluster = { name: "c1", inventories: { VCPU: { total: 192, max_unit: 64 } } };
-    const trees = readHostsFile(fileOf({ hosts: [node("n1", 0), node("n2", 1), cluster] })).map(treeOf);
+    const trees = readHostsFile(fileOf({ hosts: [node("n1", 0), node("n2", 1), cluster] })).map((host) => treeOf(host));
     expect(trees.map(({ providers }) => Object.values(providers[0]!.inventories)[0])).toMatchObject([
       { total: 1, reserved: 0, maxUnit: 1 },
       { total: 1, reserved: 1, maxUnit: 1 },
