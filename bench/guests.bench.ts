@@ -62,9 +62,9 @@ export async function run(): Promise<void> {
 
 async function measureGuests(cloud: EmbeddedCloud, instancesPath: string, halts: Halts): Promise<void> {
   const call = async (method: string, path: string, body?: unknown): Promise<Answer> => {
-    const headers = { "content-type": "application/json" };
-    const sent = body === undefined ? {} : { headers, body: JSON.stringify(body) };
-    const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, { method, ...sent });
+    const headers = { "content-type": "application/json", "openstack-api-version": "compute 2.84" };
+    const sent = body === undefined ? {} : { body: JSON.stringify(body) };
+    const answer = await fetch(`${cloud.apiUrl}/v2.1${path}`, { method, headers, ...sent });
     const text = await answer.text();
     if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
     return (text === "" ? {} : JSON.parse(text)) as Answer;

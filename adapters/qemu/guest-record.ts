@@ -22,6 +22,8 @@ export interface GuestRecord {
    * in the same boot has crashed, and one from an earlier boot stopped with its host.
    */
   readonly runningIn: string | null;
+  /** Whether the guest's memory is saved in its first disk, from which it goes on. */
+  readonly isSuspended: boolean;
   /** The data for which a moved guest waits. Null after its first start, and for a new guest. */
   readonly receives: "memory" | "disks" | null;
   /** Where the guest waits for it. */

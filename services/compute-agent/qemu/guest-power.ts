@@ -2,6 +2,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { bootId } from "../../../adapters/qemu/boot-id.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 
 const POLL_MS = 20;
@@ -23,6 +24,7 @@ export interface PowerControl {
  * continues.
  */
 export async function startGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  if (guest.record.isSuspended) return resumeGuest(guest, control);
   const state = await settledState(guest, control.signal);
   switch (state) {
     case "running":
@@ -50,11 +52,13 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
 export async function stopGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await guest.state();
   if (state === "absent") {
-    if (guest.record.runningIn !== null) await guest.change({ runningIn: null });
+    const { runningIn, isSuspended } = guest.record;
+    if (runningIn !== null || isSuspended) await guest.change({ runningIn: null, isSuspended: false });
     return;
   }
   if (!guest.record.hasRun && state !== "running" && state !== "paused") return;
   if (state === "running") await pressPowerButton(guest, control);
+  if (guest.record.isSuspended) await guest.change({ isSuspended: false });
   // Before the end: a guest that is found without its QEMU then was stopped, and has not crashed.
   await guest.change({ runningIn: null });
   await guest.end();
@@ -87,6 +91,26 @@ export async function unpauseGuest(guest: QemuGuest): Promise<void> {
   await guest.execute("cont");
 }
 
+/** Saves the guest's memory in its first disk, and ends its QEMU. */
+export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): Promise<void> {
+  if (guest.record.isSuspended) return;
+  const state = await guest.state();
+  if (state === "running") await guest.execute("stop");
+  else if (state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
+  await saveMemory(guest, signal);
+  await guest.change({ isSuspended: true, runningIn: null });
+  await guest.end();
+}
+
+/** Lets a suspended guest go on where it was. */
+async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  await guest.end();
+  await guest.boot(control.program, { isReceiving: false });
+  await loadMemory(guest, control.signal);
+  await run(guest);
+  await forgetMemory(guest);
+}
+
 /** Halts the guest permanently before its disks are copied. Its QEMU stays, or is started, for the copying. */
 export async function haltForCopy(guest: QemuGuest, control: PowerControl): Promise<void> {
   const state = await guest.state();
@@ -107,11 +131,18 @@ async function boot(guest: QemuGuest, program: string): Promise<void> {
 
 /** The record is written first, so that no guest ever runs of which the record says that it never ran. */
 async function run(guest: QemuGuest): Promise<void> {
-  const { hasRun, runningIn, receives, handedTo } = guest.record;
+  const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();
   await stopListeningForDisks(guest);
-  if (!hasRun || runningIn !== boot || receives !== null || handedTo !== null)
-    await guest.change({ hasRun: true, runningIn: boot, receives: null, listensAt: "", handedTo: null });
+  if (!hasRun || runningIn !== boot || isSuspended || receives !== null || handedTo !== null)
+    await guest.change({
+      hasRun: true,
+      runningIn: boot,
+      isSuspended: false,
+      receives: null,
+      listensAt: "",
+      handedTo: null,
+    });
   await guest.execute("cont");
 }
 

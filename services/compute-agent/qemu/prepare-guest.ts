@@ -53,7 +53,7 @@ export async function prepareGuest(
   const receives = receivesOf(order, shared !== null);
   const guest = await QemuGuest.create(
     dir,
-    { ...record, hasRun: false, runningIn: null, receives, listensAt: "", handedTo: null },
+    { ...record, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
     control.onEvent,
   );
   await guest.boot(options.program, { isReceiving: receives !== null });

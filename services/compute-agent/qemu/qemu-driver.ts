@@ -31,6 +31,7 @@ import {
   rebootGuest,
   startGuest,
   stopGuest,
+  suspendGuest,
   unpauseGuest,
 } from "./guest-power.ts";
 import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive } from "./hand-over.ts";
@@ -70,7 +71,7 @@ const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set();
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend"]);
   readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
@@ -183,8 +184,9 @@ export class QemuDriver implements Driver {
       case "unpause":
         return unpauseGuest(guest);
       case "suspend":
+        return suspendGuest(guest, control);
       case "resume":
-        throw new Error("this driver cannot suspend guests");
+        return startGuest(guest, control);
       default:
         return verb satisfies never;
     }
@@ -331,8 +333,9 @@ const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
 
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 function powerOf(guest: QemuGuest, state: RunState): FoundPower {
-  const { hasRun, handedTo, runningIn } = guest.record;
+  const { hasRun, handedTo, runningIn, isSuspended } = guest.record;
   if (!hasRun) return "stopped";
+  if (isSuspended) return "suspended";
   switch (state) {
     case "running":
     case "suspended":
