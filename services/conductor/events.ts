@@ -297,7 +297,7 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     new Counter<Label>({ name: `berth_conductor_${name}`, help, labelNames, registers });
   new Gauge({
     name: "berth_conductor_tasks",
-    help: "tasks in the works",
+    help: "tasks that this conductor carries out now",
     registers,
     collect() {
       this.set(taskCount());

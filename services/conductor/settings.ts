@@ -128,7 +128,7 @@ export const conductorDeclaration = {
       about: "resizes and cold migrations that have waited so long are confirmed; 0s: never",
       default: "0s",
     }),
-    tasksMax: setting(integer({ min: 1, max: 1_000_000 }), { about: "tasks in the works", default: "20000" }),
+    tasksMax: setting(integer({ min: 1, max: 1_000_000 }), { about: "tasks carried out at a time", default: "20000" }),
   },
 } as const;
 

@@ -188,7 +188,7 @@ export class SchedulerEvents {
   }
 
   refreshFailed(what: string, error: unknown): void {
-    this.#nowAndThen(`refresh ${what}`, () => this.#logger.warn({ what, err: error }, "could not learn what is new"));
+    this.#nowAndThen(`refresh ${what}`, () => this.#logger.warn({ what, err: error }, "could not refresh"));
   }
 
   #nowAndThen(what: string, log: () => void): void {

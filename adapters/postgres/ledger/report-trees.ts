@@ -118,7 +118,7 @@ class ReshapeRefusal extends Error {}
 
 /**
  * Changes the shape of a tree together with the allocations in it. First the new inventories are stored beside the old ones, then the allocations
- * move, then what is no longer in use goes. If anything of it is impossible, nothing has happened.
+ * move, then what is no longer in use goes. If one of these steps is impossible, the transaction changes nothing.
  */
 async function reshape(pool: Pool, report: ProviderTree, conflicts: readonly string[]): Promise<ReportOutcome> {
   try {
