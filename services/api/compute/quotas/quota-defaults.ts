@@ -22,7 +22,7 @@ const NOVA_DEFAULTS: QuotaLimits = {
   security_group_rules: -1,
 };
 
-/** Without quotas projects have as many servers as fit. What one request may carry, and the size of a server group, which each check of its rule reads, stays limited. */
+/** Without quotas projects have as many servers as fit. Still limited are the contents of one request, and server groups, whose members every check reads. */
 const UNLIMITED_SERVERS: QuotaLimits = {
   ...NOVA_DEFAULTS,
   cores: -1,
