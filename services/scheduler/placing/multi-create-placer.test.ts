@@ -53,6 +53,31 @@ describe("several servers of one call", () => {
     for (const host of alternates) expect(chosen).not.toContain(host);
   });
 
+  test("where they outnumber the hosts, each has the other hosts as alternates", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts([20, 20, 20]);
+    await rig.start([cell.open()]);
+    await rig.acceptTogether(wants(9), 9);
+    await ended(1);
+    const plans = selectionsIn(cell).map((selections) => new Set(selections.map(({ host }) => host)));
+    expect(plans.map((hosts) => hosts.size)).toEqual(numbers(9).map(() => 3));
+  });
+
+  test("hosts that were chosen for others come after the other alternates", async () => {
+    const cell = await rig.addCell("one");
+    await cell.addHosts(numbers(4).map(() => 20));
+    await rig.start([cell.open()]);
+    await rig.acceptTogether(wants(3), 3);
+    await ended(1);
+    const plans = selectionsIn(cell).map((selections) => [...new Set(selections.map(({ host }) => host))]);
+    const chosen = new Set(plans.map(([host]) => host));
+    for (const [, ...alternates] of plans) {
+      const isChosen = alternates.map((host) => chosen.has(host));
+      expect(isChosen).toEqual(isChosen.toSorted());
+      expect(isChosen).toContain(false);
+    }
+  });
+
   test("fewer than min_count find a host: all end in ERROR with the reason, and nothing is held", async () => {
     const one = await rig.addCell("one");
     const two = await rig.addCell("two");

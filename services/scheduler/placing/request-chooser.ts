@@ -113,12 +113,23 @@ export class RequestChooser {
     }
   }
 
-  /** The alternates of a server of a multi-create. None of them was chosen for another server of the call. */
+  /**
+   * The alternates of a server of a multi-create. Hosts that were chosen for other servers of the call come last, and only as far as the
+   * other hosts are too few: where servers outnumber the hosts, a failed build could otherwise go nowhere.
+   */
   alternatesOf(search: HostSearch, learnt: Learnt, link: CellLink, host: string): readonly Selection[] {
     const { excluded } = this.#limitsOf(search, learnt);
-    const limits = { pinned: null, excluded: unionOf(excluded, search.chosenTogether) };
-    const options = this.#optionsFor(search, limits);
-    return this.#chooser.alternatesOf({ cell: link.name, host }, search.hostRequest, [link], options);
+    const among = (hosts: HostsByCell) => {
+      const options = this.#optionsFor(search, { pinned: null, excluded: hosts });
+      return this.#chooser.alternatesOf({ cell: link.name, host }, search.hostRequest, [link], options);
+    };
+    const apart = among(unionOf(excluded, search.chosenTogether));
+    const known = new Set(apart.map((selection) => selection.host));
+    const wanted = this.#alternatesMax(false);
+    if (known.size >= wanted || search.chosenTogether.size === 0) return apart;
+    const shared = among(excluded).filter((selection) => !known.has(selection.host));
+    const added = new Set([...new Set(shared.map((selection) => selection.host))].slice(0, wanted - known.size));
+    return [...apart, ...shared.filter((selection) => added.has(selection.host))];
   }
 
   /** The most nearly suitable hosts of those that a refusal has just examined. */
@@ -172,16 +183,20 @@ export class RequestChooser {
   }
 
   #optionsFor(search: HostSearch, { excluded, watch, isMove = false }: ChoiceLimits): ChoiceOptions {
-    const { attemptsMax } = this.#settings;
     return {
       ...hostRules(this.#live.current, this.#weighers, this.#ownFilters),
       seed: seedOf(search.spec.uuid),
-      alternates: attemptsMax - 1 + (isMove || attemptsMax === 1 ? 0 : SPARE_ALTERNATES),
+      alternates: this.#alternatesMax(isMove),
       excludedHosts: excluded,
       spec: search.spec,
       search: this.#budgetOf(search),
       ...(watch && { watch }),
     };
+  }
+
+  #alternatesMax(isMove: boolean): number {
+    const { attemptsMax } = this.#settings;
+    return attemptsMax - 1 + (isMove || attemptsMax === 1 ? 0 : SPARE_ALTERNATES);
   }
 }
 
