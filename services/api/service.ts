@@ -35,6 +35,7 @@ import { ResizeSettler } from "./compute/quotas/resize-settler.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import type { ActionDeps } from "./compute/server-actions/run-action.ts";
+import { registerDetailRoutes } from "./compute/server-details/detail-routes.ts";
 import { registerGroupRoutes } from "./compute/server-groups/group-routes.ts";
 import { registerInterfaceRoutes } from "./compute/server-interfaces/interface-routes.ts";
 import { registerMetadataRoutes } from "./compute/server-metadata/metadata-routes.ts";
@@ -344,6 +345,7 @@ function registerRoutes(
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);
   registerInterfaceRoutes(scope, server);
+  registerDetailRoutes(scope, server);
   registerMetadataRoutes(scope, server);
   registerTagRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);

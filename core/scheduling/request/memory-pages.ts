@@ -46,6 +46,13 @@ export const memoryPages: TranslationRule = (asked, draft) => {
   return null;
 };
 
+/** The pages that a guest asks for. `pageKib` is null when the host chooses the size. Null when nothing, or nothing valid, is asked for. */
+export function requestedPages(asked: Asked): { readonly pageKib: number | null } | null {
+  const said = readPageSize(asked);
+  if (said === null || "kind" in said) return null;
+  return { pageKib: said.value === "small" ? SMALL_PAGE_KIB : pageSizeKib(said.value) };
+}
+
 function readPageSize(asked: Asked): NamedValue | RequestRefusal | null {
   const { flavor, image } = hardwareRequest(asked, "mem_page_size");
   if (!flavor)

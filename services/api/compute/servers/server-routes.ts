@@ -15,6 +15,7 @@ import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
+import { securityGroupsOf } from "../server-details/network-parts.ts";
 import { adminPassword } from "./admin-password.ts";
 import { updatedView } from "./changed-server-view.ts";
 import { CreateServerBody } from "./create-schema.ts";
@@ -124,7 +125,7 @@ function createView(accepted: AcceptedServers, place: Place, password: string | 
       id: first.uuid,
       links: resourceLinks(place, "servers", first.uuid),
       "OS-DCF:diskConfig": first.manualDisk ? "MANUAL" : "AUTO",
-      security_groups: [{ name: "default" }],
+      security_groups: securityGroupsOf(first),
       ...(password !== null && { adminPass: password }),
     },
   };

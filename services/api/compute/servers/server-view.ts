@@ -5,6 +5,7 @@ import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { bookmark, type Place, resourceLinks } from "../../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
+import { addressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
 import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { ownerFault } from "./owner-fault.ts";
@@ -93,14 +94,14 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
     hostId: hostIdOf(spec.projectId, server.host),
     image: imageView(spec, viewer),
     flavor: flavorView(spec.flavor, viewer),
-    addresses: {},
+    addresses: addressesOf(spec),
     accessIPv4: spec.accessIpV4,
     accessIPv6: spec.accessIpV6,
     metadata: spec.metadata,
     links: resourceLinks(viewer.place, "servers", server.uuid),
     key_name: spec.keyName === "" ? null : spec.keyName,
     config_drive: spec.configDrive ? "True" : "",
-    security_groups: [{ name: "default" }],
+    security_groups: securityGroupsOf(spec),
     "OS-DCF:diskConfig": spec.manualDisk ? "MANUAL" : "AUTO",
     "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
     "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],

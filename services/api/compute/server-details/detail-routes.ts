@@ -1,0 +1,88 @@
+import { Type } from "typebox";
+import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { conflict, notFound, unavailable } from "../../http/fault.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import { findServer } from "../servers/require-state.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import { powerStateOf } from "../servers/shown-state.ts";
+import { diagnosticsView } from "./diagnostics-view.ts";
+import { addressesOf, securityGroupsView } from "./network-parts.ts";
+import { topologyView } from "./topology-view.ts";
+
+const TOPOLOGY_FROM_MINOR = 78;
+
+type DetailDeps = Pick<ServerDeps, "finder" | "cells" | "clock">;
+
+const ofServer = { params: Type.Object({ id: Type.String() }), querystring: AnyQuery };
+const ofLabel = { params: Type.Object({ id: Type.String(), label: Type.String() }), querystring: AnyQuery };
+
+/** The paths below `/servers/{id}` that show single parts of a server. */
+export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
+  const specOf = async (call: KnownCall, id: string) => (await findServer(deps, call, id)).known.server.spec;
+
+  http.get("/servers/:id/ips", { schema: ofServer }, async (request) => {
+    return { addresses: addressesOf(await specOf(callOf(request), request.params.id)) };
+  });
+
+  http.get("/servers/:id/ips/:label", { schema: ofLabel }, async (request) => {
+    const { id, label } = request.params;
+    const addresses = addressesOf(await specOf(callOf(request), id));
+    if (!Object.hasOwn(addresses, label)) throw notFound("Instance is not a member of specified network");
+    return { [label]: addresses[label] };
+  });
+
+  http.get("/servers/:id/os-security-groups", { schema: ofServer }, async (request) => {
+    return { security_groups: securityGroupsView(await specOf(callOf(request), request.params.id)) };
+  });
+
+  http.get("/servers/:id/topology", { schema: ofServer }, async (request) => {
+    const call = callOf(request);
+    if (call.minor < TOPOLOGY_FROM_MINOR) throw notFound("The resource could not be found.");
+    return topologyView(await specOf(call, request.params.id));
+  });
+
+  http.get("/servers/:id/diagnostics", { schema: ofServer }, async (request) => {
+    return readDiagnostics(deps, callOf(request), request.params.id);
+  });
+
+  registerPasswordRoutes(http, deps);
+}
+
+/**
+ * The password that a guest sets and encrypts for its owner. Guests have no way to send one, so it is empty and there is nothing to remove, as in
+ * Nova when no guest has sent any.
+ */
+function registerPasswordRoutes(http: Http, deps: DetailDeps): void {
+  http.get("/servers/:id/os-server-password", { schema: ofServer }, async (request) => {
+    await findServer(deps, callOf(request), request.params.id);
+    return { password: "" };
+  });
+
+  http.delete("/servers/:id/os-server-password", { schema: ofServer }, async (request, reply) => {
+    await findServer(deps, callOf(request), request.params.id);
+    return reply.code(204).send();
+  });
+}
+
+/** Nova's names of power states in messages, by number. */
+const POWER_NAMES: Readonly<Record<number, string>> = { 0: "pending", 1: "running", 3: "paused", 4: "shutdown" };
+const RUNNING = "running";
+
+/** Refuses callers who are not admins before the server is looked for, so that the answer tells nothing about the server. */
+async function readDiagnostics(deps: DetailDeps, call: KnownCall, id: string) {
+  requireAdmin(call, "os-server-diagnostics");
+  const { record, known } = await findServer(deps, call, id);
+  const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
+  const silent = () => unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
+  if (known.unreachable) throw silent();
+  const { server } = known;
+  if (server.host === null || cell === undefined) throw conflict(`Instance ${server.uuid} is not ready`);
+  const power = POWER_NAMES[powerStateOf(known)];
+  if (power !== RUNNING)
+    throw conflict(`Cannot 'get_diagnostics' instance ${server.uuid} while it is in power state ${power}`);
+  const hosts = await cell.adminHosts([server.host]);
+  if (hosts.kind !== "answer") throw silent();
+  const { minor } = call;
+  return diagnosticsView(server, hosts.value[0]?.hypervisor ?? null, { minor, nowMs: deps.clock.now() });
+}

@@ -1,0 +1,114 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { ApiRig } from "./api-rig.ts";
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start({ auth: "noauth2" });
+});
+afterEach(() => rig.close());
+
+const OWNER = "dora:p";
+const ADMIN = "admin:p";
+const as = (token: string, minor = 96) => ({ "x-auth-token": token, "openstack-api-version": `compute 2.${minor}` });
+const active = async (fields: object = {}): Promise<string> => {
+  const server = { name: "web", flavorRef: "1", networks: "none", ...fields };
+  const { id } = (await rig.post("/v2.1/servers", { server }, as(OWNER))).json().server;
+  const task = await rig.dispatch(id, "north", [0]);
+  await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+  return id;
+};
+const get = (id: string, path: string, token = OWNER, minor = 96) =>
+  rig.get(`/v2.1/servers/${id}/${path}`, as(token, minor));
+const toldAt = async (id: string, path: string, token = OWNER, minor = 96) => {
+  const answer = await get(id, path, token, minor);
+  return [answer.statusCode, answer.json()];
+};
+
+test("addresses and security groups are those that the server itself shows", async () => {
+  const id = await active();
+  const { server } = (await rig.get(`/v2.1/servers/${id}`, as(OWNER))).json();
+  expect(await toldAt(id, "ips", OWNER, 1)).toEqual([200, { addresses: server.addresses }]);
+  expect(await toldAt(id, "ips/private")).toEqual([
+    404,
+    { itemNotFound: { code: 404, message: "Instance is not a member of specified network" } },
+  ]);
+  // A name that every object has is no network either.
+  expect((await get(id, "ips/constructor")).statusCode).toBe(404);
+  const [status, { security_groups: groups }] = await toldAt(id, "os-security-groups", OWNER, 1);
+  expect([status, groups.map(({ name }: { name: string }) => ({ name }))]).toEqual([200, server.security_groups]);
+  expect(groups[0]).toEqual({
+    id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+    ...{ name: "default", description: "Default security group", tenant_id: "p", rules: [] },
+  });
+  const other = (await toldAt(await active(), "os-security-groups"))[1];
+  expect(other.security_groups[0].id).toBe(groups[0].id);
+});
+
+test("the password is empty, and may be removed", async () => {
+  const id = await active();
+  expect(await toldAt(id, "os-server-password", OWNER, 1)).toEqual([200, { password: "" }]);
+  const removed = await rig.delete(`/v2.1/servers/${id}/os-server-password`, as(OWNER));
+  expect([removed.statusCode, removed.body]).toEqual([204, ""]);
+  expect((await rig.delete(`/v2.1/servers/${id}/os-server-password`, as("eve:q"))).statusCode).toBe(404);
+});
+
+test("the topology has the NUMA nodes that flavors lay out, from 2.78 on", async () => {
+  const plain = await active();
+  expect(await toldAt(plain, "topology", OWNER, 77)).toEqual([
+    404,
+    { itemNotFound: { code: 404, message: "The resource could not be found." } },
+  ]);
+  expect(await toldAt(plain, "topology", OWNER, 78)).toEqual([200, { nodes: [], pagesize_kb: null }]);
+  const ofFlavor = async (id: string, specs: object) => {
+    const flavor = { id, name: id, vcpus: 4, ram: 4096, disk: 0 };
+    expect((await rig.post("/v2.1/flavors", { flavor }, as(ADMIN))).statusCode).toBe(200);
+    await rig.post(`/v2.1/flavors/${id}/os-extra_specs`, { extra_specs: specs }, as(ADMIN));
+    return (await toldAt(await active({ flavorRef: id }), "topology"))[1];
+  };
+  const node = { memory_mb: 2048, siblings: [] };
+  expect(await ofFlavor("two-nodes", { "hw:numa_nodes": "2", "hw:mem_page_size": "2MB" })).toEqual({
+    nodes: [
+      { ...node, vcpu_set: [0, 1] },
+      { ...node, vcpu_set: [2, 3] },
+    ],
+    pagesize_kb: 2048,
+  });
+  const whole = { nodes: [{ memory_mb: 4096, siblings: [], vcpu_set: [0, 1, 2, 3] }], pagesize_kb: null };
+  expect(await ofFlavor("pinned", { "hw:cpu_policy": "dedicated" })).toEqual(whole);
+});
+
+test("diagnostics are for admins, and have what is known of a running server", async () => {
+  const id = await active({ config_drive: true });
+  expect(await toldAt(id, "diagnostics")).toEqual([
+    403,
+    expect.objectContaining({
+      forbidden: { code: 403, message: "Policy doesn't allow os_compute_api:os-server-diagnostics to be performed." },
+    }),
+  ]);
+  const { flavor } = (await rig.get("/v2.1/flavors/1", as(ADMIN))).json();
+  expect(await toldAt(id, "diagnostics", ADMIN, 48)).toEqual([
+    200,
+    {
+      ...{ state: "running", driver: "libvirt", hypervisor: null, hypervisor_os: null, config_drive: true },
+      ...{ num_cpus: flavor.vcpus, num_nics: 0, num_disks: null, uptime: expect.any(Number) },
+      ...{ cpu_details: [], nic_details: [], disk_details: [], memory_details: { maximum: flavor.ram, used: null } },
+    },
+  ]);
+  expect(await toldAt(id, "diagnostics", ADMIN, 47)).toEqual([200, { memory: flavor.ram * 1024 }]);
+  expect((await get("7a7a7a7a-7a7a-4a7a-8a7a-7a7a7a7a7a7a", "diagnostics", ADMIN)).statusCode).toBe(404);
+});
+
+test("diagnostics are refused for a server that has no host, does not run, or whose cell does not answer", async () => {
+  const server = { name: "web", flavorRef: "1", networks: "none" };
+  const { id: waiting } = (await rig.post("/v2.1/servers", { server }, as(OWNER))).json().server;
+  const refusal = (message: string) => [409, { conflictingRequest: { code: 409, message } }];
+  expect(await toldAt(waiting, "diagnostics", ADMIN)).toEqual(refusal(`Instance ${waiting} is not ready`));
+  await rig.dispatch(waiting, "north", [1]);
+  expect(await toldAt(waiting, "diagnostics", ADMIN)).toEqual(
+    refusal(`Cannot 'get_diagnostics' instance ${waiting} while it is in power state pending`),
+  );
+  const id = await active();
+  rig.cell("north").dead = true;
+  expect((await get(id, "diagnostics", ADMIN)).statusCode).toBe(503);
+  rig.cell("north").dead = false;
+});
