@@ -12,10 +12,9 @@ export const Uuid = Type.String({
   pattern: "^[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{12}$",
 });
 
-/** Keys and string values, as Nova's `metadata`. */
+/** Keys and string values, as Nova's `metadata`. The quota, the size of the body and that of the server's spec limit their number. */
 export const Metadata = Type.Unsafe<Record<string, string>>({
   type: "object",
-  maxProperties: 128,
   patternProperties: { "^[a-zA-Z0-9\\-_:. ]{1,255}$": { type: "string", maxLength: 255 } },
   additionalProperties: false,
 });

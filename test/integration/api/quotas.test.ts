@@ -221,6 +221,33 @@ describe("the quotas of servers", () => {
     );
   });
 
+  it("limits the metadata that is written later, by the quota of the day, and never its removal", async () => {
+    const id = (await boot({ metadata: { a: "1", b: "2" } })).json().server.id;
+    const task = await rig.dispatch(id, "north", [0]);
+    await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+    await setQuota({ metadata_items: 1 });
+    const path = `/v2.1/servers/${id}/metadata`;
+    const two = { metadata: { c: "3", d: "4" } };
+    const rebuild = { rebuild: { imageRef: "70a599e0-31e7-49b7-b260-868f441e862b", ...two } };
+    const refusals = [
+      ...[
+        await rig.post(path, two, ANN),
+        await rig.put(path, two, ANN),
+        await rig.put(`${path}/c`, { meta: { c: "3" } }, ANN),
+      ],
+      await rig.post(`/v2.1/servers/${id}/action`, rebuild, ANN),
+    ];
+    for (const refused of refusals)
+      expect([refused.statusCode, refused.json().forbidden?.message]).toEqual([
+        ...[403, "Maximum number of metadata items exceeds 1"],
+      ]);
+    expect((await rig.delete(`${path}/a`, ANN)).statusCode).toBe(204);
+    expect((await rig.get(path, ANN)).json()).toEqual({ metadata: { b: "2" } });
+    await setQuota({ metadata_items: 200 });
+    const many = Object.fromEntries(Array.from({ length: 200 }, (_, at) => [`k${at}`, "x"]));
+    expect((await rig.put(path, { metadata: many }, ANN)).statusCode).toBe(200);
+  });
+
   it("limits the groups of a project and their members", async () => {
     await setQuota({ server_groups: 1, server_group_members: 1 });
     const group = () => rig.post("/v2.1/os-server-groups", { server_group: { name: "g", policy: "affinity" } }, ANN);

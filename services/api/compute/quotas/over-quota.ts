@@ -14,23 +14,14 @@ export function overQuota(excess: QuotaExcess, asked: Readonly<Record<ServerReso
 }
 
 /** Refuses more items of metadata than the quota allows. */
-export function refuseManyItems(metadata: Readonly<Record<string, string>> | undefined, limits: QuotaLimits): void {
-  const allowed = limits.metadata_items;
-  if (allowed >= 0 && Object.keys(metadata ?? {}).length > allowed)
-    throw new Fault(403, `Maximum number of metadata items exceeds ${allowed}`);
+export function refuseManyItems(metadata: Readonly<Record<string, string>>, limits: QuotaLimits): void {
+  const fault = explainManyItems(metadata, limits);
+  if (fault !== null) throw fault;
 }
 
-/** Refuses files to inject that the quotas do not allow. The contents are decoded. */
-export function refuseManyFiles(
-  files: readonly { readonly path: string; readonly content: { readonly length: number } }[],
-  limits: QuotaLimits,
-): void {
-  const exceeds = (count: number, allowed: number) => allowed >= 0 && count > allowed;
-  if (exceeds(files.length, limits.injected_files)) throw new Fault(403, "Personality file limit exceeded");
-  const pathMax = Math.max(0, ...files.map(({ path }) => path.length));
-  if (exceeds(pathMax, limits.injected_file_path_bytes))
-    throw new Fault(403, `Personality file path exceeds maximum ${limits.injected_file_path_bytes}`);
-  const contentMax = Math.max(0, ...files.map(({ content }) => content.length));
-  if (exceeds(contentMax, limits.injected_file_content_bytes))
-    throw new Fault(403, `Personality file content exceeds maximum ${limits.injected_file_content_bytes}`);
+/** Returns the 403 for more items of metadata than the quota allows, or null. */
+export function explainManyItems(metadata: Readonly<Record<string, string>>, limits: QuotaLimits): Fault | null {
+  const allowed = limits.metadata_items;
+  const isTooMany = allowed >= 0 && Object.keys(metadata).length > allowed;
+  return isTooMany ? new Fault(403, `Maximum number of metadata items exceeds ${allowed}`) : null;
 }

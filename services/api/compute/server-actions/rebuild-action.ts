@@ -6,6 +6,8 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { refuseManyItems } from "../quotas/over-quota.ts";
+import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { readImageProperties } from "../servers/read-image.ts";
@@ -26,7 +28,6 @@ const LATER_FIELDS: readonly (readonly [minor: number, field: string])[] = [
   [63, "trusted_image_certificates"],
   [HOSTNAME_FROM_MINOR, "hostname"],
 ];
-const METADATA_MAX = 128;
 const TEXT_MAX = 255;
 const USER_DATA_MAX = 65_535;
 
@@ -44,6 +45,7 @@ export async function readRebuild(
     readonly images: ImageCatalog | null;
     readonly imageRule: ImageRule;
     readonly keypairs: Pick<KeypairStore, "keypair"> | null;
+    readonly limits: Pick<ProjectLimits, "ofProject">;
   },
   { server }: ActionTarget,
   body: ActionBody,
@@ -64,6 +66,8 @@ export async function readRebuild(
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");
   const key = keyName === undefined ? {} : await readKey(keyName, deps.keypairs, server.spec.userId);
   const changes = readRebuildChanges(body, call);
+  if (changes.metadata !== undefined)
+    refuseManyItems(changes.metadata, await deps.limits.ofProject(call.identity.projectId));
   const after = (before: ServerSpec): ServerSpec => ({
     ...changedSpec(before, changes),
     ...{ imageRef, imageProperties },
@@ -112,7 +116,7 @@ function readMetadata(value: unknown): Record<string, string> | undefined {
   if (value === undefined) return undefined;
   const entries = value !== null && typeof value === "object" && !Array.isArray(value) ? Object.entries(value) : null;
   const fits = (text: unknown) => typeof text === "string" && text.length <= TEXT_MAX;
-  if (entries === null || entries.length > METADATA_MAX || !entries.flat().every(fits))
+  if (entries === null || !entries.flat().every(fits))
     throw invalidField("metadata", value, "It is an object of strings.");
   return Object.fromEntries(entries) as Record<string, string>;
 }

@@ -1,14 +1,12 @@
 import { Type } from "typebox";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
-import { badRequest, Fault, notFound } from "../../http/fault.ts";
+import { badRequest, notFound } from "../../http/fault.ts";
 import { Metadata } from "../../http/schema.ts";
+import { explainManyItems } from "../quotas/over-quota.ts";
 import { findChangeable, findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { writeChanges } from "../servers/update-server.ts";
-
-/** Most metadata items of one server, as Nova's default quota. */
-const ITEMS_MAX = 128;
 
 const ServerParams = Type.Object({ id: Type.String() });
 const ItemParams = Type.Object({ id: Type.String(), key: Type.String() });
@@ -57,7 +55,7 @@ export function registerMetadataRoutes(http: Http, deps: ServerDeps): void {
     const { id, key } = request.params;
     const call = callOf(request);
     itemIn(await itemsOf(deps, call, id), key);
-    await write(deps, call, id, ({ [key]: _, ...others }) => others, "delete metadata");
+    await remove(deps, call, id, key);
     return reply.code(204).send();
   });
 }
@@ -73,20 +71,23 @@ function itemIn(items: Items, key: string): string {
   return item;
 }
 
-/** Changes the metadata of a server in one step, so that of two concurrent calls neither loses its items. */
-async function write(
-  deps: ServerDeps,
-  call: KnownCall,
-  id: string,
-  change: (items: Items) => Items,
-  action = "update metadata",
-): Promise<Items> {
-  const { serverUuid } = await findChangeable(deps, call, { id, action });
+/**
+ * Changes the metadata of a server in one step, so that of two concurrent calls neither loses its items. Refuses more items than the quota
+ * of the caller's project allows.
+ */
+async function write(deps: ServerDeps, call: KnownCall, id: string, change: (items: Items) => Items): Promise<Items> {
+  const { serverUuid } = await findChangeable(deps, call, { id, action: "update metadata" });
+  const limits = await deps.limits.ofProject(call.identity.projectId);
   let written: Items = {};
   await writeChanges(deps, serverUuid, ({ metadata }) => {
     written = change(metadata);
-    const isTooMany = Object.keys(written).length > ITEMS_MAX;
-    return isTooMany ? new Fault(403, `Maximum number of metadata items exceeds ${ITEMS_MAX}`) : { metadata: written };
+    return explainManyItems(written, limits) ?? { metadata: written };
   });
   return written;
+}
+
+/** Removes an item, also from a server that has more items than the quota allows by now. */
+async function remove(deps: ServerDeps, call: KnownCall, id: string, key: string): Promise<void> {
+  const { serverUuid } = await findChangeable(deps, call, { id, action: "delete metadata" });
+  await writeChanges(deps, serverUuid, ({ metadata: { [key]: _, ...others } }) => ({ metadata: others }));
 }
