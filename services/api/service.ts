@@ -337,6 +337,7 @@ function registerRoutes(
     limits: server.limits,
     resizeToSameHost: settings.resizeToSameHost,
     evacuateUnfenced: settings.evacuateUnfenced,
+    shelvedOffloadTime: settings.shelvedOffloadTime,
     instancePasswords: settings.instancePasswords,
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };

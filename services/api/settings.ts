@@ -77,6 +77,8 @@ export interface ApiSettings {
    * running its guests.
    */
   readonly evacuateUnfenced: boolean;
+  /** 0 offloads servers as soon as they are shelved, and -1 leaves them on their hosts until an admin offloads them. */
+  readonly shelvedOffloadTime: number;
   /** Whether answers show a password for the server's administrator. */
   readonly instancePasswords: boolean;
   /** Whether the dashboard is served, and what it asks. */
@@ -155,6 +157,11 @@ export const apiDeclaration = {
       about: "whether servers may be evacuated from a host that is down and not forced down: they may run twice",
       default: "false",
     }),
+    shelvedOffloadTime: setting(integer({ min: -1, max: 0 }), {
+      about:
+        "0 to offload servers as soon as they are shelved, as Nova does by default; -1 to leave that to shelveOffload, since an offloaded server loses its disk",
+      default: "-1",
+    }),
     enableInstancePassword: setting(boolean, {
       about: "whether the answers to create, rebuild and evacuate have an adminPass",
       default: "true",
@@ -188,6 +195,7 @@ export function apiSettings(
     | "serverGroupMembersMax"
     | "resizeToSameHost"
     | "evacuateUnfenced"
+    | "shelvedOffloadTime"
     | "enableInstancePassword"
     | "dashboard"
   >,
@@ -215,6 +223,7 @@ export function apiSettings(
     quotas: quotaDefaultsOf(options),
     resizeToSameHost: options.resizeToSameHost,
     evacuateUnfenced: options.evacuateUnfenced,
+    shelvedOffloadTime: options.shelvedOffloadTime,
     instancePasswords: options.enableInstancePassword,
     dashboard: options.dashboard,
   });
@@ -254,6 +263,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   quotas: QUOTA_DEFAULTS.unlimited,
   resizeToSameHost: false,
   evacuateUnfenced: false,
+  shelvedOffloadTime: -1,
   instancePasswords: true,
   dashboard: false,
   pageMax: 1_000,

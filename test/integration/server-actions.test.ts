@@ -160,6 +160,7 @@ describe("the actions of a server in a whole cloud", () => {
     expect((await settled(id)).status).toBe("ACTIVE");
     expect((await call("GET", `/v2.1/servers/${id}`)).json.server).toMatchObject({ name: "y" });
     expect((await done(id, "shelve")).status).toBe("SHELVED");
+    expect((await act(id, "shelve")).status).toBe(409);
     expect(await done(id, "shelveOffload")).toMatchObject({ status: "SHELVED_OFFLOADED", host: null });
     expect((await done(id, "unshelve")).status).toBe("ACTIVE");
     expect((await done(id, "os-resetState", { state: "error" })).status).toBe("ERROR");

@@ -34,6 +34,7 @@ export interface ActionOptions {
   readonly imageRule: ImageRule;
   readonly resizeToSameHost: boolean;
   readonly evacuateUnfenced: boolean;
+  readonly shelvedOffloadTime: number;
   readonly instancePasswords: boolean;
 }
 
@@ -107,6 +108,15 @@ const rebuild: RunAction = async (deps, one, { imageRule }) => {
   return { status: 202, shows: "server", givenPassword, after };
 };
 
+/** Shelves a server and, when shelved servers are offloaded at once, gives back its host in the same operation. */
+const shelve: RunAction = async (deps, one, { shelvedOffloadTime }) => {
+  const target = await findTarget(deps, one.call, one);
+  if (target.server.status === "SHELVED") throw wrongState({ action: one.action, uuid: target.server.uuid }, "SHELVED");
+  const kind = shelvedOffloadTime === 0 ? "shelve-offload" : "shelve";
+  await beginInCell(deps, target, { kind, carrier: one.carrier, askedBy: callerOf(one.call) });
+  return ACCEPTED;
+};
+
 /** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */
 const unshelve: RunAction = async (deps, one, options) => {
   requireMayUnshelve(one.body, one.call);
@@ -177,7 +187,7 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["rebuild", forMembers(rebuild)],
   ["confirmResize", forMembers(inCell("confirm", { status: 204 }))],
   ["revertResize", forMembers(inCell("revert"))],
-  ["shelve", forMembers(inCell("shelve"))],
+  ["shelve", forMembers(shelve)],
   ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"))],
   ["os-start", forMembers(start)],
   ["os-stop", forMembers(inCell("stop"))],

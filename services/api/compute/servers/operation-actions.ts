@@ -64,7 +64,10 @@ function actionOf(record: TaskRecord): InstanceAction | null {
 function namesOf({ task: { work } }: TaskRecord): Names | null {
   const kind = work?.$case === "operate" ? operationKind(work.value.kind) : null;
   if (work?.$case !== "operate" || kind === null) return null;
-  return kind === "start" && work.value.statusBefore === "SHELVED" ? UNSHELVE : NAMES[kind];
+  const wasShelved = work.value.statusBefore === "SHELVED";
+  if (kind === "start" && wasShelved) return UNSHELVE;
+  // Only a shelved server can be offloaded in Nova, so a server that was not shelved yet was shelved and offloaded in one.
+  return kind === "shelve-offload" && !wasShelved ? NAMES.shelve : NAMES[kind];
 }
 
 /** Nova's names of the events of actions that need no operation. */
