@@ -23,6 +23,7 @@ function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields
 const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
 
 const NETWORKS_MAX = 64;
+const DISKS_MAX = 256;
 /** A network to connect to. Only ports are supported. */
 const Network = Type.Object(
   {
@@ -73,7 +74,8 @@ export const CreateServerBody = Type.Object(
         tags: Type.Optional(Tags),
         personality: EmptyList,
         block_device_mapping: EmptyList,
-        block_device_mapping_v2: EmptyList,
+        /** `refuseOtherDisks` reads it. */
+        block_device_mapping_v2: Type.Optional(Type.Array(Type.Unknown(), { maxItems: DISKS_MAX })),
       },
       { additionalProperties: false },
     ),
@@ -96,6 +98,5 @@ export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
     trusted_image_certificates: "Berth checks no image signatures",
     personality: "Berth puts no files into guests",
     block_device_mapping: "Berth attaches no volumes",
-    block_device_mapping_v2: "Berth attaches no volumes",
   }),
 };

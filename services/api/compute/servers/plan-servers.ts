@@ -4,6 +4,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
+import { refuseOtherDisks } from "./boot-disk.ts";
 import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
@@ -36,6 +37,7 @@ export function readCreateRequest(
   if (options.minor >= 37 && server.networks === undefined)
     throw invalidField("server", server, "'networks' is a required property");
   refuseUnknownFields(server, CREATE_FIELDS_KNOWN, options);
+  refuseOtherDisks(server.block_device_mapping_v2, server.imageRef);
   const minCount = Number(server.min_count ?? 1);
   const maxCount = Number(server.max_count ?? minCount);
   for (const [field, count] of [
