@@ -3,11 +3,14 @@ import type { AllocationOutcome, Shortfall } from "./allocation-change.ts";
 /** Every outcome in which a ledger refuses a change. */
 export type AllocationRefusal = Exclude<AllocationOutcome, { readonly kind: "committed" }>;
 
-/** Why a change was refused, in words for a server's owner and an operator. */
+/**
+ * Why a change was refused, in words for a server's owner and an operator. Shortfalls are sorted, because the ledger's implementations find
+ * them in different orders.
+ */
 export function describeAllocationRefusal(refusal: AllocationRefusal): string {
   switch (refusal.kind) {
     case "no-capacity":
-      return refusal.shortfalls.map(describeShortfall).join("; ");
+      return refusal.shortfalls.map(describeShortfall).toSorted().join("; ");
     case "unknown-provider":
       return `provider ${refusal.provider} is gone`;
     case "unknown-inventory":
