@@ -50,8 +50,8 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
 }
 
 /**
- * The password that a guest sets and encrypts for its owner. Guests have no way to send one, so it is empty and there is nothing to remove, as in
- * Nova when no guest has sent any.
+ * The password that a guest sets and encrypts for its owner. Guests have no way to send one, so it is empty and there is nothing to remove,
+ * as in Nova when no guest has sent any.
  */
 function registerPasswordRoutes(http: Http, deps: DetailDeps): void {
   http.get("/servers/:id/os-server-password", { schema: ofServer }, async (request) => {
