@@ -187,6 +187,16 @@ describe("names", () => {
     expect(found).toEqual([]);
   });
 
+  test("every exported name is used", () => {
+    const uses = new Map<string, number>();
+    const texts = listFiles(root, "", (path) => /\.tsx?$/.test(path)).map((path) =>
+      readFileSync(join(root, path), "utf8"),
+    );
+    for (const text of texts)
+      for (const [name] of text.matchAll(/[A-Za-z_$][\w$]*/g)) uses.set(name, (uses.get(name) ?? 0) + 1);
+    expect(violations(files, (file) => file.exports.filter((name) => (uses.get(name) ?? 0) < 2))).toEqual([]);
+  });
+
   test("files and folders are kebab-case", () => {
     const kebab =
       /^([a-z0-9]+(-[a-z0-9]+)*\/)*[a-z0-9]+(-[a-z0-9]+)*(\.(property|long))?(\.(test|contract|bench))?\.ts$/;

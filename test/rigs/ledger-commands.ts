@@ -6,7 +6,6 @@ import {
   consumerUuid,
   type ProviderUuid,
   providerUuid,
-  resourceClass,
 } from "../../core/ledger/ids.ts";
 import type { AllocationItem } from "../../core/ledger/model.ts";
 import type { ProviderSpec, ProviderTree } from "../../core/ledger/provider-tree.ts";
@@ -204,6 +203,3 @@ export const anyReport: fc.Arbitrary<ReportCommand> = fc.record({
   kind: fc.constant("reports" as const),
   reports: anyTree.map((tree) => [tree]),
 });
-
-/** Classes that a command may name, for checks of all of them. */
-export const classesOfCommands = CLASSES.map(resourceClass);

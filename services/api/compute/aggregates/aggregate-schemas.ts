@@ -9,8 +9,6 @@ const Zone = Type.Unsafe<string | null>({
 /** A name, whose leading and trailing spaces are removed. */
 const LooseName = Type.String({ minLength: 1, maxLength: 255, pattern: "^(?=.*\\S)[^\\p{C}\\p{Zl}\\p{Zp}]*$" });
 
-export const AggregateName = LooseName;
-
 export const CreateAggregateBody = Type.Object(
   {
     aggregate: Type.Object(
