@@ -21,7 +21,6 @@ export type QuotaResource = (typeof QUOTA_RESOURCES)[number];
 
 /** A limit for each resource: the largest allowed amount, or -1 for no limit. `ram` is in MiB. */
 export type QuotaLimits = Readonly<Record<QuotaResource, number>>;
-export const UNLIMITED = -1;
 
 /** The limits that operators have set for a project. Resources that are not in a record have the limit of the next record. */
 export interface SetLimits {
