@@ -52,6 +52,8 @@ export interface EmbeddedPostgres {
 const SHARED_DIR = "/var/lib/berth";
 const START_ATTEMPTS = 5;
 const START_MS = 120_000;
+/** How long a start waits for the backends of a killed server to end. */
+const ORPHANS_MS = 10_000;
 const STOP_MS = 20_000;
 const POLL_MS = 20;
 const LOG_BYTES_MAX = 16 << 20;
@@ -77,7 +79,9 @@ async function startOn(dataDir: string, options: EmbeddedOptions): Promise<Embed
   const cluster = await openCluster(dataDir, SHARED_DIR, user, binaries);
   await clearStalePidFile(dataDir, cluster);
   keepLogShort(logFileOf(dataDir));
-  for (let attempt = 1; ; attempt += 1) {
+  const orphansGoneBy = performance.now() + ORPHANS_MS;
+  let attempt = 1;
+  for (;;) {
     const port = await choosePort(dataDir, attempt);
     const server = spawnServer(binaries, cluster, dataDir, user, {
       ...serverSettings(options),
@@ -87,14 +91,20 @@ async function startOn(dataDir: string, options: EmbeddedOptions): Promise<Embed
     });
     try {
       await waitUntilReady(server, cluster);
+      writeFileSync(join(dataDir, "owner.pid"), String(process.pid));
+      writeFileSync(join(dataDir, "port"), String(port));
+      return handleOf(server, cluster, dataDir, port, options.dataDir === undefined);
     } catch (error) {
       // Another process may have taken the port after it was found free and before Postgres bound it.
-      if (attempt < START_ATTEMPTS && server.logEnd().includes("could not bind")) continue;
-      throw error;
+      if (attempt < START_ATTEMPTS && server.logEnd().includes("could not bind")) {
+        attempt += 1;
+        continue;
+      }
+      // The backends of a server that was killed end by themselves, a moment later.
+      if (performance.now() > orphansGoneBy || !server.logEnd().includes("pre-existing shared memory block"))
+        throw error;
+      await delay(POLL_MS);
     }
-    writeFileSync(join(dataDir, "owner.pid"), String(process.pid));
-    writeFileSync(join(dataDir, "port"), String(port));
-    return handleOf(server, cluster, dataDir, port, options.dataDir === undefined);
   }
 }
 
