@@ -109,6 +109,21 @@ describe("the stream of the dashboard", () => {
     expect(stream.watchers).toBe(1);
   });
 
+  test("disconnects a watcher after five minutes, so that its token is checked again, and it misses nothing", () => {
+    const { clock, stream, tell } = open();
+    const [first, second] = [new Sink(), new Sink()];
+    stream.watch(first, null);
+    clock.advance(200_000);
+    stream.watch(second, null);
+    clock.advance(99_000);
+    expect(first.dropped).toBe(false);
+    clock.advance(11_000);
+    expect([first.dropped, second.dropped, stream.watchers]).toEqual([true, false, 1]);
+    tell({ gonePaths: ["x"] });
+    stream.watch(first, "e0-0");
+    expect(first.ids).toEqual(["e0-0", "e0-1"]);
+  });
+
   test("takes a bounded number of watchers, and none once it is closed", () => {
     const { stream } = open();
     const sinks = Array.from({ length: 65 }, () => new Sink());

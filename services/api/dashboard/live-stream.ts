@@ -7,6 +7,10 @@ const KEPT_BYTES = 8 * 1024 * 1024;
 /** A watcher with this much unsent data is disconnected. When it returns, it gets the picture of that moment. */
 const UNSENT_BYTES_MAX = 8 * 1024 * 1024;
 const WATCHERS_MAX = 64;
+/**
+ * A watcher is disconnected after so long. It comes back with its token, so that one whose token has expired or was revoked sees no more.
+ */
+const WATCH_MS = 300_000;
 /** How long the model continues after the last watcher has left, so that a watcher who returns soon misses nothing. */
 const LINGER_MS = 15_000;
 const HEARTBEAT_MS = 10_000;
@@ -51,7 +55,8 @@ interface RunningModel {
  */
 export class LiveStream {
   readonly #deps: LiveStreamDeps;
-  readonly #sinks = new Set<LiveSink>();
+  /** Each with the monotonic time at which it began to watch. */
+  readonly #sinks = new Map<LiveSink, number>();
   #running: RunningModel | null = null;
   #lingering: Timer | null = null;
   #heartbeat: Timer | null = null;
@@ -69,7 +74,7 @@ export class LiveStream {
   watch(sink: LiveSink, lastId: string | null): (() => void) | null {
     if (this.#closed || this.#sinks.size >= WATCHERS_MAX) return null;
     const running = this.#open();
-    this.#sinks.add(sink);
+    this.#sinks.set(sink, this.#deps.clock.monotonic());
     const missed = missedBy(running, lastId);
     this.#send(sink, missed === null ? snapshotOf(running) : `:\n\n${missed.join("")}`);
     return () => this.#leave(sink);
@@ -85,7 +90,7 @@ export class LiveStream {
   /** Drops every watcher and takes no more. Repeatable. */
   close(): void {
     this.#closed = true;
-    for (const sink of [...this.#sinks]) sink.drop();
+    for (const sink of [...this.#sinks.keys()]) sink.drop();
     this.#sinks.clear();
     this.#stop();
   }
@@ -112,7 +117,7 @@ export class LiveStream {
       running.kept = [];
       running.keptBytes = 0;
       const snapshot = snapshotOf(running);
-      for (const sink of [...this.#sinks]) this.#send(sink, snapshot);
+      for (const sink of [...this.#sinks.keys()]) this.#send(sink, snapshot);
       return;
     }
     const event = eventOf(running, "change", JSON.stringify(change));
@@ -120,22 +125,29 @@ export class LiveStream {
     running.keptBytes += event.length;
     while (running.kept.length > KEPT_CHANGES || running.keptBytes > KEPT_BYTES)
       running.keptBytes -= running.kept.shift()?.length ?? 0;
-    for (const sink of [...this.#sinks]) this.#send(sink, event);
+    for (const sink of [...this.#sinks.keys()]) this.#send(sink, event);
   }
 
-  /** A comment, so that proxies and browsers see a living connection. */
+  /** Sends a comment, so that proxies and browsers see a living connection, and disconnects the watchers that must come back. */
   #beat(): void {
-    this.#heartbeat = this.#deps.clock.setTimer(HEARTBEAT_MS, () => {
-      for (const sink of [...this.#sinks]) this.#send(sink, ":\n\n");
+    const { clock } = this.#deps;
+    this.#heartbeat = clock.setTimer(HEARTBEAT_MS, () => {
+      for (const [sink, sinceMs] of [...this.#sinks]) {
+        if (clock.monotonic() - sinceMs >= WATCH_MS) this.#drop(sink);
+        else this.#send(sink, ":\n\n");
+      }
       this.#beat();
     });
   }
 
   #send(sink: LiveSink, text: string): void {
-    if (sink.unsentBytes > UNSENT_BYTES_MAX) {
-      this.#leave(sink);
-      sink.drop();
-    } else sink.send(text);
+    if (sink.unsentBytes > UNSENT_BYTES_MAX) this.#drop(sink);
+    else sink.send(text);
+  }
+
+  #drop(sink: LiveSink): void {
+    this.#leave(sink);
+    sink.drop();
   }
 
   #leave(sink: LiveSink): void {
