@@ -1,5 +1,11 @@
 import { tableOf } from "../../runtime/print-table.ts";
-import { LIVE_UP, type LiveCounts, type LivePath } from "../../services/api/dashboard/live-picture.ts";
+import {
+  LAWS_FRESH_MS,
+  LIVE_UP,
+  type LiveCounts,
+  type LiveLaws,
+  type LivePath,
+} from "../../services/api/dashboard/live-picture.ts";
 import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
 
 /** The classes that have a column, as far as the cloud has them. */
@@ -32,15 +38,17 @@ function headText({ figures, hosts }: HeldPicture, { rates, nowMs }: TopOptions)
   const rate = (name: keyof LiveCounts) => (rates === null ? "" : ` (${rates[name].toFixed(1)}/s)`);
   const oldest = oldestWaitingAt === null ? "" : `, the oldest for ${spanText(nowMs - oldestWaitingAt)}`;
   const down = [...hosts.values()].filter((row) => (row[2] & LIVE_UP) === 0).length;
-  const broken =
-    laws?.broken.map(({ law, subject }) => `${law === 0 ? "server groups" : `law ${law}`}: ${subject}`) ?? [];
-  const lawText =
-    laws === null ? "no audit reports here" : broken.length === 0 ? "all six hold" : `BROKEN ${broken.join("; ")}`;
   return [
     `waiting ${waiting}${oldest}   in motion ${busy}   active ${counts.active}${rate("active")}   hops ${counts.hops}${rate("hops")}   failed ${counts.failed}${rate("failed")}`,
-    `hosts ${hosts.size}, ${down} down   schedulers ${schedulers.length}   laws: ${lawText}`,
+    `hosts ${hosts.size}, ${down} down   schedulers ${schedulers.length}   laws: ${lawsText(laws, nowMs)}`,
     "",
   ].join("\n");
+}
+
+function lawsText(laws: LiveLaws | null, nowMs: number): string {
+  if (laws === null || nowMs - laws.at >= LAWS_FRESH_MS) return "no audit reports here";
+  const broken = laws.broken.map(({ law, subject }) => `${law === 0 ? "server groups" : `law ${law}`}: ${subject}`);
+  return broken.length === 0 ? "all six hold" : `BROKEN ${broken.join("; ")}`;
 }
 
 function cellsText({ cells, classes, hosts }: HeldPicture): string {

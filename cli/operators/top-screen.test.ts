@@ -42,6 +42,16 @@ test("shows cells, laws, and the way of each request, without what a terminal wo
   expect(narrow).toContain("no requests yet");
 });
 
+test("an old reading of the laws is not shown as the present state", () => {
+  const { figures, ...rest } = picture(3);
+  const textAt = (nowMs: number) =>
+    topText(holdPicture({ ...rest, figures: { ...figures, laws: { at: 10_000, broken: [] } } }), {
+      ...{ nowMs, rates: null, pathsMax: 5, width: 200 },
+    });
+  expect(textAt(60_000)).toContain("laws: all six hold");
+  expect(textAt(80_000)).toContain("laws: no audit reports here");
+});
+
 test("rates come from the counts of the last seconds, and are not negative after the api began again", () => {
   const drawn: (number | null)[] = [];
   const screen = new TopScreen((_held, rates) => drawn.push(rates === null ? null : rates.active));

@@ -1,4 +1,4 @@
-import type { LiveCell } from "../../services/api/dashboard/live-picture.ts";
+import { LAWS_FRESH_MS, type LiveCell } from "../../services/api/dashboard/live-picture.ts";
 import { byName, durationText } from "./format.ts";
 import { picture } from "./live-state.ts";
 
@@ -12,9 +12,6 @@ export const LAWS = [
 ] as const;
 
 type Conductor = LiveCell["conductors"][number];
-
-/** A reading of the laws that is older says nothing of now. */
-const LAWS_FRESH_MS = 60_000;
 
 /** The six laws as lamps. */
 export function Lamps() {

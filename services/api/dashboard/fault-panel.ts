@@ -5,7 +5,7 @@ export type FaultChange =
   | { readonly kind: "builds"; readonly failShare: number; readonly buildMs: number }
   | { readonly kind: "host" | "conductor" | "cell"; readonly name: string; readonly broken: boolean };
 
-/** Breaks parts of a cloud in one process, so that a user can watch it heal. Only `berth dev` and `berth demo` have one. */
+/** Breaks parts of a cloud in one process, so that a user can watch it heal. Only `berth dev` has one. */
 export interface FaultPanel {
   state(): LiveFaults;
   /** Resolves with false when there is no such host, conductor or cell. */

@@ -109,6 +109,9 @@ export interface LiveCounts {
   readonly deleted: number;
 }
 
+/** A reading of the laws that is older says nothing about the present. */
+export const LAWS_FRESH_MS = 60_000;
+
 /** The state of the six laws, as a continuous audit has found it. */
 export interface LiveLaws {
   /** The time of the last reading. */
