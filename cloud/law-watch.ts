@@ -25,6 +25,8 @@ export class LawWatch {
   #timer: Timer | null = null;
   #closed = false;
   readonly #broken = new Map<string, FoundViolation>();
+  /** Sources that cannot be read. A reading without them does not show that the laws hold. */
+  readonly #unread = new Set<string>();
 
   constructor(options: AuditOptions, deps: { readonly clock: Clock; readonly logger: Logger }) {
     this.#options = options;
@@ -32,7 +34,7 @@ export class LawWatch {
     this.#logger = deps.logger;
   }
 
-  /** What the audit has found. Null before its first reading, which this call begins. */
+  /** What the audit has found, as of its last complete reading. Null before the first one, which this call begins. */
   laws(): LiveLaws | null {
     this.#askedAtMs = this.#clock.monotonic();
     if (this.#ending === null && !this.#closed) this.#start();
@@ -58,15 +60,18 @@ export class LawWatch {
     this.#ending = ending;
     this.#done = watchCloud({
       ...{ ...this.#options, everyMs: EVERY_MS, signal: ending.signal },
-      onChange: (change) => this.#take(change),
+      // The audit makes one more reading after it was told to end, which must not be shown when somebody asks later.
+      onChange: (change) => {
+        if (!ending.signal.aborted) this.#take(change);
+      },
       onReading: () => {
-        this.#readAtMs = this.#clock.now();
+        if (!ending.signal.aborted && this.#unread.size === 0) this.#readAtMs = this.#clock.now();
       },
     }).then(
       () => undefined,
       (error: unknown) => {
         this.#logger.warn({ err: error }, "the audit for the dashboard cannot go on");
-        this.#stop();
+        if (!ending.signal.aborted) this.#stop();
       },
     );
     this.#look();
@@ -86,10 +91,13 @@ export class LawWatch {
     this.#ending = null;
     this.#readAtMs = null;
     this.#broken.clear();
+    this.#unread.clear();
   }
 
   #take(change: AuditChange): void {
     if (change.kind === "broken") this.#broken.set(keyOfViolation(change.violation), change.violation);
     else if (change.kind === "gone") this.#broken.delete(keyOfViolation(change.violation));
+    else if (change.kind === "unread") this.#unread.add(change.source);
+    else if (change.kind === "read") this.#unread.delete(change.source);
   }
 }
