@@ -47,13 +47,15 @@ export async function writeGuestRecord(dir: string, record: GuestRecord): Promis
   await folder.sync().finally(() => folder.close());
 }
 
-/** Null when the directory has no record. Throws a QemuError when it has one that this version cannot read. */
+/** Null when the directory has no record. Throws a QemuError when it has one that cannot be read, or not by this version. */
 export function readGuestRecord(dir: string): GuestRecord | null {
   let text: string;
   try {
     text = readFileSync(join(dir, FILE), "utf8");
-  } catch {
-    return null;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === "ENOENT") return null;
+    throw new QemuError("storage", `${join(dir, FILE)} cannot be read: ${message}`, { cause: error });
   }
   try {
     const { version, ...record } = JSON.parse(text) as GuestRecord & { readonly version: number };
