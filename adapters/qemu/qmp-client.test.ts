@@ -1,5 +1,7 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
 import { mkdtempSync, rmSync } from "node:fs";
-import { createServer, type Server, type Socket } from "node:net";
+import { createConnection, createServer, type Server, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -133,4 +135,27 @@ test("fails when nobody listens, and when another client has the monitor", async
   server = new MonitorServer(join(dir, "qmp"), () => null, null);
   await server.listening();
   await expect(QmpClient.connect(server.path, { timeoutMs: 20 })).rejects.toMatchObject({ code: "silent" });
+});
+
+test("a monitor that accepts nobody counts as silent, and not as one that nobody listens on", async () => {
+  const path = join(dir, "qmp");
+  const script = `require("node:net").createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => {
+    require("node:fs").writeSync(1, "listening");
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0);
+  })`;
+  const hung = spawn(process.execPath, ["-e", script], { stdio: ["ignore", "pipe", "inherit"] });
+  const waiting: Socket[] = [];
+  try {
+    await once(hung.stdout, "data");
+    // These fill the queue of clients that the monitor has not accepted.
+    for (let count = 0; count < 2; count += 1) {
+      const socket = createConnection(path);
+      waiting.push(socket);
+      await once(socket, "connect");
+    }
+    await expect(QmpClient.connect(path, { timeoutMs: 2_000 })).rejects.toMatchObject({ code: "silent" });
+  } finally {
+    for (const socket of waiting) socket.destroy();
+    hung.kill("SIGKILL");
+  }
 });

@@ -50,7 +50,7 @@ export class QmpClient {
 
   /**
    * Connects and negotiates. `path` may be longer than the 107 bytes that a socket's address has room for. Rejects with a QmpError: `lost`
-   * when nobody listens there, `silent` when another client has the connection.
+   * when nobody listens there, `silent` when another client has the connection or QEMU accepts none.
    */
   static async connect(path: string, { clock = systemClock, timeoutMs = ANSWER_MS } = {}): Promise<QmpClient> {
     const { socket, opened } = openSocket(path);
@@ -149,12 +149,18 @@ function openSocket(path: string): { readonly socket: Socket; readonly opened: P
   try {
     dir = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
   } catch (error) {
-    throw new QmpError("lost", `QEMU's monitor: ${(error as Error).message}`);
+    throw notOpened(error as NodeJS.ErrnoException);
   }
   const socket = createConnection(`/proc/self/fd/${dir}/${basename(path)}`);
   const opened = new Promise<void>((resolve, reject) => {
     socket.once("connect", resolve);
-    socket.once("error", (error) => reject(new QmpError("lost", `QEMU's monitor: ${error.message}`)));
+    socket.once("error", (error) => reject(notOpened(error)));
   }).finally(() => closeSync(dir));
   return { socket, opened };
+}
+
+/** A QEMU that hangs refuses further clients with EAGAIN once its queue is full, and it may still run its guest. */
+function notOpened({ code = "", message }: NodeJS.ErrnoException): QmpError {
+  const isNobodyThere = code === "ENOENT" || code === "ECONNREFUSED";
+  return new QmpError(isNobodyThere ? "lost" : "silent", `QEMU's monitor: ${message}`);
 }

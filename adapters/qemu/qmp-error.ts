@@ -1,7 +1,7 @@
 /**
  * - `refused`: QEMU answered the command with an error.
- * - `lost`: the connection ended, or could not be opened. Whether the last command was carried out is unknown.
- * - `silent`: QEMU did not answer in time.
+ * - `lost`: the connection ended, or nobody listens there. Whether the last command was carried out is unknown.
+ * - `silent`: QEMU did not answer in time, or a connection to it could not be opened. It may still run.
  * - `malformed`: QEMU sent something that is not QMP. The connection is closed.
  */
 export type QmpErrorCode = "refused" | "lost" | "silent" | "malformed";
