@@ -7,7 +7,11 @@ const root = join(import.meta.dirname, "..");
 const page = join(root, "dashboard/page");
 const built = join(root, "dashboard/built");
 // The page shares these with the api and the command.
-const SHARED = ["services/api/dashboard/read-live-events.ts", "services/api/dashboard/live-picture.ts"];
+const SHARED = [
+  "services/api/dashboard/read-live-events.ts",
+  "services/api/dashboard/live-picture.ts",
+  "cli/operators/life-events.ts",
+];
 const options = process.argv.slice(2);
 
 if (!options.includes("--if-stale") || isStale()) await build();
@@ -19,6 +23,13 @@ async function build() {
   });
   if (bundler === null) return;
   mkdirSync(built, { recursive: true });
+  for (const [from, to] of [
+    ["style.css", "app.css"],
+    ["index.html", "index.html"],
+    ["icon.svg", "icon.svg"],
+  ])
+    copyFileSync(join(page, from), join(built, to));
+  // Its time says when the whole page was built, so it is written last.
   await bundler.build({
     input: join(page, "main.tsx"),
     platform: "browser",
@@ -26,12 +37,6 @@ async function build() {
     transform: { target: "es2022" },
     output: { file: join(built, "app.js"), format: "esm", minify: true },
   });
-  for (const [from, to] of [
-    ["style.css", "app.css"],
-    ["index.html", "index.html"],
-    ["icon.svg", "icon.svg"],
-  ])
-    copyFileSync(join(page, from), join(built, to));
 }
 
 function isStale() {
