@@ -48,6 +48,13 @@ describe("the life of a server in the form that people read", () => {
     ]);
   });
 
+  it("contains nothing that a terminal would obey", () => {
+    const fault = { at: at(9), message: "disk \u001b[31m\r\nfull" };
+    const text = lifeText({ ...LIFE, state: { ...LIFE.state!, fault }, missing: ["c1: \u0007"] });
+    expect(text).toContain("disk ?[31m full\n");
+    expect(text).toContain("- c1: ?\n");
+  });
+
   it("shows a move with its path, its stages, its end and its caller, and operations without a caller", () => {
     const move: ShownTask = {
       ...BUILD,

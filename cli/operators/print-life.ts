@@ -1,6 +1,7 @@
 import { tableOf } from "../../runtime/print-table.ts";
 import type { ShownLife } from "./life-answer.ts";
 import { eventsOf } from "./life-events.ts";
+import { oneLine } from "./one-line.ts";
 import { decisionsText } from "./print-explanation.ts";
 
 /**
@@ -34,9 +35,4 @@ function headText({ server, name, cell, state, request }: ShownLife): string {
 
 function listText(title: string, sentences: readonly string[]): string {
   return `${title}\n${sentences.map((sentence) => `- ${oneLine(sentence)}\n`).join("")}`;
-}
-
-/** Reasons come from drivers and may contain line breaks. */
-function oneLine(text: string): string {
-  return text.replaceAll(/\s*[\r\n]+\s*/g, " ");
 }

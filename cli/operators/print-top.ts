@@ -7,6 +7,7 @@ import {
   type LivePath,
 } from "../../services/api/dashboard/live-picture.ts";
 import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
+import { oneLine } from "./one-line.ts";
 
 /** The classes that have a column, as far as the cloud has them. */
 const CLASSES_SHOWN = 3;
@@ -91,10 +92,6 @@ function wayText({ attempts, fault }: LivePath): string {
     return `${ATTEMPT_MARKS[result ?? ""] ?? "…"} ${host}${why}`;
   });
   return steps.length === 0 ? oneLine(fault ?? "") : steps.join(" → ");
-}
-
-function oneLine(text: string): string {
-  return text.replaceAll(/\s*[\r\n]+\s*/g, " ").replaceAll(/\p{Cc}/gu, "?");
 }
 
 function spanText(ms: number): string {
