@@ -113,6 +113,8 @@ describe("faults of a cloud in one process", () => {
       {},
       { host: "one-a" },
       { host: "one-a", cell: "one", broken: true },
+      { host: "one-a", broken: true, build_ms: 100 },
+      { fail_share: 0.5, build_ms: 0, broken: true },
       { fail_share: 2, build_ms: 0 },
     ])
       expect(await set(wrong)).toBe(400);

@@ -67,14 +67,17 @@ function registerFaultRoutes(http: Http, faults: FaultPanel): void {
     requireAdmin(callOf(request), "berth:faults");
     const { fail_share: failShare, build_ms: buildMs, broken, ...named } = request.body;
     const [target, ...more] = Object.entries(named) as ["host" | "conductor" | "cell", string][];
-    if (failShare !== undefined && buildMs !== undefined && target === undefined)
+    if (failShare !== undefined && buildMs !== undefined && target === undefined && broken === undefined)
       await faults.change({ kind: "builds", failShare, buildMs });
-    else if (target === undefined || more.length > 0 || broken === undefined || failShare !== undefined)
-      throw badRequest("Give fail_share and build_ms, or one of host, conductor and cell together with broken.");
-    else {
+    else if (
+      target !== undefined &&
+      more.length === 0 &&
+      broken !== undefined &&
+      (failShare ?? buildMs) === undefined
+    ) {
       const [kind, name] = target;
       if (!(await faults.change({ kind, name, broken }))) throw notFound(`There is no ${kind} ${name} here.`);
-    }
+    } else throw badRequest("Give fail_share and build_ms, or one of host, conductor and cell together with broken.");
     return faults.state();
   });
 
