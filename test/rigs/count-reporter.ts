@@ -1,7 +1,10 @@
 import { writeFileSync } from "node:fs";
-import type { Reporter, SerializedError, TestModule } from "vitest/node";
+import type { Reporter, SerializedError, TestCase, TestModule, TestSuite } from "vitest/node";
 
-/** Writes `{"passed": n, "failed": n}` at the end. Files that did not load and errors outside tests count as failed. */
+/**
+ * Writes `{"passed": n, "failed": n, "failures": [line, ...]}` at the end, with one line for each failure. Files that did not load and errors
+ * outside tests count as failed.
+ */
 export class CountReporter implements Reporter {
   readonly #file: string;
 
@@ -10,17 +13,27 @@ export class CountReporter implements Reporter {
   }
 
   onTestRunEnd(modules: readonly TestModule[], errors: readonly SerializedError[]): void {
+    const failures = errors.map((error) => lineOf("outside every test", error));
     let passed = 0;
-    let failed = errors.length;
     for (const module of modules) {
-      failed += module.errors().length;
-      for (const suite of module.children.allSuites()) failed += suite.errors().length;
+      failures.push(...module.errors().map((error) => lineOf(placeOf(module), error)));
+      for (const suite of module.children.allSuites())
+        failures.push(...suite.errors().map((error) => lineOf(placeOf(module, suite), error)));
       for (const test of module.children.allTests()) {
-        const { state } = test.result();
+        const { state, errors: causes } = test.result();
         if (state === "passed") passed += 1;
-        if (state === "failed") failed += 1;
+        if (state === "failed") failures.push(lineOf(placeOf(module, test), causes?.[0]));
       }
     }
-    writeFileSync(this.#file, JSON.stringify({ passed, failed }));
+    writeFileSync(this.#file, JSON.stringify({ passed, failed: failures.length, failures }));
   }
+}
+
+function placeOf(module: TestModule, part?: TestSuite | TestCase): string {
+  return part === undefined ? module.relativeModuleId : `${module.relativeModuleId} > ${part.fullName}`;
+}
+
+function lineOf(place: string, error: { readonly message: string } | undefined): string {
+  const reason = error?.message.split("\n").find((line) => line.trim() !== "") ?? "no reason was given";
+  return `${place}: ${reason.slice(0, 300)}`;
 }
