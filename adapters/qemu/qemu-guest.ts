@@ -23,6 +23,9 @@ const KILLED_MS = 10_000;
  */
 export type RunState = string;
 
+/** The commands of one guest's QEMU. */
+export type QemuMonitor = Pick<QemuGuest, "execute">;
+
 /**
  * One guest: its directory with the disks and the record, and the QEMU that runs it, if one does. QEMU is a process of its own that outlives
  * this one. Calls for one guest must not overlap, except those of `state`.

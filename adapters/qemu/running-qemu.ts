@@ -38,8 +38,8 @@ function lookAt(pid: number, dir: string): RunningQemu | null {
     if (readlinkSync(`/proc/${pid}/cwd`) !== dir) return null;
     const [command = ""] = readFileSync(`/proc/${pid}/cmdline`, "utf8").split("\0");
     return command.includes("qemu-system") ? { pid, startTime } : null;
-  } catch {
-    return null; // the process has ended meanwhile, or is another user's
+  } catch (error) {
+    return nullIfGone(error);
   }
 }
 
@@ -48,13 +48,22 @@ function startTimeOf(pid: number): string | null {
   let text: string;
   try {
     text = readFileSync(`/proc/${pid}/stat`, "utf8");
-  } catch {
-    return null;
+  } catch (error) {
+    return nullIfGone(error);
   }
   // The second field, the program's name in parentheses, may contain blanks and parentheses. The state is the third, the start time the 22nd.
   const fields = text.slice(text.lastIndexOf(")") + 2).split(" ");
   const [state] = fields;
   return state === "Z" || state === "X" ? null : (fields[19] ?? null);
+}
+
+/**
+ * Null for a process that has ended, or is another user's. Throws every other error: a process that cannot be looked at has not ended for that.
+ */
+function nullIfGone(error: unknown): null {
+  const { code = "" } = error as NodeJS.ErrnoException;
+  if (["ENOENT", "ESRCH", "EACCES", "EPERM"].includes(code)) return null;
+  throw error;
 }
 
 function readProcessId(dir: string): number | null {

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
 import { QemuError } from "./qemu-error.ts";
-import type { QemuGuest } from "./qemu-guest.ts";
+import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
 
 /** Where a guest waits for another one's memory and disks. */
 export interface TransferTarget {
@@ -91,21 +91,26 @@ export async function mirrorDisks(
       sum(jobs.map(({ len, offset }) => ({ total: len, processed: offset, remaining: len - offset }))),
     );
     const ended = jobs.find(({ status }) => status === "concluded" || status === "aborting");
-    if (ended !== undefined || jobs.length < disks.length) throw new QemuError("storage", await reasonOf(guest, ended));
+    if (ended !== undefined) throw brokenOff(await errorOf(guest, ended));
+    if (jobs.length < disks.length) throw brokenOff(undefined);
     if (jobs.every(({ ready }) => ready === true)) return;
     await delay(POLL_MS);
   }
 }
 
 /** Ends the copying. The copies are complete if they were ready and the guest does not write; `isUnwanted` leaves them as they are. */
-export async function endMirrors(guest: QemuGuest, { isUnwanted }: { readonly isUnwanted: boolean }): Promise<void> {
+export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly isUnwanted: boolean }): Promise<void> {
   for (const { device, status } of await moveJobs(guest)) {
     if (status !== "concluded") await guest.execute("block-job-cancel", { device, force: isUnwanted });
   }
   for (;;) {
     const jobs = await moveJobs(guest);
-    for (const { device, status } of jobs)
-      if (status === "concluded") await guest.execute("job-dismiss", { id: device });
+    for (const job of jobs.filter(({ status }) => status === "concluded")) {
+      // A job that has lost its destination ends like a complete one, but for its error.
+      const error = isUnwanted ? undefined : await errorOf(guest, job);
+      if (error !== undefined) throw brokenOff(error);
+      await guest.execute("job-dismiss", { id: job.device });
+    }
     if (jobs.length === 0) break;
     await delay(POLL_MS);
   }
@@ -126,7 +131,7 @@ export async function beginMemory(
 }
 
 /** The memory's present transfer. QEMU keeps the state of the last one. */
-export async function queryMigration(guest: QemuGuest): Promise<MigrationInfo> {
+export async function queryMigration(guest: QemuMonitor): Promise<MigrationInfo> {
   return (await guest.execute("query-migrate")) as MigrationInfo;
 }
 
@@ -136,7 +141,7 @@ export const UNDER_WAY: readonly string[] = [
 ];
 
 /** Cancels the transfer of memory and disks, and waits for its end. Does nothing if there is none. */
-export async function cancelTransfer(guest: QemuGuest): Promise<void> {
+export async function cancelTransfer(guest: QemuMonitor): Promise<void> {
   // The mirrors end first: without the destination, which ends with the memory's transfer, their last writes would wait for long.
   await endMirrors(guest, { isUnwanted: true });
   const isUnderWay = async () => UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
@@ -156,15 +161,18 @@ async function setCapabilities(guest: QemuGuest, further: readonly string[]): Pr
   await guest.execute("migrate-set-capabilities", { capabilities });
 }
 
-async function moveJobs(guest: QemuGuest): Promise<readonly BlockJob[]> {
+async function moveJobs(guest: QemuMonitor): Promise<readonly BlockJob[]> {
   const jobs = (await guest.execute("query-block-jobs")) as readonly BlockJob[];
   return jobs.filter(({ device }) => device.startsWith("move-"));
 }
 
-async function reasonOf(guest: QemuGuest, ended: BlockJob | undefined): Promise<string> {
+async function errorOf(guest: QemuMonitor, { device }: BlockJob): Promise<string | undefined> {
   const jobs = (await guest.execute("query-jobs")) as readonly { readonly id: string; readonly error?: string }[];
-  const error = jobs.find(({ id }) => id === ended?.device)?.error;
-  return `the copying of a disk broke off${error === undefined ? "" : `: ${error}`}`;
+  return jobs.find(({ id }) => id === device)?.error;
+}
+
+function brokenOff(error: string | undefined): QemuError {
+  return new QemuError("storage", `the copying of a disk broke off${error === undefined ? "" : `: ${error}`}`);
 }
 
 const sum = (amounts: readonly TransferAmounts[]): TransferAmounts =>

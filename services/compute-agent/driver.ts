@@ -43,12 +43,21 @@ export interface HandOffOrder extends GuestName {
 }
 
 /**
- * The state in which a guest is found on its host. `missing` means that the host has no such guest. A prepared guest counts as `stopped`
+ * The state in which a guest is found on its host. `missing` means that the host has no such guest, and `unknown` that the driver cannot tell
+ * now, so that nothing is done about the guest. A prepared guest counts as `stopped`
  * until it is started, also while it waits for a hand-over, receives one, or has received all of it. `shut-down` and `crashed` are for a
  * guest that stopped without an order (see `StopCause`): its server is then stopped, too. A guest that stopped with its host counts as
  * `stopped`, and so does every guest about which the driver does not know more.
  */
-export type FoundPower = "running" | "stopped" | "paused" | "suspended" | "shut-down" | "crashed" | "missing";
+export type FoundPower =
+  | "running"
+  | "stopped"
+  | "paused"
+  | "suspended"
+  | "shut-down"
+  | "crashed"
+  | "missing"
+  | "unknown";
 
 /** `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted. */
 export type DriverCapability = "suspend";

@@ -22,7 +22,7 @@ export type FakeGuest = GuestName & {
   readonly justEnded?: true;
 };
 
-type Power = Exclude<FoundPower, "missing">;
+type Power = Exclude<FoundPower, "missing" | "unknown">;
 type StoredGuest = GuestName & { readonly power: Power; readonly endedAtMs?: number };
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;

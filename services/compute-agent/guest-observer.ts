@@ -12,6 +12,9 @@ import { messageOf } from "./message-of.ts";
 const LOOK_TIMEOUT_MS = 5_000;
 /** How long a guest must stay stopped before that is believed, because a reboot looks like a stop. Source: Nova's lifecycle events. */
 const STOP_BELIEVED_MS = 15_000;
+/** How often, and how many times, a changed guest is looked at again while the driver cannot tell how it is: a QEMU that ends takes its time. */
+const LOOK_AGAIN_MS = 1_000;
+const LOOKS_AGAIN = 30;
 
 export interface FoundState {
   readonly state: GuestState;
@@ -26,6 +29,12 @@ export interface ObserverSettings {
   readonly stopBelievedMs?: number;
 }
 
+/** A guest that was found stopped. `look` is the number of the look that found it so. */
+interface Doubt {
+  readonly timer: Timer;
+  readonly look: number;
+}
+
 /** Asks the driver for the real state of guests, and corrects the journal where it differs. */
 export class GuestObserver {
   readonly #store: GuestStore;
@@ -35,7 +44,11 @@ export class GuestObserver {
   readonly #events: AgentEvents;
   readonly #settings: ObserverSettings;
   /** Guests that were found stopped without an order, until that is believed. */
-  readonly #doubted = new Map<string, Timer>();
+  readonly #doubted = new Map<string, Doubt>();
+  /** Guests that have changed, and about which the driver could not tell. */
+  readonly #unclear = new Map<string, Timer>();
+  /** Number of looks that have begun. */
+  #looks = 0;
   #onStopped: (guest: GuestName) => void = () => {};
   #isClosed = false;
 
@@ -60,16 +73,31 @@ export class GuestObserver {
     this.#onStopped = onStopped;
   }
 
-  /** Looks at a guest that may have changed without an order. */
-  async changed({ host, attemptId }: GuestName): Promise<void> {
-    const guest = this.#store.guest(host, attemptId);
-    if (guest !== undefined && !this.#isClosed) await this.correct([guest]);
+  /** Looks at a guest that may have changed without an order, until the driver can tell how it is. */
+  changed(name: GuestName): Promise<void> {
+    return this.#lookAtChanged(name, LOOKS_AGAIN);
+  }
+
+  async #lookAtChanged(name: GuestName, looksAgain: number): Promise<void> {
+    const guest = this.#store.guest(name.host, name.attemptId);
+    if (guest === undefined || this.#isClosed) return;
+    const isClear = await this.#correctAll([guest], null);
+    const key = keyOf(name);
+    this.#unclear.get(key)?.cancel();
+    this.#unclear.delete(key);
+    if (isClear || looksAgain === 0 || this.#isClosed) return;
+    const again = () => {
+      this.#lookAtChanged(name, looksAgain - 1).catch((error) => this.#events.journalFailed(error));
+    };
+    this.#unclear.set(key, this.#clock.setTimer(LOOK_AGAIN_MS, again));
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const timer of this.#doubted.values()) timer.cancel();
+    for (const { timer } of this.#doubted.values()) timer.cancel();
     this.#doubted.clear();
+    for (const timer of this.#unclear.values()) timer.cancel();
+    this.#unclear.clear();
   }
 
   /** The guest's real state, which may differ from the journal's. Null when the driver cannot tell. */
@@ -91,26 +119,45 @@ export class GuestObserver {
     await this.#correctAll(guests, (this.#settings.resumesGuests ?? true) ? null : "host-restarted");
   }
 
-  async #correctAll(guests: readonly GuestEntry[], causeOfStop: StopCause | null): Promise<void> {
+  /** Resolves with false when the driver could not tell of some guest. */
+  async #correctAll(guests: readonly GuestEntry[], causeOfStop: StopCause | null): Promise<boolean> {
     const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
+    this.#looks++;
+    const look = this.#looks;
     const looked = await this.#look(settled);
     const correct = async (guest: GuestEntry, index: number) => {
       const found = foundState(guest, looked[index]);
-      if (found === null || found.state === guest.state) return;
-      if (found.cause !== null) this.#doubt(guest);
+      if (found === null) return;
+      if (found.cause === null) this.#trust(guest, look);
+      if (found.state === guest.state) return;
+      if (found.cause !== null) this.#doubt(guest, look);
       else await this.#record(guest, { ...found, cause: found.state === "stopped" ? causeOfStop : null });
     };
     await Promise.all(settled.map(correct));
+    return settled.every((_, index) => isTold(looked[index]));
   }
 
-  #doubt(guest: GuestEntry): void {
+  /**
+   * Ends the doubt about a guest that was seen without a cause for a stop, so that its next stop is doubted for the whole time, too. A look that
+   * began before the stop was seen may tell of the time before.
+   */
+  #trust(guest: GuestEntry, look: number): void {
+    const key = keyOf(guest);
+    const doubt = this.#doubted.get(key);
+    if (doubt === undefined || look <= doubt.look) return;
+    doubt.timer.cancel();
+    this.#doubted.delete(key);
+  }
+
+  #doubt(guest: GuestEntry, look: number): void {
     const key = keyOf(guest);
     if (this.#doubted.has(key) || this.#isClosed) return;
     const believe = () => {
       this.#doubted.delete(key);
       this.#believe(guest).catch((error) => this.#events.journalFailed(error));
     };
-    this.#doubted.set(key, this.#clock.setTimer(this.#settings.stopBelievedMs ?? STOP_BELIEVED_MS, believe));
+    const timer = this.#clock.setTimer(this.#settings.stopBelievedMs ?? STOP_BELIEVED_MS, believe);
+    this.#doubted.set(key, { timer, look });
   }
 
   async #believe(guest: GuestEntry): Promise<void> {
@@ -147,9 +194,12 @@ export class GuestObserver {
 const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;
 const isKept = ({ state }: GuestEntry): boolean => state !== "building" && state !== "failed";
 
+const isTold = (found: FoundPower | undefined): found is Exclude<FoundPower, "unknown"> =>
+  found !== undefined && found !== "unknown";
+
 /** Null when the state is unknown or the host has no such guest. */
 function foundState(guest: GuestEntry, found: FoundPower | undefined): FoundState | null {
-  if (found === undefined || found === "missing") return null;
+  if (!isTold(found) || found === "missing") return null;
   if (found === "shut-down" || found === "crashed") return { state: "stopped", cause: found };
   // A guest that never ran is also found stopped.
   const state = found === "stopped" && guest.state === "prepared" ? "prepared" : found;

@@ -1,3 +1,4 @@
+import { mkdirSync, realpathSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -6,6 +7,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
 import type { HostConfig } from "../host-config.ts";
+import { messageOf } from "../message-of.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { QemuDriver } from "./qemu-driver.ts";
 import type { QemuSettings } from "./qemu-settings.ts";
@@ -27,10 +29,12 @@ export function openQemuDriver(
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): OpenedQemuDriver {
   const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
-  const instancesPath = resolve(settings.instancesPath);
-  if (instancesPath === "/") throw new SettingsError("--driver qemu needs BERTH_INSTANCES_PATH (--instances-path)");
+  const given = resolve(settings.instancesPath);
+  if (given === "/") throw new SettingsError("--driver qemu needs BERTH_INSTANCES_PATH (--instances-path)");
   if (imagesPath === null) throw new SettingsError("--driver qemu needs BERTH_IMAGES_PATH (--images-path)");
   const version = versionOf(program);
+  // The guests' processes are known by their real working directories.
+  const instancesPath = madeDirectory(given);
   // Found out once, when the first guest is built: it may take half a minute.
   let chosen: Promise<ChosenAccel> | null = null;
   const accelOf = (): Promise<ChosenAccel> => {
@@ -53,6 +57,8 @@ export function openQemuDriver(
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
     bytesPerSecond: settings.liveMigrationBandwidth === 0 ? undefined : settings.liveMigrationBandwidth * MIB,
+    onUnknown: ({ host, serverUuid, attemptId }, error) =>
+      logger.warn({ host, serverUuid, attemptId, err: error }, "could not find out how a guest is; it is left alone"),
     onHandedOver: ({ host, serverUuid, attemptId }, { haltedMs }) =>
       logger.info(
         { host, serverUuid, attemptId, haltedMs },
@@ -62,6 +68,15 @@ export function openQemuDriver(
   const kinds = settings.accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];
   const supported = kinds.map((kind): [string, string, string] => ["x86_64", kind, "hvm"]);
   return { driver, hypervisor: { type: "QEMU", version, supported_instances: supported } };
+}
+
+function madeDirectory(path: string): string {
+  try {
+    mkdirSync(path, { recursive: true, mode: 0o700 });
+    return realpathSync(path);
+  } catch (error) {
+    throw new SettingsError(`BERTH_INSTANCES_PATH (--instances-path) cannot be used: ${messageOf(error)}`);
+  }
 }
 
 function versionOf(program: string): number {

@@ -12,6 +12,7 @@ import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
+import { withDeadline } from "../../../runtime/deadline.ts";
 import type {
   Driver,
   DriverCapability,
@@ -58,12 +59,16 @@ export interface QemuDriverOptions {
   readonly bytesPerSecond?: number | undefined;
   /** Told of each guest that was handed over while it ran, and for how long it had stood still by then. */
   readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
+  /** Called for each guest whose state cannot be found out. */
+  readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
 
 /** How long a cancelled live move continues, up to its switch-over, since the next order may be its forced form. */
 const FORCE_GRACE_MS = 500;
+/** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
+const LOOK_MS = 4_000;
 /** How much of its console's output is kept for each guest. */
 const CONSOLE_BYTES = 1_048_576;
 const TRIM_EVERY_MS = 10_000;
@@ -94,19 +99,35 @@ export class QemuDriver implements Driver {
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
     this.#trimLater();
-    await Promise.all(
-      guests.map(async (name) => {
-        const guest = this.#find(name);
-        if (guest?.record.handedTo?.isDone === false) await callOffHandOver(guest);
-      }),
-    );
+    await Promise.all(guests.map((name) => this.#endOldHandOver(name)));
+  }
+
+  /** A guest whose move cannot be ended now must not keep the agent from its other guests: the guest's next order tries again. */
+  async #endOldHandOver(name: GuestName): Promise<void> {
+    let toAttemptId: string | undefined;
+    try {
+      const guest = this.#find(name);
+      if (guest?.record.handedTo?.isDone !== false) return;
+      toAttemptId = guest.record.handedTo.attemptId;
+      await callOffHandOver(guest);
+    } catch (error) {
+      this.#options.onUnknown?.(name, error);
+      if (toAttemptId !== undefined) this.#callOffLater(name, toAttemptId);
+    }
   }
 
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {
     return Promise.all(
       guests.map(async (name) => {
-        const guest = this.#find(name);
-        return guest === null ? "missing" : powerOf(guest, await guest.state());
+        try {
+          const guest = this.#find(name);
+          if (guest === null) return "missing";
+          const state = withDeadline(guest.state(), LOOK_MS, "the look at a guest's QEMU", this.#options.clock);
+          return powerOf(guest, await state);
+        } catch (error) {
+          this.#options.onUnknown?.(name, error);
+          return "unknown";
+        }
       }),
     );
   }
@@ -251,7 +272,7 @@ export class QemuDriver implements Driver {
         const haltedMs = await handOverLive(guest, to, { ...control, force, bytesPerSecond });
         this.#options.onHandedOver?.(order, { haltedMs });
       } catch (error) {
-        if (control.signal.aborted) this.#callOffLater(order);
+        if (control.signal.aborted) this.#callOffLater(order, attemptId);
         else await callOffHandOver(guest);
         throw error;
       }
@@ -260,12 +281,12 @@ export class QemuDriver implements Driver {
   }
 
   /** Ends the guest's called-off live move, unless the move's forced form takes it up before. */
-  #callOffLater(order: HandOffOrder): void {
+  #callOffLater(name: GuestName, toAttemptId: string): void {
     const timer = this.#options.clock.setTimer(FORCE_GRACE_MS, () => {
       // The guest's next order tries again, and fails if this cannot be done.
-      this.#atRest(order).catch(() => undefined);
+      this.#atRest(name).catch(() => undefined);
     });
-    this.#calledOff.set(keyOf(order), { toAttemptId: order.toAttemptId, timer, ending: null });
+    this.#calledOff.set(keyOf(name), { toAttemptId, timer, ending: null });
   }
 
   #forgetCalledOff(name: GuestName): void {
@@ -352,6 +373,9 @@ function powerOf(guest: QemuGuest, state: RunState): FoundPower {
     case "guest-panicked":
     case "internal-error":
       return "crashed";
+    case "starting":
+      // The QEMU has just begun or is about to end.
+      return "unknown";
     default:
       return "stopped";
   }

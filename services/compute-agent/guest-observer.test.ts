@@ -1,0 +1,125 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { beforeEach, expect, test } from "vitest";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { overriding } from "../../runtime/overriding.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import type { Driver, FoundPower } from "./driver.ts";
+import { AgentEvents } from "./events.ts";
+import { FakeDriver } from "./fake-driver.ts";
+import { GuestChains } from "./guest-chains.ts";
+import { GuestObserver } from "./guest-observer.ts";
+import { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import { createMemoryJournal } from "./memory-journal.ts";
+
+const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
+const BELIEVED_MS = 15_000;
+
+let clock: ManualClock;
+let store: GuestStore;
+let observer: GuestObserver;
+/** Answers the looks at the guest, one after the other. */
+let looks: ((power: FoundPower) => void)[];
+let stopped: GuestName[];
+
+beforeEach(async () => {
+  clock = new ManualClock();
+  looks = [];
+  stopped = [];
+  const nothing = () => undefined;
+  const fake = new FakeDriver({
+    ...{ clock, seed: 1, scripts: new Map(), byMetadata: false },
+    ...{ crash: nothing, loseConnections: nothing },
+  });
+  const powersOf = () => new Promise<FoundPower[]>((resolve) => looks.push((power) => resolve([power])));
+  const driver = overriding<Driver>(fake, { powersOf });
+  const events = new AgentEvents({
+    logger: pino({ level: "silent" }),
+    registry: new Registry(),
+    tracing: noTracing,
+    fail: (error) => {
+      throw error;
+    },
+    guestCount: () => 0,
+  });
+  store = await GuestStore.open(createMemoryJournal({ records: [] }), clock);
+  await store.record({ kind: "guest", ...NAME, state: "running", atMs: 1, revision: 1 });
+  observer = new GuestObserver({ store, chains: new GuestChains(), driver, clock, events });
+  observer.watch((guest) => stopped.push(guest));
+});
+
+const state = () => store.guest(NAME.host, NAME.attemptId)?.state;
+
+async function see(power: FoundPower): Promise<void> {
+  const done = observer.changed(NAME);
+  looks.shift()?.(power);
+  await done;
+}
+
+/** Answers the look that the end of a doubt begins. */
+async function believe(power: FoundPower): Promise<void> {
+  await eventually("a look", () => looks.length > 0);
+  looks.shift()?.(power);
+}
+
+test("a second stop is doubted for the whole time when the guest was seen running in between", async () => {
+  await see("shut-down");
+  clock.advance(BELIEVED_MS - 1_000);
+  await see("running");
+  await see("shut-down");
+  clock.advance(BELIEVED_MS - 1);
+  expect([looks.length, state()]).toEqual([0, "running"]);
+  clock.advance(1);
+  await believe("shut-down");
+  await eventually("the stop", () => stopped.length === 1);
+  expect(state()).toBe("stopped");
+});
+
+test("a look that began before a stop was seen, and tells of the time before, does not end the doubt", async () => {
+  const early = observer.changed(NAME);
+  const late = observer.changed(NAME);
+  const [answerEarly, answerLate] = looks.splice(0);
+  answerLate?.("shut-down");
+  await late;
+  answerEarly?.("running");
+  await early;
+  clock.advance(BELIEVED_MS);
+  await believe("shut-down");
+  await eventually("the stop", () => stopped.length === 1);
+});
+
+test("a look that tells nothing changes nothing, and does not end the doubt", async () => {
+  await see("shut-down");
+  await see("missing");
+  await see("unknown");
+  await see("missing");
+  clock.advance(BELIEVED_MS);
+  await believe("unknown");
+  await eventually("the end of the doubt", () => clock.pending === 0);
+  expect([state(), stopped]).toEqual(["running", []]);
+});
+
+test("a changed guest is looked at again while the driver cannot tell, as of a QEMU that is about to end", async () => {
+  await see("unknown");
+  clock.advance(1_000);
+  await believe("shut-down");
+  await eventually("the doubt", () => clock.pending === 1);
+  clock.advance(BELIEVED_MS);
+  await believe("shut-down");
+  await eventually("the stop", () => stopped.length === 1);
+});
+
+test("a changed guest is looked at again a limited number of times, and no more after the close", async () => {
+  await see("unknown");
+  for (let look = 0; look < 30; look++) {
+    clock.advance(1_000);
+    await believe("unknown");
+    await eventually("the end of the look", () => clock.pending === (look < 29 ? 1 : 0));
+  }
+  await see("unknown");
+  expect(clock.pending).toBe(1);
+  observer.close();
+  expect(clock.pending).toBe(0);
+});

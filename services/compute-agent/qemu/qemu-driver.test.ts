@@ -1,0 +1,127 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { bootId } from "../../../adapters/qemu/boot-id.ts";
+import { writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { SettingsError } from "../../../runtime/settings.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import type { GuestName } from "../journal.ts";
+import { openQemuDriver } from "./open-qemu-driver.ts";
+import { QemuDriver } from "./qemu-driver.ts";
+
+let dir: string;
+let driver: QemuDriver | null = null;
+const clock = new ManualClock();
+const processes: ChildProcess[] = [];
+const servers: Server[] = [];
+let unknown: string[] = [];
+
+beforeEach(() => {
+  dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-driver-")));
+  unknown = [];
+});
+afterEach(() => {
+  driver?.close();
+  for (const child of processes.splice(0)) child.kill("SIGKILL");
+  for (const server of servers.splice(0)) server.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+function opened(): QemuDriver {
+  driver = new QemuDriver({
+    ...{ clock, program: "qemu-system-x86_64", instancesPath: dir, imagesPath: dir, imageCache: join(dir, "_base") },
+    ...{ transferHost: "127.0.0.1", shutdownMs: 1_000, pressAgainMs: 1_000 },
+    onUnknown: ({ attemptId }) => unknown.push(attemptId),
+    defaults: () => Promise.reject(new Error("no guest is built here")),
+  });
+  return driver;
+}
+
+const nameOf = (index: number): GuestName => ({ host: "h", serverUuid: "s", attemptId: `t${index}/0` });
+const dirOf = (index: number): string => join(dir, `guest-t${index}+0`);
+
+/** A guest that was told to run, and whose QEMU has gone unless the test starts one. */
+async function runningGuest(index: number): Promise<GuestName> {
+  mkdirSync(dirOf(index));
+  await writeGuestRecord(dirOf(index), guestRecord({ ...nameOf(index), hasRun: true, runningIn: bootId() }));
+  return nameOf(index);
+}
+
+/** A process that looks like the guest's QEMU and does nothing. */
+async function startDeafQemu(index: number): Promise<void> {
+  const child = spawn("/bin/sleep", ["60"], { argv0: "qemu-system-x86_64", cwd: dirOf(index), stdio: "ignore" });
+  processes.push(child);
+  await new Promise((resolve) => child.once("spawn", resolve));
+  writeFileSync(join(dirOf(index), GUEST_FILES.processId), String(child.pid));
+}
+
+test("a guest whose record is damaged is unknown, and hides no other guest", async () => {
+  const guests = [await runningGuest(1), await runningGuest(2)];
+  writeFileSync(join(dirOf(1), "guest.json"), "{");
+  await opened().adopt(guests.map((guest) => ({ ...guest, state: "running" })));
+  expect(await driver?.powersOf(guests)).toEqual(["unknown", "crashed"]);
+  expect(unknown).toEqual(["t1/0", "t1/0"]);
+});
+
+test("a guest whose QEMU does not answer is unknown, and hides no other guest", async () => {
+  const guests = [await runningGuest(1), await runningGuest(2)];
+  await startDeafQemu(1);
+  const connected = new Promise((resolve) => servers.push(createServer(resolve).listen(join(dirOf(1), "qmp"))));
+  const looked = opened().powersOf(guests);
+  await connected;
+  clock.advance(4_000);
+  expect(await looked).toEqual(["unknown", "crashed"]);
+});
+
+test("a guest whose QEMU runs and takes no connections is unknown, since it may be about to end or has just begun", async () => {
+  const guest = await runningGuest(1);
+  await startDeafQemu(1);
+  expect(await opened().powersOf([guest])).toEqual(["unknown"]);
+});
+
+/** Settings of a host whose QEMU only tells its version. */
+function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0] {
+  const qemu = join(dir, "qemu");
+  writeFileSync(qemu, "#!/bin/sh\necho QEMU emulator version 7.2.0\n");
+  chmodSync(qemu, 0o755);
+  return {
+    ...{ qemu, instancesPath, imagesPath: dir, imageCache: null, accel: "tcg", cpuModel: null },
+    ...{ machineType: "pc-q35-7.2", liveMigrationInboundAddr: "127.0.0.1", liveMigrationBandwidth: 0 },
+    ...{ shutdownTimeout: 1_000, bridge: null },
+  };
+}
+const surroundings = { clock: systemClock, logger: pino({ level: "silent" }) };
+
+test("finds the QEMU of a guest also when the instances path is a symbolic link", async () => {
+  const guest = await runningGuest(1);
+  await startDeafQemu(1);
+  const link = `${dir}-link`;
+  symlinkSync(dir, link);
+  try {
+    driver = openQemuDriver(settingsFor(link), surroundings).driver;
+    // A QEMU that is not found would have crashed.
+    expect(await driver.powersOf([guest])).toEqual(["unknown"]);
+  } finally {
+    rmSync(link);
+  }
+});
+
+test("an instances path that cannot be used is an error of the settings", () => {
+  writeFileSync(join(dir, "file"), "");
+  const open = () => openQemuDriver(settingsFor(join(dir, "file", "instances")), surroundings);
+  expect(open).toThrow(SettingsError);
+  expect(open).toThrow(/BERTH_INSTANCES_PATH \(--instances-path\) cannot be used: ENOTDIR/);
+});
+
+test("an instances path that does not exist yet is made", async () => {
+  driver = openQemuDriver(settingsFor(join(dir, "new", "instances")), surroundings).driver;
+  await eventually("the directory", () => realpathSync(join(dir, "new", "instances")).endsWith("instances"));
+});
