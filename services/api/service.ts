@@ -19,6 +19,7 @@ import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.t
 import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
 import { registerZoneRoutes } from "./compute/aggregates/zone-routes.ts";
 import { registerServiceRoutes } from "./compute/compute-services/service-routes.ts";
+import { registerExtensionRoutes } from "./compute/extensions/extension-routes.ts";
 import { registerExternalEventRoutes } from "./compute/external-events/external-event-routes.ts";
 import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts";
 import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-routes.ts";
@@ -342,6 +343,7 @@ function registerRoutes(
   };
   const flavorDeps = { store: deps.store, catalog: server.flavors };
   registerVersion(scope, prefix, settings.http.publicUrl);
+  registerExtensionRoutes(scope);
   registerServerRoutes(scope, server, options);
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);

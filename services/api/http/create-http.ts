@@ -17,6 +17,7 @@ import type { ApiEvents } from "../events.ts";
 import { answerUnroutable } from "../placement/mount.ts";
 import type { HttpSettings } from "../settings.ts";
 import { answerInTime } from "./answer-in-time.ts";
+import { ComputeUrls } from "./compute-urls.ts";
 import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
@@ -46,8 +47,11 @@ const WRONG_METHOD = "The method specified is not allowed for this resource.";
  * logger is off because it creates a child logger for each request; events.ts logs what is worth a line.
  */
 export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: UnsupportedFields): Http {
+  const paths = new KnownPaths();
+  const urls = new ComputeUrls(settings.computePrefixes, paths);
   const http = Fastify({
     logger: false,
+    rewriteUrl: ({ url = "/" }) => urls.routed(url),
     bodyLimit: settings.bodyBytesMax,
     requestTimeout: settings.requestTimeoutMs,
     keepAliveTimeout: settings.keepAliveMs,
@@ -74,7 +78,6 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
   http.decorateRequest("call", null);
   http.decorateRequest("span", null);
   parseJsonUpTo(http, settings.jsonDepthMax);
-  const paths = new KnownPaths();
   http.decorate("knownRoutes", () => paths.routes());
   http.addHook("onRoute", ({ url, method }) => paths.add(url, [method].flat()));
   http.setErrorHandler((error: FastifyError, request, reply) =>

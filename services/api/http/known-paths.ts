@@ -10,6 +10,7 @@ export interface KnownRoute {
 export class KnownPaths {
   readonly #methods = new Map<string, Set<string>>();
   #patterns: readonly { readonly pattern: RegExp; readonly url: string }[] | null = null;
+  readonly #firstSegments = new Map<string, ReadonlySet<string>>();
 
   /**
    * Adds a route, with its parameters as `:name`. Routes with a wildcard are skipped, since they handle every path below them themselves.
@@ -20,6 +21,17 @@ export class KnownPaths {
     for (const method of methods) known.add(method);
     this.#methods.set(url, known);
     this.#patterns = null;
+    this.#firstSegments.clear();
+  }
+
+  /** Returns the first segments of the paths below a prefix. */
+  firstSegments(prefix: string): ReadonlySet<string> {
+    const known = this.#firstSegments.get(prefix);
+    if (known !== undefined) return known;
+    const below = [...this.#methods.keys()].filter((url) => url.startsWith(`${prefix}/`));
+    const segments = new Set(below.map((url) => url.slice(prefix.length + 1).split("/", 1)[0]!));
+    this.#firstSegments.set(prefix, segments);
+    return segments;
   }
 
   /** Returns every route, with its parameters as `:name`. */

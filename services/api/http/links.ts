@@ -1,4 +1,5 @@
 import type { FastifyRequest } from "fastify";
+import { urlBaseOf } from "./compute-urls.ts";
 
 export interface ResourceLink {
   readonly rel: string;
@@ -7,7 +8,7 @@ export interface ResourceLink {
 
 /** The base URLs of this API as its caller reaches it. */
 export interface Place {
-  /** `http://host:port/v2.1`, without a slash at its end. */
+  /** `http://host:port/v2.1`, without a slash at its end, and with the project's id if the caller's URL has it. */
   readonly versioned: string;
   /** The URL without the version, which Nova uses in `bookmark` links. */
   readonly unversioned: string;
@@ -18,8 +19,11 @@ export interface Place {
  * the request names. `prefix` is the path of the API: `/v2.1` or `/compute/v2.1`.
  */
 export function placeOf(request: FastifyRequest, prefix: string, publicUrl: string | null): Place {
-  const versioned = `${publicUrl ?? `${request.protocol}://${request.host}`}${prefix}`;
-  return { versioned, unversioned: versioned.slice(0, versioned.lastIndexOf("/")) };
+  const { path, project } = urlBaseOf(request, prefix);
+  const versioned = `${publicUrl ?? `${request.protocol}://${request.host}`}${path}`;
+  const tail = project === null ? "" : `/${project}`;
+  const version = versioned.slice(0, versioned.length - tail.length);
+  return { versioned, unversioned: version.slice(0, version.lastIndexOf("/")) + tail };
 }
 
 export function resourceLinks(place: Place, collection: string, id: string): ResourceLink[] {

@@ -1,7 +1,8 @@
 import type { FastifyReply, FastifyRequest } from "fastify";
+import { urlBaseOf } from "./compute-urls.ts";
 import type { Http } from "./create-http.ts";
-import { Fault } from "./fault.ts";
-import { faultOf, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
+import { badRequest, Fault, notFound } from "./fault.ts";
+import { faultOf, type Identity, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./microversion.ts";
 
 export interface ComputeRoutes {
@@ -22,13 +23,16 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
           route.bodyLimit = routes.bodyBytesMax;
         });
         scope.addHook("onRequest", (request, reply, next) => {
-          const minor = negotiate(request, reply);
+          const { project, isLegacy } = urlBaseOf(request, prefix);
+          const minor = isLegacy ? MINOR_MIN : negotiate(request, reply);
           if (request.routeOptions.config.public === true) {
             request.call = { requestId: request.id, minor, identity: null };
             return next();
           }
           const admit = (outcome: IdentityOutcome) => {
             if (outcome.kind !== "known") return next(refused(reply, outcome));
+            const fault = project === null ? null : explainOtherProject(project, outcome.identity);
+            if (fault !== null) return next(fault);
             request.call = { requestId: request.id, minor, identity: outcome.identity };
             next();
           };
@@ -55,6 +59,18 @@ declare module "fastify" {
 function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
   if (outcome.kind === "unauthorized") reply.header("www-authenticate", outcome.authenticate ?? "Keystone");
   return faultOf(outcome);
+}
+
+/** The ids of projects that Nova takes for one in a URL. */
+const ID_IN_URL = /^[0-9a-f-]+$/;
+
+/** Returns the error for a URL of another project than the caller's. Source: Nova's `wsgi.Resource`. */
+function explainOtherProject(named: string, { projectId }: Identity): Fault | null {
+  if (named === projectId) return null;
+  if (!ID_IN_URL.test(named)) return notFound("The resource could not be found.");
+  return badRequest(
+    `Malformed request URL: URL's project_id '${named}' doesn't match Context's project_id '${projectId}'`,
+  );
 }
 
 /** Determines the microversion of the call and names it in the answer's headers. */

@@ -15,6 +15,7 @@ describe("versions", () => {
     rig = await ApiRig.start({ auth: "noauth2" });
     const root = await rig.get("/");
     expect(root.json().versions).toMatchObject([
+      { id: "v2.0", version: "" },
       {
         id: "v2.1",
         status: "CURRENT",

@@ -1,0 +1,77 @@
+export interface Extension {
+  readonly alias: string;
+  readonly name: string;
+  readonly description: string;
+}
+
+/**
+ * The extensions of the Compute API that are served. Nova has had none to load since 2.1, but old clients ask for an alias before they use
+ * what belongs to it. So those of APIs that Berth does not have (networks, volumes, bare metal and others) are left out.
+ *
+ * Source of aliases and names: Nova's `extension_info`.
+ */
+export const SERVED_EXTENSIONS: readonly Extension[] = [
+  ["OS-DCF", "DiskConfig", "How the disk of a server is partitioned."],
+  ["OS-EXT-AZ", "ExtendedAvailabilityZone", "The availability zone of servers."],
+  ["OS-EXT-IMG-SIZE", "ImageSize", "The size of images."],
+  ["OS-EXT-IPS", "ExtendedIps", "The type of each address of servers."],
+  ["OS-EXT-IPS-MAC", "ExtendedIpsMac", "The MAC address of each address of servers."],
+  ["OS-EXT-SRV-ATTR", "ExtendedServerAttributes", "The host of servers, for admins."],
+  ["OS-EXT-STS", "ExtendedStatus", "Task, power and VM states of servers."],
+  ["OS-FLV-DISABLED", "FlavorDisabled", "Whether a flavor is disabled."],
+  ["OS-FLV-EXT-DATA", "FlavorExtraData", "The ephemeral disk of flavors."],
+  ["OS-SCH-HNT", "SchedulerHints", "Hints for the choice of a host."],
+  ["OS-SRV-USG", "ServerUsage", "The times of launch and end of servers."],
+  ["os-access-ips", "AccessIPs", "Addresses at which a server is reached."],
+  ["os-admin-actions", "AdminActions", "Actions on servers for admins."],
+  ["os-aggregates", "Aggregates", "Host aggregates."],
+  ["os-attach-interfaces", "AttachInterfaces", "Interfaces of servers."],
+  ["os-availability-zone", "AvailabilityZone", "Availability zones and their hosts."],
+  ["os-block-device-mapping-v2-boot", "BlockDeviceMappingV2Boot", "Disks of a new server."],
+  ["os-config-drive", "ConfigDrive", "Config drives of servers."],
+  ["os-deferred-delete", "DeferredDelete", "Deletion of servers in any state."],
+  ["os-evacuate", "Evacuate", "Evacuation of servers from hosts that have failed."],
+  ["os-extended-evacuate-find-host", "ExtendedEvacuateFindHost", "Evacuation to a host that a scheduler chooses."],
+  ["os-extended-hypervisors", "ExtendedHypervisors", "Addresses and states of hypervisors."],
+  ["os-extended-quotas", "ExtendedQuotas", "Removal of the quotas of a project."],
+  ["os-extended-services", "ExtendedServices", "Reasons of disabled services."],
+  ["os-extended-services-delete", "ExtendedServicesDelete", "Removal of services."],
+  ["os-extended-status", "ExtendedStatus", "Task, power and VM states of servers."],
+  ["os-extended-volumes", "ExtendedVolumes", "The volumes of servers."],
+  ["os-flavor-access", "FlavorAccess", "Projects that may use a flavor."],
+  ["os-flavor-extra-specs", "FlavorExtraSpecs", "Extra specs of flavors."],
+  ["os-flavor-manage", "FlavorManage", "Creation and removal of flavors."],
+  ["os-flavor-rxtx", "FlavorRxtx", "The network factor of flavors."],
+  ["os-flavor-swap", "FlavorSwap", "The swap disk of flavors."],
+  ["os-hide-server-addresses", "HideServerAddresses", "Addresses of servers are hidden while they are built."],
+  ["os-hosts", "Hosts", "Hosts and what is on them."],
+  ["os-hypervisor-status", "HypervisorStatus", "Whether hypervisors are up and enabled."],
+  ["os-hypervisors", "Hypervisors", "Hypervisors and what they have in use."],
+  ["os-instance-actions", "InstanceActions", "Actions that servers went through."],
+  ["os-instance_usage_audit_log", "OSInstanceUsageAuditLog", "The progress of usage audits on each host."],
+  ["os-keypairs", "Keypairs", "Public keys of users."],
+  ["os-lock-server", "LockServer", "Locks of servers."],
+  ["os-migrate-server", "MigrateServer", "Moves of servers to other hosts."],
+  ["os-migrations", "Migrations", "Migrations that have run or are running."],
+  ["os-multiple-create", "MultipleCreate", "Several servers in one call."],
+  ["os-pause-server", "PauseServer", "Pause of servers."],
+  ["os-preserve-ephemeral-rebuild", "PreserveEphemeralOnRebuild", "Rebuilds that keep the ephemeral disk."],
+  ["os-quota-class-sets", "QuotaClasses", "Quotas by class."],
+  ["os-quota-sets", "Quotas", "Quotas of projects."],
+  ["os-server-diagnostics", "ServerDiagnostics", "Diagnostics of servers."],
+  ["os-server-external-events", "ServerExternalEvents", "Events that other services report for servers."],
+  ["os-server-group-quotas", "ServerGroupQuotas", "Quotas of server groups."],
+  ["os-server-groups", "ServerGroups", "Groups of servers."],
+  ["os-server-list-multi-status", "ServerListMultiStatus", "Lists of servers in one of several states."],
+  ["os-server-password", "ServerPassword", "Passwords that guests report."],
+  ["os-server-sort-keys", "ServerSortKeys", "Orders of lists of servers."],
+  ["os-server-start-stop", "ServerStartStop", "Start and stop of servers."],
+  ["os-services", "Services", "Services of the cloud."],
+  ["os-shelve", "Shelve", "Servers that give their host back for a time."],
+  ["os-simple-tenant-usage", "SimpleTenantUsage", "Hours of use by project."],
+  ["os-suspend-server", "SuspendServer", "Suspension of servers."],
+  ["os-used-limits", "UsedLimits", "What a project has in use of its limits."],
+  ["os-used-limits-for-admin", "UsedLimitsForAdmin", "What any project has in use of its limits."],
+  ["os-user-data", "UserData", "User data of new servers."],
+  ["os-user-quotas", "UserQuotas", "Quotas of a user in a project."],
+].map(([alias = "", name = "", description = ""]) => ({ alias, name, description }));

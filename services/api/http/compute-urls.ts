@@ -1,0 +1,73 @@
+import type { FastifyRequest } from "fastify";
+import type { KnownPaths } from "./known-paths.ts";
+
+/** The ids of projects as URLs may have them. Keystone's are 32 hexadecimal digits; those of other kinds of authentication are any names. */
+const PROJECT = /^[A-Za-z0-9._@-]{1,255}$/;
+/** An id that cannot be the name of a collection, in the URL of a catalog without anything behind it. */
+const PROJECT_ALONE = /^[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}$/;
+const VERSION_END = /\/v2\.1$/;
+
+/**
+ * Translates the URLs of old clients and catalogs, so that each route is registered once: `/v2.1/{project}/servers` and `/v2/servers` are
+ * served by the route `/v2.1/servers`.
+ */
+export class ComputeUrls {
+  readonly #paths: KnownPaths;
+  /** Each prefix of the API, with the prefix that the routes have. */
+  readonly #prefixes: readonly (readonly [asked: string, served: string])[];
+
+  constructor(prefixes: readonly string[], paths: KnownPaths) {
+    this.#paths = paths;
+    this.#prefixes = prefixes.flatMap((prefix): (readonly [string, string])[] =>
+      VERSION_END.test(prefix)
+        ? [
+            [prefix, prefix],
+            [legacyPrefix(prefix), prefix],
+          ]
+        : [[prefix, prefix]],
+    );
+  }
+
+  /** Returns the URL of the route that serves a URL, or the URL itself. Cost: a look at the path's first segment for most URLs. */
+  routed(url: string): string {
+    for (const [asked, served] of this.#prefixes) {
+      if (!url.startsWith(asked)) continue;
+      const rest = url.slice(asked.length);
+      if (rest === "" || rest.startsWith("?")) return served + rest;
+      if (rest.startsWith("/")) return served + this.#withoutProject(rest, served);
+    }
+    return url;
+  }
+
+  #withoutProject(rest: string, prefix: string): string {
+    const [, first = "", tail = "", second = ""] = /^\/([^/?]*)((?:\/([^/?]*))?.*)$/.exec(rest) ?? [];
+    const collections = this.#paths.firstSegments(prefix);
+    if (first === "" || collections.has(first)) return rest;
+    const isProject = second === "" ? PROJECT_ALONE.test(first) : collections.has(second) && PROJECT.test(first);
+    return isProject ? tail : rest;
+  }
+}
+
+function legacyPrefix(prefix: string): string {
+  return prefix.replace(VERSION_END, "/v2");
+}
+
+/** The part of a URL that names the API, as the caller wrote it. */
+export interface UrlBase {
+  /** Such as `/v2.1`, `/v2.1/{project}` or `/compute/v2`. */
+  readonly path: string;
+  /** The project that the URL names. */
+  readonly project: string | null;
+  /** The URL is one of `/v2`, the API before microversions. */
+  readonly isLegacy: boolean;
+}
+
+/** Returns the base of a call's URL, for a route below `prefix`. */
+export function urlBaseOf({ originalUrl, url }: Pick<FastifyRequest, "originalUrl" | "url">, prefix: string): UrlBase {
+  if (originalUrl === url) return { path: prefix, project: null, isLegacy: false };
+  const path = originalUrl.slice(0, originalUrl.length - (url.length - prefix.length));
+  const legacy = legacyPrefix(prefix);
+  const isLegacy = legacy !== prefix && path !== prefix && !path.startsWith(`${prefix}/`);
+  const project = path.slice((isLegacy ? legacy : prefix).length + 1);
+  return { path, project: project === "" ? null : project, isLegacy };
+}
