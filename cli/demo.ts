@@ -44,14 +44,15 @@ export function runDemoCommand(argv: readonly string[]): Promise<number> {
 }
 
 function whatNext(directory: string): string {
-  return [
-    "",
-    "Try next:",
-    "  npx berth demo --stay                             the same, and the cloud stays: its dashboard shows what it does",
-    `  npx berth replay ${directory} --keep         delete nothing: see the data centre fill up`,
-    `  npx berth replay ${directory} --fail 0.5     every second build goes to an alternate`,
-    "  npx berth replay TRACE_DIR --fail 0.05            a trace of your own; format in docs/traces.md",
-    "  npx berth dev                                     a cloud to talk to with curl or the openstack command",
-    "  npx berth audit --journals .berth/agents          the six laws on the cloud of berth dev",
-  ].join("\n");
+  // In a clone npx finds the command. Where the package is installed, npx would ask the registry for a package of this name.
+  const berth = import.meta.dirname.includes("/node_modules/") ? "berth" : "npx berth";
+  const ideas: readonly (readonly [words: string, what: string])[] = [
+    ["demo --stay", "the same, and the cloud stays: its dashboard shows what it does"],
+    [`replay ${directory} --keep`, "delete nothing: see the data centre fill up"],
+    [`replay ${directory} --fail 0.5`, "every second build goes to an alternate"],
+    ["replay TRACE_DIR --fail 0.05", "a trace of your own; format in docs/traces.md"],
+    ["dev", "a cloud to talk to with curl or the openstack command"],
+    ["audit --journals .berth/agents", "the six laws on the cloud of berth dev"],
+  ];
+  return ["", "Try next:", ...ideas.map(([words, what]) => `  ${`${berth} ${words}`.padEnd(49)} ${what}`)].join("\n");
 }

@@ -21,6 +21,7 @@ const FOLDERS = [
   "test",
   "bench",
   "deploy",
+  "release",
   "examples",
 ];
 const FILE_LINES_MAX = 400;

@@ -1,0 +1,80 @@
+import { execFile } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { removeCluster } from "../adapters/postgres/embedded/embedded-cluster.ts";
+import { ServiceProcess } from "../chaos/local/service-process.ts";
+import { eventually } from "../test/rigs/eventually.ts";
+import { type MadePackage, makePackage } from "./make-package.ts";
+
+const run = promisify(execFile);
+const BYTES_MAX = 2_000_000;
+let directory: string;
+let made: MadePackage;
+
+// The tarball is installed far from the clone, and the commands get none of its programs.
+const prefix = () => join(directory, "prefix");
+const berth = () => join(prefix(), "bin/berth");
+const environment = () => ({ PATH: "/usr/local/bin:/usr/bin:/bin", HOME: process.env["HOME"] ?? directory });
+
+beforeAll(async () => {
+  directory = mkdtempSync(join(tmpdir(), "berth-package-"));
+  made = await makePackage(directory);
+  const words = ["install", "--global", "--prefix", prefix(), "--prefer-offline", "--no-audit", "--no-fund", made.file];
+  await run("npm", words, { cwd: directory, env: environment() });
+});
+afterAll(() => {
+  removeCluster(join(directory, "dev/postgres"));
+  rmSync(directory, { recursive: true, force: true });
+});
+
+test(`the package has JavaScript without tests, and less than ${BYTES_MAX / 1e6} MB`, async () => {
+  const { stdout } = await run("tar", ["-tzf", made.file], { maxBuffer: 4_000_000 });
+  const files = stdout.trim().split("\n");
+  expect(files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith(".d.ts"))).toEqual([]);
+  expect(files.filter((file) => /\.test\.|^package\/(test|bench|examples)\//.test(file))).toEqual([]);
+  expect(made.bytes).toBeLessThan(BYTES_MAX);
+});
+
+test("the installed command replays the demo's day with all laws held", async () => {
+  const { stdout } = await run(berth(), ["demo"], { cwd: directory, env: environment(), maxBuffer: 4_000_000 });
+  expect(stdout).toMatch(/violations of the six laws +0\n/);
+  expect(stdout).toMatch(/^ {2}berth dev /m);
+});
+
+test("the installed command runs a cloud that boots a server and serves the dashboard", async () => {
+  const argv = ["dev", "--port", "0", "--cells", "1", "--hosts", "2", "--data-dir", join(directory, "dev")];
+  const dev = new ServiceProcess({ name: "dev", argv, env: environment, berth });
+  try {
+    const api = await dev.start();
+    const page = await fetch(`${api}/dashboard/app.js`);
+    expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+    await post(`${api}/v2.1/flavors`, { flavor: { id: "s", name: "s", vcpus: 2, ram: 4096, disk: 20 } });
+    const asked = { server: { name: "first", flavorRef: "s", imageRef: "", networks: "none" } };
+    const { server } = (await post(`${api}/v2.1/servers`, asked)) as { server: { id: string } };
+    await eventually("the server is ACTIVE", async () => {
+      const answer = (await (await fetch(`${api}/v2.1/servers/${server.id}`)).json()) as { server: { status: string } };
+      return answer.server.status === "ACTIVE";
+    });
+  } finally {
+    await dev.stop();
+  }
+});
+
+test("programs beside the package import berth/chaos from it", async () => {
+  const program = `import { generateHosts, readPlan } from "berth/chaos";
+    console.log(generateHosts("host", 2).length, readPlan("conductor-massacre").name);`;
+  const node = join(prefix(), "lib/node_modules/berth/node_modules/node/bin/node");
+  const words = ["--input-type=module", "--eval", program];
+  const { stdout } = await run(node, words, { cwd: join(prefix(), "lib/node_modules/berth"), env: environment() });
+  expect(stdout).toBe("2 conductor-massacre\n");
+});
+
+async function post(url: string, body: unknown): Promise<unknown> {
+  const headers = { "content-type": "application/json" };
+  const response = await fetch(url, { method: "POST", headers, body: JSON.stringify(body) });
+  expect(response.ok).toBe(true);
+  return response.json();
+}
