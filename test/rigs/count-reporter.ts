@@ -34,6 +34,8 @@ function placeOf(module: TestModule, part?: TestSuite | TestCase): string {
 }
 
 function lineOf(place: string, error: { readonly message: string } | undefined): string {
-  const reason = error?.message.split("\n").find((line) => line.trim() !== "") ?? "no reason was given";
-  return `${place}: ${reason.slice(0, 300)}`;
+  // The second line of a property's failure has the seed that finds it again.
+  const lines = (error?.message ?? "").split("\n").filter((line) => line.trim() !== "");
+  const reason = lines.slice(0, 3).join(" | ") || "no reason was given";
+  return `${place}: ${reason.slice(0, 400)}`;
 }
