@@ -90,13 +90,17 @@ export class QemuGuest {
       failed ??= this.#complaint() ?? `QEMU ended with ${signal ?? `exit code ${code}`}`;
     });
     child.unref();
-    for (let waited = 0; waited < START_MS; waited += POLL_MS) {
-      await delay(POLL_MS);
-      if (failed !== null) throw new QemuError("not-started", failed);
-      if ((await this.monitor()) !== null) return;
+    try {
+      for (let waited = 0; waited < START_MS; waited += POLL_MS) {
+        await delay(POLL_MS);
+        if (failed !== null) throw new QemuError("not-started", failed);
+        if ((await this.monitor()) !== null) return;
+      }
+      throw new QemuError("not-started", `QEMU did not answer within ${START_MS / 1_000} s`);
+    } catch (error) {
+      child.kill("SIGKILL");
+      throw error;
     }
-    child.kill("SIGKILL");
-    throw new QemuError("not-started", `QEMU did not answer within ${START_MS / 1_000} s`);
   }
 
   /** A connection to the guest's QEMU, or null when none runs. Rejects with a QmpError when QEMU runs and does not answer. */

@@ -29,6 +29,11 @@ function qemuWith(jobs: MirrorJob[]) {
         return {};
       case "query-named-block-nodes":
         return [{ "node-name": "disk0" }, { "node-name": "to-disk0" }];
+      case "query-yank":
+        return [
+          { type: "chardev", id: "monitor" },
+          { type: "block-node", "node-name": "to-disk0" },
+        ];
       default:
         return {};
     }

@@ -1,7 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
+import { checkDisksServer } from "./check-disks-server.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
+import { QmpError } from "./qmp-error.ts";
 
 /** Where a guest waits for another one's memory and disks. */
 export interface TransferTarget {
@@ -28,6 +30,10 @@ export interface MigrationInfo {
 }
 
 const POLL_MS = 20;
+/** How long a copy may take to end. A destination that stands still would hold it for as long as TCP tries to reach it. */
+const END_MS = 10_000;
+/** How long QEMU may need to open a disk at the destination. Its guest stands still meanwhile. */
+const OPEN_S = 10;
 /**
  * Both sides need the same capabilities. The guest pauses at the switch-over until it is told to continue, the source has completed only
  * when the destination has confirmed it, and the destination takes the disks only at its start.
@@ -77,8 +83,11 @@ export async function mirrorDisks(
 ): Promise<void> {
   const server = { type: "inet", host: target.host, port: String(target.port) };
   const { disks } = guest.record.machine;
+  await checkDisksServer(target);
   for (const { node } of disks) {
-    await guest.execute("blockdev-add", { driver: "nbd", "node-name": `to-${node}`, server, export: node });
+    await guest.execute("blockdev-add", {
+      ...{ driver: "nbd", "node-name": `to-${node}`, server, export: node, "open-timeout": OPEN_S },
+    });
     await guest.execute("blockdev-mirror", {
       ...{ "job-id": `move-${node}`, device: node, target: `to-${node}` },
       ...{ sync: target.isSameBase ? "top" : "full", "auto-dismiss": false },
@@ -98,12 +107,16 @@ export async function mirrorDisks(
   }
 }
 
-/** Ends the copying. The copies are complete if they were ready and the guest does not write; `isUnwanted` leaves them as they are. */
+/**
+ * Ends the copying. The copies are complete if they were ready and the guest does not write; `isUnwanted` leaves them as they are, and cuts the
+ * connections to a destination that does not answer.
+ */
 export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly isUnwanted: boolean }): Promise<void> {
   for (const { device, status } of await moveJobs(guest)) {
-    if (status !== "concluded") await guest.execute("block-job-cancel", { device, force: isUnwanted });
+    if (status !== "concluded") await cancelJob(guest, { device, force: isUnwanted });
   }
-  for (;;) {
+  if (isUnwanted) await cutDisks(guest);
+  await within(END_MS, "the copying of the disks", async () => {
     const jobs = await moveJobs(guest);
     for (const job of jobs.filter(({ status }) => status === "concluded")) {
       // A job that has lost its destination ends like a complete one, but for its error.
@@ -111,9 +124,8 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
       if (error !== undefined) throw brokenOff(error);
       await guest.execute("job-dismiss", { id: job.device });
     }
-    if (jobs.length === 0) break;
-    await delay(POLL_MS);
-  }
+    return jobs.length === 0;
+  });
   const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly { "node-name": string }[];
   for (const { "node-name": node } of nodes) {
     if (node.startsWith("to-")) await guest.execute("blockdev-del", { "node-name": node });
@@ -144,10 +156,40 @@ export const UNDER_WAY: readonly string[] = [
 export async function cancelTransfer(guest: QemuMonitor): Promise<void> {
   // The mirrors end first: without the destination, which ends with the memory's transfer, their last writes would wait for long.
   await endMirrors(guest, { isUnwanted: true });
-  const isUnderWay = async () => UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
-  if (await isUnderWay()) {
-    await guest.execute("migrate_cancel");
-    while (await isUnderWay()) await delay(POLL_MS);
+  const isOver = async () => !UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
+  if (await isOver()) return;
+  await guest.execute("migrate_cancel");
+  await within(END_MS, "the transfer of the guest's memory", isOver);
+}
+
+/** A job that has ended meanwhile refuses to be cancelled. Whoever waits for it sees how it ended. */
+async function cancelJob(
+  guest: QemuMonitor,
+  args: { readonly device: string; readonly force: boolean },
+): Promise<void> {
+  try {
+    await guest.execute("block-job-cancel", args);
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+  }
+}
+
+/** Cuts the connections to the destination's disks, so that no copy waits for it. Each copy must have been cancelled before. */
+async function cutDisks(guest: QemuMonitor): Promise<void> {
+  const all = (await guest.execute("query-yank")) as readonly {
+    readonly type: string;
+    readonly "node-name"?: string;
+  }[];
+  const instances = all.filter((one) => one.type === "block-node" && one["node-name"]?.startsWith("to-"));
+  if (instances.length > 0) await guest.execute("yank", { instances });
+}
+
+/** Rejects with a QemuError if `isDone` does not become true in time. */
+async function within(limitMs: number, what: string, isDone: () => Promise<boolean>): Promise<void> {
+  const untilMs = performance.now() + limitMs;
+  while (!(await isDone())) {
+    if (performance.now() > untilMs) throw new QemuError("state", `${what} does not end within ${limitMs / 1_000} s`);
+    await delay(POLL_MS);
   }
 }
 

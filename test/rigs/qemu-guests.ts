@@ -99,9 +99,18 @@ function readLog(path: string): string {
 
 /** Kills the QEMU that runs in a guest's directory. */
 export function killQemu(dir: string): void {
+  signalQemu(dir, "SIGKILL");
+}
+
+/** Lets the QEMU in a guest's directory stand still, as one whose host hangs. */
+export function haltQemu(dir: string): void {
+  signalQemu(dir, "SIGSTOP");
+}
+
+function signalQemu(dir: string, signal: NodeJS.Signals): void {
   const running = findRunningQemu(dir);
   if (running === null) throw new Error(`no QEMU runs in ${dir}`);
-  process.kill(running.pid, "SIGKILL");
+  process.kill(running.pid, signal);
 }
 
 /** The directories of guests below a directory. */

@@ -5,6 +5,7 @@ import { eventually } from "../../../test/rigs/eventually.ts";
 import {
   type GuestOnDisk,
   guestsOnDisk,
+  haltQemu,
   killQemu,
   makeQemuGuestsDir,
   NANO_FLAVOR,
@@ -141,6 +142,30 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
       await it.begun();
       killQemu(it.destinationDir());
       await moving;
+      expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+      await it.expectSourceRunsOn();
+    },
+  );
+
+  test("whose destination stands still before it begins fails, and does not halt the guest for it", async () => {
+    const it = await scene({ sharesDisks: false, isSlow: true });
+    haltQemu(it.destinationDir());
+    await expect(it.begin()).rejects.toThrow("no answer within 5000 ms");
+    expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+    await it.expectSourceRunsOn();
+  });
+
+  test.each([true, false])(
+    "whose destination stands still in the middle can be called off (shared disks: %s)",
+    async (sharesDisks) => {
+      const it = await scene({ sharesDisks, isSlow: true });
+      const control = new AbortController();
+      const moving = expect(it.begin(control.signal)).rejects.toThrow("called off");
+      await it.begun();
+      haltQemu(it.destinationDir());
+      control.abort(new Error("the move was called off"));
+      await moving;
+      await it.driver.start(it.source, NEVER);
       expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
       await it.expectSourceRunsOn();
     },

@@ -113,7 +113,7 @@ async function buildDisks(
   const blankDisks = blankDisksOf(server);
   control.onStep("image");
   const kernel = await kernelOf(options.images, server);
-  const machine = finally_(() =>
+  const machine = withFinalErrors(() =>
     machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length, kernel }),
   );
   const expected = expectedImageOf(server);
@@ -166,8 +166,8 @@ async function listen(
   return formatTransferAddress({ host, memoryPort, disksPort, base: baseMark(baseSha512) });
 }
 
-/** Errors of `make` are the request's fault: no host could do better. */
-function finally_(make: () => VirtualMachine): VirtualMachine {
+/** Errors of `make` are the request's fault: no host could do better, so no alternate is tried. */
+function withFinalErrors(make: () => VirtualMachine): VirtualMachine {
   try {
     return make();
   } catch (error) {

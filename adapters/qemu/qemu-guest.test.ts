@@ -1,0 +1,27 @@
+import { chmodSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "node:fs";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { guestRecord } from "../../test/rigs/guest-record.ts";
+import { QemuGuest } from "./qemu-guest.ts";
+import { GUEST_FILES } from "./virtual-machine.ts";
+
+test("a QEMU whose monitor cannot be used is ended, instead of running on for a guest that was never built", async () => {
+  const dir = realpathSync(mkdtempSync(join(tmpdir(), "berth-guest-")));
+  const program = join(dir, "qemu");
+  writeFileSync(program, "#!/bin/bash\nexec -a qemu-system-x86_64 sleep 60\n");
+  chmodSync(program, 0o755);
+  const server = createServer((socket) => socket.end("this is no monitor\r\n"));
+  try {
+    const guest = await QemuGuest.create(dir, guestRecord());
+    const booted = guest.boot(program, { isReceiving: false });
+    server.listen(join(dir, GUEST_FILES.monitor));
+    await expect(booted).rejects.toThrow();
+    await eventually("the end of the process", () => guest.process() === null);
+  } finally {
+    server.close();
+    rmSync(dir, { recursive: true, force: true });
+  }
+});
