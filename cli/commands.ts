@@ -168,6 +168,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/explain.ts")).runExplainCommand(argv),
   },
   {
+    name: "dashboard",
+    summary: "serve the dashboard of an api on this machine, with your token",
+    run: async (argv) => (await import("./operators/dashboard.ts")).runDashboardCommand(argv),
+  },
+  {
     name: "top",
     summary: "show the cloud as it works, in a terminal",
     run: async (argv) => (await import("./operators/top.ts")).runTopCommand(argv),

@@ -103,7 +103,8 @@ async function send(
   }
 }
 
-function unreachable(target: string, error: unknown): OperatorsApiError {
+/** The error of an api that did not answer the call of `target`. */
+export function unreachable(target: string, error: unknown): OperatorsApiError {
   const why = error instanceof Error ? error.message || String((error as { code?: unknown }).code) : String(error);
   const message = `the api at ${new URL(target).origin} does not answer: ${why}; start it, or name another with --api or --data-dir`;
   return new OperatorsApiError("unreachable", message, { cause: error });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { type Browser, chromium, type Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropDatabase } from "../../adapters/postgres/client/databases.ts";
+import { DashboardProxy } from "../../cli/operators/dashboard-proxy.ts";
 import { type EmbeddedCloud, startCloud } from "../../cloud/embedded-cloud.ts";
 import { createLogger } from "../../runtime/logger.ts";
 import { generateHosts } from "../../services/compute-agent/host-config.ts";
@@ -211,6 +212,21 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     await shoot(dark, "dark");
     expect(await faultsOfAxe(dark)).toEqual([]);
     await dark.close();
+  });
+
+  test("berth dashboard shows the same page, at an address of its own", async () => {
+    const proxy = new DashboardProxy({ apiUrl: cloud.apiUrl, token: null, port: 0 });
+    const served = await browser.newPage();
+    try {
+      served.setDefaultTimeout(WAIT_MS);
+      await served.goto(await proxy.start());
+      await served.getByText("live", { exact: true }).waitFor();
+      await served.locator(".path", { hasText: "hopper" }).waitFor();
+      expect(served.url()).toMatch(/\/dashboard$/);
+    } finally {
+      await served.close();
+      await proxy.close();
+    }
   });
 
   test("fits a phone: nothing is wider than the screen", async () => {

@@ -1,0 +1,53 @@
+import { request } from "undici";
+import { integer } from "../../runtime/setting-kinds.ts";
+import { setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { apiAddress } from "./api-address.ts";
+import { DashboardProxy } from "./dashboard-proxy.ts";
+import { OperatorsApiError, operatorSettings, unreachable } from "./operators-client.ts";
+
+const declaration = {
+  command: "berth dashboard",
+  about: "Serves the dashboard of an api on this machine, with a token that nobody has to enter, until Ctrl-C.",
+  settings: {
+    ...operatorSettings,
+    port: setting(integer({ min: 0, max: 65_535 }), {
+      about: "port on 127.0.0.1; 0 takes any free one",
+      default: "0",
+    }),
+  },
+};
+
+const ANSWER_MS = 60_000;
+
+/** `berth dashboard`: prints the address to open. Exit code 1 when the api does not answer or serves no dashboard. */
+export function runDashboardCommand(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async ({ api, dataDir, token, port }) => {
+    const apiUrl = apiAddress({ api, dataDir });
+    await requireDashboard(apiUrl);
+    const proxy = new DashboardProxy({ apiUrl, token, port });
+    const ended = new Promise<void>((resolve) => {
+      for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+    });
+    process.stdout.write(`ready ${await proxy.start()}\n`);
+    await ended;
+    await proxy.close();
+    return 0;
+  });
+}
+
+/** Throws `OperatorsApiError` unless the api serves the page. */
+async function requireDashboard(apiUrl: string): Promise<void> {
+  const target = `${apiUrl.replace(/\/+$/, "")}/dashboard`;
+  const options = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS };
+  const answer = await request(target, options).catch((error: unknown) => {
+    throw unreachable(target, error);
+  });
+  await answer.body.dump();
+  if (answer.statusCode === 200) return;
+  const why =
+    answer.statusCode === 404
+      ? "serves no dashboard: start it with BERTH_DASHBOARD=true (--dashboard)"
+      : `answers ${answer.statusCode} to GET /dashboard`;
+  throw new OperatorsApiError(String(answer.statusCode), `the api at ${new URL(target).origin} ${why}`);
+}
