@@ -36,7 +36,7 @@ export async function warnOfLostCommits(
       logger.warn(
         { database: what, reason },
         "the database's URL names several servers, but a failover may lose commits that were answered, and with them claims and servers: " +
-          "see docs/operating.md, Postgres that may fail",
+          "see docs/operating.md, High availability of Postgres",
       );
   } catch (error) {
     logger.debug({ err: error, database: what }, "could not ask whether commits are synchronous");
