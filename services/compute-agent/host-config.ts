@@ -18,7 +18,7 @@ const InventoryConfig = Type.Object(
     min_unit: Type.Optional(Count(1)),
     max_unit: Type.Optional(Count(1)),
     step_size: Type.Optional(Count(1)),
-    allocation_ratio: Type.Optional(Type.Number({ exclusiveMinimum: 0 })),
+    allocation_ratio: Type.Optional(Type.Number({ exclusiveMinimum: 0, maximum: 3.40282e38 })),
   },
   { additionalProperties: false },
 );

@@ -137,7 +137,7 @@ test("a changed tree is reported at once, and a verdict on the previous tree doe
   expect([reports.length, total()]).toEqual([3, 4]);
   judge(reports[1]!.revision);
   expect(reporter.settled).toBe(true);
-  clock.advance(600_000);
+  clock.advance(400_000);
   expect(reports).toHaveLength(3);
 });
 
@@ -159,7 +159,7 @@ test("a host of which the cell has kept something is reported again until it kee
   judge(reports[1]!.revision, { kept: ["provider gpu is in use"] });
   clock.advance(60_000);
   judge(reports[2]!.revision);
-  clock.advance(600_000);
+  clock.advance(400_000);
   expect(reports).toHaveLength(3);
   expect(logged).toHaveLength(1);
 });

@@ -7,11 +7,16 @@ import type { AgentEvents } from "./events.ts";
 const REPEAT_MS = 5_000;
 /** After this time a host is reported again of which the cell has kept something in use. The use may have ended. */
 const KEPT_MS = 60_000;
+/**
+ * After this time all hosts are reported again. That puts right what somebody has changed of the agent's part of a tree, and a tree that a
+ * conductor has stored late, after the agent had reported a newer one to another conductor. Nova's agents do so each minute.
+ */
+const AGAIN_MS = 600_000;
 
 /**
  * Reports the provider tree of each host to one conductor, the reporting conductor, until it has accepted every report. When it is
  * lost, all trees are reported to another conductor. So at any time some conductor is responsible for each host being up. A tree that changes
- * is reported at once.
+ * is reported at once, and all of them again from time to time.
  */
 export class TreeReporter {
   readonly #clock: Clock;
@@ -20,12 +25,15 @@ export class TreeReporter {
   readonly #trees: Map<string, TreeReport>;
   /** Hosts whose latest report has not been accepted, each with the revision of the first report of its present tree to this conductor. */
   readonly #open = new Map<string, number>();
+  /** Hosts whose present tree the reporting conductor has accepted. */
+  readonly #accepted = new Set<string>();
   /** Hosts of which the cell has kept something that they no longer offer, with the cell's explanation. */
   readonly #kept = new Map<string, string>();
   #revision: number;
   #reportingConductor: ConductorStream | null = null;
   #timer: Timer | null = null;
   #keptTimer: Timer | null = null;
+  #againTimer: Timer | null = null;
 
   constructor(options: {
     readonly clock: Clock;
@@ -43,20 +51,22 @@ export class TreeReporter {
 
   /** True when a conductor has accepted every host's tree. */
   get settled(): boolean {
-    return this.#reportingConductor !== null && this.#open.size === 0;
+    return this.#reportingConductor !== null && this.#accepted.size === this.#trees.size;
   }
 
   welcomed(stream: ConductorStream): void {
     if (this.#reportingConductor !== null && !this.#reportingConductor.closed) return;
     this.#reportingConductor = stream;
-    for (const host of this.#trees.keys()) this.#open.set(host, this.#revision + 1);
-    this.#report();
+    this.#accepted.clear();
+    this.#open.clear();
+    this.#reportAll();
   }
 
   /** Reports a host that has changed. Does nothing for a host that is not the agent's. */
   update(tree: TreeReport): void {
     if (!this.#trees.has(tree.host)) return;
     this.#trees.set(tree.host, tree);
+    this.#accepted.delete(tree.host);
     this.#open.set(tree.host, this.#revision + 1);
     this.#report();
   }
@@ -77,12 +87,21 @@ export class TreeReporter {
       return;
     }
     this.#open.delete(host);
+    this.#accepted.add(host);
     this.#keep(host, kept);
   }
 
   stop(): void {
     this.#timer?.cancel();
     this.#keptTimer?.cancel();
+    this.#againTimer?.cancel();
+  }
+
+  #reportAll(): void {
+    for (const host of this.#trees.keys()) if (!this.#open.has(host)) this.#open.set(host, this.#revision + 1);
+    this.#report();
+    this.#againTimer?.cancel();
+    this.#againTimer = this.#clock.setTimer(AGAIN_MS, () => this.#reportAll());
   }
 
   #report(): void {

@@ -12,6 +12,11 @@ import type { StepCommitter } from "./step-committer.ts";
 
 /** Longer than any driver's deadline, within which agents answer. */
 const DESTROY_ANSWER_MS = 90_000;
+/**
+ * A row is not raised above greater revisions. An agent that lies could otherwise raise a server's revision to the limit of all revisions; and when
+ * the server has moved to another host, that host's honest agent would be refused for what its guest has obeyed.
+ */
+const RAISED_REVISION_MAX = 1_000_000_000;
 
 /**
  * Makes a guest match its server's row. It starts a guest whose starter died, stops one that runs and should not, destroys one that is not
@@ -108,11 +113,11 @@ export class GuestSettler {
   /**
    * The revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the row is
    * raised above that order, since the guest refuses an order of the same revision as well. While an operation is open nothing is raised:
-   * the guest's refusal tells the operation that the database has lost commits.
+   * the guest's refusal tells the operation that the database has lost commits. A revision that no honest guest has raises nothing.
    */
   async #revisionFor(guest: FoundGuest, home: Home | null, obeyed: number): Promise<number> {
     const known = home?.revision ?? 0;
-    if (obeyed <= known || home?.busy === true) return known;
+    if (obeyed <= known || home?.busy === true || obeyed > RAISED_REVISION_MAX) return known;
     const revision = obeyed + 1;
     if (home !== null && home.status !== "DELETED") await this.#judge.raise(guest.serverUuid, revision);
     return revision;

@@ -17,6 +17,10 @@ const hello = (over: Partial<Hello["hosts"][number]> = {}, agentId = "a"): Hello
   ],
 });
 
+test("accepts a guest whose server has had orders since an agent lied about its revision", () => {
+  expect(helloFault(hello({ guests: [{ ...guest, revision: 1_000_000_100 }] }))).toBeNull();
+});
+
 test("accepts a hello whose texts the database can store", () => {
   expect(helloFault(hello())).toBeNull();
   expect(helloFault({ agentId: "a", hosts: [] })).toBeNull();

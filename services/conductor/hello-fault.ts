@@ -5,8 +5,11 @@ const AGENT_ID = /^\P{Cc}{1,200}$/u;
 const HOST = /^\P{Cc}{1,500}$/u;
 const ID = /^\P{Cc}{1,300}$/u;
 const INCARNATION = /^\P{Cc}{0,200}$/u;
-/** Orders of a server are numbered from 1, so no honest agent reaches this number. The database has room for more orders above it. */
-const REVISION_MAX = 1_000_000_000;
+/**
+ * Orders of a server are numbered from 1, or from the next number after RAISED_REVISION_MAX if an agent has lied. So no honest agent reaches this
+ * number, and the database has room for more orders above it.
+ */
+const REVISION_MAX = 2_000_000_000;
 
 /**
  * What is wrong with a hello, as a text for its agent, or null. Values that the database cannot store must be refused here, because writing

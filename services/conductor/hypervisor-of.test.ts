@@ -28,7 +28,16 @@ test.each([
   [{ cpuInfo: "[]" }, /cpu_info/],
   [{ cpuInfo: "{" }, /cpu_info/],
   [{ cpuInfo: JSON.stringify({ flags: "x".repeat(20_000) }) }, /too long/],
+  [{ cpuInfo: `{"a":${"[".repeat(9_000)}${"]".repeat(9_000)}}` }, /nested too deeply/],
   [{ metrics: { load: Number.NaN } }, /metric/],
+  [{ metrics: { ["x".repeat(256)]: 1 } }, /longer than 255 characters/],
+  [{ type: "x".repeat(256) }, /longer than 255 characters/],
+  [{ hostIp: "x".repeat(256) }, /longer than 255 characters/],
+  [
+    { supportedInstances: [{ architecture: "x".repeat(256), hypervisorType: "", vmMode: "" }] },
+    /longer than 255 characters/,
+  ],
+  [{ version: -1 }, /version is -1/],
   [{ type: "a\u0000b" }, /U\+0000/],
   [{ cpuInfo: '{"model":"\\ud800"}' }, /surrogate/],
 ])("refuses %o", (over, why) => {

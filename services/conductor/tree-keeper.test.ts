@@ -5,6 +5,7 @@ import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import type { ConductorMessage, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
 import type { AgentConnection } from "./agent-registry.ts";
 import { ConductorEvents } from "./events.ts";
 import { GuestComparer } from "./guest-comparer.ts";
@@ -111,6 +112,28 @@ test("takes over the latest of the trees that arrived while the database did not
   expect(sent.map((message) => message.body?.$case === "tree" && message.body.value.revision)).toEqual([1, 3]);
   const [root] = (await ledger.dump()).providers;
   expect([...root!.inventories.values()]).toMatchObject([{ total: 24 }]);
+});
+
+test("does not repeat a report when its agent has another connection by then, since that may have reported a newer tree", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  let tries = 0;
+  let carried = true;
+  const failing = {
+    reportTrees: async (): ReturnType<typeof ledger.reportTrees> => {
+      tries += 1;
+      throw new Error("the database is away");
+    },
+  };
+  const trees = new TreeKeeper({ ledger: failing, store, comparer, commits, events, holders, carries: () => carried });
+  const taken = trees.take(report(1), connection);
+  await eventually("a try and its pause", () => tries === 1 && clock.pending > 0);
+  carried = false;
+  clock.advance(60_000);
+  await taken;
+  expect([tries, sent]).toMatchObject([
+    1,
+    [{ body: { value: { refused: expect.stringContaining("another stream") } } }],
+  ]);
 });
 
 test("does not wait for a guest whose host is lost before the order was sent", async () => {

@@ -118,11 +118,13 @@ export class TreeKeeper {
     if ("refused" in tree) return tree;
     const hypervisor = hypervisorOfReport(report.hypervisor);
     if (hypervisor !== undefined && "refused" in hypervisor) return hypervisor;
-    const root = await this.#commits.answered("known-roots", this.#knownRoot, tree.root);
-    const foreign = foreignRoot(report, root);
+    const root = await this.#whileCarried(report.host, connection, "known-roots", this.#knownRoot, tree.root);
+    if (root === null) return { refused: NOT_CARRIED };
+    const foreign = foreignRoot(report, root.outcome);
     if (foreign !== null) return { refused: foreign };
-    if (!this.#carries(connection, report.host)) return { refused: NOT_CARRIED };
-    const verdict = verdictOn(await this.#commits.answered("trees", this.#reportTree, tree));
+    const reported = await this.#whileCarried(report.host, connection, "trees", this.#reportTree, tree);
+    if (reported === null) return { refused: NOT_CARRIED };
+    const verdict = verdictOn(reported.outcome);
     if ("refused" in verdict) return verdict;
     await this.#comparer.afterHello(connection, report.host);
     await this.#comparer.releaseHeld(connection, report.host);
@@ -130,13 +132,29 @@ export class TreeKeeper {
       ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
       hypervisor,
     };
-    if (!this.#carries(connection, report.host)) return { refused: NOT_CARRIED };
-    await this.#commits.answered("hosts-up", this.#hostUp, up);
+    if ((await this.#whileCarried(report.host, connection, "hosts-up", this.#hostUp, up)) === null)
+      return { refused: NOT_CARRIED };
     if (!(await this.#holders.isStillFree(connection, report.host))) return { refused: NOT_CARRIED };
     const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();
     this.#up.set(connection, ofConnection.set(report.host, up));
     if (connection.stream.closed) this.#up.delete(connection);
     return verdict;
+  }
+
+  /**
+   * Submits the item until it is answered, or until the connection no longer carries the host: then null. While the database was away the agent may
+   * have reported to another conductor, and a repetition of the old report would replace the newer tree.
+   */
+  #whileCarried<Item, Outcome>(
+    host: string,
+    connection: AgentConnection,
+    what: string,
+    step: SharedStep<Item, Outcome>,
+    item: Item,
+  ): Promise<{ readonly outcome: Outcome } | null> {
+    return this.#commits.insist(what, async (attempt) =>
+      this.#carries(connection, host) ? { outcome: await step.submit(item, attempt > 1) } : null,
+    );
   }
 
   lost(connection: AgentConnection): void {
@@ -163,7 +181,7 @@ export class TreeKeeper {
       const hosts = [...(this.#up.get(connection)?.values() ?? [])];
       const raise = async (up: HostUp) => {
         await this.#comparer.compare(connection, up.name);
-        if (this.#carries(connection, up.name)) await this.#commits.answered("hosts-up", this.#hostUp, up);
+        await this.#whileCarried(up.name, connection, "hosts-up", this.#hostUp, up);
       };
       // Each worker takes the next host when it has finished one, so that a host that hangs or fails does not delay the others.
       const raiseOneByOne = async () => {

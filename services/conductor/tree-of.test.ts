@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { mergeReport } from "../../core/ledger/merge-report.ts";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
 import { foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
 
@@ -22,6 +23,35 @@ function traits(...names: string[]): TreeReport["providers"] {
   return report({}).providers.map((provider) => ({ ...provider, traits: names }));
 }
 
+/** Providers each of which is below the one before. */
+function chain(length: number): TreeReport["providers"] {
+  const uuidOf = (index: number) => `00000000-0000-4000-8000-${String(index + 1).padStart(12, "0")}`;
+  return Array.from({ length }, (_, index) => ({
+    ...{ uuid: uuidOf(index), name: index === 0 ? "h" : `h_${index}`, traits: [] },
+    ...{ parent: index === 0 ? "" : uuidOf(index - 1), inventories: {} },
+  }));
+}
+
+test("accepts the deepest tree that is small enough, and it can be merged and removed again", () => {
+  const tree = treeOfReport({ ...report({}), providers: chain(1_000) });
+  if ("refused" in tree) throw new Error(tree.refused);
+  const none = { reported: new Map(), kept: [], ratios: new Map(), displacedRatio: () => undefined };
+  const first = mergeReport(tree, { ...none, providers: [] });
+  if (first.kind !== "merged") throw new Error(first.kind);
+  const providers = first.tree.providers.map((spec) => ({
+    ...{ uuid: spec.uuid, name: spec.name, parent: spec.parent, root: tree.root, generation: 0 },
+    ...{ inventories: new Map(), traits: spec.traits, aggregates: new Set<never>() },
+  }));
+  const alone = { root: tree.root, providers: tree.providers.slice(0, 1) };
+  const second = mergeReport(alone, { ...none, providers, reported: first.reported });
+  expect(second).toMatchObject({ kind: "merged", tree: { providers: [{ uuid: tree.root }] } });
+});
+
+test("shows only the beginning of a long name", () => {
+  const refused = treeOfReport(renamed("x".repeat(1_000_000)));
+  expect(JSON.stringify(refused).length).toBeLessThan(500);
+});
+
 test("accepts a report as the tree of the agent", () => {
   expect(treeOfReport(report({}))).toMatchObject({ root: uuid, providers: [{ parent: null, expected: "any" }] });
 });
@@ -32,6 +62,15 @@ test.each([
   ["a fraction", report({ maxUnit: 1.5 }), "out of range"],
   ["more reserved than there is", report({ reserved: 9 }), "out of range"],
   ["a ratio of zero", report({ allocationRatio: 0 }), "out of range"],
+  ["a ratio with which no capacity can be computed", report({ allocationRatio: 1e300 }), "out of range"],
+  ["a total that no database keeps", report({ total: 2 ** 31 }), "out of range"],
+  ["a negative total", report({ total: -8 }), "out of range"],
+  ["more providers than a host has", { ...report({}), providers: chain(1_001) }, "1001 providers"],
+  [
+    "more traits than a host has",
+    { ...report({}), providers: traits(...Array.from({ length: 20_001 }, (_, at) => `CUSTOM_${at}`)) },
+    "20002 inventories and traits",
+  ],
   ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is no name of a host"],
   ["a root that is named after another host", renamed("h2"), "it bears the name of its host, h"],
   ["a list without its root", { ...report({}), rootProvider: "nonsense" }, "lacks its root provider"],

@@ -11,27 +11,33 @@ const INT_MAX = 2_147_483_647;
 /** Control characters are excluded. The ledger's database refuses U+0000, and the others would make log lines hard to read. */
 const NAME = /^\P{Cc}{1,500}$/u;
 const CLASS_OR_TRAIT = /^[A-Z0-9_]{1,255}$/;
+/** Upstream's bound for ratios, the largest number of single precision. Greater ones let the database fail at every claim. */
+const RATIO_MAX = 3.40282e38;
+/** A host has a provider for each NUMA node and each device. Everything that follows a cell keeps all trees in memory. */
+const PROVIDERS_MAX = 1_000;
+/** Inventories and traits of a whole tree. */
+const ENTRIES_MAX = 20_000;
 
 /** The tree of a report, or what is wrong with the report. */
 export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
-  if (!NAME.test(report.host)) return { refused: `${JSON.stringify(report.host)} is no name of a host` };
+  if (!NAME.test(report.host)) return { refused: `${shown(report.host)} is no name of a host` };
+  const large = tooLarge(report);
+  if (large !== null) return { refused: large };
   for (const provider of report.providers) {
-    if (!NAME.test(provider.name)) return { refused: `${JSON.stringify(provider.name)} is no name of a provider` };
+    if (!NAME.test(provider.name)) return { refused: `${shown(provider.name)} is no name of a provider` };
     const strange = [...Object.keys(provider.inventories), ...provider.traits].find(
       (name) => !CLASS_OR_TRAIT.test(name),
     );
     if (strange !== undefined)
-      return { refused: `provider ${provider.name}: ${JSON.stringify(strange)} is no resource class or trait` };
-    if (!UUID.test(provider.uuid))
-      return { refused: `provider ${provider.name}: ${JSON.stringify(provider.uuid)} is no UUID` };
+      return { refused: `provider ${provider.name}: ${shown(strange)} is no resource class or trait` };
+    if (!UUID.test(provider.uuid)) return { refused: `provider ${provider.name}: ${shown(provider.uuid)} is no UUID` };
     for (const [name, inventory] of Object.entries(provider.inventories)) {
       if (!isSound(inventory))
         return { refused: `provider ${provider.name}: the inventory of ${name} is out of range` };
     }
   }
   const root = report.providers.find(({ uuid }) => uuid === report.rootProvider);
-  if (root === undefined)
-    return { refused: `the report lacks its root provider, ${JSON.stringify(report.rootProvider)}` };
+  if (root === undefined) return { refused: `the report lacks its root provider, ${shown(report.rootProvider)}` };
   if (root.name !== report.host)
     return {
       refused: `the root provider is named ${JSON.stringify(root.name)}: it bears the name of its host, ${report.host}`,
@@ -54,6 +60,15 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
   };
 }
 
+function tooLarge({ providers }: TreeReport): string | null {
+  if (providers.length > PROVIDERS_MAX)
+    return `the report has ${providers.length} providers, and a host has ${PROVIDERS_MAX} at most`;
+  let entries = 0;
+  for (const { inventories, traits } of providers) entries += Object.keys(inventories).length + traits.length;
+  if (entries <= ENTRIES_MAX) return null;
+  return `the report has ${entries} inventories and traits, and a host has ${ENTRIES_MAX} at most`;
+}
+
 /**
  * Why the root of a report cannot belong to the reporting host, or null when it can. A root belongs to the host that came up with it. Until
  * a host has come up with it (an operator imported it, or the host never came up), the root belongs to the host of the same name.
@@ -74,7 +89,7 @@ function isSound(inventory: InventoryReport): boolean {
   );
   const positive = total >= 1 && minUnit >= 1 && maxUnit >= 1 && stepSize >= 1;
   return (
-    counts && positive && reserved >= 0 && reserved <= total && allocationRatio > 0 && Number.isFinite(allocationRatio)
+    counts && positive && reserved >= 0 && reserved <= total && allocationRatio > 0 && allocationRatio <= RATIO_MAX
   );
 }
 
@@ -102,3 +117,8 @@ export function verdictOn(outcome: ReportOutcome): { readonly refused: string } 
       return outcome satisfies never;
   }
 }
+
+const SHOWN_CHARS_MAX = 200;
+
+/** An agent's text in a message. It may be as long as a frame. */
+const shown = (text: string): string => JSON.stringify(text.slice(0, SHOWN_CHARS_MAX));

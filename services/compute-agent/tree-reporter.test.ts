@@ -1,0 +1,93 @@
+import { pino } from "pino";
+import { Registry } from "prom-client";
+import { beforeEach, expect, test } from "vitest";
+import { noTracing } from "../../adapters/telemetry/tracing.ts";
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { AgentMessage, TreeReport } from "../../proto/gen/berth/agent.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { AgentEvents } from "./events.ts";
+import { treeOf } from "./host-config.ts";
+import { TreeReporter } from "./tree-reporter.ts";
+
+let clock: ManualClock;
+let reporter: TreeReporter;
+/** What each conductor was sent. */
+let sent: TreeReport[];
+
+const streamOf = (): ConductorStream => ({
+  closed: false,
+  send: ({ body }: AgentMessage) => {
+    if (body?.$case === "tree") sent.push(body.value);
+  },
+  onMessages: () => {},
+  onClose: () => {},
+  close: () => {},
+});
+
+beforeEach(() => {
+  clock = new ManualClock();
+  sent = [];
+  const events = new AgentEvents({
+    logger: pino({ level: "silent" }),
+    registry: new Registry(),
+    tracing: noTracing,
+    fail: (error) => {
+      throw error;
+    },
+    guestCount: () => 0,
+  });
+  const trees = [treeOf({ name: "h1" }), treeOf({ name: "h2" })];
+  reporter = new TreeReporter({ clock, events, anyWelcomed: () => null, trees });
+});
+
+/** Accepts everything that was sent. */
+function acceptAll(from: ConductorStream, kept: readonly string[] = []): readonly string[] {
+  const judged = sent.splice(0);
+  for (const { host, revision } of judged) reporter.judged({ host, revision, refused: "", kept: [...kept] }, from);
+  return judged.map(({ host }) => host);
+}
+
+test("reports all hosts again after some time, and is settled meanwhile", () => {
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  expect(reporter.settled).toBe(false);
+  expect(acceptAll(stream)).toEqual(["h1", "h2"]);
+  clock.advance(599_999);
+  expect([sent, reporter.settled]).toEqual([[], true]);
+  clock.advance(1);
+  expect(reporter.settled).toBe(true);
+  expect(acceptAll(stream)).toEqual(["h1", "h2"]);
+  clock.advance(600_000);
+  expect(acceptAll(stream)).toEqual(["h1", "h2"]);
+  reporter.stop();
+  clock.advance(600_000);
+  expect(sent).toEqual([]);
+});
+
+test("is not settled until a changed host is accepted, nor until the next conductor has accepted every host", () => {
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  acceptAll(stream);
+  reporter.update(treeOf({ name: "h2", traits: ["CUSTOM_A"] }));
+  expect(reporter.settled).toBe(false);
+  expect(acceptAll(stream)).toEqual(["h2"]);
+  expect(reporter.settled).toBe(true);
+  reporter.lost(stream);
+  const next = streamOf();
+  reporter.welcomed(next);
+  acceptAll(stream);
+  expect(reporter.settled).toBe(false);
+  clock.advance(5_000);
+  expect(acceptAll(next)).toEqual(["h1", "h2"]);
+  expect(reporter.settled).toBe(true);
+});
+
+test("reports a host sooner of which something is kept", () => {
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  acceptAll(stream, ["VCPU of provider h1 is over capacity"]);
+  clock.advance(60_000);
+  expect(acceptAll(stream)).toEqual(["h1", "h2"]);
+  clock.advance(60_000);
+  expect(sent).toEqual([]);
+});
