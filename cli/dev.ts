@@ -5,13 +5,15 @@ import { processSettings, runService } from "../runtime/lifecycle.ts";
 import { integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
-import { AUTH_KINDS, type AuthKind } from "../services/api/identity/auth-kind.ts";
+import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
-import { openKeystone } from "../services/api/identity/open-keystone.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
+import { writeCloudsFile } from "./dev/clouds-file.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
+import { greetingOf } from "./dev/greeting.ts";
+import { openTrialAccess, type TrialAccess } from "./dev/trial-access.ts";
 import { makeVirtualHostsDirs, openVirtualHosts, type VirtualHostsDirs, virtualHosts } from "./dev/virtual-hosts.ts";
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
@@ -36,7 +38,13 @@ const declaration = {
     port: setting(integer({ min: 0, max: 65_535 }), { about: "port of the Compute API on 127.0.0.1", default: "8774" }),
     schedulers: setting(integer({ min: 1, max: 16 }), { about: "schedulers", default: "2" }),
     conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "2" }),
-    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    auth: setting(oneOf(...TRIAL_AUTH_KINDS), {
+      about: "how callers are known; password: by users of this cloud's own, with tokens and a catalog as of Keystone",
+      default: "none",
+    }),
+    usersFile: optional(text(), {
+      about: "users and their passwords, for --auth password; made up at the first start, in the data directory",
+    }),
     ...keystoneOptions,
     quotas: optional(oneOf(...QUOTA_KINDS), {
       about: "limits of projects: Nova's, or unlimited (the default where nobody authenticates)",
@@ -58,8 +66,8 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
     create: ({ settings, logger, fail }) => {
       const listen = { host: "127.0.0.1", port: settings.port };
       refuseBadAuth({ ...settings, listen, allowUnauthenticatedNetwork: false });
-      const keystone = settings.auth === "keystone" ? openKeystone(settings, logger) : null;
       const dataDir = resolve(settings.dataDir);
+      const access = openTrialAccess(settings, dataDir, logger);
       const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir) : null;
       const virtual = dirs === null ? {} : { openDriver: openVirtualHosts(settings, dirs, logger) };
       const cells = cellsOf(settings, dirs);
@@ -75,19 +83,25 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             listen,
             auth: settings.auth,
             quotas: settings.quotas ?? (settings.auth === "none" ? "unlimited" : "nova"),
-            keystone: keystone?.authenticate ?? null,
+            keystone: access.keystone,
+            placement: access.placement,
+            mounts: access.mounts,
             dashboard: true,
             logger,
             fail,
           });
           writeApiAddress(dataDir, cloud.apiUrl);
-          const words = await wordsOfFirstGuest(cloud.apiUrl, settings.auth, dirs);
-          process.stdout.write(`${words}${greeting(cloud.apiUrl, cells, settings.auth)}\n`);
+          const { apiUrl } = cloud;
+          const { auth } = settings;
+          const cloudsFile = writeCloudsFile(dataDir, { apiUrl, auth, users: access.users });
+          const words = await wordsOfFirstGuest(apiUrl, access, dirs);
+          const hosts = cells.reduce((sum, cell) => sum + cell.hosts.length, 0);
+          process.stdout.write(`${words}${greetingOf({ apiUrl, auth, hosts, cells: cells.length, cloudsFile })}\n`);
         },
         close: async () => {
           removeApiAddress(dataDir);
           await cloud?.close();
-          await keystone?.close();
+          await access.close();
         },
       };
     },
@@ -113,9 +127,9 @@ function cellsOf(
 }
 
 /** Boots a first virtual machine, and says what its console shows. Empty without virtual machines, or if nobody knows who the caller is. */
-async function wordsOfFirstGuest(apiUrl: string, auth: AuthKind, dirs: VirtualHostsDirs | null): Promise<string> {
-  if (dirs === null || auth === "keystone") return "";
-  const headers: Record<string, string> = auth === "noauth2" ? { "x-auth-token": "admin" } : {};
+async function wordsOfFirstGuest(apiUrl: string, access: TrialAccess, dirs: VirtualHostsDirs | null): Promise<string> {
+  const headers = dirs === null ? null : await access.adminHeaders();
+  if (dirs === null || headers === null) return "";
   const { serverId, consoleLog, lines } = await bootFirstGuest(apiUrl, headers, dirs.instancesPath);
   return [
     `Server ${serverId} runs. Its console:`,
@@ -126,31 +140,6 @@ async function wordsOfFirstGuest(apiUrl: string, auth: AuthKind, dirs: VirtualHo
     "",
     "Virtual machines go on when this process ends, and the next one finds them. Delete the servers to end them.",
     "",
-    "",
-  ].join("\n");
-}
-
-/** The header that callers have to send, for each kind of authentication. */
-const TOKEN_OPTION: Readonly<Record<AuthKind, string>> = {
-  none: "",
-  noauth2: " -H 'x-auth-token: admin'",
-  keystone: " -H 'x-auth-token: TOKEN'",
-};
-
-function greeting(apiUrl: string, cells: Cells, auth: AuthKind): string {
-  const token = TOKEN_OPTION[auth];
-  const json = `${token} -H 'content-type: application/json'`;
-  const hosts = cells.reduce((sum, cell) => sum + cell.hosts.length, 0);
-  return [
-    `${hosts} hosts in ${cells.length === 1 ? "1 cell" : `${cells.length} cells`}. See it: ${apiUrl}/dashboard`,
-    "",
-    "Try:",
-    "",
-    `  curl -s ${apiUrl}/v2.1/flavors${json} -d '{"flavor": {"id": "small", "name": "small", "vcpus": 2, "ram": 4096, "disk": 20}}'`,
-    `  curl -s ${apiUrl}/v2.1/servers${json} -d '{"server": {"name": "first", "flavorRef": "small", "imageRef": "", "networks": "none"}}'`,
-    `  curl -s ${apiUrl}/v2.1/servers/detail${token}`,
-    `  curl -s ${apiUrl}/v2.1/os-hypervisors/detail${token}`,
-    `  curl -s -X DELETE ${apiUrl}/v2.1/servers/ID${token}`,
     "",
   ].join("\n");
 }

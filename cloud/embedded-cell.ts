@@ -13,6 +13,8 @@ import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
 import { overriding } from "../runtime/overriding.ts";
+import { placementCell } from "../services/api/placement/placement-cell.ts";
+import type { PlacementCell } from "../services/api/placement/service.ts";
 import { type CellServices, CONNECTIONS_MAX } from "./cell-services.ts";
 import type { BreakableCell } from "./cloud-faults.ts";
 import { type CloudObserver, observeCellStore } from "./observe-stores.ts";
@@ -38,6 +40,8 @@ export interface EmbeddedCell extends CellServices {
   readonly store: CellStore;
   readonly admin: HostAdminStore;
   readonly bus: Bus;
+  /** The cell's ledger as the Placement API sees it. */
+  readonly placement: PlacementCell;
   readonly view: LedgerView;
   readonly facts: LiveCellFacts;
   readonly follower: LedgerFollower;
@@ -63,12 +67,15 @@ export function createEmbeddedCell(options: EmbeddedCellOptions): EmbeddedCell {
   const ends = [observeCellStore(store, observer), new PostgresHostAdminStore(pool)] as const;
   const [ownStore, admin] = [new Severable(ends[0], cut), new Severable(ends[1], cut)];
   const publishing = new Severable({ publish: bus.publish.bind(bus) }, cut);
-  const parts = [ownStore, admin, publishing];
+  const placement = placementCell(name, pool, view, follower);
+  const ledger = new Severable(placement.store, cut);
+  const parts = [ownStore, admin, publishing, ledger];
   return {
     name,
     databaseUrl,
     store: ownStore.target,
     admin: admin.target,
+    placement: { ...placement, store: ledger.target },
     bus: overriding(bus, { publish: (...given) => publishing.target.publish(...given) }),
     link: {
       get isSevered() {

@@ -1,12 +1,14 @@
 import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import type { FastifyInstance } from "fastify";
 import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
 import { openProjectStores } from "../adapters/postgres/api/open-project-stores.ts";
 import { PostgresAggregateStore } from "../adapters/postgres/api/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../adapters/postgres/api/postgres-api-store.ts";
+import { PostgresCellArbiter } from "../adapters/postgres/api/postgres-cell-arbiter.ts";
 import { PostgresDecisionStore } from "../adapters/postgres/api/postgres-decision-store.ts";
 import { PostgresHostMapStore } from "../adapters/postgres/api/postgres-host-map-store.ts";
 import { PostgresMoveStore } from "../adapters/postgres/api/postgres-move-store.ts";
@@ -32,6 +34,10 @@ import type { HostPort } from "../runtime/setting-kinds.ts";
 import { QUOTA_DEFAULTS, type QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
+import type { Authenticate } from "../services/api/placement/identity.ts";
+import { Policy } from "../services/api/placement/policy/policy.ts";
+import { placementMounts } from "../services/api/placement/service.ts";
+import { DEFAULT_PLACEMENT_SETTINGS } from "../services/api/placement/settings.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import { FileJournal } from "../services/compute-agent/file-journal.ts";
@@ -63,8 +69,12 @@ export interface EmbeddedCloudOptions {
   readonly listen: HostPort;
   /** How callers are authenticated; `none` by default. */
   readonly auth?: AuthKind;
-  /** Validates tokens; required for `keystone`. */
+  /** Validates tokens; required for `keystone` and `password`. */
   readonly keystone?: AuthenticateToken | null;
+  /** Authenticates callers of the Placement API, which is served under /placement if this is given. */
+  readonly placement?: Authenticate;
+  /** Further APIs that the api serves on its address. */
+  readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
   readonly logger: Logger;
   /** Whether a resize may stay on its host; false by default. */
   readonly resizeToSameHost?: boolean;
@@ -255,6 +265,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       ...openProjectStores(pool),
       keystone: options.keystone ?? null,
       ...faultsOf(options, cells),
+      mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],
       laws: () => lawWatch?.laws() ?? null,
     },
     apiSettings(options),
@@ -277,6 +288,18 @@ function operatorStores(pool: ReturnType<typeof createPool>, softState: MemorySo
     hostMap: new PostgresHostMapStore(pool),
     softState,
   };
+}
+
+/** The Placement API over the cells' ledgers, if somebody can authenticate its callers. */
+function placementOf(
+  { placement: authenticate, logger }: EmbeddedCloudOptions,
+  cells: readonly EmbeddedCell[],
+  arbiter: PostgresCellArbiter,
+) {
+  if (authenticate === undefined) return [];
+  const ledgers = cells.map((cell) => cell.placement);
+  const deps = { cells: ledgers, authenticate, policy: new Policy("legacy"), cors: null, arbiter, logger };
+  return placementMounts(deps, DEFAULT_PLACEMENT_SETTINGS);
 }
 
 /** A cloud whose cells run in this thread, and that shows a dashboard, can be broken from it. */

@@ -51,7 +51,18 @@ const ORDERS: Readonly<Record<string, readonly string[]>> = {
   "core/candidates": ["bound", "best", "every"],
   "core/stores": ["cell", "api"],
   "core/scheduling": ["packing", "filters", "weighers", "ranking", "request", "explain"],
-  "services/api": ["identity", "placement", "http", "cells", "image", "network", "compute", "operators", "dashboard"],
+  "services/api": [
+    "identity",
+    "placement",
+    "http",
+    "identity-api",
+    "cells",
+    "image",
+    "network",
+    "compute",
+    "operators",
+    "dashboard",
+  ],
   "services/scheduler": ["cells", "placing", "sweeps"],
 };
 

@@ -150,7 +150,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     register: (scope, prefix) => registerRoutes(scope, prefix, deps, parts, settings),
   });
   registerOperatorRoutes(deps, parts, settings, resolveIdentity);
-  registerNeighbours(http, deps, parts, { resolveIdentity, pageMax: settings.pageMax });
+  registerNeighbours(deps, parts, settings, resolveIdentity);
   const live = settings.dashboard ? openDashboard(deps, parts, resolveIdentity) : null;
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
@@ -304,19 +304,20 @@ function openDashboard(deps: ApiDeps, { http, server }: Parts, resolveIdentity: 
 
 /** Registers the parts of the Image and Networking APIs that are served. */
 function registerNeighbours(
-  http: Http,
   { images, networkPorts, clock }: ApiDeps,
-  { server }: Parts,
-  options: { readonly resolveIdentity: ResolveIdentity; readonly pageMax: number },
+  { http, server }: Parts,
+  { pageMax, http: { publicUrl } }: ApiSettings,
+  resolveIdentity: ResolveIdentity,
 ): void {
+  const options = { pageMax, publicUrl };
   const catalog = server.images;
   if (images && catalog) {
-    registerNeighbour(http, "/image", options.resolveIdentity, (scope) =>
+    registerNeighbour(http, "/image", resolveIdentity, (scope) =>
       registerImageRoutes(scope, { store: images, catalog, clock }, options),
     );
   }
   if (networkPorts) {
-    registerNeighbour(http, "/network", options.resolveIdentity, (scope) =>
+    registerNeighbour(http, "/network", resolveIdentity, (scope) =>
       registerPortRoutes(scope, { store: networkPorts, clock }, options),
     );
   }

@@ -1,9 +1,10 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync } from "node:fs";
+import { mkdtempSync, readFileSync, statSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { parse } from "yaml";
 import { removeCluster } from "../../adapters/postgres/embedded/embedded-cluster.ts";
 import { ServiceProcess } from "../../chaos/local/service-process.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -45,6 +46,44 @@ test("--auth accepts the options of `berth api`: a missing one is refused, and n
     expect((await fetch(`${api}/v2.1/os-services`, { headers })).status).toBe(200);
     const plain = await fetch(`${api}/v2.1/os-services`, { headers: { "x-auth-token": "eve:blue" } });
     expect(plain.status).toBe(403);
+  } finally {
+    await careful.kill();
+    removeCluster(join(directory, "postgres"));
+    removeCluster(directory);
+  }
+});
+
+test("--auth password makes users up, writes the clients' configuration for its owner alone, and issues tokens to them", {
+  timeout: 180_000,
+}, async () => {
+  const directory = mkdtempSync(join(tmpdir(), "berth-dev-"));
+  const words = ["--port", "0", "--hosts", "2", "--cells", "2", "--auth", "password", "--data-dir", directory];
+  const careful = new ServiceProcess({ name: "dev", argv: ["dev", ...words], env: () => ({}) });
+  try {
+    const api = await careful.start();
+    const path = join(directory, "clouds.yaml");
+    expect([path, join(directory, "users.yaml")].map((one) => statSync(one).mode & 0o777)).toEqual([0o600, 0o600]);
+    const { clouds } = parse(readFileSync(path, "utf8"));
+    expect(Object.keys(clouds)).toEqual(["berth", "berth-admin-demo", "berth-demo"]);
+    const { auth } = clouds.berth;
+    expect(auth.auth_url).toBe(`${api}/identity`);
+    const user = { name: auth.username, password: auth.password, domain: { id: auth.user_domain_id } };
+    const scope = { project: { name: auth.project_name, domain: { id: auth.project_domain_id } } };
+    const body = { auth: { identity: { methods: ["password"], password: { user } }, scope } };
+    const issued = await fetch(`${auth.auth_url}/v3/auth/tokens`, {
+      ...{ method: "POST", headers: { "content-type": "application/json" } },
+      body: JSON.stringify(body),
+    });
+    const headers = { "x-auth-token": issued.headers.get("x-subject-token") ?? "" };
+    const { token } = (await issued.json()) as { token: { catalog: { type: string; endpoints: { url: string }[] }[] } };
+    const paths = { identity: "/v3/projects", compute: "/os-services", placement: "/resource_providers" };
+    for (const [type, path] of Object.entries({ ...paths, image: "/v2/images", network: "/v2.0/ports" })) {
+      const base = token.catalog.find((entry) => entry.type === type)?.endpoints[0]?.url;
+      expect([type, (await fetch(base + path, { headers })).status]).toEqual([type, 200]);
+      expect([type, (await fetch(base + path)).status]).toEqual([type, 401]);
+    }
+    const providers = await fetch(`${api}/placement/resource_providers`, { headers });
+    expect(((await providers.json()) as { resource_providers: unknown[] }).resource_providers).toHaveLength(2);
   } finally {
     await careful.kill();
     removeCluster(join(directory, "postgres"));

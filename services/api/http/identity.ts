@@ -34,7 +34,7 @@ export function faultOf(outcome: Exclude<IdentityOutcome, { kind: "known" }>): F
   return new Fault(status, outcome.why);
 }
 
-/** Returns the resolver for a `BERTH_AUTH` setting. `keystone` authenticates tokens under the setting `keystone`. */
+/** Returns the resolver for a `BERTH_AUTH` setting. `keystone` checks the tokens of `keystone` and `password`. */
 export function identityResolver(auth: AuthKind, keystone: AuthenticateToken | null): ResolveIdentity {
   switch (auth) {
     case "none":
@@ -42,7 +42,8 @@ export function identityResolver(auth: AuthKind, keystone: AuthenticateToken | n
     case "noauth2":
       return identityFromPlainToken;
     case "keystone":
-      assert(keystone !== null, "whoever builds an api for Keystone gives it a way to ask");
+    case "password":
+      assert(keystone !== null, "whoever builds an api whose callers have tokens gives it a way to check them");
       return identityByKeystone(keystone);
     default:
       return auth satisfies never;

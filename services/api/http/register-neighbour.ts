@@ -4,7 +4,7 @@ import { MINOR_MAX } from "./microversion.ts";
 
 /**
  * Mounts an API beside the Compute API: the operators' API, or the served part of another OpenStack API. Callers are authenticated as in
- * the Compute API. There are no microversions.
+ * the Compute API, except on routes that are public. There are no microversions.
  */
 export function registerNeighbour(
   http: Http,
@@ -15,6 +15,7 @@ export function registerNeighbour(
   http.register(
     (scope, _options, done) => {
       scope.addHook("onRequest", async (request) => {
+        if (request.routeOptions.config.public === true) return;
         const outcome: IdentityOutcome = await resolveIdentity(request.headers, request.method);
         if (outcome.kind !== "known") throw faultOf(outcome);
         request.call = { requestId: request.id, minor: MINOR_MAX, identity: outcome.identity };

@@ -1,3 +1,8 @@
-/** How callers are authenticated: not at all (all are administrators), by trusting the token's text, or by asking Keystone. */
+/** How the callers of a deployed api are known: not at all (all are admins), by trusting the token's text, or by asking Keystone. */
 export const AUTH_KINDS = ["none", "noauth2", "keystone"] as const;
-export type AuthKind = (typeof AUTH_KINDS)[number];
+
+/** Those of a trial cloud, which can know its users by itself. Its tokens live in its one process. */
+export const TRIAL_AUTH_KINDS = [...AUTH_KINDS, "password"] as const;
+
+export type DeployedAuthKind = (typeof AUTH_KINDS)[number];
+export type AuthKind = (typeof TRIAL_AUTH_KINDS)[number];

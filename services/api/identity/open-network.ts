@@ -21,7 +21,8 @@ export function refuseOpenNetwork(options: {
   readonly allowUnauthenticatedNetwork: boolean;
 }): void {
   const { auth, listen } = options;
-  if (auth === "keystone" || options.allowUnauthenticatedNetwork || isLoopbackHost(listen.host)) return;
+  if (auth === "keystone" || auth === "password" || options.allowUnauthenticatedNetwork || isLoopbackHost(listen.host))
+    return;
   const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
   throw new SettingsError(
     `BERTH_LISTEN (--listen) is ${host}:${listen.port} and BERTH_AUTH (--auth) is ${auth}: whoever reaches that address would be an administrator. Set BERTH_AUTH=keystone, listen on 127.0.0.1, or give BERTH_ALLOW_UNAUTHENTICATED_NETWORK=true (--allow-unauthenticated-network) where the network keeps others out`,

@@ -3,6 +3,7 @@ import { Value } from "typebox/value";
 import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest } from "../http/fault.ts";
+import { registerNeighbourVersion } from "../http/neighbour-version.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
 import { createImage, deleteImage, findImage, type ImageDeps, patchImage, readMarker } from "./change-images.ts";
@@ -12,7 +13,7 @@ import { imageView } from "./image-view.ts";
 const IdParams = Type.Object({ id: Type.String() });
 /** Media types of a patch. */
 const PATCH_TYPES = ["application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch"];
-const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name"]);
+const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name", "os_hidden"]);
 const NONE: ReadonlySet<string> = new Set();
 
 /**
@@ -20,7 +21,13 @@ const NONE: ReadonlySet<string> = new Set();
  *
  * Source: Glance's api-ref v2, "Images".
  */
-export function registerImageRoutes(http: Http, deps: ImageDeps, options: { readonly pageMax: number }): void {
+export function registerImageRoutes(
+  http: Http,
+  deps: ImageDeps,
+  options: { readonly pageMax: number; readonly publicUrl: string | null },
+): void {
+  const { publicUrl } = options;
+  registerNeighbourVersion(http, { prefix: "/image", id: "v2.9", path: "/v2/", status: 300, publicUrl });
   http.addContentTypeParser(PATCH_TYPES, { parseAs: "buffer" }, (request, body, done) =>
     http.parseJson?.(request, body as Buffer, done),
   );
@@ -32,7 +39,10 @@ export function registerImageRoutes(http: Http, deps: ImageDeps, options: { read
     const limit = query.limit(options.pageMax);
     const visibleTo = identity.isAdmin ? null : identity.projectId;
     const marker = await readMarker(deps.store, identity, query.text("marker"));
-    const images = await deps.store.images({ visibleTo, name: query.text("name") ?? null, marker, limit });
+    // No image is ever hidden.
+    const images = query.flag("os_hidden")
+      ? []
+      : await deps.store.images({ visibleTo, name: query.text("name") ?? null, marker, limit });
     const last = images.at(-1);
     const next = images.length === limit && last ? { next: `/v2/images?limit=${limit}&marker=${last.id}` } : {};
     return { images: images.map(imageView), first: "/v2/images", schema: "/v2/schemas/images", ...next };

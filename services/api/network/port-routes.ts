@@ -7,6 +7,7 @@ import { callOf, type KnownCall } from "../http/call.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
+import { registerNeighbourVersion } from "../http/neighbour-version.ts";
 import { AnyQuery, Uuid } from "../http/schema.ts";
 import { macOf } from "./mac-of.ts";
 import { CreatePortBody, type ResourceRequest } from "./port-schemas.ts";
@@ -22,8 +23,14 @@ const IdParams = Type.Object({ id: Uuid });
  * Registers the part of the Networking API's `/v2.0/ports` that describes what ports ask of a host. Berth connects no networks, so the
  * creator of a port gives the `resource_request` that Neutron would derive from the port's QoS policy.
  */
-export function registerPortRoutes(http: Http, deps: PortDeps, options: { readonly pageMax: number }): void {
+export function registerPortRoutes(
+  http: Http,
+  deps: PortDeps,
+  options: { readonly pageMax: number; readonly publicUrl: string | null },
+): void {
   const { store } = deps;
+  const { publicUrl } = options;
+  registerNeighbourVersion(http, { prefix: "/network", id: "v2.0", path: "/v2.0/", status: 200, publicUrl });
   http.get("/v2.0/ports", { schema: { querystring: AnyQuery } }, async (request) => {
     const { identity } = callOf(request);
     const ports = await store.listPorts({

@@ -1,7 +1,7 @@
 import { systemClock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import type { ValuesOf } from "../../../runtime/settings.ts";
-import type { AuthKind } from "../identity/auth-kind.ts";
+import type { DeployedAuthKind } from "../identity/auth-kind.ts";
 import type { KeystoneAuthenticator } from "../identity/keystone-authenticator.ts";
 import { openKeystone } from "../identity/open-keystone.ts";
 import { Cors } from "./cors.ts";
@@ -20,7 +20,7 @@ export interface PlacementAccess {
   close(): Promise<void>;
 }
 
-type AccessOptions = ValuesOf<typeof placementApiSettings> & { readonly auth: AuthKind };
+type AccessOptions = ValuesOf<typeof placementApiSettings> & { readonly auth: DeployedAuthKind };
 
 /** Reads the policy file, if there is one, and follows it until `close`. Throws when it is broken. */
 export async function openAccess(options: AccessOptions, logger: Logger): Promise<PlacementAccess> {

@@ -1,0 +1,61 @@
+import { relative } from "node:path";
+import type { AuthKind } from "../../services/api/identity/auth-kind.ts";
+
+/** The header that callers have to send, for each kind of authentication. */
+const TOKEN_OPTION: Readonly<Record<AuthKind, string>> = {
+  none: "",
+  noauth2: " -H 'x-auth-token: admin'",
+  keystone: " -H 'x-auth-token: TOKEN'",
+  password: ' -H "x-auth-token: $TOKEN"',
+};
+
+export interface Greeted {
+  readonly apiUrl: string;
+  readonly auth: AuthKind;
+  readonly hosts: number;
+  readonly cells: number;
+  /** The clients' configuration, or null when there is none. */
+  readonly cloudsFile: string | null;
+}
+
+/** Returns what `berth dev` prints when it serves: where to look, and what to type. */
+export function greetingOf(greeted: Greeted): string {
+  const { apiUrl, hosts, cells } = greeted;
+  return [
+    `${hosts} hosts in ${cells === 1 ? "1 cell" : `${cells} cells`}. See it: ${apiUrl}/dashboard`,
+    "",
+    ...withClient(greeted),
+    "With curl:",
+    "",
+    ...withCurl(greeted),
+    "",
+  ].join("\n");
+}
+
+function withClient({ cloudsFile, auth }: Greeted): string[] {
+  if (cloudsFile === null) return [];
+  const path = relative(process.cwd(), cloudsFile);
+  return [
+    "With the openstack command (Debian, Ubuntu: apt install python3-openstackclient):",
+    "",
+    `  export OS_CLIENT_CONFIG_FILE=${path.startsWith("..") ? cloudsFile : `$PWD/${path}`} OS_CLOUD=berth`,
+    "  openstack flavor create --vcpus 2 --ram 4096 --disk 20 small",
+    "  openstack image create any",
+    "  openstack server create --flavor small --image any --nic none --wait first",
+    "  openstack server list",
+    ...(auth === "password" ? ["  TOKEN=$(openstack token issue -f value -c id)         # for curl, below"] : []),
+    "",
+  ];
+}
+
+function withCurl({ apiUrl, auth }: Greeted): string[] {
+  const token = TOKEN_OPTION[auth];
+  const json = `${token} -H 'content-type: application/json'`;
+  return [
+    `  curl -s ${apiUrl}/v2.1/flavors${json} -d '{"flavor": {"id": "small", "name": "small", "vcpus": 2, "ram": 4096, "disk": 20}}'`,
+    `  curl -s ${apiUrl}/v2.1/servers${json} -d '{"server": {"name": "first", "flavorRef": "small", "imageRef": "", "networks": "none"}}'`,
+    `  curl -s ${apiUrl}/v2.1/servers/detail${token}`,
+    `  curl -s ${apiUrl}/v2.1/os-hypervisors/detail${token}`,
+    `  curl -s -X DELETE ${apiUrl}/v2.1/servers/ID${token}`,
+  ];
+}
