@@ -32,7 +32,10 @@ describe("versions", () => {
       const { version } = (await rig.get(url!)).json();
       expect(version).toMatchObject({
         id: "v2.1",
-        links: [{ rel: "self", href }],
+        links: [
+          { rel: "self", href },
+          { rel: "describedby", type: "text/html", href: "http://docs.openstack.org/" },
+        ],
         "media-types": [{ base: "application/json" }],
       });
     }
