@@ -13,6 +13,7 @@ import { FakeDriver } from "../services/compute-agent/fake-driver.ts";
 import type { FakeScript } from "../services/compute-agent/fake-script.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import type { GuestName, Journal } from "../services/compute-agent/journal.ts";
+import { machineBootedAtMs } from "../services/compute-agent/machine-booted-at.ts";
 import type { OwnedDriver } from "../services/compute-agent/open-driver.ts";
 import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
 import { CellConductors } from "./cell-conductors.ts";
@@ -113,7 +114,7 @@ function createAgent(options: CellServicesOptions, network: MemoryNetwork, condu
       tracing: noTracing,
       fail: options.fail,
     },
-    { agentId, conductors, hosts, buildLimit: 10 },
+    { agentId, conductors, hosts, buildLimit: 10, bootedAtMs: machineBootedAtMs(clock.now()) },
   );
   return { agent, driver, agents, scripts };
 }

@@ -12,6 +12,8 @@ export interface HypervisorFacts {
   readonly metrics: Readonly<Record<string, number>>;
   /** Nova's `cpu_info`: arch, model, vendor, features, topology {cells, sockets, cores, threads}, maxphysaddr {bits}. */
   readonly cpuInfo: Readonly<Record<string, unknown>>;
+  /** When the host booted, in milliseconds since the epoch, or 0 when that is unknown. */
+  readonly bootedAtMs: number;
 }
 
 /** The facts of a host whose agent reports nothing about its hypervisor. */
@@ -22,6 +24,7 @@ export const UNKNOWN_HYPERVISOR: HypervisorFacts = {
   supportedInstances: [],
   metrics: {},
   cpuInfo: {},
+  bootedAtMs: 0,
 };
 
 /** Completes stored facts, since older versions of Berth may have left some out. */

@@ -25,6 +25,7 @@ import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts"
 import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-routes.ts";
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
 import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
+import { registerComputeHostRoutes } from "./compute/hosts/host-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
 import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
@@ -365,11 +366,12 @@ function registerRoutes(
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);
-  registerHypervisorRoutes(scope, server.cells, options);
+  registerHypervisorRoutes(scope, server, options);
   registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });
   if (deps.operators !== undefined && syncer !== null) {
     const operators = { stores: deps.operators, cells: server.cells, syncer };
     registerAggregateRoutes(scope, operators);
     registerZoneRoutes(scope, operators);
+    registerComputeHostRoutes(scope, operators);
   }
 }

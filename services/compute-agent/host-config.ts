@@ -103,8 +103,11 @@ export function generateHosts(prefix: string, count: number): readonly HostConfi
   }));
 }
 
-/** The host's provider tree for a report, parents before children. `revision` is 0 and is set by the reporter. */
-export function treeOf(host: HostConfig, ofDriver: readonly string[] = []): TreeReport {
+/**
+ * The host's provider tree for a report, parents before children. `revision` is 0 and is set by the reporter. `bootedAtMs` is when the host
+ * booted, or 0 when that is unknown.
+ */
+export function treeOf(host: HostConfig, ofDriver: readonly string[] = [], bootedAtMs = 0): TreeReport {
   const providers: ProviderReport[] = [];
   const add = (config: ProviderConfig, name: string, parent: string) => {
     const uuid = config.uuid ?? derivedProviderUuid(name);
@@ -118,11 +121,11 @@ export function treeOf(host: HostConfig, ofDriver: readonly string[] = []): Tree
     traits: [...new Set([...(host.traits ?? []), ...ofCpus, ...ofDriver])],
   } as ProviderConfig;
   const rootProvider = add(root, host.name, "");
-  return { host: host.name, rootProvider, providers, revision: 0, hypervisor: hypervisorOf(host) };
+  return { host: host.name, rootProvider, providers, revision: 0, hypervisor: hypervisorOf(host, bootedAtMs) };
 }
 
 /** Fills missing fields with the fake driver's values. */
-function hypervisorOf({ hypervisor = {} }: HostConfig): HypervisorReport {
+function hypervisorOf({ hypervisor = {} }: HostConfig, bootedAtMs: number): HypervisorReport {
   const supported = hypervisor.supported_instances ?? [["x86_64", "fake", "hvm"]];
   return {
     type: hypervisor.type ?? "fake",
@@ -133,6 +136,7 @@ function hypervisorOf({ hypervisor = {} }: HostConfig): HypervisorReport {
     })),
     metrics: { ...hypervisor.metrics },
     cpuInfo: JSON.stringify(hypervisor.cpu_info ?? {}),
+    bootedAtMs,
   };
 }
 

@@ -9,6 +9,7 @@ import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import { createProbes } from "../../runtime/probes.ts";
 import type { Service } from "../../runtime/service.ts";
 import { FileJournal } from "./file-journal.ts";
+import { machineBootedAtMs } from "./machine-booted-at.ts";
 import { openDriver } from "./open-driver.ts";
 import { type ComputeAgent, createComputeAgent } from "./service.ts";
 import type { AgentOptions } from "./settings.ts";
@@ -51,6 +52,8 @@ export function openAgent(
       hosts,
       buildLimit,
       resumesGuests,
+      // A copy of another machine's files does not say when that machine booted.
+      ...(options.sysroot === null && { bootedAtMs: machineBootedAtMs(clock.now()) }),
       watch: { source, everyMs: options.updateResourcesSeconds * 1_000 },
     },
   );

@@ -45,6 +45,8 @@ export interface ComputeAgentSettings extends ObserverSettings {
   readonly hosts: readonly HostConfig[];
   /** How many builds may run at a time on a host without its own limit. */
   readonly buildLimit: number;
+  /** When the hosts booted, in milliseconds since the epoch. Left out, that is unknown. */
+  readonly bootedAtMs?: number;
   /** How to look at the hosts again. Left out, they stay as they are. */
   readonly watch?: { readonly source: HostSource; readonly everyMs: number };
 }
@@ -135,7 +137,7 @@ function assemble(
   const reporter = new AttemptReporter(store, anyWelcomed);
   const limits = new Map(settings.hosts.map((host) => [host.name, host.build_limit ?? settings.buildLimit]));
   const builder = new GuestBuilder({ store, driver, remover, reporter, clock, events, limits });
-  const treeOfHost = (host: HostConfig) => treeOf(host, driver.traits);
+  const treeOfHost = (host: HostConfig) => treeOf(host, driver.traits, settings.bootedAtMs);
   const known = settings.hosts.map(treeOfHost);
   const trees = new TreeReporter({ clock, events, anyWelcomed, trees: known });
   const { source, everyMs } = settings.watch ?? { source: fixedHosts(settings.hosts), everyMs: 60_000 };

@@ -9,6 +9,7 @@ const report: HypervisorReport = {
   supportedInstances: [{ architecture: "x86_64", hypervisorType: "kvm", vmMode: "hvm" }],
   metrics: { load: 0.5 },
   cpuInfo: '{"arch":"x86_64","topology":{"cells":2}}',
+  bootedAtMs: 1_700_000_000_000,
 };
 
 test("accepts what an agent reports about its hypervisor", () => {
@@ -19,6 +20,7 @@ test("accepts what an agent reports about its hypervisor", () => {
     supportedInstances: [["x86_64", "kvm", "hvm"]],
     metrics: { load: 0.5 },
     cpuInfo: { arch: "x86_64", topology: { cells: 2 } },
+    bootedAtMs: 1_700_000_000_000,
   });
   expect(hypervisorOfReport(undefined)).toBeUndefined();
   expect(hypervisorOfReport({ ...report, cpuInfo: "" })).toMatchObject({ cpuInfo: {} });

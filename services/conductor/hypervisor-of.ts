@@ -13,7 +13,7 @@ export function hypervisorOfReport(
   report: HypervisorReport | undefined,
 ): HypervisorFacts | undefined | { readonly refused: string } {
   if (report === undefined) return undefined;
-  const { type, version, hostIp, supportedInstances, metrics } = report;
+  const { type, version, hostIp, supportedInstances, metrics, bootedAtMs } = report;
   const cpuInfo = parseCpuInfo(report.cpuInfo);
   if (cpuInfo === null)
     return { refused: "the hypervisor's cpu_info is no JSON object, or too long, or nested too deeply" };
@@ -34,7 +34,7 @@ export function hypervisorOfReport(
   if (/\\ud[89a-f]/.test(JSON.stringify(cpuInfo)))
     return { refused: "the hypervisor's cpu_info has half of a surrogate pair" };
   return {
-    ...{ type, version, hostIp, metrics, cpuInfo },
+    ...{ type, version, hostIp, metrics, cpuInfo, bootedAtMs },
     supportedInstances: supportedInstances.map(
       ({ architecture, hypervisorType, vmMode }) => [architecture, hypervisorType, vmMode] as const,
     ),

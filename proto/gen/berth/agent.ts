@@ -180,6 +180,8 @@ export interface HypervisorReport {
   metrics: { [key: string]: number };
   /** A JSON object like Nova's cpu_info (arch, model, vendor, features, topology, …), or empty when the host reports none. */
   cpuInfo: string;
+  /** When the host booted, in milliseconds since the epoch, or 0 when the agent does not know. */
+  bootedAtMs: number;
 }
 
 export interface HypervisorReport_MetricsEntry {
@@ -1495,7 +1497,7 @@ export const TreeReport: MessageFns<TreeReport> = {
 };
 
 function createBaseHypervisorReport(): HypervisorReport {
-  return { type: "", version: 0, hostIp: "", supportedInstances: [], metrics: {}, cpuInfo: "" };
+  return { type: "", version: 0, hostIp: "", supportedInstances: [], metrics: {}, cpuInfo: "", bootedAtMs: 0 };
 }
 
 export const HypervisorReport: MessageFns<HypervisorReport> = {
@@ -1517,6 +1519,9 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
     });
     if (message.cpuInfo !== "") {
       writer.uint32(50).string(message.cpuInfo);
+    }
+    if (message.bootedAtMs !== 0) {
+      writer.uint32(56).int64(message.bootedAtMs);
     }
     return writer;
   },
@@ -1585,6 +1590,14 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
             message.cpuInfo = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.bootedAtMs = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1616,6 +1629,7 @@ export const HypervisorReport: MessageFns<HypervisorReport> = {
       {},
     );
     message.cpuInfo = object.cpuInfo ?? "";
+    message.bootedAtMs = object.bootedAtMs ?? 0;
     return message;
   },
 };

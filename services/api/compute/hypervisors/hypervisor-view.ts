@@ -1,14 +1,13 @@
 import type { AdminHost } from "../../../../core/stores/cell/host-admin-store.ts";
+import { describeUptime } from "./describe-uptime.ts";
 import type { KnownHost } from "./list-hosts.ts";
-import type { HostUsage } from "./read-usage.ts";
+import { type HostUsage, NO_HOST_USAGE } from "./read-usage.ts";
 import { serviceIdOf } from "./service-id.ts";
 
-const NO_USAGE: HostUsage = { vcpus: 0, vcpusUsed: 0, memoryMib: 0, memoryMibUsed: 0, diskGib: 0, diskGibUsed: 0 };
-
 /** The first microversion with uuids as ids. A hypervisor's id is the uuid of its root resource provider. */
-const UUIDS_FROM_MINOR = 53;
+export const UUIDS_FROM_MINOR = 53;
 /** The first microversion without usage in hypervisors; clients read it from the Placement API. */
-const NO_USAGE_FROM_MINOR = 88;
+export const NO_USAGE_FROM_MINOR = 88;
 
 /** Returns the id of a hypervisor. Before microversion 2.53 it is a number that is derived from the uuid's first 48 bits. */
 export function hypervisorId(host: Pick<AdminHost, "rootProvider">, minor: number): string | number {
@@ -32,20 +31,25 @@ export function hypervisorBriefView({ host }: KnownHost, minor: number) {
 }
 
 /** Source: Nova's api-ref, "Hypervisors". Facts that an agent does not report (its host's address, its CPU's model) are empty. */
-export function hypervisorDetailView(known: KnownHost, minor: number) {
+export function hypervisorDetailView(known: KnownHost, minor: number, nowMs: number) {
   return {
     ...hypervisorBriefView(known, minor),
     hypervisor_type: known.host.hypervisor.type || "berth",
     hypervisor_version: known.host.hypervisor.version || 1,
     host_ip: known.host.hypervisor.hostIp || null,
     service: { id: serviceId(known.host, minor), host: known.host.name, disabled_reason: known.host.disabledReason },
-    ...(minor < NO_USAGE_FROM_MINOR ? usageFields(known, minor) : { uptime: null }),
+    ...(minor < NO_USAGE_FROM_MINOR ? usageFields(known, minor) : { uptime: hypervisorUptime(known, nowMs) }),
   };
+}
+
+/** Returns the text about the uptime of a host, or null when it is unknown or the host is down. */
+export function hypervisorUptime({ host }: KnownHost, nowMs: number): string | null {
+  return host.up ? describeUptime(host.hypervisor.bootedAtMs, nowMs) : null;
 }
 
 function usageFields(known: KnownHost, minor: number) {
   return {
-    ...sumsView(known.usage ?? NO_USAGE, known.runningServers),
+    ...sumsView(known.usage ?? NO_HOST_USAGE, known.runningServers),
     cpu_info: minor >= 28 ? known.host.hypervisor.cpuInfo : cpuInfoText(known.host),
   };
 }
@@ -75,7 +79,7 @@ export function sumsView(usage: HostUsage, runningServers: number) {
 /** `GET /os-hypervisors/statistics`: the sums over all that are enabled. */
 export function statisticsView(hosts: readonly KnownHost[]) {
   const enabled = hosts.filter(({ host }) => !host.disabled);
-  const total = { ...NO_USAGE };
+  const total = { ...NO_HOST_USAGE };
   let servers = 0;
   for (const { usage, runningServers } of enabled) {
     servers += runningServers;

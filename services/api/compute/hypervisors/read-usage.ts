@@ -11,6 +11,10 @@ export interface HostUsage {
   readonly diskGibUsed: number;
 }
 
+export const NO_HOST_USAGE: HostUsage = {
+  ...{ vcpus: 0, vcpusUsed: 0, memoryMib: 0, memoryMibUsed: 0, diskGib: 0, diskGibUsed: 0 },
+};
+
 const CPU_CLASSES = ["VCPU", "PCPU"].map(resourceClass);
 const MEMORY = resourceClass("MEMORY_MB");
 const DISK = resourceClass("DISK_GB");

@@ -8,6 +8,7 @@ import type { HostZones } from "../aggregates/host-zones.ts";
 import { addressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
 import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
+import { instanceNameOf } from "./instance-name.ts";
 import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
 import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
@@ -147,7 +148,7 @@ function flavorView(flavor: Flavor | undefined, viewer: Viewer): ServerDetail["f
 function addHostFields(view: ServerDetail, server: Server, minor: number): void {
   view["OS-EXT-SRV-ATTR:host"] = server.host;
   view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = server.host;
-  view["OS-EXT-SRV-ATTR:instance_name"] = `instance-${server.uuid.slice(0, 8)}`;
+  view["OS-EXT-SRV-ATTR:instance_name"] = instanceNameOf(server.uuid);
   if (minor < 3) return;
   view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
   view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);

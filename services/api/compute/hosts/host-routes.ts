@@ -1,0 +1,108 @@
+import type { FastifyRequest } from "fastify";
+import { Type } from "typebox";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import { callOf, requireAdmin } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { Fault, notFound } from "../../http/fault.ts";
+import { QueryReader } from "../../http/query-reader.ts";
+import { AnyQuery } from "../../http/schema.ts";
+import type { OperatorStores } from "../../ports.ts";
+import { findHost } from "../aggregates/find-host.ts";
+import { readHostZones } from "../aggregates/host-zones.ts";
+import { changeHost } from "../compute-services/change-host.ts";
+import { listControlServices } from "../compute-services/control-services.ts";
+import { listHosts } from "../hypervisors/list-hosts.ts";
+import { showHost } from "./show-host.ts";
+
+export interface HostRouteDeps {
+  readonly cells: Cells;
+  readonly stores: OperatorStores;
+}
+
+/** The last microversion with these routes: `os-hypervisors` and `os-services` say the same. */
+const UNTIL_MINOR = 42;
+const NameParams = Type.Object({ name: Type.String({ minLength: 1, maxLength: 255 }) });
+const Switch = Type.Unsafe<string>({
+  type: "string",
+  enum: ["enable", "disable", "Enable", "Disable", "ENABLE", "DISABLE"],
+});
+const HostUpdateBody = Type.Object(
+  { status: Type.Optional(Switch), maintenance_mode: Type.Optional(Switch) },
+  { additionalProperties: false, minProperties: 1 },
+);
+const ListedHost = Type.Object({ host_name: Type.String(), service: Type.String(), zone: Type.String() });
+const Amounts = { cpu: Type.Integer(), memory_mb: Type.Integer(), disk_gb: Type.Integer() };
+const Resource = Type.Object({ resource: Type.Object({ host: Type.String(), project: Type.String(), ...Amounts }) });
+
+/** `/os-hosts` up to microversion 2.42: admins only. Source: Nova's api-ref, "Hosts (DEPRECATED)". */
+export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRouteDeps): void {
+  const list = { querystring: AnyQuery, response: { 200: Type.Object({ hosts: Type.Array(ListedHost) }) } };
+  http.get("/os-hosts", { schema: list }, async (request) => {
+    adminCall(request, "list");
+    const zone = new QueryReader(request.query).text("zone");
+    const hosts = await listServiceHosts({ cells, stores });
+    return { hosts: zone ? hosts.filter((host) => host.zone === zone) : hosts };
+  });
+
+  const show = {
+    params: NameParams,
+    querystring: AnyQuery,
+    response: { 200: Type.Object({ host: Type.Array(Resource) }) },
+  };
+  http.get("/os-hosts/:name", { schema: show }, async (request) => {
+    adminCall(request, "show");
+    return { host: await showHost(cells, request.params.name) };
+  });
+
+  const update = { params: NameParams, body: HostUpdateBody };
+  http.put("/os-hosts/:name", { schema: update }, async (request) => {
+    adminCall(request, "update");
+    const { status, maintenance_mode: maintenance } = request.body;
+    const found = await findHost(cells, request.params.name);
+    // Nova's drivers for Linux have no maintenance either.
+    if (maintenance !== undefined) throw notSupported();
+    const isEnabled = status?.toLowerCase() === "enable";
+    await changeHost(cells, found, { disabled: !isEnabled });
+    return { host: found.host.name, status: isEnabled ? "enabled" : "disabled" };
+  });
+
+  for (const [action, rule] of [
+    ["startup", "start"],
+    ["shutdown", "shutdown"],
+    ["reboot", "reboot"],
+  ] as const) {
+    const schema = { params: NameParams, querystring: AnyQuery };
+    http.get(`/os-hosts/:name/${action}`, { schema }, async (request) => {
+      adminCall(request, rule);
+      await findHost(cells, request.params.name);
+      throw notSupported();
+    });
+  }
+}
+
+function adminCall(request: FastifyRequest, rule: string): void {
+  const call = callOf(request);
+  if (call.minor > UNTIL_MINOR) throw notFound("The resource could not be found.");
+  requireAdmin(call, `os-hosts:${rule}`);
+}
+
+function notSupported(): Fault {
+  return new Fault(501, "The requested functionality is not supported.");
+}
+
+/** Lists the hosts of enabled services, those of the control plane first. */
+async function listServiceHosts({ cells, stores }: HostRouteDeps) {
+  const [{ hosts }, controls, zones] = await Promise.all([
+    listHosts(cells, { withUsage: false }),
+    listControlServices(cells, stores),
+    readHostZones(stores),
+  ]);
+  return [
+    ...controls.map(({ host, binary }) => ({
+      ...{ host_name: host, service: binary.slice("nova-".length), zone: "internal" },
+    })),
+    ...hosts
+      .filter(({ host }) => !host.disabled)
+      .map(({ host }) => ({ host_name: host.name, service: "compute", zone: zones.of(host.name) })),
+  ];
+}
