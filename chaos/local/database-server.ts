@@ -1,10 +1,16 @@
 import { join } from "node:path";
-import { type EmbeddedPostgres, startEmbedded } from "../../adapters/postgres/embedded/embedded.ts";
+import {
+  type EmbeddedOptions,
+  type EmbeddedPostgres,
+  startEmbedded,
+} from "../../adapters/postgres/embedded/embedded.ts";
 import { promoteStandby, startStandby } from "../../adapters/postgres/embedded/embedded-standby.ts";
 import type { Part } from "../chaos-cloud.ts";
 
-/** Small, and without durability: nothing here outlives the cloud. */
-const OPTIONS = { durable: false, settings: { shared_buffers: "32MB", max_connections: "120" } };
+/** Small, and without durability unless a measurement needs it: nothing here outlives the cloud. */
+const SMALL = { shared_buffers: "32MB", max_connections: "120" };
+
+export type DatabaseOptions = Pick<EmbeddedOptions, "durable" | "settings">;
 
 /** A Postgres server of a local cloud, with or without a synchronous standby. */
 export class DatabaseServer implements Part {
@@ -12,6 +18,7 @@ export class DatabaseServer implements Part {
   readonly name: string;
   readonly cell: string | null;
   readonly #dir: string;
+  readonly #options: DatabaseOptions;
   #serving: EmbeddedPostgres;
   #standby: EmbeddedPostgres | null = null;
   #standbys = 0;
@@ -21,7 +28,12 @@ export class DatabaseServer implements Part {
   /** The start under way. */
   #starting: Promise<unknown> = Promise.resolve();
 
-  private constructor(options: { name: string; cell: string | null; dir: string }, serving: EmbeddedPostgres) {
+  private constructor(
+    options: { name: string; cell: string | null; dir: string },
+    database: DatabaseOptions,
+    serving: EmbeddedPostgres,
+  ) {
+    this.#options = database;
     this.name = options.name;
     this.cell = options.cell;
     this.#dir = options.dir;
@@ -33,12 +45,20 @@ export class DatabaseServer implements Part {
     readonly name: string;
     readonly cell: string | null;
     readonly dir: string;
+    readonly database?: DatabaseOptions;
   }): Promise<DatabaseServer> {
-    return new DatabaseServer(options, await startEmbedded({ ...OPTIONS, dataDir: join(options.dir, "postgres") }));
+    const database = { durable: false, ...options.database, settings: { ...SMALL, ...options.database?.settings } };
+    const serving = await startEmbedded({ ...database, dataDir: join(options.dir, "postgres") });
+    return new DatabaseServer(options, database, serving);
   }
 
   get running(): boolean {
     return this.#running;
+  }
+
+  /** Process id of the server that serves. */
+  get pid(): number {
+    return this.#serving.pid;
   }
 
   /** Port of the server that serves; it changes with a failover. */
@@ -63,7 +83,7 @@ export class DatabaseServer implements Part {
   }
 
   async start(): Promise<void> {
-    const starting = startEmbedded({ ...OPTIONS, dataDir: this.#serving.dataDir });
+    const starting = startEmbedded({ ...this.#options, dataDir: this.#serving.dataDir });
     this.#starting = starting;
     this.#serving = await starting;
     this.#running = true;
@@ -91,7 +111,7 @@ export class DatabaseServer implements Part {
     if (this.#standby !== null) return;
     this.#standbys += 1;
     const dataDir = join(this.#dir, `standby-${this.#standbys}`);
-    const starting = startStandby(this.#serving, { ...OPTIONS, dataDir, synchronous: true });
+    const starting = startStandby(this.#serving, { ...this.#options, dataDir, synchronous: true });
     this.#starting = starting;
     this.#standby = await starting;
   }

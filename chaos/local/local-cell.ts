@@ -6,7 +6,7 @@ import { natsConfig } from "../../deploy/nats-config.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import type { LinkEnd, Part } from "../chaos-cloud.ts";
 import { ChildServerPart } from "./child-server-part.ts";
-import { DatabaseServer } from "./database-server.ts";
+import { type DatabaseOptions, DatabaseServer } from "./database-server.ts";
 import { atPort, type Links } from "./links.ts";
 import { LocalAgent } from "./local-agent.ts";
 import { LocalConductor } from "./local-conductor.ts";
@@ -23,6 +23,8 @@ export interface LocalCellOptions {
   /** Settings for all services of the cell. */
   readonly env: Environment;
   readonly conductorEnv: Environment;
+  /** Options for the Postgres servers of the cloud. */
+  readonly database: DatabaseOptions;
   /** Returns the path of the `berth` that starts the named part. It is called for each start, so that versions can be mixed. */
   readonly berth: (part: string) => string;
 }
@@ -76,7 +78,10 @@ export class LocalCell {
     const dir = join(options.dir, name);
     const { openings } = options;
     const [database, nats] = await Promise.all([
-      openings.add(DatabaseServer.open({ name: `${name}-postgres`, cell: name, dir }), (one) => one.close()),
+      openings.add(
+        DatabaseServer.open({ name: `${name}-postgres`, cell: name, dir, database: options.database }),
+        (one) => one.close(),
+      ),
       openings.add(startLocalNats({ cells: [name], writeConfig: natsConfig, dir: join(dir, "nats") }), (one) =>
         one.kill(),
       ),

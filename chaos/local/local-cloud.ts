@@ -5,7 +5,7 @@ import { type LocalRedis, startLocalRedis } from "../../adapters/redis/local-ser
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { isServer, type LinkEnd, type Part } from "../chaos-cloud.ts";
 import { ChildServerPart } from "./child-server-part.ts";
-import { DatabaseServer } from "./database-server.ts";
+import { type DatabaseOptions, DatabaseServer } from "./database-server.ts";
 import { atPort, Links } from "./links.ts";
 import { type Environment, LocalCell, type LocalCellOptions } from "./local-cell.ts";
 import { LocalService } from "./local-service.ts";
@@ -28,6 +28,7 @@ const DEFAULTS: LocalCellOptions = {
   slotsPerHost: 1_000,
   env: {},
   conductorEnv: {},
+  database: {},
   berth: () => OWN_BERTH,
 };
 
@@ -92,7 +93,7 @@ export class LocalCloud {
     const links = new Links(options.proxied ?? false);
     const openings = new Openings();
     const cellOptions = { ...DEFAULTS, ...options, env, dir: dir.path, openings };
-    const tierOpening = startTier(dir.path, openings);
+    const tierOpening = startTier(dir.path, cellOptions.database, openings);
     const cellsOpening = options.cells.map((name) => LocalCell.open(name, cellOptions, links));
     const [tier, cells] = await Promise.all([tierOpening, Promise.all(cellsOpening)]).catch(async (error) => {
       // The others may still be starting, with servers and links to close.
@@ -232,10 +233,12 @@ function openTierLinks(
   );
 }
 
-async function startTier(dir: string, openings: Openings): Promise<Tier> {
+async function startTier(dir: string, options: DatabaseOptions, openings: Openings): Promise<Tier> {
   const above = join(dir, "above");
   const [database, nats, redis] = await Promise.all([
-    openings.add(DatabaseServer.open({ name: "postgres", cell: null, dir: above }), (one) => one.close()),
+    openings.add(DatabaseServer.open({ name: "postgres", cell: null, dir: above, database: options }), (one) =>
+      one.close(),
+    ),
     openings.add(startLocalNats({ cells: [], writeConfig: natsConfig, dir: join(above, "nats") }), (one) => one.kill()),
     openings.add(startLocalRedis(), (one) => one.stop()),
   ]);

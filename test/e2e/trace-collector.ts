@@ -9,6 +9,9 @@ export interface CollectedSpan {
   readonly spanId: string;
   /** Empty when the span has no parent. */
   readonly parentSpanId: string;
+  /** Milliseconds since the epoch, with fractions. */
+  readonly startMs: number;
+  readonly endMs: number;
   /** The values of all its attributes, as text. */
   readonly values: readonly string[];
 }
@@ -26,6 +29,8 @@ interface ExportBody {
         readonly traceId: string;
         readonly spanId: string;
         readonly parentSpanId?: string;
+        readonly startTimeUnixNano: string;
+        readonly endTimeUnixNano: string;
         readonly attributes?: readonly Attribute[];
       }[];
     }[];
@@ -73,6 +78,8 @@ function spansOf(body: ExportBody): CollectedSpan[] {
         traceId: span.traceId,
         spanId: span.spanId,
         parentSpanId: span.parentSpanId ?? "",
+        startMs: Number(span.startTimeUnixNano) / 1e6,
+        endMs: Number(span.endTimeUnixNano) / 1e6,
         values: (span.attributes ?? []).map(({ value }) => String(Object.values(value)[0])),
       })),
     );

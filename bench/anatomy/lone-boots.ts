@@ -1,0 +1,34 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { type Measured, measuredOf } from "../measure.ts";
+import type { MeasuredCloud } from "./measured-cloud.ts";
+
+export const LONE_BOOTS = 40;
+/** The pause between two boots, in which everything becomes idle. */
+const PAUSE_MS = 100;
+const ACTIVE_MS_MAX = 30_000;
+
+/** Milliseconds from the POST of a server to the moment when its cell's database has it ACTIVE, while nothing else is under way. */
+export async function measureLoneBoots(cloud: MeasuredCloud): Promise<Measured> {
+  const times: number[] = [];
+  await withClient(cloud.databaseUrl, async (client) => {
+    for (let boot = 0; boot < LONE_BOOTS; boot += 1) {
+      await delay(PAUSE_MS);
+      const posted = performance.now();
+      const uuid = await cloud.boot();
+      const isActive = {
+        name: "is-active",
+        text: "select from servers where uuid = $1 and status = 'ACTIVE'",
+        values: [uuid],
+      };
+      while ((await client.query(isActive)).rowCount === 0) {
+        if (performance.now() - posted > ACTIVE_MS_MAX) throw new Error(`${uuid} did not become ACTIVE`);
+        await delay(1);
+      }
+      times.push(performance.now() - posted);
+      await cloud.delete(uuid);
+      await cloud.untilIdle();
+    }
+  });
+  return measuredOf(times);
+}

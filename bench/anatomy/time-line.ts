@@ -1,0 +1,64 @@
+import { type CollectedSpan, startTraceCollector } from "../../test/e2e/trace-collector.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { measuredOf } from "../measure.ts";
+import { LONE_BOOTS, measureLoneBoots } from "./lone-boots.ts";
+import { MeasuredCloud } from "./measured-cloud.ts";
+
+const PATIENT = { everyMs: 200, withinMs: 30_000 };
+const POST = /^POST .*\/servers$/;
+const DOT_MS = 0.5;
+const DOTS_MAX = 60;
+
+/** One kind of span of a boot, with the medians of its start after the POST and of its length. */
+interface TimedStep {
+  readonly name: string;
+  readonly startMs: number;
+  readonly lengthMs: number;
+}
+
+/** Prints where the time of a lone boot goes: the spans of its trace with their places after the POST, in medians over the boots. */
+export async function printTimeLine(): Promise<void> {
+  const collector = await startTraceCollector();
+  try {
+    const cloud = await MeasuredCloud.start(undefined, { BERTH_OTLP_ENDPOINT: collector.url });
+    try {
+      await measureLoneBoots(cloud);
+      const isComplete = () => stepsOf(collector.spans).length > 0 && bootsOf(collector.spans).length >= LONE_BOOTS;
+      await eventually("the spans of all boots", async () => isComplete(), PATIENT);
+    } finally {
+      await cloud.close();
+    }
+    process.stdout.write(`  ${"a lone boot, milliseconds after its POST".padEnd(44)}  start  length\n`);
+    for (const { name, startMs, lengthMs } of stepsOf(collector.spans)) {
+      const before = " ".repeat(Math.min(DOTS_MAX, Math.max(0, Math.round(startMs / DOT_MS))));
+      const bar = "█".repeat(Math.min(DOTS_MAX, Math.max(1, Math.round(lengthMs / DOT_MS))));
+      process.stdout.write(
+        `  ${name.padEnd(44)} ${startMs.toFixed(2).padStart(6)} ${lengthMs.toFixed(2).padStart(7)}  ${before}${bar}\n`,
+      );
+    }
+  } finally {
+    collector.close();
+  }
+}
+
+function bootsOf(spans: readonly CollectedSpan[]): readonly CollectedSpan[] {
+  return spans.filter(({ name }) => POST.test(name));
+}
+
+function stepsOf(spans: readonly CollectedSpan[]): readonly TimedStep[] {
+  const posted = new Map(bootsOf(spans).map(({ traceId, startMs }) => [traceId, startMs]));
+  const seen = new Map<string, { starts: number[]; lengths: number[] }>();
+  for (const { service, name, traceId, startMs, endMs } of spans) {
+    const since = posted.get(traceId);
+    if (since === undefined) continue;
+    const key = `${service.replace("berth-", "")}: ${name}`;
+    const times = seen.get(key) ?? { starts: [], lengths: [] };
+    seen.set(key, times);
+    times.starts.push(startMs - since);
+    times.lengths.push(endMs - startMs);
+  }
+  const medianOf = (figures: readonly number[]) => measuredOf(figures).median;
+  return [...seen]
+    .map(([name, { starts, lengths }]) => ({ name, startMs: medianOf(starts), lengthMs: medianOf(lengths) }))
+    .sort((a, b) => a.startMs - b.startMs);
+}
