@@ -41,8 +41,10 @@ export function discoverMemory(files: HostFiles, online: readonly number[] | nul
   const memoryBytes = hostMemory(files, { nodes, gpuNodes, warn });
   const hugepages = hugepagePools(files, nodes, warn);
   if (nodes !== null) return { numaNodes: nodes, memoryBytes, hugepages };
-  if (online === null) {
-    warn(`NUMA nodes are unknown: ${NODES} cannot be read, nor can the CPUs`);
+  // A kernel without NUMA support has no such directory. One that exists and cannot be read now says nothing about the nodes.
+  const isUnread = files.unread.some(({ path }) => path === NODES);
+  if (online === null || isUnread) {
+    warn(`NUMA nodes are unknown: ${NODES} cannot be read${isUnread ? "" : ", nor can the CPUs"}`);
     return { numaNodes: null, memoryBytes, hugepages };
   }
   warn(`the host is taken for one NUMA node: ${NODES} has no node`);

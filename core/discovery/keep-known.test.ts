@@ -3,6 +3,7 @@ import type { HostFiles } from "./host-files.ts";
 import { hostTree } from "./host-tree.ts";
 import { type InspectedHost, inspectHost } from "./inspect-host.ts";
 import { keepKnown } from "./keep-known.ts";
+import type { TreeProvider } from "./tree-provider.ts";
 
 const CPU = "/sys/devices/system/cpu";
 const NODE = "/sys/devices/system/node";
@@ -19,7 +20,11 @@ const files = {
   [`${CARD}/class`]: "0x120000\n",
 };
 
-function lookAt(texts: Readonly<Record<string, string>>, diskBytes: number | null = 10 * 1024 ** 3): InspectedHost {
+function lookAt(
+  texts: Readonly<Record<string, string>>,
+  diskBytes: number | null = 10 * 1024 ** 3,
+  unread: HostFiles["unread"] = [],
+): InspectedHost {
   const entries = new Map<string, string[]>();
   for (const path of Object.keys(texts)) {
     const parts = path.split("/");
@@ -29,21 +34,26 @@ function lookAt(texts: Readonly<Record<string, string>>, diskBytes: number | nul
       if (!names.includes(parts[end]!)) entries.set(directory, [...names, parts[end]!]);
     }
   }
-  const host: HostFiles = { texts: new Map(Object.entries(texts)), entries, links: new Map(), unread: [], diskBytes };
+  const host: HostFiles = { texts: new Map(Object.entries(texts)), entries, links: new Map(), unread, diskBytes };
   return inspectHost(host);
 }
 
-function totals(host: InspectedHost): Record<string, number> {
+function treeOf(host: InspectedHost, { flat }: { readonly flat: boolean }): TreeProvider {
   const tree = hostTree(
     host,
     {
-      ...{ name: "h", flat: true, cpuSharedSet: null, cpuDedicatedSet: null, reservedHostCpus: 0 },
+      ...{ name: "h", flat, cpuSharedSet: null, cpuDedicatedSet: null, reservedHostCpus: 0 },
       ...{ reservedHostMemoryMb: 0, reservedHostDiskMb: 0, pciDevices: null, enabledMdevTypes: [] },
     },
     () => {},
   );
   if (tree.kind === "refused") throw new Error(tree.reason);
-  const all = [tree.root, ...(tree.root.children ?? [])].flatMap(({ inventories }) => Object.entries(inventories));
+  return tree.root;
+}
+
+function totals(host: InspectedHost): Record<string, number> {
+  const root = treeOf(host, { flat: true });
+  const all = [root, ...(root.children ?? [])].flatMap(({ inventories }) => Object.entries(inventories));
   return Object.fromEntries(all.map(([name, { total }]) => [name, total]));
 }
 
@@ -67,6 +77,27 @@ test.each([
   const kept = keepKnown(lookAt(files), now);
   expect(totals(kept)).toEqual(ALL);
   expect(kept.warnings.join("\n")).toContain(warning);
+});
+
+test("a machine of two NUMA nodes keeps them while their directory cannot be read, and its tree keeps its shape", () => {
+  const two = {
+    ...files,
+    [`${NODE}/node0/cpulist`]: "0-1\n",
+    [`${NODE}/node1/meminfo`]: "Node 1 MemTotal: 4194304 kB\n",
+    [`${NODE}/node1/cpulist`]: "2-3\n",
+    [`${NODE}/node0/hugepages/hugepages-2048kB/nr_hugepages`]: "12\n",
+    [`${NODE}/node1/hugepages/hugepages-2048kB/nr_hugepages`]: "4\n",
+  };
+  const before = lookAt(two);
+  const unread = [{ path: NODE, reason: "EIO" }];
+  const kept = keepKnown(before, lookAt(without(NODE), undefined, unread));
+  const nodes = treeOf(kept, { flat: false }).children?.filter(({ name }) => name.startsWith("numa"));
+  expect(nodes).toEqual(treeOf(before, { flat: false }).children?.filter(({ name }) => name.startsWith("numa")));
+  expect(nodes?.map(({ name, inventories }) => [name, inventories.CUSTOM_MEMORY_PAGES_2048KB?.total])).toEqual([
+    ["numa0", 12],
+    ["numa1", 4],
+  ]);
+  expect(kept.warnings.join("\n")).toContain("the NUMA nodes could not be read this time");
 });
 
 test("a value that is read is taken, greater or smaller, and a device that is gone is gone", () => {

@@ -67,15 +67,26 @@ function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, ke
       return {
         ...pool,
         total: keep(name, old.total, pool.total),
-        nodes: pool.nodes.map((node) => {
-          const oldNode = old.nodes.find(({ id }) => id === node.id);
-          return oldNode === undefined
-            ? node
-            : { ...node, total: keep(`${name} of NUMA node ${node.id}`, oldNode.total, node.total) };
-        }),
+        nodes: nodesOfPool(pool, old, (id, total, nowTotal) => keep(`${name} of NUMA node ${id}`, total, nowTotal)),
       };
     }) ?? null
   );
+}
+
+type Pool = NonNullable<InspectedHost["hugepages"]>[number];
+
+/** A node's pool does not vanish while the host runs. One that is missing could not be read, as that of a node that could not be read. */
+function nodesOfPool(
+  pool: Pool,
+  old: Pool,
+  keepTotal: (id: number, old: number | null, now: number | null) => number | null,
+): Pool["nodes"] {
+  const missing = old.nodes.filter(({ id }) => !pool.nodes.some((node) => node.id === id));
+  const nodes = [...pool.nodes, ...missing.map(({ id }) => ({ id, total: null, free: null }))];
+  return nodes.map((node) => {
+    const before = old.nodes.find(({ id }) => id === node.id)?.total ?? null;
+    return { ...node, total: keepTotal(node.id, before, node.total) };
+  });
 }
 
 function knownDevices(
