@@ -7,6 +7,7 @@ import {
   type DeleteStep,
   stepDelete,
 } from "../../core/tasks/delete-task.ts";
+import { keptReason } from "../../core/tasks/failure-message.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
@@ -62,7 +63,9 @@ export class DeleteRun implements TaskRun {
 
   reported(report: DestroyReport): void {
     if (report.host !== this.host) return;
-    this.#step(report.failed === "" ? { kind: "destroyed" } : { kind: "destroy-failed", reason: report.failed });
+    this.#step(
+      report.failed === "" ? { kind: "destroyed" } : { kind: "destroy-failed", reason: keptReason(report.failed) },
+    );
   }
 
   #step(event: DeleteEvent): void {

@@ -55,7 +55,10 @@ export class ConductorEvents {
   reportDropped(agentId: string | null, host: string, what: string): void {
     this.#metrics.reportsDropped.inc({ what });
     this.#nowAndThen("report dropped", () =>
-      this.#logger.warn({ agentId, host, what }, "dropped a report about a host that is not the reporter's"),
+      this.#logger.warn(
+        { agentId, host: host.slice(0, 200), what },
+        "dropped a report about a host that is not the reporter's",
+      ),
     );
   }
 

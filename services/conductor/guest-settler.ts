@@ -1,4 +1,5 @@
 import type { AgentStream } from "../../core/agent/link.ts";
+import { keptReason } from "../../core/tasks/failure-message.ts";
 import { type FoundGuest, guestFate } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
@@ -140,7 +141,7 @@ export class GuestSettler {
 
   /** Handles an agent's answer to the destroy of one attempt. */
   reported(report: DestroyReport): void {
-    if (report.failed !== "") this.#events.leftBehind(report.serverUuid, report.host, report.failed);
+    if (report.failed !== "") this.#events.leftBehind(report.serverUuid, report.host, keptReason(report.failed));
     this.#destroys.get(keyOf(report))?.done(report.failed === "");
   }
 
