@@ -1,3 +1,4 @@
+import { durationText } from "../../runtime/duration-text.ts";
 import { tableOf } from "../../runtime/print-table.ts";
 import {
   LAWS_FRESH_MS,
@@ -37,7 +38,7 @@ export function topText(held: HeldPicture, options: TopOptions): string {
 function headText({ figures, hosts }: HeldPicture, { rates, nowMs }: TopOptions): string {
   const { counts, waiting, oldestWaitingAt, busy, schedulers, laws } = figures;
   const rate = (name: keyof LiveCounts) => (rates === null ? "" : ` (${rates[name].toFixed(1)}/s)`);
-  const oldest = oldestWaitingAt === null ? "" : `, the oldest for ${spanText(nowMs - oldestWaitingAt)}`;
+  const oldest = oldestWaitingAt === null ? "" : `, the oldest for ${durationText(nowMs - oldestWaitingAt)}`;
   const down = [...hosts.values()].filter((row) => (row[2] & LIVE_UP) === 0).length;
   return [
     `waiting ${waiting}${oldest}   in motion ${busy}   active ${counts.active}${rate("active")}   hops ${counts.hops}${rate("hops")}   failed ${counts.failed}${rate("failed")}`,
@@ -69,7 +70,7 @@ function cellsText({ cells, classes, hosts }: HeldPicture): string {
     const busy = own.reduce((sum, row) => sum + row[4], 0);
     return [
       ...[name, `${own.length}`, `${down}`, `${servers}`, `${busy}`, ...amounts, `${alive}`],
-      ...[lagMs === null ? "-" : spanText(lagMs), answers ? (ready ? "follows" : "view loads") : "DOES NOT ANSWER"],
+      ...[lagMs === null ? "-" : durationText(lagMs), answers ? (ready ? "follows" : "view loads") : "DOES NOT ANSWER"],
     ];
   });
   return tableOf([["CELL", "HOSTS", "DOWN", "SERVERS", "MOTION", ...shown, "CONDUCTORS", "BEHIND", "STATE"], ...rows]);
@@ -80,7 +81,7 @@ function pathsText({ paths }: HeldPicture, { pathsMax, nowMs }: TopOptions): str
   if (newest.length === 0) return "no requests yet\n";
   const rows = newest.map((path) => [
     ...[path.id.slice(0, 8), path.name, path.project, path.kind],
-    ...[path.state, spanText((path.endedAt ?? nowMs) - path.at), wayText(path)],
+    ...[path.state, durationText((path.endedAt ?? nowMs) - path.at), wayText(path)],
   ]);
   return tableOf([["SERVER", "NAME", "PROJECT", "WHAT", "STATE", "AFTER", "WAY"], ...rows]);
 }
@@ -92,9 +93,4 @@ function wayText({ attempts, fault }: LivePath): string {
     return `${ATTEMPT_MARKS[result ?? ""] ?? "…"} ${host}${why}`;
   });
   return steps.length === 0 ? oneLine(fault ?? "") : steps.join(" → ");
-}
-
-function spanText(ms: number): string {
-  if (ms < 1_000) return `${Math.max(0, Math.round(ms))} ms`;
-  return ms < 120_000 ? `${(ms / 1_000).toFixed(1)} s` : `${Math.round(ms / 60_000)} min`;
 }

@@ -1,5 +1,6 @@
+import { durationText } from "../../runtime/duration-text.ts";
 import { LAWS_FRESH_MS, type LiveCell } from "../../services/api/dashboard/live-picture.ts";
-import { byName, durationText } from "./format.ts";
+import { byName } from "./format.ts";
 import { picture } from "./live-state.ts";
 
 export const LAWS = [

@@ -42,20 +42,23 @@ export async function followApi(): Promise<void> {
   const mine = new AbortController();
   abort = mine;
   for (let tries = 0; !mine.signal.aborted; tries += 1) {
-    if ((await readOnce(mine)) === "read") tries = 0;
+    const how = await readOnce(mine);
+    if (how !== "failed") tries = 0;
     if (connection.value === "refused") return;
     if (mine.signal.aborted) return;
-    connection.value = "lost";
+    // The api ends each stream after some minutes. Only if it cannot be reached then is the connection lost.
+    if (how !== "ended") connection.value = "lost";
     await new Promise((resolve) => setTimeout(resolve, RETRY_MS[Math.min(tries, RETRY_MS.length - 1)]));
   }
 }
 
-async function readOnce(mine: AbortController): Promise<"read" | "failed"> {
+/** `ended`: the api has ended the stream. `broken`: it was read and broke off. */
+async function readOnce(mine: AbortController): Promise<"ended" | "broken" | "failed"> {
   const ending = new AbortController();
   const end = () => ending.abort();
   mine.signal.addEventListener("abort", end);
   let timer = setTimeout(end, SILENCE_MS);
-  let got: "read" | "failed" = "failed";
+  let got: "ended" | "broken" | "failed" = "failed";
   try {
     const response = await fetch("/berth/v1/live", {
       headers: { ...apiHeaders(), ...(lastId !== "" && { "last-event-id": lastId }) },
@@ -74,9 +77,10 @@ async function readOnce(mine: AbortController): Promise<"read" | "failed"> {
     };
     connection.value = "live";
     for await (const event of readLiveEvents(piecesOf(response.body, heard))) {
-      got = "read";
+      got = "broken";
       take(event);
     }
+    if (got === "broken") got = "ended";
   } catch {
     // The loop tries again, and shows meanwhile that the connection is lost.
   } finally {

@@ -1,7 +1,8 @@
 import { computed, signal } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
+import { durationText } from "../../runtime/duration-text.ts";
 import type { LiveAttempt, LivePath } from "../../services/api/dashboard/live-picture.ts";
-import { durationText, timeText } from "./format.ts";
+import { timeText } from "./format.ts";
 import { picture } from "./live-state.ts";
 import { open } from "./open-panel.ts";
 

@@ -1,5 +1,6 @@
+import { durationText } from "../../runtime/duration-text.ts";
 import type { LiveCounts } from "../../services/api/dashboard/live-picture.ts";
-import { classText, durationText, numberText, percentText } from "./format.ts";
+import { classText, numberText, percentText } from "./format.ts";
 import { shownClass } from "./heat-map.tsx";
 import { picture, rateAt, samples } from "./live-state.ts";
 

@@ -4,7 +4,7 @@ import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
 import { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../../core/scheduling/live-cell-facts.ts";
 import { systemClock } from "../../../runtime/clock.ts";
-import { hostName, hostTree, providerOf } from "../../../test/contract/cell-fixtures.ts";
+import { dispatchOf, hostName, hostTree, providerOf } from "../../../test/contract/cell-fixtures.ts";
 import { HostPicture } from "./host-picture.ts";
 
 async function openCell(hosts: number) {
@@ -56,4 +56,19 @@ test("a host that is removed is gone, and a reload of the whole view changes onl
   view.touchAll();
   expect(picture.look()).toEqual({ rows: [], gone: [] });
   expect(picture.rows().map((row) => row[1])).not.toContain(hostName(2));
+});
+
+test("counts the servers that are being built as hosts change and go", async () => {
+  const { store, followed, picture } = await openCell(3);
+  picture.look();
+  await store.dispatch([
+    ...[1, 2].map((server) => dispatchOf({ server, task: server, hosts: [0] })),
+    dispatchOf({ server: 3, task: 3, hosts: [1] }),
+  ]);
+  const inRows = () => picture.rows().reduce((sum, row) => sum + row[4], 0);
+  picture.look();
+  expect([picture.busy, inRows()]).toEqual([3, 3]);
+  followed.apply({ kind: "host-removed", host: hostName(0) });
+  picture.look();
+  expect([picture.busy, inRows()]).toEqual([1, 1]);
 });

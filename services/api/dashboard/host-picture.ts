@@ -30,6 +30,7 @@ export class HostPicture {
   readonly #failing: Set<string>[];
   #failures: ReadonlyMap<string, number> = new Map();
   #classes: readonly string[] = [];
+  #busy = 0;
 
   constructor(cells: readonly Followed[]) {
     this.#cells = cells;
@@ -48,11 +49,9 @@ export class HostPicture {
     return this.#rows.flatMap((rows) => [...rows.values()]);
   }
 
-  /** Servers that are being built or moved, as of the last look. */
+  /** Servers that are being built or moved, as of the last look. Counted as rows change, because it is asked for at each look. */
   get busy(): number {
-    let busy = 0;
-    for (const rows of this.#rows) for (const row of rows.values()) busy += row[4];
-    return busy;
+    return this.#busy;
   }
 
   /** Takes counts by `<cell>/<host>`. The next look also reads the hosts whose count is another one. */
@@ -104,13 +103,21 @@ export class HostPicture {
       else {
         names.set(slot, name);
         const row = this.#rowOf(index, view, slot, name);
-        if (rows.get(name)?.join() === row.join()) continue;
+        const last = rows.get(name);
+        if (last?.join() === row.join()) continue;
+        this.#busy += row[4] - (last?.[4] ?? 0);
         rows.set(name, row);
         changed.push(row);
       }
     }
     // A host that is at another slot now was not removed.
-    for (const name of lost) if (view.hosts.slotOf(name) < 0 && rows.delete(name)) gone.push([index, name]);
+    for (const name of lost) {
+      const last = rows.get(name);
+      if (last === undefined || view.hosts.slotOf(name) >= 0) continue;
+      this.#busy -= last[4];
+      rows.delete(name);
+      gone.push([index, name]);
+    }
   }
 
   #rowOf(index: number, view: LedgerView, slot: number, name: string): LiveHostRow {
