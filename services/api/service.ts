@@ -49,6 +49,8 @@ import { KnownZones } from "./compute/servers/known-zones.ts";
 import { RequestAcceptor } from "./compute/servers/request-acceptor.ts";
 import { RequestFinder } from "./compute/servers/request-finder.ts";
 import { registerServerRoutes } from "./compute/servers/server-routes.ts";
+import { registerAuditLogRoutes } from "./compute/usage/audit-log-routes.ts";
+import { registerUsageRoutes } from "./compute/usage/usage-routes.ts";
 import type { FaultPanel } from "./dashboard/fault-panel.ts";
 import type { LiveLaws } from "./dashboard/live-picture.ts";
 import type { LiveStream } from "./dashboard/live-stream.ts";
@@ -355,6 +357,8 @@ function registerRoutes(
   registerTagRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);
   registerGroupRoutes(scope, deps.groups, options);
+  registerUsageRoutes(scope, server, options);
+  registerAuditLogRoutes(scope, server);
   if (deps.quotas) {
     const quotas = { store: deps.quotas, groups: deps.groups, limits: server.limits };
     registerQuotaSetRoutes(scope, quotas);

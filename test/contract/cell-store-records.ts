@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { PeriodQuery } from "../../core/stores/cell/cell-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import type { ServerStatus } from "../../core/tasks/server.ts";
@@ -14,6 +15,40 @@ export function recordContract(cell: () => CellUnderTest): void {
   const dispatch = (): Promise<unknown> =>
     cell().store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1, 2] })]);
   const records = () => cell().store.tasksOf(serverId(1));
+
+  describe("servers of a period", () => {
+    const YEAR_MS = 365 * 86_400_000;
+    const found = async (query: Partial<PeriodQuery> = {}) => {
+      const all = { beginMs: 0, endMs: Date.now() + YEAR_MS, projectId: null, after: null, rows: 10 };
+      const { servers, resumeAt } = await cell().store.serversOfPeriod({ ...all, ...query });
+      return [servers.map(({ uuid }) => uuid), resumeAt];
+    };
+    const build = async (number: number, isActive: boolean) => {
+      await cell().store.dispatch([dispatchOf({ server: number, task: number, hosts: [0] })]);
+      const taken = await cell().take(number, 0);
+      if (isActive) await cell().store.commitActive([{ ...tenureOf(taken), selection: 0 }]);
+    };
+
+    test("are those that were launched before its end and not deleted before its begin", async () => {
+      const { store } = cell();
+      for (const number of [1, 2, 3]) await build(number, number !== 3);
+      await store.requestDelete([deleteTask(2, 9)]);
+      await store.commitDeleted((await store.takeTasks(conductorId(0), [taskId(9)])).map(tenureOf));
+      expect(await found()).toEqual([[serverId(1), serverId(2)], null]);
+      const [first, second] = await store.servers([1, 2].map(serverId));
+      expect(await found({ beginMs: (second?.deletedAtMs ?? 0) + 1 })).toEqual([[serverId(1)], null]);
+      expect(await found({ endMs: Math.floor(first?.launchedAtMs ?? 0) - 1 })).toEqual([[], null]);
+    });
+
+    test("are found in stretches of so many servers, of one project or of all", async () => {
+      for (const number of [1, 2, 3]) await build(number, number !== 1);
+      expect(await found({ rows: 2 })).toEqual([[serverId(2)], serverId(2)]);
+      expect(await found({ rows: 2, after: serverId(2) })).toEqual([[serverId(3)], null]);
+      const [{ spec } = { spec: { projectId: "" } }] = await cell().store.servers([serverId(2)]);
+      expect(await found({ projectId: spec.projectId })).toEqual([[serverId(2), serverId(3)], null]);
+      expect(await found({ projectId: "another" })).toEqual([[], null]);
+    });
+  });
 
   describe("servers by their status", () => {
     test("are found when it is neither BUILD nor ACTIVE, and while a task of theirs is open", async () => {

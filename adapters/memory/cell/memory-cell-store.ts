@@ -188,12 +188,13 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return serverReads.serversChangedSince(this.#cell, sinceMs, limit);
   }
 
+  readonly serversOfPeriod: CellStore["serversOfPeriod"] = async (query) =>
+    serverReads.serversOfPeriod(this.#cell, query);
+
   readonly serversByStatus: CellStore["serversByStatus"] = async (query, limit) =>
     serverReads.serversByStatus(this.#cell, query, limit);
 
-  async attempts(serverUuid: string): Promise<readonly Attempt[]> {
-    return serverReads.attemptsOf(this.#cell, serverUuid);
-  }
+  readonly attempts: CellStore["attempts"] = async (uuid) => serverReads.attemptsOf(this.#cell, uuid);
 
   async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {
     return serverUuids.toSorted().flatMap((uuid) => serverReads.attemptsOf(this.#cell, uuid));

@@ -1,5 +1,5 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
-import type { StatusQuery } from "../../../core/stores/cell/cell-store.ts";
+import type { PeriodQuery, PeriodStretch, StatusQuery } from "../../../core/stores/cell/cell-store.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
@@ -16,6 +16,23 @@ export function serversChangedSince(cell: CellState, sinceMs: number, limit: num
     .map(serverOf)
     .filter((server) => server !== null)
     .slice(0, limit);
+}
+
+export function serversOfPeriod(cell: CellState, query: PeriodQuery): PeriodStretch {
+  const { beginMs, endMs, projectId, after, rows } = query;
+  const scanned = [...cell.servers.values()]
+    .filter(({ uuid }) => after === null || uuid > after)
+    .sort((a, b) => compare(a.uuid, b.uuid))
+    .slice(0, rows);
+  const servers = scanned
+    .filter(
+      ({ launchedAtMs, deletedAtMs }) =>
+        launchedAtMs !== null && launchedAtMs < endMs && (deletedAtMs ?? endMs) > beginMs,
+    )
+    .filter(({ spec }) => projectId === null || spec.projectId === projectId)
+    .map(serverOf)
+    .filter((server) => server !== null);
+  return { servers, resumeAt: scanned.length < rows ? null : (scanned.at(-1)?.uuid ?? null) };
 }
 
 /** The statuses of servers that are not listed apart, as in the table `unusual_servers`. */

@@ -11,6 +11,8 @@ import type {
   HostReport,
   HostSighting,
   KnownRoot,
+  PeriodQuery,
+  PeriodStretch,
   StatusQuery,
   TakenTask,
   UnreadableEnd,
@@ -64,6 +66,7 @@ import {
   readServers,
   readServersByStatus,
   readServersChangedSince,
+  readServersOfPeriod,
 } from "./read-servers.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
@@ -111,6 +114,10 @@ export class PostgresCellStore implements CellStore {
 
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
     return readServersChangedSince(this.#pool, sinceMs, limit);
+  }
+
+  serversOfPeriod(query: PeriodQuery): Promise<PeriodStretch> {
+    return readServersOfPeriod(this.#pool, query);
   }
 
   serversByStatus(query: StatusQuery, limit: number): Promise<readonly string[]> {

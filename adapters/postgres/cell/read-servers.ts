@@ -1,5 +1,5 @@
 import type { Pool } from "pg";
-import type { StatusQuery } from "../../../core/stores/cell/cell-store.ts";
+import type { PeriodQuery, PeriodStretch, StatusQuery } from "../../../core/stores/cell/cell-store.ts";
 import type { Home } from "../../../core/tasks/home.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/tasks/server.ts";
@@ -56,6 +56,44 @@ export async function readServersChangedSince(pool: Pool, sinceMs: number, limit
   });
   return rows.map(serverOf);
 }
+
+/** Cost: one round trip and a look at `rows` servers in the order of the primary key. Only the servers that match are decoded. */
+export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promise<PeriodStretch> {
+  const rows = await queryStored<
+    Omit<ServerRow, "uuid"> & {
+      readonly uuid: string | null;
+      readonly scanned: number;
+      readonly last_uuid: string | null;
+    }
+  >(pool, {
+    name: "servers_of_period",
+    text: `with scanned as materialized (
+        select uuid, project_id, status, launched_at, deleted_at from servers
+        where uuid > $1::uuid order by uuid limit $2
+      )
+      select s.scanned, s.last_uuid, r.*
+      from (
+        select count(*)::int as scanned, (select uuid from scanned order by uuid desc limit 1) as last_uuid from scanned
+      ) s
+      left join (
+        select ${SERVER_COLUMNS} from servers where uuid in (
+          select uuid from scanned
+          where launched_at < to_timestamp($4::float8 / 1000) and status <> 'CLOSED'
+            and (deleted_at is null or deleted_at > to_timestamp($3::float8 / 1000))
+            and ($5::text is null or project_id = $5)
+        )
+      ) r on true
+      order by r.uuid`,
+    values: [query.after ?? LEAST_UUID, query.rows, query.beginMs, query.endMs, query.projectId],
+  });
+  const [first] = rows;
+  const isLast = first === undefined || first.scanned < query.rows;
+  const servers = rows.flatMap(({ uuid, ...row }) => (uuid === null ? [] : [serverOf({ uuid, ...row })]));
+  return { servers, resumeAt: isLast ? null : first.last_uuid };
+}
+
+/** No server has this UUID. */
+const LEAST_UUID = "00000000-0000-0000-0000-000000000000";
 
 /** Cost: one round trip, and no look at other servers. */
 export async function readServersByStatus(

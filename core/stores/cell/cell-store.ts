@@ -67,11 +67,34 @@ export interface StatusQuery {
   readonly busy: boolean;
 }
 
+/** Selects servers that ran at some time of a period, of one project or of all. Times are milliseconds since the epoch. */
+export interface PeriodQuery {
+  readonly beginMs: number;
+  readonly endMs: number;
+  /** Null for every project. */
+  readonly projectId: string | null;
+  /** Only servers with a greater UUID, or null for all. */
+  readonly after: string | null;
+  /** How many servers are looked at. */
+  readonly rows: number;
+}
+
+/** Some servers of a period. The next ones are after `resumeAt`, which is null when there are no more. */
+export interface PeriodStretch {
+  readonly servers: readonly Server[];
+  readonly resumeAt: string | null;
+}
+
 export interface ServerStore {
   /** Servers that are or were (DELETED) in this cell, in the order of the UUIDs. */
   servers(uuids: readonly string[]): Promise<readonly Server[]>;
   /** At most `limit` servers, the oldest change first, including DELETED ones. `sinceMs` is inclusive. */
   serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]>;
+  /**
+   * The servers, in the order of their UUIDs, that were launched before the end of the period and were not deleted before its begin. One
+   * call looks at a fixed number of servers, so its time is bounded however few of them match.
+   */
+  serversOfPeriod(query: PeriodQuery): Promise<PeriodStretch>;
   /**
    * UUIDs of at most `limit` servers of these statuses, in any order. BUILD, ACTIVE and DELETED find nothing: servers of these statuses are
    * not listed apart. With `busy`, servers with an open task are found as well.

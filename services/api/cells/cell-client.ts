@@ -1,6 +1,6 @@
 import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
 import type { Holding } from "../../../core/ledger/holding.ts";
-import type { DeleteOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { DeleteOutcome, PeriodQuery, PeriodStretch } from "../../../core/stores/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-admin-store.ts";
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
@@ -78,6 +78,11 @@ export class CellClient {
     return this.#ask(() => this.#cell.store.serversChangedSince(sinceMs, limit));
   }
 
+  /** Reads servers that ran in a period. Like questions about all hosts, this may take longer and does not shut the cell. */
+  serversOfPeriod(query: PeriodQuery): Promise<CellAnswer<PeriodStretch>> {
+    return this.#ask(() => this.#cell.store.serversOfPeriod(query), this.#patiently);
+  }
+
   attempts(serverUuid: string): Promise<CellAnswer<readonly Attempt[]>> {
     return this.#ask(() => this.#cell.store.attempts(serverUuid));
   }
@@ -100,7 +105,11 @@ export class CellClient {
   admin<Value>(question: (admin: HostAdminStore) => Promise<Value>): Promise<CellAnswer<Value>> {
     const { admin } = this.#cell;
     if (admin === undefined) return Promise.resolve({ kind: "unreachable" });
-    return this.#ask(() => question(admin), { deadlineMs: this.#settings.deadlineMs * ADMIN_PATIENCE, shuts: false });
+    return this.#ask(() => question(admin), this.#patiently);
+  }
+
+  get #patiently() {
+    return { deadlineMs: this.#settings.deadlineMs * ADMIN_PATIENCE, shuts: false };
   }
 
   /** Begins an operation, those of concurrent calls in one transaction. */

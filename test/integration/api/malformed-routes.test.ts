@@ -60,6 +60,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { host: "h-0", binary: "nova-compute" },
     { status: "disabled", disabled_reason: "why" },
   ],
+  "PUT /v2.1/os-hosts/:name": [{ status: "disable", maintenance_mode: "enable" }],
   "POST /v2.1/os-aggregates": [{ aggregate: { name: "a", availability_zone: "z" } }],
   "PUT /v2.1/os-aggregates/:id": [{ aggregate: { name: "a", availability_zone: "z" } }],
   "POST /v2.1/os-aggregates/:id/action": [
