@@ -97,8 +97,9 @@ class Merge {
 
   constructor(report: ProviderTree, stored: StoredTree) {
     this.#report = report;
-    this.#stored = stored;
-    this.#byUuid = new Map(stored.providers.map((provider) => [provider.uuid, provider]));
+    // Operators' ratios are applied to the merged tree when it is stored. Here everything has the ratio that it has without them.
+    this.#stored = { ...stored, providers: stored.providers.map((provider) => withoutOverrides(provider, stored)) };
+    this.#byUuid = new Map(this.#stored.providers.map((provider) => [provider.uuid, provider]));
     this.#specs = new Map(report.providers.map((spec) => [spec.uuid, spec]));
     this.#names = new Set(report.providers.map(({ name }) => name));
     this.#staying = this.#findStaying();
@@ -122,8 +123,7 @@ class Merge {
     for (const [name, { used, ...inventory }] of before?.inventories ?? []) {
       const offered = inventories.get(name);
       if (offered !== undefined) {
-        const allocationRatio = this.#stored.ratios.get(name) ?? offered.allocationRatio;
-        const capacity = capacityOf({ ...offered, allocationRatio });
+        const capacity = this.#capacityOf(name, offered);
         if (used > capacity) this.#keep(spec, name, { used, capacity });
         continue;
       }
@@ -221,8 +221,13 @@ class Merge {
     const before = resourceClass === null ? undefined : this.#byUuid.get(uuid)?.inventories.get(resourceClass);
     const last = this.#stored.kept.find((one) => one.provider === uuid && one.resourceClass === resourceClass);
     const byReport =
-      (before !== undefined && before.used <= capacityOf(before)) || (last?.byReport === true && use.used <= last.used);
+      (before !== undefined && resourceClass !== null && before.used <= this.#capacityOf(resourceClass, before)) ||
+      (last?.byReport === true && use.used <= last.used);
     this.#kept.push({ provider: uuid, name, resourceClass, ...use, byReport });
+  }
+
+  #capacityOf(name: ResourceClass, inventory: Inventory): number {
+    return capacityOf({ ...inventory, allocationRatio: this.#stored.ratios.get(name) ?? inventory.allocationRatio });
   }
 
   #withRatio(uuid: ProviderUuid, name: ResourceClass, inventory: Inventory): Inventory {
@@ -230,8 +235,7 @@ class Merge {
     if (before === undefined) return inventory;
     const reported = this.#stored.reported.get(uuid)?.classes.get(name);
     if (reported !== undefined && reported !== inventory.allocationRatio) return inventory;
-    const allocationRatio = this.#stored.displacedRatio(uuid, name) ?? before.allocationRatio;
-    return { ...inventory, allocationRatio };
+    return { ...inventory, allocationRatio: before.allocationRatio };
   }
 
   /** Whether the report offers the class where it was not offered before, or where it was closed. */
@@ -255,6 +259,15 @@ class Merge {
   #parentOf(uuid: ProviderUuid): ProviderUuid | null {
     return (this.#specs.get(uuid) ?? this.#byUuid.get(uuid))?.parent ?? null;
   }
+}
+
+/** The provider with the ratios that operators' overrides have displaced. */
+function withoutOverrides(provider: Provider, { displacedRatio }: Pick<StoredTree, "displacedRatio">): Provider {
+  const inventories = Array.from(provider.inventories, ([name, inventory]) => {
+    const allocationRatio = displacedRatio(provider.uuid, name) ?? inventory.allocationRatio;
+    return [name, { ...inventory, allocationRatio }] as const;
+  });
+  return { ...provider, inventories: new Map(inventories) };
 }
 
 function specOf({ uuid, name, parent, inventories, traits }: Provider): ProviderSpec {

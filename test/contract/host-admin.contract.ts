@@ -282,6 +282,27 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await ratiosOf("host")).toEqual({ VCPU: [3, null] });
     });
 
+    test("a report between the setting of a ratio and its removal loses neither another's ratio nor that of a class in use", async () => {
+      const other = { ...inventory(10, { allocationRatio: 4 }) };
+      const before = await providerAt(HOST);
+      const inventories = Object.fromEntries([...before.inventories].map(([key, { used: _, ...one }]) => [key, one]));
+      const gpu = hostTree().providers.find(({ uuid }) => uuid === GPU);
+      await subject.ledger.putTrees([
+        tree(spec(HOST, "host", { inventories: { ...inventories, CUSTOM_OTHER: other } }), gpu!),
+      ]);
+      const claimed = { provider: GPU, resourceClass: resourceClass("CUSTOM_GPU_MILLI"), amount: 10 };
+      await subject.ledger.applyAllocations([claim(consumerUuid(serverId(1)), INSTANCE, [claimed])]);
+      await admin.setRatios([{ rootProvider: HOST, ratios: { CUSTOM_OTHER: 8, CUSTOM_GPU_MILLI: 2 } }]);
+      await subject.ledger.reportTrees([hostTree(4)]);
+      expect(await ratiosOf("host")).toMatchObject({ CUSTOM_OTHER: [8, 4], CUSTOM_GPU_MILLI: [2, 1] });
+      // Twice, because the vanished provider is merged in another way the second time.
+      for (const vcpus of [5, 6])
+        await subject.ledger.reportTrees([tree(spec(HOST, "host", { inventories: { VCPU: inventory(vcpus) } }))]);
+      expect(await ratiosOf("host")).toMatchObject({ CUSTOM_OTHER: [8, 4], CUSTOM_GPU_MILLI: [2, 1] });
+      await admin.setRatios([{ rootProvider: HOST, ratios: {} }]);
+      expect(await ratiosOf("host")).toMatchObject({ CUSTOM_OTHER: [4, null], CUSTOM_GPU_MILLI: [1, null] });
+    });
+
     test("a host's tree is shown with its owners, its traits, and what servers use beyond what it offers", async () => {
       const claimed = { provider: GPU, resourceClass: resourceClass("CUSTOM_GPU_MILLI"), amount: 10 };
       await subject.ledger.applyAllocations([claim(consumerUuid(serverId(1)), INSTANCE, [claimed])]);
