@@ -10,12 +10,16 @@ import type { CloudReading } from "./read-cloud.ts";
 
 /** The changes that a watch reports. */
 export type AuditChange =
-  | { readonly kind: "broken"; readonly violation: FoundViolation }
+  /** `isPast`: a transaction of the history broke the law, whatever holds now. Nothing reports the end of such a violation. */
+  | { readonly kind: "broken"; readonly violation: FoundViolation; readonly isPast: boolean }
   | { readonly kind: "gone"; readonly violation: FoundViolation }
   /** A cell, an agent, a journal or the history of a cell can no longer be read (`unread`), or can be read again (`read`). */
   | { readonly kind: "unread"; readonly source: string; readonly reason: string }
   | { readonly kind: "read"; readonly source: string }
   | { readonly kind: "healing"; readonly healing: Healing; readonly isDryRun: boolean };
+
+/** Sources of this prefix are histories of cells, the others are part of each reading. */
+export const HISTORY_SOURCE = "history of ";
 
 export interface WatchOptions extends AuditOptions {
   readonly everyMs: number;
@@ -25,7 +29,7 @@ export interface WatchOptions extends AuditOptions {
   /** Heals confirmed violations, once each time that one is confirmed. */
   readonly heal?: { readonly isDryRun: boolean } | undefined;
   /** Called after each reading. */
-  readonly onReading?: () => void;
+  readonly onReading?: (reading: CloudReading) => void;
 }
 
 export interface WatchReport {
@@ -44,22 +48,23 @@ export interface WatchReport {
 export async function watchCloud(options: WatchOptions): Promise<WatchReport> {
   const told = new Map<string, FoundViolation>();
   const sources = new SourceStates(options.onChange);
-  const tell = (violation: FoundViolation): void => {
+  const tell = (violation: FoundViolation, isPast: boolean): void => {
     told.set(keyOfViolation(violation), violation);
-    options.onChange({ kind: "broken", violation });
+    options.onChange({ kind: "broken", violation, isPast });
   };
+  const tellPresent = (violation: FoundViolation): void => tell(violation, false);
   const histories = options.cells.map(
     (cell) =>
       new CellHistoryWatch(cell, {
-        broken: tell,
-        followed: (name) => sources.read(`history of cell ${name}`),
-        lost: (name, reason) => sources.unread(`history of cell ${name}`, reason),
+        broken: (violation) => tell(violation, true),
+        followed: (name) => sources.read(`${HISTORY_SOURCE}cell ${name}`),
+        lost: (name, reason) => sources.unread(`${HISTORY_SOURCE}cell ${name}`, reason),
       }),
   );
   try {
     await Promise.all(histories.map((history) => history.start()));
-    for (const violation of upCallsOf(options)) tell(violation);
-    const { last, readings } = await readUntilEnd(options, sources, tell);
+    for (const violation of upCallsOf(options)) tellPresent(violation);
+    const { last, readings } = await readUntilEnd(options, sources, tellPresent);
     await Promise.all(histories.map((history) => history.catchUp()));
     return {
       report: auditReportOf(last, [...told.values()]),
@@ -98,7 +103,7 @@ async function readUntilEnd(
         const healings = await healViolations(options, observed.changes.confirmed, isDryRun);
         for (const healing of healings) onChange({ kind: "healing", healing, isDryRun });
       }
-      options.onReading?.();
+      options.onReading?.(observed.reading);
     }
     if (isLast && last !== null) return { last, readings };
     await delay(options.everyMs, undefined, { signal }).catch(() => undefined);
@@ -128,7 +133,7 @@ class SourceStates {
   take({ unread, unreadGuests }: CloudReading): void {
     const missing = new Map([...[...unread].map(([cell, why]) => [`cell ${cell}`, why] as const), ...unreadGuests]);
     for (const source of [...this.#unread]) {
-      if (!missing.has(source) && !source.startsWith("history of ")) this.read(source);
+      if (!missing.has(source) && !source.startsWith(HISTORY_SOURCE)) this.read(source);
     }
     for (const [source, reason] of missing) this.unread(source, reason);
   }

@@ -1,19 +1,22 @@
 import { readCellRecords } from "../adapters/postgres/api/cell-records.ts";
+import { RedisSoftState } from "../adapters/redis/redis-soft-state.ts";
 import { isClean } from "../audit/audit-report.ts";
 import { type AuditOptions, auditTwice } from "../audit/audit-twice.ts";
 import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
 import { healingText, healViolations } from "../audit/heal-violations.ts";
 import { changeText, watchJson, watchText } from "../audit/print-change.ts";
 import { auditText } from "../audit/print-report.ts";
+import { publishLaws } from "../audit/publish-laws.ts";
 import { readGuests } from "../audit/read-guests.ts";
 import { type AuditChange, watchCloud } from "../audit/watch-cloud.ts";
 import { apiDatabaseSettings, openApiDatabase } from "../cloud/api-database.ts";
-import { boolean, duration, hostPort, listOf, text } from "../runtime/setting-kinds.ts";
+import { systemClock } from "../runtime/clock.ts";
+import { boolean, duration, hostPort, listOf, text, url } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { requireMigrated } from "./require-migrated.ts";
 import { runCommand } from "./run-command.ts";
 
-const declaration = {
+export const auditDeclaration = {
   command: "berth audit",
   about: "Checks the six laws on a live cloud, from its databases and agents. Exit code 1 if one is broken.",
   settings: {
@@ -32,6 +35,11 @@ const declaration = {
     watchFor: optional(duration({ minMs: 1, maxMs: 365 * 24 * 3_600_000 }), {
       about: "with --watch: end by itself after so long",
     }),
+    publish: setting(boolean, {
+      about: "with --watch: leave the state of the laws in Redis, where apis read it for dashboards",
+      default: "false",
+    }),
+    redisUrl: optional(url("redis", "rediss"), { about: "with --publish: the API tier's Redis" }),
     pause: setting(duration({ minMs: 0, maxMs: 600_000 }), {
       about: "between the two readings; only what both show is reported",
       default: "3s",
@@ -45,12 +53,13 @@ const declaration = {
   },
 } as const;
 
-type Settings = ValuesOf<typeof declaration.settings>;
+type Settings = ValuesOf<typeof auditDeclaration.settings>;
 
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function runAuditCommand(argv: readonly string[]): Promise<number> {
-  return runCommand(declaration, argv, async (settings) => {
+  return runCommand(auditDeclaration, argv, async (settings) => {
     if (settings.dryRun && !settings.heal) throw new SettingsError("--dry-run says what --heal would do: give both");
+    if (settings.publish && !settings.watch) throw new SettingsError("--publish tells of a watch: give --watch, too");
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
@@ -74,19 +83,41 @@ async function watch(settings: Settings, options: AuditOptions): Promise<number>
   const end = (): void => ending.abort();
   const timer = settings.watchFor === null ? null : setTimeout(end, settings.watchFor);
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, end);
+  const softState = openPublished(settings);
+  const published = softState === null ? null : publishLaws(softState, systemClock);
   const onChange = (change: AuditChange): void => {
+    published?.onChange(change);
     process.stdout.write(`${settings.json ? JSON.stringify(change) : changeText(change)}\n`);
   };
   try {
     const heal = settings.heal ? { isDryRun: settings.dryRun } : undefined;
-    const watched = await watchCloud({ ...options, everyMs: settings.every, heal, signal: ending.signal, onChange });
+    const watching = { everyMs: settings.every, heal, signal: ending.signal, onChange };
+    const watched = await watchCloud({
+      ...options,
+      ...watching,
+      onReading: (reading) => published?.onReading(reading),
+    });
     const printed = `${watchText(watched)}\n${auditText(watched.report)}`;
     process.stdout.write(`${settings.json ? JSON.stringify(watchJson(watched)) : printed}\n`);
     return watched.report.violations.length === 0 ? 0 : 1;
   } finally {
     if (timer !== null) clearTimeout(timer);
     for (const signal of ["SIGINT", "SIGTERM"] as const) process.off(signal, end);
+    await softState?.close();
   }
+}
+
+/** Opens the store for `--publish`, or returns null without it. An outage is told, and does not end the audit. */
+function openPublished({ publish, redisUrl }: Settings): RedisSoftState | null {
+  if (!publish) return null;
+  if (redisUrl === null)
+    throw new SettingsError("BERTH_REDIS_URL (--redis-url) is missing: --publish leaves the state of the laws there");
+  const tell = (text: string) => process.stderr.write(`berth audit: ${text}\n`);
+  return new RedisSoftState({
+    url: redisUrl,
+    onLost: (reason) => tell(`Redis is away (${reason}); dashboards show the laws as unknown meanwhile`),
+    onBack: () => tell("Redis is back"),
+  });
 }
 
 async function optionsOf(settings: Settings, apiUrl: string): Promise<AuditOptions> {

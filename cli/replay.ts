@@ -141,6 +141,7 @@ async function startTarget(
   if (settings.api !== null) return externalTarget({ apiUrl: settings.api, databaseUrl: settings.databaseUrl });
   return startEmbeddedTarget({
     ...settings,
+    stay: settings.stay ?? false,
     machines: trace.machines,
     logger: createLogger({ name: "replay", level: settings.logLevel }),
     fail: (error) => stop.abort(error),

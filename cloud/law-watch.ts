@@ -1,16 +1,15 @@
 import type { AuditOptions } from "../audit/audit-twice.ts";
-import { type AuditChange, watchCloud } from "../audit/watch-cloud.ts";
-import { type FoundViolation, keyOfViolation } from "../core/audit/violation.ts";
+import { LawBoard } from "../audit/law-board.ts";
+import { watchCloud } from "../audit/watch-cloud.ts";
+import type { LawsReading } from "../core/stores/laws-reading.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
-import type { LiveLaws } from "../services/api/dashboard/live-picture.ts";
 
 const EVERY_MS = 2_000;
 /** The audit ends when nobody has asked for so long. */
 const UNASKED_MS = 30_000;
 /** After a failure the audit begins again at the earliest after so long. */
 const FAILED_PAUSE_MS = 10_000;
-const SHOWN_MAX = 20;
 
 /**
  * The continuous audit of a cloud in one process, as long as somebody asks for what it has found. Two modes: **off**, and **on** from the first
@@ -23,15 +22,12 @@ export class LawWatch {
   readonly #logger: Logger;
   #ending: AbortController | null = null;
   #done: Promise<void> = Promise.resolve();
-  #readAtMs: number | null = null;
+  #board = new LawBoard();
   #askedAtMs = 0;
   /** No audit begins before this time of the monotonic clock. */
   #notBeforeMs = 0;
   #timer: Timer | null = null;
   #closed = false;
-  readonly #broken = new Map<string, FoundViolation>();
-  /** Sources that cannot be read. A reading without them does not show that the laws hold. */
-  readonly #unread = new Set<string>();
 
   constructor(options: AuditOptions, deps: { readonly clock: Clock; readonly logger: Logger }) {
     this.#options = options;
@@ -40,17 +36,10 @@ export class LawWatch {
   }
 
   /** What the audit has found, as of its last complete reading. Null before the first one, which this call begins. */
-  laws(): LiveLaws | null {
+  laws(): LawsReading | null {
     this.#askedAtMs = this.#clock.monotonic();
     if (this.#ending === null && !this.#closed && this.#askedAtMs >= this.#notBeforeMs) this.#start();
-    if (this.#readAtMs === null) return null;
-    const broken = [...this.#broken.values()].slice(-SHOWN_MAX);
-    return {
-      at: this.#readAtMs,
-      broken: broken.map(({ law, where, what, proof }) => ({
-        ...{ law: law === "groups" ? 0 : law, subject: where, evidence: `${what} (${proof})` },
-      })),
-    };
+    return this.#board.laws();
   }
 
   /** Repeatable. Resolves when nothing is read any more. */
@@ -62,24 +51,21 @@ export class LawWatch {
 
   #start(): void {
     const ending = new AbortController();
+    const board = new LawBoard();
     this.#ending = ending;
-    this.#done = this.#done.then(() => this.#watch(ending.signal));
+    this.#board = board;
+    this.#done = this.#done.then(() => this.#watch(ending.signal, board));
     this.#look();
   }
 
   /** Audits until the end. Never rejects. */
-  async #watch(signal: AbortSignal): Promise<void> {
+  async #watch(signal: AbortSignal, board: LawBoard): Promise<void> {
     if (signal.aborted) return;
     try {
       await watchCloud({
         ...{ ...this.#options, everyMs: EVERY_MS, signal },
-        // The audit makes one more reading after it was told to end, which must not be shown when somebody asks later.
-        onChange: (change) => {
-          if (!signal.aborted) this.#take(change);
-        },
-        onReading: () => {
-          if (!signal.aborted && this.#unread.size === 0) this.#readAtMs = this.#clock.now();
-        },
+        onChange: (change) => board.take(change, this.#clock.now()),
+        onReading: (reading) => board.read(reading, this.#clock.now()),
       });
     } catch (error) {
       this.#logger.warn({ err: error }, "the audit for the dashboard cannot go on");
@@ -101,15 +87,7 @@ export class LawWatch {
     this.#timer?.cancel();
     this.#ending?.abort();
     this.#ending = null;
-    this.#readAtMs = null;
-    this.#broken.clear();
-    this.#unread.clear();
-  }
-
-  #take(change: AuditChange): void {
-    if (change.kind === "broken") this.#broken.set(keyOfViolation(change.violation), change.violation);
-    else if (change.kind === "gone") this.#broken.delete(keyOfViolation(change.violation));
-    else if (change.kind === "unread") this.#unread.add(change.source);
-    else if (change.kind === "read") this.#unread.delete(change.source);
+    // The audit makes one more reading after it was told to end, which must not be shown when somebody asks later.
+    this.#board = new LawBoard();
   }
 }

@@ -38,6 +38,7 @@ export function composeText(options: ComposeOptions): string {
     ...servicesAbove(options.secretsDir, cells),
     ...Object.assign({}, ...cells.map((cell) => cellServices(cell, options))),
     ...observability(cells),
+    audit: audit(options.secretsDir, cells),
     berth: commandLine(options.secretsDir, cells),
   };
   const file = {
@@ -60,7 +61,7 @@ function commandLine(secrets: string, cells: readonly string[]): ComposeService 
   return {
     ...berth({
       command: ["--help"],
-      env: { BERTH_AGENTS: cells.map((cell) => `${cell}-agent:${PROBE_PORT}`).join(",") },
+      env: { BERTH_AGENTS: agentsOf(cells) },
       envFiles: [`${secrets}/above.env`],
       networks: ["above", ...cells.map(uplink), ...cells],
       probePort: null,
@@ -69,6 +70,24 @@ function commandLine(secrets: string, cells: readonly string[]): ComposeService 
     profiles: ["tools"],
     restart: "no",
   };
+}
+
+/** The continuous audit, which asks the agents what runs, and leaves the state of the laws for the dashboards of the apis. */
+function audit(secrets: string, cells: readonly string[]): ComposeService {
+  return berth({
+    command: ["audit", "--watch", "--publish", "--every", "10s"],
+    env: { BERTH_AGENTS: agentsOf(cells) },
+    envFiles: [`${secrets}/above.env`],
+    networks: ["above", ...cells.map(uplink), ...cells],
+    probePort: null,
+    memory: "320m",
+    dependsOn: finished(["prepare"]),
+  });
+}
+
+/** Where the agents' probes are. */
+function agentsOf(cells: readonly string[]): string {
+  return cells.map((cell) => `${cell}-agent:${PROBE_PORT}`).join(",");
 }
 
 function serversAbove(secrets: string, cells: readonly string[]): Record<string, ComposeService> {

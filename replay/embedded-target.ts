@@ -22,6 +22,8 @@ export interface EmbeddedTargetOptions {
   readonly logger: Logger;
   /** Whether the cloud shows its dashboard. */
   readonly dashboard?: boolean;
+  /** Whether the cloud stays after the replay. Its dashboard can break it then, and it is not made for the greatest load. */
+  readonly stay?: boolean;
   readonly fail: (error: unknown) => void;
 }
 
@@ -35,7 +37,7 @@ export async function startEmbeddedTarget(options: EmbeddedTargetOptions): Promi
     cells: dealt.map((machines, index) => ({ name: `cell-${index + 1}`, hosts: machines.map(hostOf) })),
     listen: { host: "127.0.0.1", port: 0 },
     observer,
-    underLoad: true,
+    underLoad: options.stay !== true,
   });
   return {
     apiUrl: cloud.apiUrl,

@@ -262,6 +262,8 @@ export class SimCloud {
       buildFailures: () => ask((state) => state.buildFailures(), new Map()),
       recordPicks: (id, picks) => ask((state) => state.recordPicks(id, picks), undefined),
       recentPicks: (id) => ask((state) => state.recentPicks(id), []),
+      recordLaws: (reading, ttlMs) => ask((state) => state.recordLaws(reading, ttlMs), undefined),
+      laws: () => ask((state) => state.laws(), null),
       close: async () => {},
     };
   }

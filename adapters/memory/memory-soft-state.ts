@@ -1,4 +1,5 @@
 import type { HostPick } from "../../core/scheduling/host-pick.ts";
+import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import {
   buildFailureFadeMs,
   fadedCount,
@@ -14,6 +15,7 @@ export class MemorySoftState implements SoftState {
   readonly #fadeMs: number;
   readonly #aliveUntilMs = new Map<string, number>();
   readonly #failures = new Map<string, { count: number; lastAtMs: number }>();
+  #laws: { readonly reading: LawsReading; readonly untilMs: number } | null = null;
 
   /** By scheduler and host. The oldest pick is first. */
   readonly #picks = new Map<string, HostPick & { readonly schedulerId: string; readonly untilMs: number }>();
@@ -80,6 +82,14 @@ export class MemorySoftState implements SoftState {
       .slice(-picksReadMax)
       .filter((pick) => pick.schedulerId !== schedulerId)
       .map(({ cell, host }) => ({ cell, host }));
+  }
+
+  async recordLaws(reading: LawsReading, ttlMs: number): Promise<void> {
+    this.#laws = { reading, untilMs: this.#clock.monotonic() + ttlMs };
+  }
+
+  async laws(): Promise<LawsReading | null> {
+    return this.#laws !== null && this.#laws.untilMs > this.#clock.monotonic() ? this.#laws.reading : null;
   }
 
   async close(): Promise<void> {}

@@ -1,5 +1,6 @@
 import { Redis } from "ioredis";
 import type { HostPick } from "../../core/scheduling/host-pick.ts";
+import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import { buildFailureFadeMs, pickFadeMs, picksReadMax, type SoftState } from "../../core/stores/soft-state.ts";
 
 const callMsMax = 200;
@@ -8,6 +9,7 @@ const reconnectDelayMsMax = 1_000;
 const schedulersKey = "berth:schedulers";
 const failureCountsKey = "berth:build-failures:counts";
 const picksKey = "berth:picks";
+const lawsKey = "berth:laws";
 const failureTimesKey = "berth:build-failures:times";
 
 /** All times are the server's own, so that schedulers with different clocks agree on which of them are alive. */
@@ -185,6 +187,14 @@ export class RedisSoftState implements SoftState {
       );
       return picks.flatMap(([by, cell = "", host = ""]) => (by === schedulerId ? [] : [{ cell, host }]));
     });
+  }
+
+  async recordLaws(reading: LawsReading, ttlMs: number): Promise<void> {
+    await this.#orElse(null, (redis) => redis.set(lawsKey, JSON.stringify(reading), "PX", ttlMs));
+  }
+
+  laws(): Promise<LawsReading | null> {
+    return this.#orElse(null, async (redis) => JSON.parse((await redis.get(lawsKey)) ?? "null") as LawsReading | null);
   }
 
   async close(): Promise<void> {

@@ -1,12 +1,7 @@
+import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import { durationText } from "../../runtime/duration-text.ts";
 import { tableOf } from "../../runtime/print-table.ts";
-import {
-  LAWS_FRESH_MS,
-  LIVE_UP,
-  type LiveCounts,
-  type LiveLaws,
-  type LivePath,
-} from "../../services/api/dashboard/live-picture.ts";
+import { LAWS_FRESH_MS, LIVE_UP, type LiveCounts, type LivePath } from "../../services/api/dashboard/live-picture.ts";
 import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
 import { oneLine } from "./one-line.ts";
 
@@ -47,10 +42,12 @@ function headText({ figures, hosts }: HeldPicture, { rates, nowMs }: TopOptions)
   ].join("\n");
 }
 
-function lawsText(laws: LiveLaws | null, nowMs: number): string {
+function lawsText(laws: LawsReading | null, nowMs: number): string {
   if (laws === null || nowMs - laws.at >= LAWS_FRESH_MS) return "no audit reports here";
   const broken = laws.broken.map(({ law, subject }) => `${law === 0 ? "server groups" : `law ${law}`}: ${subject}`);
-  return broken.length === 0 ? "all six hold" : `BROKEN ${broken.join("; ")}`;
+  const unchecked = laws.unchecked.length === 0 ? "" : `; ${laws.unchecked.join(" and ")} not checked`;
+  if (broken.length > 0) return `BROKEN ${broken.join("; ")}${unchecked}`;
+  return unchecked === "" ? "all six hold" : `hold${unchecked}`;
 }
 
 function cellsText({ cells, classes, hosts }: HeldPicture): string {

@@ -26,7 +26,7 @@ const picture = (active: number): LivePicture => ({
   figures: {
     ...{ at: 0, busy: 1, waiting: 2, oldestWaitingAt: 500, schedulers: ["s"], faults: null },
     counts: { placed: 0, hops: 1, active, failed: 0, deleted: 0 },
-    laws: { at: 0, broken: [{ law: 2, subject: "x", evidence: "y" }] },
+    laws: { at: 0, broken: [{ law: 2, subject: "x", evidence: "y" }], unchecked: [] },
   },
 });
 
@@ -42,13 +42,14 @@ test("shows cells, laws, and the way of each request, without what a terminal wo
   expect(narrow).toContain("no requests yet");
 });
 
-test("an old reading of the laws is not shown as the present state", () => {
+test("an old reading of the laws is not shown as the present state, and laws that it did not check are named", () => {
   const { figures, ...rest } = picture(3);
-  const textAt = (nowMs: number) =>
-    topText(holdPicture({ ...rest, figures: { ...figures, laws: { at: 10_000, broken: [] } } }), {
+  const textAt = (nowMs: number, unchecked: readonly number[] = []) =>
+    topText(holdPicture({ ...rest, figures: { ...figures, laws: { at: 10_000, broken: [], unchecked } } }), {
       ...{ nowMs, rates: null, pathsMax: 5, width: 200 },
     });
   expect(textAt(60_000)).toContain("laws: all six hold");
+  expect(textAt(60_000, [4, 6])).toContain("laws: hold; 4 and 6 not checked");
   expect(textAt(80_000)).toContain("laws: no audit reports here");
 });
 

@@ -1,4 +1,5 @@
 import type { HostPick } from "../scheduling/host-pick.ts";
+import type { LawsReading } from "./laws-reading.ts";
 
 /** How long a host's build failures are remembered after the last of them. */
 export const buildFailureFadeMs = 3_600_000;
@@ -17,7 +18,7 @@ export const pickFadeMs = 1_000;
 export const picksReadMax = 2_000;
 
 /**
- * Hints that schedulers exchange and may lose at any time, kept in Redis or in the in-memory twin. No decision needs them to be right.
+ * Hints that schedulers exchange, and the findings of the audit for dashboards. All of it may be lost at any time. It is kept in Redis or in the in-memory twin. No decision needs them to be right.
  * Without them there are more lost races, and bad hosts are recognised later. No call rejects: while the store is unavailable, each call
  * soon answers as if the store were empty.
  */
@@ -43,5 +44,9 @@ export interface SoftState {
   recordPicks(schedulerId: string, picks: readonly HostPick[]): Promise<void>;
   /** What the other schedulers chose within the last second, each scheduler's hosts once, limited to the 2,000 most recent picks. */
   recentPicks(schedulerId: string): Promise<readonly HostPick[]>;
+  /** Keeps the findings of a continuous audit for `ttlMs`, or until the next ones. */
+  recordLaws(reading: LawsReading, ttlMs: number): Promise<void>;
+  /** The last findings, or null when none were recorded, or their time is over. */
+  laws(): Promise<LawsReading | null>;
   close(): Promise<void>;
 }

@@ -22,10 +22,13 @@ export function Lamps() {
     <ul class="lamps" aria-label="The six laws">
       {LAWS.map((name, index) => {
         const broken = laws?.broken.filter(({ law }) => law === index + 1) ?? [];
-        const state = !isFresh ? "unknown" : broken.length > 0 ? "broken" : "holds";
+        const isChecked = isFresh && !laws.unchecked.includes(index + 1);
+        const state = isFresh && broken.length > 0 ? "broken" : isChecked ? "holds" : "unknown";
         const why =
           state === "unknown"
-            ? "no audit reports here"
+            ? isFresh
+              ? "not every host has told what runs there"
+              : "no audit reports here"
             : broken.map(({ subject, evidence }) => `${subject}: ${evidence}`).join("\n");
         return (
           <li key={name} class={`lamp ${state}`} title={why}>

@@ -173,17 +173,19 @@ function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, clos
   };
 }
 
-/** Used without Redis: no failed builds are known. */
+/** Used without Redis: neither failed builds nor the state of the laws are known. */
 const NO_SOFT_STATE: OperatorStores["softState"] = {
   buildFailures: async () => new Map(),
   clearBuildFailures: async () => undefined,
+  laws: async () => null,
   living: async () => [],
 };
 
 function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {
   const softState = new RedisSoftState({
     url,
-    onLost: (reason) => logger.warn({ reason }, "Redis is away; build failures are not known meanwhile"),
+    onLost: (reason) =>
+      logger.warn({ reason }, "Redis is away; build failures and the state of the laws are not known meanwhile"),
     onBack: () => logger.info("Redis is back"),
   });
   closers.push(() => softState.close());

@@ -9,6 +9,7 @@ import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -52,7 +53,6 @@ import { registerServerRoutes } from "./compute/servers/server-routes.ts";
 import { registerAuditLogRoutes } from "./compute/usage/audit-log-routes.ts";
 import { registerUsageRoutes } from "./compute/usage/usage-routes.ts";
 import type { FaultPanel } from "./dashboard/fault-panel.ts";
-import type { LiveLaws } from "./dashboard/live-picture.ts";
 import type { LiveStream } from "./dashboard/live-stream.ts";
 import { registerDashboard } from "./dashboard/register-dashboard.ts";
 import { ApiEvents } from "./events.ts";
@@ -111,8 +111,8 @@ export interface ApiDeps {
   readonly remarks?: () => readonly string[];
   /** Called after everything else has started, just before the api listens. */
   readonly beforeListening?: () => Promise<void>;
-  /** Returns what a continuous audit of the laws has found, for the dashboard. */
-  readonly laws?: () => LiveLaws | null;
+  /** Returns what a continuous audit in this process has found, for the dashboard. */
+  readonly laws?: () => LawsReading | null;
   /** Injects faults into parts of the cloud from the dashboard, only for clouds in one process. */
   readonly faults?: FaultPanel;
   /** Other APIs to serve on the same address, each under a path of its own. */
@@ -296,7 +296,7 @@ function registerOperatorRoutes(
 }
 
 function openDashboard(deps: ApiDeps, { http, server }: Parts, resolveIdentity: ResolveIdentity): LiveStream {
-  const { store, cells: ports, operators, clock, laws = () => null, faults = null } = deps;
+  const { store, cells: ports, operators, clock, laws = null, faults = null } = deps;
   const { cells } = server;
   return registerDashboard(
     http,

@@ -125,12 +125,24 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect(seen.some((count) => count > 0.5 && count < 4)).toBe(true);
     });
 
+    test("keeps the newest findings about the laws until their time is over", async () => {
+      const [one, two] = [connect(), connect()];
+      expect(await one.laws()).toBeNull();
+      await one.recordLaws({ at: 1, broken: [], unchecked: [4, 6] }, longMs);
+      expect(await two.laws()).toEqual({ at: 1, broken: [], unchecked: [4, 6] });
+      const broken = [{ law: 2, subject: "cell north", evidence: "an allocation of nobody" }];
+      await two.recordLaws({ at: 2, broken, unchecked: [] }, 150);
+      expect(await one.laws()).toEqual({ at: 2, broken, unchecked: [] });
+      await eventually("the end of their time", async () => (await one.laws()) === null);
+    });
+
     test("answers neutrally after close", async () => {
       const state = connect();
       await state.close();
       await state.close();
       await state.withdraw("s1");
       await state.recordBuildFailure("c1", "h1");
+      await state.recordLaws({ at: 1, broken: [], unchecked: [] }, longMs);
       expect(await state.announce("s1", longMs)).toEqual(["s1"]);
     });
   });

@@ -35,8 +35,9 @@ function traceOf(options: { readonly hosts: number; readonly tasks: number }): T
   return { machines, tasks: parseTasks("tasks.csv", files.tasks, machines) };
 }
 
-async function startTarget(trace: Trace): Promise<ReplayTarget> {
+async function startTarget(trace: Trace, show: { dashboard?: boolean; stay?: boolean } = {}): Promise<ReplayTarget> {
   target = await startEmbeddedTarget({
+    ...show,
     machines: trace.machines,
     ...{ cells: CELLS.length, schedulers: 2, conductors: 2, databaseUrl: api.url, dataDir: null },
     logger: createLogger({ name: "replay", level: "silent" }),
@@ -59,6 +60,20 @@ const replay = (trace: Trace, onto: ReplayTarget, change: Partial<ReplayOptions>
   });
 
 describe("a replay", () => {
+  it("of a cloud that stays ends every task, too, and the dashboard has a fault panel", async () => {
+    const trace = traceOf({ hosts: 6, tasks: 20 });
+    const onto = await startTarget(trace, { dashboard: true, stay: true });
+    const { tally, audit } = await replay(trace, onto, { fail: 0.2 });
+    expect([tally.ended, audit?.violations]).toEqual([20, []]);
+    const call = async (method: string, body?: object) => {
+      const headers = { "content-type": "application/json" };
+      const options = body === undefined ? { method } : { method, headers, body: JSON.stringify(body) };
+      return (await (await fetch(`${onto.apiUrl}/berth/v1/faults`, options)).json()) as { readonly failShare: number };
+    };
+    expect(await call("PUT", { fail_share: 0.5, build_ms: 10 })).toMatchObject({ failShare: 0.5 });
+    expect(await call("DELETE")).toMatchObject({ failShare: 0 });
+  });
+
   it("ends every task, sends failed builds to alternates, releases everything, and passes the audit", async () => {
     const trace = traceOf({ hosts: 24, tasks: 120 });
     const onto = await startTarget(trace);

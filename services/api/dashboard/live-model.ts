@@ -1,10 +1,11 @@
 import type { ServerWatcher } from "../../../core/scheduling/live-cell-facts.ts";
+import type { LawsReading } from "../../../core/stores/laws-reading.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import type { Cells } from "../cells/hydrate-servers.ts";
 import type { CellPort, OperatorStores, RequestsPort } from "../ports.ts";
 import type { FaultPanel } from "./fault-panel.ts";
 import { HostPicture } from "./host-picture.ts";
-import type { LiveCell, LiveChange, LiveFigures, LiveLaws, LivePicture } from "./live-picture.ts";
+import type { LiveCell, LiveChange, LiveFigures, LivePicture } from "./live-picture.ts";
 import { PathBook } from "./path-book.ts";
 
 const TICK_MS = 250;
@@ -21,8 +22,8 @@ export interface LiveModelDeps {
   readonly cells: Cells;
   /** Null when this process has no soft state. */
   readonly softState: OperatorStores["softState"] | null;
-  /** The findings of a continuous audit, or null when none reports here. */
-  readonly laws: () => LiveLaws | null;
+  /** Returns the findings of an audit in this process. Null where there is none: an audit elsewhere leaves them in the soft state. */
+  readonly laws: (() => LawsReading | null) | null;
   /** Null where faults cannot be injected. */
   readonly faults: FaultPanel | null;
   readonly clock: Clock;
@@ -48,6 +49,7 @@ export class LiveModel {
   readonly #askings: readonly Asking[];
   readonly #answers = new Map<string, Pick<LiveCell, "answers" | "conductors">>();
   #schedulers: readonly string[] = [];
+  #laws: LawsReading | null = null;
   #toldCells = "";
   #toldFigures = "";
   #timer: Timer | null;
@@ -165,7 +167,7 @@ export class LiveModel {
       waiting: waiting.length,
       oldestWaitingAt: waiting.length === 0 ? null : Math.min(...waiting.map(({ at }) => at)),
       schedulers: this.#schedulers,
-      laws: this.#deps.laws(),
+      laws: this.#deps.laws === null ? this.#laws : this.#deps.laws(),
       faults: this.#deps.faults?.state() ?? null,
     };
   }
@@ -181,8 +183,10 @@ export class LiveModel {
   }
 
   async #askSoftState(softState: OperatorStores["softState"]): Promise<void> {
-    const [schedulers, failures] = await Promise.all([softState.living(), softState.buildFailures()]);
+    const asked = [softState.living(), softState.laws(), softState.buildFailures()] as const;
+    const [schedulers, laws, failures] = await Promise.all(asked);
     this.#schedulers = schedulers;
+    this.#laws = laws;
     this.#hosts.setFailures(failures);
   }
 

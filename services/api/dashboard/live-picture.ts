@@ -1,3 +1,5 @@
+import type { LawsReading } from "../../../core/stores/laws-reading.ts";
+
 /**
  * What the dashboard, and `berth top`, are told. A picture comes first, and then changes of it. Times are milliseconds since the epoch.
  *
@@ -95,7 +97,7 @@ export interface LiveFigures {
   /** Ids of the schedulers that live. */
   readonly schedulers: readonly string[];
   /** Null when no audit reports here. */
-  readonly laws: LiveLaws | null;
+  readonly laws: LawsReading | null;
   /** The faults that are being injected. Null where that is not possible. */
   readonly faults: LiveFaults | null;
 }
@@ -111,14 +113,6 @@ export interface LiveCounts {
 
 /** A reading of the laws that is older says nothing about the present. */
 export const LAWS_FRESH_MS = 60_000;
-
-/** The state of the six laws, as a continuous audit has found it. */
-export interface LiveLaws {
-  /** The time of the last reading. */
-  readonly at: number;
-  /** The violations that hold now, the newest 20. */
-  readonly broken: readonly { readonly law: number; readonly subject: string; readonly evidence: string }[];
-}
 
 /** Faults that a cloud in one process can be given, to see how it heals. */
 export interface LiveFaults {

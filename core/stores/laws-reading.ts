@@ -1,0 +1,9 @@
+/** The state of the six laws, as a continuous audit has found it. */
+export interface LawsReading {
+  /** The time of the last complete reading, in milliseconds since the epoch. */
+  readonly at: number;
+  /** The violations that hold now, and those of moments of the last ten minutes, the newest 20. Law 0 stands for the policies of server groups. */
+  readonly broken: readonly { readonly law: number; readonly subject: string; readonly evidence: string }[];
+  /** Laws that the reading says nothing about: 4 and 6 where not every host has told what it has. */
+  readonly unchecked: readonly number[];
+}
