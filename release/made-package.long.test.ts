@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
@@ -8,6 +8,7 @@ import { removeCluster } from "../adapters/postgres/embedded/embedded-cluster.ts
 import { ServiceProcess } from "../chaos/local/service-process.ts";
 import { eventually } from "../test/rigs/eventually.ts";
 import { type MadePackage, makePackage } from "./make-package.ts";
+import { makeSbom } from "./make-sbom.ts";
 
 const run = promisify(execFile);
 const BYTES_MAX = 2_000_000;
@@ -36,6 +37,20 @@ test(`the package has JavaScript without tests, and less than ${BYTES_MAX / 1e6}
   expect(files.filter((file) => /\.tsx?$/.test(file) && !file.endsWith(".d.ts"))).toEqual([]);
   expect(files.filter((file) => /\.test\.|^package\/(test|bench|examples)\//.test(file))).toEqual([]);
   expect(made.bytes).toBeLessThan(BYTES_MAX);
+});
+
+test("its bill of materials has every package of its lock, and is the same each time", async () => {
+  const [text, again] = [await makeSbom(made.staged, "berth"), await makeSbom(made.staged, "berth")];
+  expect(again).toBe(text);
+  const { components, metadata } = JSON.parse(text);
+  const locked = JSON.parse(readFileSync(join(made.staged, "npm-shrinkwrap.json"), "utf8")).packages;
+  const named = new Set(components.map(({ name, version }: { name: string; version: string }) => `${name}@${version}`));
+  const lacking = Object.entries<{ version: string }>(locked).filter(([path, { version }]) => {
+    return path !== "" && !named.has(`${path.replace(/^.*node_modules\//, "")}@${version}`);
+  });
+  expect(lacking).toEqual([]);
+  expect(metadata.component.name).toBe("berth");
+  expect(text).not.toContain('"vitest"');
 });
 
 test("the installed command replays the demo's day with all laws held", async () => {

@@ -16,9 +16,12 @@ import { type CloneManifest, type PackageLock, publishedLock, publishedManifest 
 
 const run = promisify(execFile);
 const root = join(import.meta.dirname, "..");
+/** The files of the package as they are packed, until the next one is made. */
+const STAGED = join(root, ".berth/package");
 /** Files beside the compiled ones: `release/tsconfig.json` compiles what the command and the exports reach. */
 const COPIED = [
   "bin/berth",
+  "LICENSE",
   "README.md",
   "CHANGELOG.md",
   "adapters/postgres/schema/api/migrations",
@@ -34,6 +37,8 @@ const THREAD_FILE = /new URL\("(\.{1,2}\/[^"]+)\.ts", import\.meta\.url\)/g;
 export interface MadePackage {
   /** The tarball, `berth-<version>.tgz`. */
   readonly file: string;
+  /** The directory of its files, until the next one is made. */
+  readonly staged: string;
   readonly bytes: number;
 }
 
@@ -42,7 +47,7 @@ export interface MadePackage {
  * the clone by TypeScript itself, at the same paths. Needs the clone's own dependencies and the built dashboard.
  */
 export async function makePackage(into: string): Promise<MadePackage> {
-  const staged = join(root, ".berth/package");
+  const staged = STAGED;
   rmSync(staged, { recursive: true, force: true });
   mkdirSync(staged, { recursive: true });
   await run(join(root, "node_modules/.bin/tsc"), ["-p", join(root, "release"), "--outDir", staged]);
@@ -56,7 +61,7 @@ export async function makePackage(into: string): Promise<MadePackage> {
   const { stdout } = await run("npm", ["pack", staged, "--pack-destination", resolve(into), "--json"], { cwd: into });
   const [packed] = JSON.parse(stdout) as { filename: string }[];
   const file = join(resolve(into), packed?.filename ?? "");
-  return { file, bytes: statSync(file).size };
+  return { file, staged, bytes: statSync(file).size };
 }
 
 function listCompiled(directory: string): readonly string[] {
