@@ -115,16 +115,18 @@ describe("learning", () => {
     const cell = await rig.addCell("one");
     await cell.addHosts([4, 4]);
     const conductor = cell.broker.connect(conductorPermissions("one"));
-    const tell = (kind: EventKind) =>
-      conductor.publish(
-        cellEventsSubject("one"),
-        CellEvent.encode({ kind, cell: "one", serverUuid: serverId(9), host: "host-1", reason: "", atMs: 0 }).finish(),
-      );
+    const eventOf = (kind: EventKind) =>
+      CellEvent.create({ kind, cell: "one", serverUuid: serverId(9), host: "host-1", reason: "", atMs: 0 });
+    const tell = (kind: EventKind, ...more: readonly EventKind[]) => {
+      const event = { ...eventOf(kind), more: more.map(eventOf) };
+      return conductor.publish(cellEventsSubject("one"), CellEvent.encode(event).finish());
+    };
     await rig.start([cell.open()]);
-    await tell(EventKind.EVENT_KIND_ATTEMPT_FAILED);
+    // Conductors send several events in one message.
+    await tell(EventKind.EVENT_KIND_ATTEMPT_FAILED, EventKind.EVENT_KIND_ATTEMPT_FAILED);
     await eventually(
-      "the failure to be counted",
-      async () => (await rig.softState.buildFailures()).get("one/host-1") === 1,
+      "the failures to be counted",
+      async () => (await rig.softState.buildFailures()).get("one/host-1") === 2,
     );
     rig.clock.advance(1_000);
     await eventually("all to be placed", async () => {

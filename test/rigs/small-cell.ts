@@ -141,7 +141,8 @@ export class CellOn<Store extends CellStore> {
   async open(): Promise<this> {
     await this.#bus.ensureStreams(cellStreams(CELL));
     await this.#bus.consume(cellEventsForApi, { maxInFlight: 100 }, (message) => {
-      this.events.push(CellEvent.decode(message.data));
+      const first = CellEvent.decode(message.data);
+      this.events.push(first, ...first.more);
       message.ack();
     });
     return this;

@@ -129,6 +129,8 @@ export interface CellEvent {
   host: string;
   reason: string;
   atMs: number;
+  /** Further events of the same message, which have none themselves. A reader that does not know this field loses them, as events may be. */
+  more: CellEvent[];
 }
 
 function createBaseTask(): Task {
@@ -694,7 +696,7 @@ export const DeletePlan: MessageFns<DeletePlan> = {
 };
 
 function createBaseCellEvent(): CellEvent {
-  return { kind: 0, cell: "", serverUuid: "", host: "", reason: "", atMs: 0 };
+  return { kind: 0, cell: "", serverUuid: "", host: "", reason: "", atMs: 0, more: [] };
 }
 
 export const CellEvent: MessageFns<CellEvent> = {
@@ -716,6 +718,9 @@ export const CellEvent: MessageFns<CellEvent> = {
     }
     if (message.atMs !== 0) {
       writer.uint32(48).int64(message.atMs);
+    }
+    for (const v of message.more) {
+      CellEvent.encode(v!, writer.uint32(58).fork()).join();
     }
     return writer;
   },
@@ -781,6 +786,14 @@ export const CellEvent: MessageFns<CellEvent> = {
             message.atMs = longToNumber(reader.int64());
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.more.push(CellEvent.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -804,6 +817,7 @@ export const CellEvent: MessageFns<CellEvent> = {
     message.host = object.host ?? "";
     message.reason = object.reason ?? "";
     message.atMs = object.atMs ?? 0;
+    message.more = object.more?.map((e) => CellEvent.fromPartial(e)) || [];
     return message;
   },
 };

@@ -53,18 +53,20 @@ export class CellEvents {
   }
 
   #take(message: BusMessage): void {
-    const event = decodeEvent(message.data);
-    if (event?.kind === EventKind.EVENT_KIND_ATTEMPT_FAILED) void this.#failures.failed(this.#cell.name, event.host);
-    if (event?.kind === EventKind.EVENT_KIND_SERVER_ACTIVE) void this.#failures.succeeded(this.#cell.name, event.host);
+    for (const { kind, host } of eventsOf(message.data)) {
+      if (kind === EventKind.EVENT_KIND_ATTEMPT_FAILED) void this.#failures.failed(this.#cell.name, host);
+      if (kind === EventKind.EVENT_KIND_SERVER_ACTIVE) void this.#failures.succeeded(this.#cell.name, host);
+    }
     message.ack();
   }
 }
 
-/** Returns null for a message that is not an event. */
-function decodeEvent(data: Uint8Array): CellEvent | null {
+/** Returns no events for a message that cannot be decoded. */
+function eventsOf(data: Uint8Array): readonly CellEvent[] {
   try {
-    return CellEvent.decode(data);
+    const first = CellEvent.decode(data);
+    return [first, ...first.more];
   } catch {
-    return null;
+    return [];
   }
 }

@@ -292,17 +292,14 @@ export class ApiRig {
     return taken;
   }
 
-  /** Publishes a conductor's event that the server is gone. */
-  async tellDeleted(cellName: string, serverUuid: string): Promise<void> {
-    const event: CellEvent = {
-      kind: EventKind.EVENT_KIND_SERVER_DELETED,
-      cell: cellName,
-      serverUuid,
-      host: "",
-      reason: "",
-      atMs: Date.now(),
-    };
-    await this.cell(cellName).bus.publish(cellEventsSubject(cellName), CellEvent.encode(event).finish());
+  /** Publishes a conductor's message that the servers are gone. */
+  async tellDeleted(cellName: string, ...serverUuids: readonly string[]): Promise<void> {
+    const kind = EventKind.EVENT_KIND_SERVER_DELETED;
+    const [first, ...more] = serverUuids.map((serverUuid) =>
+      CellEvent.create({ kind, cell: cellName, serverUuid, atMs: Date.now() }),
+    );
+    const message = CellEvent.encode({ ...first!, more }).finish();
+    await this.cell(cellName).bus.publish(cellEventsSubject(cellName), message);
   }
 }
 

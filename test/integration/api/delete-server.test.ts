@@ -79,8 +79,7 @@ describe("DELETE /servers/{id}", () => {
   it("ignores a cell's report of the end of a server that no user deletes", async () => {
     const [living, deleted] = [await rig.bootActive("north", 0), await rig.bootActive("north", 0)];
     expect(await remove(deleted)).toBe(204);
-    await rig.tellDeleted("north", living);
-    await rig.tellDeleted("north", deleted);
+    await rig.tellDeleted("north", living, deleted);
     await eventually("the other to be gone", async () => (await stateOf(deleted)) === "deleted");
     expect(await stateOf(living)).toBe("dispatched");
   });
@@ -98,8 +97,7 @@ describe("DELETE /servers/{id}", () => {
     const uuid = await rig.bootActive("north", 0);
     expect(await remove(uuid)).toBe(204);
     await rig.cell("north").bus.publish("cell.north.events", new Uint8Array([255, 255, 255]));
-    await rig.tellDeleted("north", "not a uuid");
-    await rig.tellDeleted("north", uuid);
+    await rig.tellDeleted("north", "not a uuid", uuid);
     await eventually("the readable one counts", async () => (await stateOf(uuid)) === "deleted");
   });
 });

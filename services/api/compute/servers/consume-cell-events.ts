@@ -10,7 +10,7 @@ const IN_FLIGHT_MAX = 1000;
 const RETRY_MS = 2_000;
 
 /**
- * Reads one cell's events about deleted servers. Each deletion is noted in the API database before its message is acknowledged. The note
+ * Reads one cell's events about deleted servers. All deletions of a message are noted in the API database before it is acknowledged. The note
  * has no effect on servers of other cells. Events of other kinds are ignored here. If an event is lost, the schedulers' sweep notes the
  * deletion.
  */
@@ -19,40 +19,36 @@ export function consumeCellEvents(
   deps: { readonly marker: DeletionMarker; readonly events: ApiEvents },
 ): Promise<Subscription> {
   return cell.bus.consume(cellEventsForApi, { maxInFlight: IN_FLIGHT_MAX }, (message) => {
-    const event = decode(message.data);
+    const events = eventsOf(message.data);
+    const deleted = events?.filter(({ kind }) => kind === EventKind.EVENT_KIND_SERVER_DELETED) ?? [];
     // An invalid uuid would make the write fail for its whole batch, again and again.
-    if (
-      event === null ||
-      (event.kind === EventKind.EVENT_KIND_SERVER_DELETED && canonicalUuid(event.serverUuid) === null)
-    ) {
-      deps.events.eventMalformed(cell.name);
-      message.ack();
-      return;
-    }
-    if (event.kind === EventKind.EVENT_KIND_SERVER_DELETED) noteDeleted(cell.name, event, message, deps);
+    const valid = deleted.filter(({ serverUuid }) => canonicalUuid(serverUuid) !== null);
+    if (events === null || valid.length < deleted.length) deps.events.eventMalformed(cell.name);
+    if (valid.length > 0) noteDeleted(cell.name, valid, message, deps);
     else message.ack();
   });
 }
 
 function noteDeleted(
   cell: string,
-  event: CellEvent,
+  deleted: readonly CellEvent[],
   message: BusMessage,
   deps: { readonly marker: DeletionMarker; readonly events: ApiEvents },
 ): void {
-  deps.marker.mark(cell, event.serverUuid).then(
+  Promise.all(deleted.map(({ serverUuid }) => deps.marker.mark(cell, serverUuid))).then(
     () => message.ack(),
     (error: unknown) => {
-      deps.events.markFailed(event.serverUuid, error);
+      deps.events.markFailed(deleted[0]!.serverUuid, error);
       message.retry(RETRY_MS);
     },
   );
 }
 
 /** Returns null for a message that cannot be decoded, which a redelivery would not change. */
-function decode(data: Uint8Array): CellEvent | null {
+function eventsOf(data: Uint8Array): readonly CellEvent[] | null {
   try {
-    return CellEvent.decode(data);
+    const first = CellEvent.decode(data);
+    return [first, ...first.more];
   } catch {
     return null;
   }
