@@ -8,6 +8,7 @@ import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
 import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
+import { NETWORK_RULES } from "../services/api/network/network-rule.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
 import { writeCloudsFile } from "./dev/clouds-file.ts";
@@ -49,6 +50,10 @@ const declaration = {
     quotas: optional(oneOf(...QUOTA_KINDS), {
       about: "limits of projects: Nova's, or unlimited (the default where nobody authenticates)",
     }),
+    networks: setting(oneOf(...NETWORK_RULES), {
+      about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
+      default: "simple",
+    }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
     dataDir: setting(text(), { about: "where everything is kept", default: ".berth" }),
   },
@@ -83,6 +88,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             listen,
             auth: settings.auth,
             quotas: settings.quotas ?? (settings.auth === "none" ? "unlimited" : "nova"),
+            networks: settings.networks,
             keystone: access.keystone,
             placement: access.placement,
             mounts: access.mounts,

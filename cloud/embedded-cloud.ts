@@ -34,6 +34,7 @@ import type { HostPort } from "../runtime/setting-kinds.ts";
 import { QUOTA_DEFAULTS, type QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
+import type { NetworkRule } from "../services/api/network/network-rule.ts";
 import type { Authenticate } from "../services/api/placement/identity.ts";
 import { Policy } from "../services/api/placement/policy/policy.ts";
 import { placementMounts } from "../services/api/placement/service.ts";
@@ -78,6 +79,8 @@ export interface EmbeddedCloudOptions {
   readonly logger: Logger;
   /** Whether a resize may stay on its host; false by default. */
   readonly resizeToSameHost?: boolean;
+  /** The networks that servers can be connected to; `none` by default. */
+  readonly networks?: NetworkRule;
   /** Limits of projects for which operators have set none; `unlimited` by default. */
   readonly quotas?: QuotaKind;
   /** The cloud's own host filters, in addition to Nova's. */
@@ -337,6 +340,7 @@ function apiSettings({
   resizeToSameHost = false,
   quotas = "unlimited",
   dashboard = false,
+  networks = "none",
 }: EmbeddedCloudOptions) {
   const http = { ...DEFAULT_API_SETTINGS.http, listen };
   // This is the only api, so it hears of every change of a flavor itself.
@@ -346,6 +350,7 @@ function apiSettings({
     flavorCacheMs: 60_000,
     resizeToSameHost,
     dashboard,
+    networks,
     http,
     quotas: QUOTA_DEFAULTS[quotas],
   };

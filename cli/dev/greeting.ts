@@ -41,7 +41,7 @@ function withClient({ cloudsFile, auth }: Greeted): string[] {
     `  export OS_CLIENT_CONFIG_FILE=${path.startsWith("..") ? cloudsFile : `$PWD/${path}`} OS_CLOUD=berth`,
     "  openstack flavor create --vcpus 2 --ram 4096 --disk 20 small",
     "  openstack image create any",
-    "  openstack server create --flavor small --image any --nic none --wait first",
+    "  openstack server create --flavor small --image any --wait first",
     "  openstack server list",
     ...(auth === "password" ? ["  TOKEN=$(openstack token issue -f value -c id)         # for curl, below"] : []),
     "",

@@ -12,7 +12,7 @@ const portOf = (id: string, groups = 1) => ({
     required: [],
   })),
 });
-const named = (portId: string) => ({ portId, networkId: "n", tag: "" });
+const named = (portId: string) => ({ portId, networkId: "n", tag: "", networkName: "", addresses: [] });
 const suffixes = (groups: readonly { readonly suffix: string }[]) => groups.map(({ suffix }) => suffix);
 
 describe("a port of a server", () => {

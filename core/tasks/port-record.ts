@@ -11,6 +11,10 @@ export interface PortRecord {
   readonly projectId: string;
   readonly networkId: string;
   readonly name: string;
+  /** The port's IPv4 address, or null on a network that is not Berth's own. */
+  readonly address: string | null;
+  /** Whether the port was made for its server and is removed with it. */
+  readonly endsWithServer: boolean;
   /** Empty when the port requests no resources. */
   readonly groups: readonly PortGroup[];
   readonly createdAtMs: number;

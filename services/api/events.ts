@@ -126,6 +126,10 @@ export class ApiEvents {
     this.#logger.info({ event: name, tag, server, host }, "another service tells of a server");
   }
 
+  portsNotSwept(error: unknown): void {
+    this.#logger.warn({ err: error }, "could not give up the ports of servers that are gone; trying again");
+  }
+
   settlingFailed(error: unknown): void {
     this.#logger.warn({ err: error }, "could not look at resizes that count for quotas; trying again");
   }

@@ -15,6 +15,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
+import type { Ticker } from "../../runtime/ticker.ts";
 import { CellClient } from "./cells/cell-client.ts";
 import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.ts";
 import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
@@ -67,7 +68,9 @@ import { registerVersion, registerVersionList } from "./http/version-routes.ts";
 import { ImageCatalog } from "./image/image-catalog.ts";
 import { registerImageProxy } from "./image/image-proxy-routes.ts";
 import { registerImageRoutes } from "./image/image-routes.ts";
+import { registerNetworkRoutes } from "./network/network-routes.ts";
 import { registerPortRoutes } from "./network/port-routes.ts";
+import { PortSweeper } from "./network/port-sweeper.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
 import type { ApiSettings } from "./settings.ts";
@@ -77,6 +80,8 @@ const SYNC_MS = 1_000;
 const FULL_SYNC_MS = 60_000;
 /** How often resizes that may have ended are looked for. */
 const SETTLE_POLL_MS = 5_000;
+/** How often ports of servers that are gone are looked for. */
+const PORT_SWEEP_MS = 30_000;
 
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
@@ -131,7 +136,7 @@ export interface ApiService extends Service {
 /** Builds the api. The caller owns the deps: `close` ends the work of the api, not its stores and buses. */
 export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   const parts = createParts(deps, settings);
-  const { http, events, server, syncer, settler } = parts;
+  const { http, events, server, background } = parts;
   const watch = new CellWatch(deps.cells, { marker: server.marker, events, clock: deps.clock });
   let serving = false;
   let closed: Promise<void> | null = null;
@@ -161,7 +166,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
 
   const close = async () => {
     serving = false;
-    await Promise.all([watch.close(), syncer?.stop(), settler?.stop()]);
+    await Promise.all([watch.close(), ...background.map((one) => one.stop())]);
     live?.close();
     await http.close();
     await Promise.all([server.acceptor.settle(), server.mover?.settle(), server.marker.settle()]);
@@ -171,7 +176,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     // Requests are accepted without the bus, so an unreachable bus must not keep the api from starting.
     const streams = deps.bus.ensureStreams(apiStreams).catch((error: unknown) => events.streamsMissing(error));
     await Promise.all([streams, watch.start()]);
-    for (const background of [syncer, settler]) background?.start();
+    for (const one of background) one.start();
     serving = true;
   };
   return {
@@ -220,8 +225,8 @@ interface Parts {
   readonly server: ActionDeps;
   /** Null when this process has no stores of what operators set. */
   readonly syncer: HostSyncer | null;
-  /** Null when quotas are not counted. */
-  readonly settler: ResizeSettler | null;
+  /** Its work beside calls, which runs from the start to the end of the service. */
+  readonly background: readonly Pick<Ticker, "start" | "stop">[];
 }
 
 function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
@@ -246,10 +251,11 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     limits,
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
-    marker: new DeletionMarker({ store, events }),
+    marker: new DeletionMarker({ store, events, networkPorts: sweptPorts(deps, settings) }),
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
     networkPorts: deps.networkPorts ?? null,
+    networks: settings.networks,
     keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
     mover: moves
@@ -263,23 +269,27 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
   const http = createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS);
   const sendMsMax = 2 * settings.http.requestTimeoutMs;
   boundLists(http, new ListBudget(settings.lists), { pageMax: settings.pageMax, sendMsMax });
-  return {
-    http,
-    events,
-    server,
-    syncer:
-      deps.operators === undefined
-        ? null
-        : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS }),
-    settler:
-      quotas === null || moves === undefined
-        ? null
-        : new ResizeSettler(
-            { quotas, store, moves, cells, events, clock },
-            { pollMs: SETTLE_POLL_MS, settleMs: 2 * settings.http.requestTimeoutMs },
-          ),
-  };
+  const syncer =
+    deps.operators === undefined
+      ? null
+      : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
+  const settler =
+    quotas === null || moves === undefined
+      ? null
+      : new ResizeSettler(
+          { quotas, store, moves, cells, events, clock },
+          { pollMs: SETTLE_POLL_MS, settleMs: 2 * settings.http.requestTimeoutMs },
+        );
+  const networkPorts = sweptPorts(deps, settings);
+  const sweeper =
+    networkPorts === null ? null : new PortSweeper({ networkPorts, events, clock }, { pollMs: PORT_SWEEP_MS });
+  const background = [syncer, settler, sweeper].filter((one) => one !== null);
+  return { http, events, server, syncer, background };
 }
+
+/** Returns the store of ports if servers get ports of Berth's own network, which end with them. */
+const sweptPorts = ({ networkPorts }: ApiDeps, { networks }: ApiSettings): PortStore | null =>
+  networks === "simple" ? (networkPorts ?? null) : null;
 
 /** Registers the operators' routes, if this process has the stores of what operators set. */
 function registerOperatorRoutes(
@@ -309,7 +319,7 @@ function openDashboard(deps: ApiDeps, { http, server }: Parts, resolveIdentity: 
 function registerNeighbours(
   { images, networkPorts, clock }: ApiDeps,
   { http, server }: Parts,
-  { pageMax, http: { publicUrl } }: ApiSettings,
+  { pageMax, networks, http: { publicUrl } }: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
   const options = { pageMax, publicUrl };
@@ -320,9 +330,10 @@ function registerNeighbours(
     );
   }
   if (networkPorts) {
-    registerNeighbour(http, "/network", resolveIdentity, (scope) =>
-      registerPortRoutes(scope, { store: networkPorts, clock }, options),
-    );
+    registerNeighbour(http, "/network", resolveIdentity, (scope) => {
+      registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
+      registerNetworkRoutes(scope, networks, networkPorts);
+    });
   }
 }
 

@@ -19,6 +19,7 @@ import { IMAGE_RULES, type ImageRule } from "./compute/servers/image-rule.ts";
 import type { ListBudgetSettings } from "./http/list-budget.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { openNetworkOptions } from "./identity/open-network.ts";
+import { NETWORK_RULES, type NetworkRule } from "./network/network-rule.ts";
 import { placementApiSettings } from "./placement/settings.ts";
 
 /** Settings of the HTTP server. All times are in milliseconds. */
@@ -66,6 +67,8 @@ export interface ApiSettings {
   /** For how long a flavor, image or zone that new servers name may be cached. */
   readonly flavorCacheMs: number;
   readonly imageRule: ImageRule;
+  /** The networks that servers can be connected to. */
+  readonly networks: NetworkRule;
   /** Most servers that one call may create. */
   readonly serversPerCallMax: number;
   /** The limits of projects for which operators have set none. */
@@ -131,6 +134,10 @@ export const apiDeclaration = {
       about: "which images servers may be made of: any, or those that were registered",
       default: "any",
     }),
+    networks: setting(oneOf(...NETWORK_RULES), {
+      about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
+      default: "none",
+    }),
     serversPerCallMax: setting(integer({ min: 1, max: 1_000 }), {
       about: "servers that one call may create",
       default: "100",
@@ -188,6 +195,7 @@ export function apiSettings(
     | "cellDeadline"
     | "flavorCache"
     | "images"
+    | "networks"
     | "serversPerCallMax"
     | "openRequestsMax"
     | "quotas"
@@ -215,6 +223,7 @@ export function apiSettings(
     cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
     flavorCacheMs: options.flavorCache,
     imageRule: options.images,
+    networks: options.networks,
     serversPerCallMax: options.serversPerCallMax,
     intake: {
       ...DEFAULT_API_SETTINGS.intake,
@@ -259,6 +268,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   cells: { deadlineMs: 2_000, retryMs: 1_000 },
   flavorCacheMs: 1_000,
   imageRule: "any",
+  networks: "none",
   serversPerCallMax: 100,
   quotas: QUOTA_DEFAULTS.unlimited,
   resizeToSameHost: false,

@@ -1,7 +1,9 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
-import type { PortStore } from "../../core/stores/api/port-store.ts";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { AddressPool, NewPort, PortQuery, PortStore } from "../../core/stores/api/port-store.ts";
 import type { PortRecord } from "../../core/tasks/port-record.ts";
+import { goneFrom, serverSpec } from "./cell-fixtures.ts";
 
 function port(values: Partial<PortRecord> = {}): PortRecord {
   return {
@@ -9,6 +11,8 @@ function port(values: Partial<PortRecord> = {}): PortRecord {
     projectId: "p",
     networkId: randomUUID(),
     name: "nic",
+    address: null,
+    endsWithServer: false,
     groups: [{ id: "g", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] }],
     createdAtMs: 1_700_000_000_000,
     binding: null,
@@ -16,12 +20,26 @@ function port(values: Partial<PortRecord> = {}): PortRecord {
   };
 }
 
+/** The ports beside the requests of the servers that they are bound to. */
+export interface PortStores {
+  readonly store: PortStore;
+  readonly requests: Pick<ApiStore, "accept" | "cancel" | "markDeleted">;
+}
+
+const POOL: AddressPool = { networkId: "net", first: "10.0.0.254", size: 6 };
+
+function fresh(values: Partial<NewPort> = {}): NewPort {
+  const { binding: _binding, ...record } = port({ networkId: POOL.networkId, endsWithServer: true });
+  return { ...record, serverUuid: null, ...values };
+}
+
 /** The guarantees of both implementations of the ports' store. */
-export function portStoreContract(name: string, makeStore: () => Promise<PortStore>): void {
+export function portStoreContract(name: string, makeStores: () => Promise<PortStores>): void {
   describe(`ports in ${name}`, () => {
     let store: PortStore;
+    let requests: PortStores["requests"];
     beforeEach(async () => {
-      store = await makeStore();
+      ({ store, requests } = await makeStores());
     });
 
     test("a port is returned as it was created, and an id is used once", async () => {
@@ -80,6 +98,125 @@ export function portStoreContract(name: string, makeStore: () => Promise<PortSto
       expect(await store.deletePort(one.id)).toBe(false);
       expect(await store.deletePort("no uuid")).toBe(false);
       expect(await store.ports([one.id])).toEqual([]);
+    });
+
+    test("a port's name can be changed, and nothing of an unknown port", async () => {
+      const one = port();
+      await store.createPort(one);
+      expect(await store.renamePort(one.id, "other")).toBe(true);
+      expect(await store.ports([one.id])).toEqual([{ ...one, name: "other" }]);
+      expect([await store.renamePort(randomUUID(), "x"), await store.renamePort("no uuid", "x")]).toEqual([
+        false,
+        false,
+      ]);
+    });
+
+    const addressesOf = async (ports: readonly NewPort[]) => {
+      const outcome = await store.addPorts(ports, POOL);
+      return outcome.kind === "added" ? outcome.ports.map(({ address }) => address) : outcome;
+    };
+
+    test("ports get the next free addresses, and a released address is given out last", async () => {
+      const [first, second] = [fresh(), fresh({ serverUuid: randomUUID() })];
+      const outcome = await store.addPorts([first, second], POOL);
+      const { serverUuid: _server, ...unbound } = first;
+      expect(outcome).toMatchObject({
+        kind: "added",
+        ports: [
+          { ...unbound, address: "10.0.0.254", binding: null },
+          { id: second.id, address: "10.0.0.255", binding: { serverUuid: second.serverUuid } },
+        ],
+      });
+      expect(await store.ports([first.id])).toEqual([{ ...unbound, address: "10.0.0.254", binding: null }]);
+      await store.deletePort(first.id);
+      expect(await addressesOf([fresh(), fresh(), fresh()])).toEqual(["10.0.1.0", "10.0.1.1", "10.0.1.2"]);
+      expect(await addressesOf([fresh(), fresh()])).toHaveLength(2);
+      expect(await addressesOf([fresh()])).toEqual({ kind: "no-address" });
+      await store.deletePort(second.id);
+      expect(await addressesOf([fresh()])).toEqual(["10.0.0.255"]);
+    });
+
+    test("an address that is asked for is given out once, and then none of the call's ports is added", async () => {
+      const server = randomUUID();
+      expect(await addressesOf([fresh({ address: "10.0.1.0" }), fresh()])).toEqual(["10.0.1.0", "10.0.0.254"]);
+      const taken = { kind: "address-taken", address: "10.0.1.0" };
+      expect(await addressesOf([fresh({ serverUuid: server }), fresh({ address: "10.0.1.0" })])).toEqual(taken);
+      expect(await store.listPorts({ projectId: null, limit: 10, serverUuid: server })).toEqual([]);
+      const twice = { address: "10.0.1.1" };
+      expect(await addressesOf([fresh(twice), fresh(twice)])).toEqual({ kind: "address-taken", address: "10.0.1.1" });
+      // Other networks have addresses of their own.
+      const other = await store.addPorts([fresh({ networkId: "other", address: "10.0.1.0" })], {
+        ...POOL,
+        networkId: "other",
+      });
+      expect(other.kind).toBe("added");
+      const next = await addressesOf([fresh(), fresh(), fresh()]);
+      expect(new Set([next].flat()).size).toBe(3);
+      for (const used of ["10.0.1.0", "10.0.0.254"]) expect(next).not.toContain(used);
+    });
+
+    test("of many concurrent calls no two get one address, and a full network refuses the rest", async () => {
+      const calls = [
+        ...Array.from({ length: 4 }, () => [fresh(), fresh()]),
+        ...Array.from({ length: 3 }, () => [fresh({ address: "10.0.1.2" })]),
+      ];
+      const outcomes = await Promise.all(calls.map((ports) => store.addPorts(ports, POOL)));
+      const ports = await store.listPorts({ projectId: null, limit: 100 });
+      const given = outcomes.flatMap((outcome) => (outcome.kind === "added" ? outcome.ports : []));
+      expect(ports.map(({ id }) => id).sort()).toEqual(given.map(({ id }) => id).sort());
+      const addresses = ports.map(({ address }) => address);
+      expect(new Set(addresses).size).toBe(ports.length);
+      // Two free addresses are left for no call, or one is when somebody got the one that was asked for.
+      expect(ports.length).toBeGreaterThanOrEqual(POOL.size - 1);
+    });
+
+    test("lists the ports that have all of the given values", async () => {
+      const server = randomUUID();
+      const [one, other] = [fresh({ serverUuid: server, name: "a" }), fresh({ name: "a" })];
+      await store.addPorts([one, other], POOL);
+      await store.createPort(port({ name: "a" }));
+      const idsOf = async (query: Partial<PortQuery>) =>
+        (await store.listPorts({ projectId: "p", limit: 10, ...query })).map(({ id }) => id).sort();
+      expect(await idsOf({ serverUuid: server })).toEqual([one.id]);
+      expect(await idsOf({ networkId: POOL.networkId, name: "a" })).toEqual([one.id, other.id].sort());
+      expect(await idsOf({ address: "10.0.0.255", id: other.id })).toEqual([other.id]);
+      for (const nothing of [
+        { address: "x" },
+        { id: "x" },
+        { serverUuid: "x" },
+        { name: "b" },
+        { serverUuid: server, name: "b" },
+      ])
+        expect(await idsOf(nothing)).toEqual([]);
+    });
+
+    test("with its server a port ends that was made for it, and another one is free again", async () => {
+      const [server, other] = [randomUUID(), randomUUID()];
+      const [own, foreign] = [fresh({ serverUuid: server }), fresh({ serverUuid: other })];
+      await store.addPorts([own, foreign], POOL);
+      const lasting = port();
+      await store.createPort(lasting);
+      await store.bindPorts([lasting.id], server, []);
+      await store.endServers([server, "no uuid"]);
+      await store.endServers([server]);
+      expect(await store.ports([own.id, lasting.id])).toEqual([lasting]);
+      expect(await store.ports([foreign.id])).toMatchObject([{ binding: { serverUuid: other } }]);
+    });
+
+    test("the sweep ends the ports of deleted servers, and of those that nobody knows when they are old", async () => {
+      const [living, deleted, unknown] = [1, 2, 3].map((server) => serverSpec(server).uuid) as [string, string, string];
+      await requests.accept([serverSpec(1), serverSpec(2)]);
+      const ports = [living, deleted, unknown].map((serverUuid) => fresh({ serverUuid }));
+      await store.addPorts(ports, POOL);
+      const left = async () =>
+        (await store.listPorts({ projectId: null, limit: 9 })).map(({ binding }) => binding?.serverUuid);
+      expect(await store.sweepPorts(600_000)).toBe(0);
+      await requests.cancel(deleted, "req-1");
+      await requests.markDeleted(goneFrom(null, [deleted]));
+      expect(await store.sweepPorts(600_000)).toBe(1);
+      expect((await left()).sort()).toEqual([living, unknown].sort());
+      expect(await store.sweepPorts(-1_000)).toBe(1);
+      expect(await left()).toEqual([living]);
     });
   });
 }

@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { portStoreContract } from "../../../test/contract/port-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { createPool } from "../client/pool.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 
 let database: TestDatabase;
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 portStoreContract("Postgres", async () => {
-  await pool.query("truncate ports");
-  return new PostgresPortStore(pool);
+  await pool.query("truncate ports, address_cursors, requests");
+  return { store: new PostgresPortStore(pool), requests: new PostgresApiStore(pool) };
 });

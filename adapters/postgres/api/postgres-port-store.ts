@@ -1,24 +1,17 @@
+import { isIPv4 } from "node:net";
 import type { Pool } from "pg";
-import type { PortBinding, PortQuery, PortStore } from "../../../core/stores/api/port-store.ts";
-import type { PortGroup, PortRecord } from "../../../core/tasks/port-record.ts";
+import type {
+  AddPortsOutcome,
+  AddressPool,
+  NewPort,
+  PortBinding,
+  PortQuery,
+  PortStore,
+} from "../../../core/stores/api/port-store.ts";
+import type { PortRecord } from "../../../core/tasks/port-record.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
-
-interface PortRow {
-  id: string;
-  project_id: string;
-  network_id: string;
-  name: string;
-  groups: PortGroup[];
-  created_at_ms: number;
-  server_uuid: string | null;
-  bound_at_ms: number | null;
-  bound_for_ms: number | null;
-}
-
-const BOUND_AT_MS = "(extract(epoch from bound_at) * 1000)::float8";
-const BOUND_FOR_MS = "(extract(epoch from clock_timestamp() - bound_at) * 1000)::float8";
-const COLUMNS = `id, project_id, network_id, name, groups, created_at_ms::float8, server_uuid, ${BOUND_AT_MS} as bound_at_ms,
-  ${BOUND_FOR_MS} as bound_for_ms`;
+import { addPorts } from "./add-ports.ts";
+import { BOUND_AT_MS, PORT_COLUMNS, type PortRow, recordOfPort } from "./port-rows.ts";
 
 /** Ports in the API database. Each write is one statement. Throws `StoreError`. */
 export class PostgresPortStore implements PortStore {
@@ -32,30 +25,42 @@ export class PostgresPortStore implements PortStore {
   async createPort(port: PortRecord): Promise<"created" | "id-taken"> {
     const rows = await queryStored(this.#pool, {
       name: "create_port",
-      text: `insert into ports (id, project_id, network_id, name, groups, created_at_ms) values ($1, $2, $3, $4, $5, $6)
-        on conflict (id) do nothing returning id`,
-      values: [port.id, port.projectId, port.networkId, port.name, JSON.stringify(port.groups), port.createdAtMs],
+      text: `insert into ports (id, project_id, network_id, name, groups, created_at_ms, ends_with_server)
+        values ($1, $2, $3, $4, $5, $6, $7) on conflict (id) do nothing returning id`,
+      values: [
+        ...[port.id, port.projectId, port.networkId, port.name, JSON.stringify(port.groups), port.createdAtMs],
+        port.endsWithServer,
+      ],
     });
     return rows.length > 0 ? "created" : "id-taken";
+  }
+
+  addPorts(ports: readonly NewPort[], pool: AddressPool): Promise<AddPortsOutcome> {
+    return addPorts(this.#pool, ports, pool);
   }
 
   async ports(ids: readonly string[]): Promise<readonly PortRecord[]> {
     const rows = await queryStored<PortRow>(this.#pool, {
       name: "ports",
-      text: `select ${COLUMNS} from ports where id = any($1::uuid[])`,
+      text: `select ${PORT_COLUMNS} from ports where id = any($1::uuid[])`,
       values: [onlyUuids(ids)],
     });
-    return rows.map(recordOf);
+    return rows.map(recordOfPort);
   }
 
-  async listPorts({ projectId, limit }: PortQuery): Promise<readonly PortRecord[]> {
+  async listPorts({ projectId, limit, ...asked }: PortQuery): Promise<readonly PortRecord[]> {
+    const { id = null, serverUuid = null, name = null, networkId = null, address = null } = asked;
+    const uuids = [id, serverUuid].filter((uuid) => uuid !== null);
+    if (onlyUuids(uuids).length < uuids.length || (address !== null && !isIPv4(address))) return [];
     const rows = await queryStored<PortRow>(this.#pool, {
       name: "list_ports",
-      text: `select ${COLUMNS} from ports where $1::text is null or project_id = $1
+      text: `select ${PORT_COLUMNS} from ports
+        where ($1::text is null or project_id = $1) and ($3::uuid is null or id = $3) and ($4::uuid is null or server_uuid = $4)
+          and ($5::text is null or name = $5) and ($6::text is null or network_id = $6) and ($7::inet is null or address = $7)
         order by ports.created_at_ms, id limit $2`,
-      values: [projectId, limit],
+      values: [projectId, limit, id, serverUuid, name, networkId, address],
     });
-    return rows.map(recordOf);
+    return rows.map(recordOfPort);
   }
 
   async bindPorts(
@@ -93,6 +98,42 @@ export class PostgresPortStore implements PortStore {
     });
   }
 
+  async endServers(serverUuids: readonly string[]): Promise<void> {
+    await this.#end("end_servers_of_ports", "p.server_uuid = any ($1::uuid[])", [onlyUuids(serverUuids)]);
+  }
+
+  sweepPorts(unknownMs: number): Promise<number> {
+    const isOver = `p.server_uuid is not null and case (select r.state from requests r where r.server_uuid = p.server_uuid)
+      when 'deleted' then true else p.bound_at < clock_timestamp() - $1::float8 * interval '1 ms'
+        and not exists (select from requests r where r.server_uuid = p.server_uuid) end`;
+    return this.#end("sweep_ports", isOver, [unknownMs]);
+  }
+
+  /** Cost: one statement, in which a port that another call is changing now is looked at again afterwards. */
+  async #end(name: string, isOver: string, values: readonly unknown[]): Promise<number> {
+    const rows = await queryStored<{ ended: number }>(this.#pool, {
+      name,
+      text: `with over as (select p.id, p.ends_with_server from ports p where ${isOver} order by p.id for update),
+        removed as (delete from ports using over where ports.id = over.id and over.ends_with_server returning 1),
+        released as (
+          update ports set server_uuid = null, bound_at = null from over
+          where ports.id = over.id and not over.ends_with_server returning 1
+        )
+        select (select count(*) from removed)::int + (select count(*) from released)::int as ended`,
+      values,
+    });
+    return rows[0]?.ended ?? 0;
+  }
+
+  async renamePort(id: string, name: string): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "rename_port",
+      text: "update ports set name = $2 where id = any($1::uuid[]) returning id",
+      values: [onlyUuids([id]), name],
+    });
+    return rows.length > 0;
+  }
+
   async deletePort(id: string): Promise<boolean> {
     const rows = await queryStored(this.#pool, {
       name: "delete_port",
@@ -101,19 +142,4 @@ export class PostgresPortStore implements PortStore {
     });
     return rows.length > 0;
   }
-}
-
-function recordOf(row: PortRow): PortRecord {
-  return {
-    id: row.id,
-    projectId: row.project_id,
-    networkId: row.network_id,
-    name: row.name,
-    groups: row.groups,
-    createdAtMs: row.created_at_ms,
-    binding:
-      row.server_uuid === null
-        ? null
-        : { serverUuid: row.server_uuid, atMs: row.bound_at_ms ?? 0, ageMs: Math.max(0, row.bound_for_ms ?? 0) },
-  };
 }

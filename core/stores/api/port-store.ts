@@ -8,11 +8,36 @@ export interface PortBinding {
   readonly wasOwn: boolean;
 }
 
+/** The ports that have all of the given values. */
 export interface PortQuery {
   /** Null selects the ports of all projects. */
   readonly projectId: string | null;
   readonly limit: number;
+  readonly id?: string;
+  readonly name?: string;
+  readonly networkId?: string;
+  readonly address?: string;
+  readonly serverUuid?: string;
 }
+
+/** A port on a network whose addresses Berth gives out. */
+export type NewPort = Omit<PortRecord, "binding"> & {
+  /** The server that gets the port, or null. */
+  readonly serverUuid: string | null;
+};
+
+/** The addresses of a network: `size` of them from `first` on. */
+export interface AddressPool {
+  readonly networkId: string;
+  readonly first: string;
+  readonly size: number;
+}
+
+export type AddPortsOutcome =
+  | { readonly kind: "added"; readonly ports: readonly PortRecord[] }
+  /** Another port of the network has this address. */
+  | { readonly kind: "address-taken"; readonly address: string }
+  | { readonly kind: "no-address" };
 
 /**
  * Ports that servers may be made with. Both implementations (Postgres, in-memory) pass test/contract/port-store. Operating failures throw
@@ -20,10 +45,16 @@ export interface PortQuery {
  */
 export interface PortStore {
   createPort(port: PortRecord): Promise<"created" | "id-taken">;
+  /**
+   * Adds all of these ports or none. Ports without an address get the next free ones of the pool, which a released address joins as the last
+   * one. No two ports of a network ever have the same address, however many calls there are at once.
+   */
+  addPorts(ports: readonly NewPort[], pool: AddressPool): Promise<AddPortsOutcome>;
   /** The existing ports with these ids, in any order. */
   ports(ids: readonly string[]): Promise<readonly PortRecord[]>;
   /** Ports, oldest first. */
   listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
+  renamePort(id: string, name: string): Promise<boolean>;
   deletePort(id: string): Promise<boolean>;
   /**
    * Gives ports to a server: free ones, its own, and those of the servers in `instead`, which lose them without notice. Returns the ports
@@ -35,4 +66,11 @@ export interface PortStore {
    * survives. Repeatable.
    */
   unbindPorts(ids: readonly string[], serverUuid: string, boundUntilMs?: number): Promise<void>;
+  /** Gives up the ports of servers that are gone: those that were made for them are removed, and the others are released. Repeatable. */
+  endServers(serverUuids: readonly string[]): Promise<void>;
+  /**
+   * Does the same for all servers that the API database shows as gone, and for those that it does not know although they got their port
+   * longer than `unknownMs` ago: their call ended before they were accepted. Returns how many ports that were.
+   */
+  sweepPorts(unknownMs: number): Promise<number>;
 }

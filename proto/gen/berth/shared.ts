@@ -99,6 +99,9 @@ export interface ServerPort {
   portId: string;
   networkId: string;
   tag: string;
+  /** The network's name and the port's addresses; empty on a network that is not Berth's own. */
+  networkName: string;
+  addresses: string[];
 }
 
 /** A server as it was requested: all that is needed to build it anywhere. */
@@ -1019,7 +1022,7 @@ export const PortResourceRequest_ResourcesEntry: MessageFns<PortResourceRequest_
 };
 
 function createBaseServerPort(): ServerPort {
-  return { portId: "", networkId: "", tag: "" };
+  return { portId: "", networkId: "", tag: "", networkName: "", addresses: [] };
 }
 
 export const ServerPort: MessageFns<ServerPort> = {
@@ -1032,6 +1035,12 @@ export const ServerPort: MessageFns<ServerPort> = {
     }
     if (message.tag !== "") {
       writer.uint32(26).string(message.tag);
+    }
+    if (message.networkName !== "") {
+      writer.uint32(34).string(message.networkName);
+    }
+    for (const v of message.addresses) {
+      writer.uint32(42).string(v!);
     }
     return writer;
   },
@@ -1073,6 +1082,22 @@ export const ServerPort: MessageFns<ServerPort> = {
             message.tag = reader.string();
             continue;
           }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.networkName = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.addresses.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1093,6 +1118,8 @@ export const ServerPort: MessageFns<ServerPort> = {
     message.portId = object.portId ?? "";
     message.networkId = object.networkId ?? "";
     message.tag = object.tag ?? "";
+    message.networkName = object.networkName ?? "";
+    message.addresses = object.addresses?.map((e) => e) || [];
     return message;
   },
 };

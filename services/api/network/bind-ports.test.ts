@@ -10,10 +10,19 @@ test.each([0, 60_000, 600_000, 4_000_000_000_000])(
   "a call that is about to be accepted keeps its port for a minute, by the database's clock alone (which says %i)",
   async (startMs) => {
     const clock = new ManualClock(startMs);
-    const networkPorts = new MemoryPortStore(clock);
-    const port = { id: numbered(0xf, 1), projectId: "p", networkId: numbered(0xf, 2), name: "", groups: [] };
+    const store = new MemoryApiStore({ clock });
+    const networkPorts = new MemoryPortStore(clock, { requests: store });
+    const port = {
+      id: numbered(0xf, 1),
+      projectId: "p",
+      networkId: numbered(0xf, 2),
+      name: "",
+      groups: [],
+      address: null,
+      endsWithServer: false,
+    };
     await networkPorts.createPort({ ...port, createdAtMs: 0, binding: null });
-    const deps = { networkPorts, store: new MemoryApiStore({ clock }), cells: new Map() };
+    const deps = { networkPorts, store, cells: new Map() };
     const bind = async (server: number) => bindPorts(deps, await networkPorts.ports([port.id]), serverId(server));
     expect(await bind(1)).toMatchObject([{ wasOwn: false }]);
     clock.advance(59_000);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Type } from "typebox";
-import type { PortStore } from "../../../core/stores/api/port-store.ts";
+import type { PortQuery, PortStore } from "../../../core/stores/api/port-store.ts";
 import type { PortGroup, PortRecord } from "../../../core/tasks/port-record.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
@@ -9,19 +9,24 @@ import type { Http } from "../http/create-http.ts";
 import { badRequest, conflict, Fault, notFound } from "../http/fault.ts";
 import { registerNeighbourVersion } from "../http/neighbour-version.ts";
 import { AnyQuery, Uuid } from "../http/schema.ts";
-import { macOf } from "./mac-of.ts";
-import { CreatePortBody, type ResourceRequest } from "./port-schemas.ts";
+import { filteredViews, type NetworkQuery, withFields } from "./filtered-views.ts";
+import { makePorts } from "./make-ports.ts";
+import type { NetworkRule } from "./network-rule.ts";
+import { CreatePortBody, type ResourceRequest, UpdatePortBody } from "./port-schemas.ts";
+import { portView } from "./port-view.ts";
+import { isPortAddress, SIMPLE_NETWORK } from "./simple-network.ts";
 
 export interface PortDeps {
   readonly store: PortStore;
   readonly clock: Clock;
+  readonly networks: NetworkRule;
 }
 
 const IdParams = Type.Object({ id: Uuid });
 
 /**
- * Registers the part of the Networking API's `/v2.0/ports` that describes what ports ask of a host. Berth connects no networks, so the
- * creator of a port gives the `resource_request` that Neutron would derive from the port's QoS policy.
+ * Registers `/v2.0/ports` of the Networking API. Ports of Berth's own network get an address; the others describe only what they ask of a
+ * host. The creator of a port gives the `resource_request` that Neutron would derive from the port's QoS policy.
  */
 export function registerPortRoutes(
   http: Http,
@@ -33,29 +38,75 @@ export function registerPortRoutes(
   registerNeighbourVersion(http, { prefix: "/network", id: "v2.0", path: "/v2.0/", status: 200, publicUrl });
   http.get("/v2.0/ports", { schema: { querystring: AnyQuery } }, async (request) => {
     const { identity } = callOf(request);
-    const ports = await store.listPorts({
-      projectId: identity.isAdmin ? null : identity.projectId,
-      limit: options.pageMax,
-    });
-    return { ports: ports.map(portView) };
+    const { query } = request;
+    const asked = query.project_id ?? query.tenant_id;
+    const projectId = identity.isAdmin ? (typeof asked === "string" ? asked : null) : identity.projectId;
+    const ports = await store.listPorts({ ...storedFilters(query), projectId, limit: options.pageMax });
+    return { ports: filteredViews(ports.map(portView), query) };
   });
 
   http.post("/v2.0/ports", { schema: { body: CreatePortBody } }, async (request, reply) => {
-    const port = newPort(callOf(request), request.body, deps.clock.now());
-    if ((await store.createPort(port)) === "id-taken") throw conflict(`Port ${port.id} exists already.`);
+    const port = await createPort(deps, callOf(request), request.body);
     reply.code(201);
     return { port: portView(port) };
   });
 
-  http.get("/v2.0/ports/:id", { schema: { params: IdParams } }, async (request) => ({
-    port: portView(await findPort(store, callOf(request), request.params.id)),
+  http.get("/v2.0/ports/:id", { schema: { params: IdParams, querystring: AnyQuery } }, async (request) => ({
+    port: withFields(portView(await findPort(store, callOf(request), request.params.id)), request.query),
   }));
+
+  http.put("/v2.0/ports/:id", { schema: { params: IdParams, body: UpdatePortBody } }, async (request) => {
+    const { id } = await findPort(store, callOf(request), request.params.id);
+    const { name } = request.body.port;
+    if (name !== undefined && !(await store.renamePort(id, name))) throw portNotFound(id);
+    return { port: portView(await findPort(store, callOf(request), id)) };
+  });
 
   http.delete("/v2.0/ports/:id", { schema: { params: IdParams } }, async (request, reply) => {
     const { id } = await findPort(store, callOf(request), request.params.id);
     if (!(await store.deletePort(id))) throw portNotFound(id);
     return reply.code(204).send();
   });
+}
+
+/** The filters that the store applies, so that a page holds only what was asked for. */
+function storedFilters(query: NetworkQuery): Partial<PortQuery> {
+  const text = (name: string): string | undefined => [query[name] ?? []].flat()[0];
+  const address = [query.fixed_ips ?? []]
+    .flat()
+    .find((one) => one.startsWith("ip_address="))
+    ?.slice("ip_address=".length);
+  const subnet = [query.fixed_ips ?? []]
+    .flat()
+    .find((one) => one.startsWith("subnet_id="))
+    ?.slice("subnet_id=".length);
+  const [id, name, device, network] = [text("id"), text("name"), text("device_id"), text("network_id")];
+  const onSubnet = subnet === SIMPLE_NETWORK.subnetId ? SIMPLE_NETWORK.id : subnet;
+  const networkId = network ?? onSubnet;
+  return {
+    ...(id !== undefined && { id }),
+    ...(name !== undefined && { name }),
+    ...(device !== undefined && { serverUuid: device }),
+    ...(networkId !== undefined && { networkId }),
+    ...(address !== undefined && { address }),
+  };
+}
+
+/** A port on Berth's own network gets an address; the others have none. */
+async function createPort(deps: PortDeps, call: KnownCall, body: CreatePortBody): Promise<PortRecord> {
+  const port = newPort(call, body, deps.clock.now());
+  const asked = body.port.fixed_ips?.[0]?.ip_address ?? null;
+  if (deps.networks === "simple" && port.networkId === SIMPLE_NETWORK.id) {
+    if (asked !== null && !isPortAddress(asked))
+      throw badRequest(`Invalid input for operation: IP address ${asked} is not a valid IP for the specified subnet.`);
+    const { projectId, name, groups } = port;
+    const wish = { projectId, name, groups, serverUuid: null, address: asked, endsWithServer: false };
+    const [made] = await makePorts(deps.store, [wish], port.createdAtMs);
+    if (made !== undefined) return made;
+  }
+  if (asked !== null) throw badRequest("Only ports of Berth's own network have addresses: leave out fixed_ips.");
+  if ((await deps.store.createPort(port)) === "id-taken") throw conflict(`Port ${port.id} exists already.`);
+  return port;
 }
 
 async function findPort(store: PortStore, { identity }: KnownCall, asked: string): Promise<PortRecord> {
@@ -78,6 +129,8 @@ function newPort({ identity }: KnownCall, { port }: CreatePortBody, nowMs: numbe
     projectId,
     networkId: storedSpelling(port.network_id),
     name: port.name ?? "",
+    address: null,
+    endsWithServer: false,
     groups: port.resource_request ? groupsOf(port.resource_request) : [],
     createdAtMs: nowMs,
     binding: null,
@@ -103,30 +156,6 @@ function groupOf(group: {
 }): PortGroup {
   const { id, resources, required = [] } = group;
   return { id: id === undefined ? randomUUID() : storedSpelling(id), resources, required };
-}
-
-function portView(port: PortRecord): Record<string, unknown> {
-  const at = `${new Date(port.createdAtMs).toISOString().slice(0, 19)}Z`;
-  const ids = port.groups.map(({ id }) => id);
-  return {
-    id: port.id,
-    name: port.name,
-    network_id: port.networkId,
-    project_id: port.projectId,
-    tenant_id: port.projectId,
-    status: port.binding === null ? "DOWN" : "ACTIVE",
-    admin_state_up: true,
-    // The server that has the port, or had it last: deleting a server does not remove its bindings.
-    device_id: port.binding?.serverUuid ?? "",
-    device_owner: port.binding === null ? "" : "compute:nova",
-    mac_address: macOf(port.id),
-    fixed_ips: [],
-    "binding:vnic_type": "normal",
-    resource_request:
-      port.groups.length === 0 ? null : { request_groups: port.groups, same_subtree: ids.length > 1 ? ids : [] },
-    created_at: at,
-    updated_at: at,
-  };
 }
 
 function portNotFound(id: string): Fault {

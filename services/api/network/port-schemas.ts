@@ -41,6 +41,17 @@ export const CreatePortBody = Type.Object(
         project_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
         tenant_id: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
         admin_state_up: Type.Optional(Type.Literal(true)),
+        fixed_ips: Type.Optional(
+          Type.Array(
+            Type.Object(
+              { ip_address: Type.Optional(Type.String({ maxLength: 64 })), subnet_id: Type.Optional(Uuid) },
+              { additionalProperties: false },
+            ),
+            { maxItems: 1 },
+          ),
+        ),
+        description: Type.Optional(Type.Literal("")),
+        "binding:vnic_type": Type.Optional(Type.Literal("normal")),
         resource_request: Type.Optional(Type.Union([ResourceRequest, Type.Null()])),
       },
       { additionalProperties: false },
@@ -49,3 +60,9 @@ export const CreatePortBody = Type.Object(
   { additionalProperties: false },
 );
 export type CreatePortBody = Type.Static<typeof CreatePortBody>;
+
+/** `PUT /v2.0/ports/{id}`: only the name of a port changes. */
+export const UpdatePortBody = Type.Object(
+  { port: Type.Object({ name: Type.Optional(Type.String({ maxLength: 255 })) }, { additionalProperties: false }) },
+  { additionalProperties: false },
+);

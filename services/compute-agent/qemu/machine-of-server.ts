@@ -1,9 +1,9 @@
-import { createHash } from "node:crypto";
 import type { GuestMetadata } from "../../../adapters/qemu/config-drive.ts";
 import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
 import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
 import type { MachineInterface, MachineKernel, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { macOf } from "../../../runtime/mac-of.ts";
 
 /** Settings of the host that apply to every guest. */
 export interface MachineDefaults {
@@ -93,12 +93,6 @@ export function kernelImagesOf({ imageProperties }: ServerSpec): {
 
 const interfacesOf = ({ ports }: ServerSpec, bridge: string | null): readonly MachineInterface[] =>
   ports.map(({ portId }) => ({ mac: macOf(portId), bridge }));
-
-/** The same address on every host. The prefix is the one that Neutron gives out by default. */
-function macOf(portId: string): string {
-  const bytes = createHash("sha256").update(portId).digest("hex").slice(0, 6);
-  return `fa:16:3e:${bytes.slice(0, 2)}:${bytes.slice(2, 4)}:${bytes.slice(4, 6)}`;
-}
 
 /** A host name made from a server's name (Nova: sanitize_hostname). */
 function sanitized(name: string): string {

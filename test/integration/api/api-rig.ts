@@ -61,7 +61,9 @@ export class ApiRig {
   readonly moves = new MemoryMoveStore(systemClock);
   readonly quotas: MemoryQuotaStore;
   readonly keypairs = new MemoryKeypairStore();
-  readonly networkPorts = new MemoryPortStore(systemClock);
+  readonly networkPorts = new MemoryPortStore(systemClock, {
+    requests: { requests: (uuids) => this.store.requests(uuids) },
+  });
   readonly #brokers: MemoryBroker[] = [];
   readonly reservations = new MemoryReservationStore({
     clock: systemClock,

@@ -53,6 +53,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { events: [{ name: "network-changed", server_uuid: randomUUID(), tag: "t", status: "completed" }] },
   ],
   "POST /v2.1/os-keypairs": [{ keypair: { name: "k", type: "ssh", user_id: "u", public_key: "ssh-rsa AAAA" } }],
+  "PUT /network/v2.0/ports/:id": [{ port: { name: "n" } }],
   "PUT /v2.1/os-quota-sets/:id": [{ quota_set: { cores: "1", instances: 2, force: "true" } }],
   "PUT /v2.1/os-quota-class-sets/:id": [{ quota_class_set: { cores: "1", ram: 2 } }],
   "PUT /v2.1/os-services/:id": [

@@ -1,6 +1,12 @@
 -- Written by `npm run schema`: what a migrated database has. Changes belong into migrations/ and functions/.
 
 
+create table address_cursors (
+  network_id text not null,
+  next bigint not null,
+  constraint address_cursors_pkey PRIMARY KEY (network_id)
+);
+
 create table aggregate_changes (
   single boolean default true not null,
   version bigint not null,
@@ -194,9 +200,13 @@ create table ports (
   created_at_ms bigint not null,
   server_uuid uuid,
   bound_at timestamp with time zone,
+  address inet,
+  ends_with_server boolean default false not null,
   constraint ports_pkey PRIMARY KEY (id)
 );
+CREATE UNIQUE INDEX ports_address ON public.ports USING btree (network_id, address) WHERE (address IS NOT NULL);
 CREATE INDEX ports_project_id_created_at_ms_id_idx ON public.ports USING btree (project_id, created_at_ms, id);
+CREATE INDEX ports_server ON public.ports USING btree (server_uuid) WHERE (server_uuid IS NOT NULL);
 
 create table quota_classes (
   class text not null,

@@ -1,26 +1,51 @@
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
-import { serviceIdOf } from "../hypervisors/service-id.ts";
+import { macOf } from "../../../../runtime/mac-of.ts";
+import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
 
-/** The first of the microversions that have uuids, as security groups do in all of them. */
-const UUIDS_MINOR = 53;
+/** A server's addresses by the name of their network. */
+type Addresses<Address> = Record<string, Address[]>;
 
-/** A server's addresses by the label of their network. */
-type Addresses = Readonly<Record<string, readonly { readonly version: number; readonly addr: string }[]>>;
+interface BriefAddress {
+  readonly version: number;
+  readonly addr: string;
+}
 
-/** Returns the addresses of a server. There are none, since Berth connects no networks. */
-export function addressesOf(_spec: ServerSpec): Addresses {
-  return {};
+/** Returns the addresses of a server's ports as `/servers/{id}/ips` shows them. Ports on other networks than Berth's own have none. */
+export function addressesOf({ ports }: ServerSpec): Addresses<BriefAddress> {
+  return byNetwork(ports, (_port, addr) => ({ version: 4, addr }));
+}
+
+/** Returns the addresses as the server itself shows them. */
+export function detailedAddressesOf({
+  ports,
+}: ServerSpec): Addresses<BriefAddress & Readonly<Record<string, unknown>>> {
+  return byNetwork(ports, ({ portId }, addr) => ({
+    ...{ version: 4, addr, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": macOf(portId) },
+  }));
+}
+
+function byNetwork<Address>(
+  ports: ServerSpec["ports"],
+  view: (port: ServerSpec["ports"][number], address: string) => Address,
+): Addresses<Address> {
+  const named = ports.flatMap((port) =>
+    port.addresses.map((address) => ({ name: port.networkName, shown: view(port, address) })),
+  );
+  const grouped = Object.groupBy(named, ({ name }) => name);
+  return Object.fromEntries(
+    Object.entries(grouped).map(([name, items = []]) => [name, items.map(({ shown }) => shown)]),
+  );
 }
 
 /** Returns the names of a server's security groups. Every server is in the project's default group, as other groups are refused. */
 export function securityGroupsOf(_spec: ServerSpec): { name: string }[] {
-  return [{ name: "default" }];
+  return [{ name: DEFAULT_GROUP }];
 }
 
-/** Returns a server's security groups with all fields. Their rules are unknown, and their ids are derived so that they need not be stored. */
+/** Returns a server's security groups with all fields. */
 export function securityGroupsView(spec: ServerSpec) {
   return securityGroupsOf(spec).map(({ name }) => ({
-    id: String(serviceIdOf("security group", `${spec.projectId} ${name}`, UUIDS_MINOR)),
+    id: defaultGroupId(spec.projectId),
     name,
     description: "Default security group",
     tenant_id: spec.projectId,

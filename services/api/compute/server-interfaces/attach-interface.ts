@@ -7,8 +7,12 @@ import type { PortRecord } from "../../../../core/tasks/port-record.ts";
 import type { PortResourceRequest, ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
-import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
+import { badRequest, conflict, Fault, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { bindPorts, releasePort } from "../../network/bind-ports.ts";
+import { makePorts } from "../../network/make-ports.ts";
+import type { NetworkRule } from "../../network/network-rule.ts";
+import { serverPortOf } from "../../network/server-port.ts";
+import { isPortAddress, SIMPLE_NETWORK } from "../../network/simple-network.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
@@ -23,7 +27,7 @@ const SEEN_DEADLINE_MS = 2_000;
 /**
  * Attaches a port to a server: what the port asks of the server's host is added to the server's allocations, on the first providers of the
  * host that have room. Refuses an unknown port (404), a port of another server (409), and a port for which the host has no room (400); then
- * nothing is changed.
+ * nothing is changed. A network instead of a port gets the server a port of its own.
  */
 export async function attachInterface(
   deps: ServerDeps,
@@ -31,22 +35,38 @@ export async function attachInterface(
   id: string,
   body: AttachBody,
 ): Promise<ServerPort> {
-  const { portId, tag } = readBody(call, body);
+  const { portId, address, tag } = readBody(call, body, deps.networks);
   const target = await findTarget(deps, call, { id, action: "attach_interface" });
+  const attached =
+    portId === null
+      ? await attachFresh(deps, target, address, tag)
+      : await attachPort(deps, call, target, { portId, tag });
+  await noteAction(deps, call, {
+    serverUuid: target.server.uuid,
+    action: "attach_interface",
+    host: target.server.host,
+  });
+  return attached;
+}
+
+async function attachPort(
+  deps: ServerDeps,
+  call: KnownCall,
+  target: ActionTarget,
+  { portId, tag }: { readonly portId: string; readonly tag: string },
+): Promise<ServerPort> {
   const port = await findPort(deps, call, portId);
-  const { uuid } = target.server;
   const isOwn = ({ server }: Pick<ServedServer, "server">) => server.spec.ports.some((one) => one.portId === portId);
   const inUse = () => conflict(`Port ${portId} is still in use.`);
   if (isOwn(target)) throw inUse();
-  const [binding] = await bindPorts(deps, [port], uuid);
-  const attached: ServerPort = { portId, networkId: port.networkId, tag };
+  const [binding] = await bindPorts(deps, [port], target.server.uuid);
+  const attached = serverPortOf(port, tag);
   const ways = new WaysOnHost(target);
   try {
     await patchServer(target, async (served, lacking) => {
       if (isOwn(served)) throw inUse();
       const groups = groupsToAttach(served.server.spec, served.mapping, port);
-      if (groups.length === 0)
-        return { ...attachChange(served.server.spec, attached, [], new Map()), more: [], less: [] };
+      if (groups.length === 0) return attachWithoutClaim(served, attached);
       const way = await ways.next(served.host, groups, lacking);
       if (way === "again") return way;
       const { spec, items } = attachChange(served.server.spec, attached, groups, way);
@@ -56,25 +76,68 @@ export async function attachInterface(
     if (binding !== undefined) await releaseBinding(deps, target, binding);
     throw error;
   }
-  await noteAction(deps, call, { serverUuid: uuid, action: "attach_interface", host: target.server.host });
   return attached;
 }
 
-function readBody(call: KnownCall, { interfaceAttachment: asked = {} }: AttachBody) {
-  const { net_id, port_id, fixed_ips, tag } = asked;
-  if (tag !== undefined && call.minor < TAG_FROM_MINOR)
+/** Makes a port for the server on Berth's own network. A refusal removes it again, and the server's end does so after any other error. */
+async function attachFresh(
+  { networkPorts, clock }: ServerDeps,
+  target: ActionTarget,
+  address: string | null,
+  tag: string,
+): Promise<ServerPort> {
+  const { uuid, spec } = target.server;
+  const wish = { projectId: spec.projectId, serverUuid: uuid, address, endsWithServer: true };
+  const [port] = networkPorts === null ? [] : await makePorts(networkPorts, [wish], clock.now());
+  if (port === undefined) throw notFound(`Network ${SIMPLE_NETWORK.id} could not be found.`);
+  const attached = serverPortOf(port, tag);
+  try {
+    await patchServer(target, async (served) => attachWithoutClaim(served, attached));
+  } catch (error) {
+    if (error instanceof Fault && error.status < 500) await networkPorts?.deletePort(port.id);
+    throw error;
+  }
+  return attached;
+}
+
+const attachWithoutClaim = ({ server }: ServedServer, port: ServerPort) => ({
+  ...attachChange(server.spec, port, [], new Map()),
+  ...{ more: [], less: [] },
+});
+
+interface AskedInterface {
+  /** Null for a new port on Berth's own network. */
+  readonly portId: string | null;
+  readonly address: string | null;
+  readonly tag: string;
+}
+
+function readBody(
+  call: KnownCall,
+  { interfaceAttachment: asked = {} }: AttachBody,
+  networks: NetworkRule,
+): AskedInterface {
+  const { net_id, port_id, fixed_ips, tag = "" } = asked;
+  if (asked.tag !== undefined && call.minor < TAG_FROM_MINOR)
     throw badRequest(
       "Invalid input for field/attribute interfaceAttachment. Additional properties are not allowed ('tag' was unexpected)",
     );
   if (net_id !== undefined && port_id != null) throw badRequest("Must not input both network_id and port_id");
   if (fixed_ips !== undefined && net_id === undefined)
     throw badRequest("Must input network_id when request IP address");
+  if (port_id != null) return { portId: storedSpelling(port_id), address: null, tag };
+  if (networks === "simple") {
+    if (net_id !== undefined && storedSpelling(net_id) !== SIMPLE_NETWORK.id)
+      throw notFound(`Network ${net_id} could not be found.`);
+    const address = fixed_ips?.[0]?.ip_address ?? null;
+    if (address !== null && !isPortAddress(address))
+      throw badRequest(`Fixed IP address ${address} is not one of network ${SIMPLE_NETWORK.id}.`);
+    return { portId: null, address, tag };
+  }
   if (net_id !== undefined) throw invalidField("net_id", net_id, "Berth connects no networks: name a port.");
-  if (port_id == null)
-    throw badRequest(
-      `No specific network was requested and none are available for project '${call.identity.projectId}'.`,
-    );
-  return { portId: storedSpelling(port_id), tag: tag ?? "" };
+  throw badRequest(
+    `No specific network was requested and none are available for project '${call.identity.projectId}'.`,
+  );
 }
 
 async function findPort({ networkPorts }: ServerDeps, { identity }: KnownCall, id: string): Promise<PortRecord> {

@@ -23,5 +23,8 @@ export async function detachInterface(deps: ServerDeps, call: KnownCall, id: str
   const { uuid: serverUuid, host } = target.server;
   await noteAction(deps, call, { serverUuid, action: "detach_interface", host });
   // A call that attaches the port again from here on makes a new binding, which must not be removed.
-  if (known?.binding) await deps.networkPorts?.unbindPorts([portId], target.server.uuid, known.binding.atMs);
+  if (known?.binding) await deps.networkPorts?.unbindPorts([portId], serverUuid, known.binding.atMs);
+  if (known?.endsWithServer !== true) return;
+  const [left] = (await deps.networkPorts?.ports([portId])) ?? [];
+  if (left?.binding === null) await deps.networkPorts?.deletePort(portId);
 }

@@ -59,9 +59,15 @@ export const CreateServerBody = Type.Object(
         max_count: Type.Optional(WholeNumber({ minimum: 1, maximum: COUNT_MAX })),
         return_reservation_id: Type.Optional(Flag),
         security_groups: Type.Optional(
-          Type.Array(Type.Object({ name: Type.Optional(Type.Literal("default")) }, { additionalProperties: false }), {
-            maxItems: 16,
-          }),
+          Type.Array(
+            Type.Object(
+              { name: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })) },
+              { additionalProperties: false },
+            ),
+            {
+              maxItems: 16,
+            },
+          ),
         ),
         "OS-DCF:diskConfig": Type.Optional(DiskConfig),
         config_drive: Type.Optional(Type.Union([Flag, Type.Null()])),

@@ -5,10 +5,12 @@ import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { Fault, invalidField } from "../../http/fault.ts";
+import { describeValue, Fault, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
 import { bindPorts, releasePort } from "../../network/bind-ports.ts";
+import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
+import type { NetworkRule } from "../../network/network-rule.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
@@ -16,6 +18,7 @@ import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
+import { connectServers } from "./connect-servers.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import type { ImageRule } from "./image-rule.ts";
 import type { KnownZones } from "./known-zones.ts";
@@ -39,6 +42,7 @@ export interface CreateServerDeps {
   readonly images: Pick<ImageCatalog, "find"> | null;
   /** Null when there are no network ports. */
   readonly networkPorts: PortStore | null;
+  readonly networks: NetworkRule;
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly store: Pick<RequestsPort, "requests">;
   readonly limits: ProjectLimits;
@@ -75,7 +79,8 @@ export async function createServer(
   const { imageRule: rule } = options;
   const image = { identity: call.identity, flavor, rule };
   const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);
-  const ports = { identity: call.identity, servers: request.count };
+  refuseOtherGroups(body.server.security_groups, call.identity.projectId);
+  const ports = { identity: call.identity, servers: request.count, rule: deps.networks };
   const wanted = await readPorts(body, deps.networkPorts, ports);
   const portRequests = wanted.flatMap(({ requests }) => requests);
   const problem = explainBadRequest(found, { imageProperties, portRequests });
@@ -87,16 +92,21 @@ export async function createServer(
   const asked = { call, flavor, place, imageProperties, hints, ports: wanted, key };
   const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   for (const spec of planned) refuseLargeSpec(spec);
-  const specs = await joinGroup(deps.groups, call, planned, deps.limits);
-  const own = wanted.map(({ port }) => port);
-  const bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
+  const joined = await joinGroup(deps.groups, call, planned, deps.limits);
+  const { specs, made } = await connectServers(deps.networkPorts, joined, wanted, deps.clock.now());
+  const own = wanted.flatMap(({ port }) => port ?? []);
+  let bound: readonly PortBinding[] = [];
   try {
+    bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
     const [first, ...others] = await deps.acceptor.accept(specs, request.minCount, options.carrier);
     if (first === undefined) throw new Error("a call planned no server");
     return { specs: [first, ...others], returnReservationId: request.returnReservationId };
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
-    if (error instanceof Fault) await releasePorts(deps, bound, specs[0]?.uuid ?? "");
+    if (error instanceof Fault) {
+      await releasePorts(deps, bound, specs[0]?.uuid ?? "");
+      for (const { id } of made) await deps.networkPorts?.deletePort(id);
+    }
     throw error;
   }
 }
@@ -108,4 +118,16 @@ async function releasePorts(
 ): Promise<void> {
   if (networkPorts === null) return;
   for (const binding of bound) await releasePort(networkPorts, binding, serverUuid);
+}
+
+/** Each project has one security group, which clients name or give by its id. */
+function refuseOtherGroups(groups: readonly { readonly name?: string }[] | undefined, projectId: string): void {
+  const known = [DEFAULT_GROUP, defaultGroupId(projectId), undefined];
+  const other = groups?.find(({ name }) => !known.includes(name));
+  if (other !== undefined)
+    throw invalidField(
+      "security_groups",
+      other.name,
+      `Security group ${describeValue(other.name)} not found for project ${projectId}.`,
+    );
 }

@@ -1,4 +1,5 @@
 import type { Deletion } from "../../../../core/stores/api/api-store.ts";
+import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
@@ -9,11 +10,18 @@ export class DeletionMarker {
   readonly #events: ApiEvents;
   readonly #pending = new Set<Promise<void>>();
 
-  constructor(deps: { readonly store: Pick<RequestsPort, "markDeleted">; readonly events: ApiEvents }) {
+  constructor(deps: {
+    readonly store: Pick<RequestsPort, "markDeleted">;
+    readonly events: ApiEvents;
+    /** The ports that end with their servers; null without networks. */
+    readonly networkPorts: Pick<PortStore, "endServers"> | null;
+  }) {
     this.#events = deps.events;
     this.#marks = new Batcher({
       run: async (deletions) => {
         await deps.store.markDeleted(deletions);
+        // The sweep of ports ends them if this fails.
+        await deps.networkPorts?.endServers(deletions.map(({ serverUuid }) => serverUuid));
         return deletions.map((): void => undefined);
       },
       maxItems: 1000,

@@ -122,8 +122,13 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Pick<H
   }
   const drive = readBoolean("config_drive", text("config_drive"));
   if (drive !== undefined) yield ({ server }) => server.spec.configDrive === drive;
-  // Servers have no addresses of their own: no network is connected.
-  for (const name of ["ip", "ip6"]) if (text(name) !== undefined) yield () => false;
+  const ip = text("ip");
+  if (ip !== undefined) {
+    const pattern = readPattern("ip", ip);
+    yield ({ server }) => server.spec.ports.some(({ addresses }) => addresses.some((one) => pattern.matches(one)));
+  }
+  // No server has an IPv6 address.
+  if (text("ip6") !== undefined) yield () => false;
   if (text("soft_deleted") !== undefined && readFlag(text("soft_deleted") ?? "") === true) yield () => false;
 }
 

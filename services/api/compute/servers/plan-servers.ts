@@ -106,7 +106,6 @@ export function planServers(
     forcedHost: from.place.forcedHost,
     requestedHost: from.place.requestedHost,
     portRequests: from.ports.flatMap(({ requests }) => requests),
-    ports: from.ports.map(({ port }) => ({ portId: port.id, networkId: port.networkId, tag: "" })),
     reservationId,
     hostname: request.hostname,
     ...(description !== null && { description }),

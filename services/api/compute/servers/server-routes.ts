@@ -12,6 +12,7 @@ import { notFound } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
+import type { NetworkRule } from "../../network/network-rule.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
@@ -55,6 +56,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageCatalog | null;
   readonly networkPorts: PortStore | null;
+  /** The networks that servers can be connected to. `simple` needs ports. */
+  readonly networks: NetworkRule;
   /** Null when there are no keypairs. */
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly limits: ProjectLimits;

@@ -43,7 +43,7 @@ export const ServerDetail = Type.Object({
   /** The empty string when the server has no image. */
   image: Type.Unsafe<"" | { id: string; links: { rel: string; href: string }[] }>({}),
   flavor: ServerFlavor,
-  addresses: Type.Object({}),
+  addresses: Type.Record(Type.String(), Type.Array(Type.Record(Type.String(), Type.Unknown()))),
   accessIPv4: Type.String(),
   accessIPv6: Type.String(),
   metadata: Strings,

@@ -5,7 +5,7 @@ import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { bookmark, type Place, resourceLinks } from "../../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
-import { addressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
+import { detailedAddressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
 import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { instanceNameOf } from "./instance-name.ts";
@@ -95,7 +95,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
     hostId: hostIdOf(spec.projectId, server.host),
     image: imageView(spec, viewer),
     flavor: flavorView(spec.flavor, viewer),
-    addresses: addressesOf(spec),
+    addresses: detailedAddressesOf(spec),
     accessIPv4: spec.accessIpV4,
     accessIPv6: spec.accessIpV6,
     metadata: spec.metadata,

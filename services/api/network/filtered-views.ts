@@ -1,0 +1,26 @@
+/** A resource of the Networking API as clients see it. */
+export type View = Readonly<Record<string, unknown>>;
+export type NetworkQuery = Readonly<Record<string, string | readonly string[]>>;
+
+/**
+ * Keeps the views whose fields have one of the values that the query gives for them, as Neutron does, and of these the fields that it names.
+ * Parameters that name no field (paging, orders) are ignored, since no list here is longer than a page.
+ */
+export function filteredViews(views: readonly View[], query: NetworkQuery): View[] {
+  return views.filter((view) => isAsked(view, query)).map((view) => withFields(view, query));
+}
+
+/** Returns the fields of a view that the query names, or all. */
+export function withFields(view: View, { fields }: NetworkQuery): View {
+  if (fields === undefined) return view;
+  const asked = new Set([fields].flat());
+  return Object.fromEntries(Object.entries(view).filter(([name]) => asked.has(name)));
+}
+
+function isAsked(view: View, query: NetworkQuery): boolean {
+  return Object.entries(query).every(([name, value]) => {
+    const field = view[name];
+    if (field === undefined || (typeof field === "object" && field !== null)) return true;
+    return [value].flat().some((one) => one.toLowerCase() === String(field).toLowerCase());
+  });
+}
