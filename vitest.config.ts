@@ -8,7 +8,7 @@ const reportFile = process.env.BERTH_TEST_REPORT;
 const LONG = ["**/*.long.test.ts"];
 const PROCESSES = ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"];
 const PARTS = [
-  "{core,adapters,runtime,services,audit,sim,chaos,replay,cloud,cli,deploy,release,test,bench,examples}/**/*.test.ts",
+  "{core,adapters,runtime,services,audit,sim,chaos,replay,cloud,cli,deploy,release,site,test,bench,examples}/**/*.test.ts",
 ];
 
 // Forks instead of threads: some tests start processes, and a crash of one file must not affect the others.

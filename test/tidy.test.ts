@@ -22,6 +22,7 @@ const FOLDERS = [
   "bench",
   "deploy",
   "release",
+  "site",
   "examples",
 ];
 const FILE_LINES_MAX = 400;

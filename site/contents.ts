@@ -1,0 +1,46 @@
+/** The chapters of the site's menu. A test holds that each page of docs/ is in one of them. */
+export const CHAPTERS: readonly { readonly title: string; readonly sources: readonly string[] }[] = [
+  { title: "Begin", sources: ["README.md", "docs/glossary.md", "docs/dashboard.md", "docs/explain.md"] },
+  {
+    title: "Run a cloud",
+    sources: [
+      "docs/compose.md",
+      "docs/kubernetes.md",
+      "docs/operating.md",
+      "docs/cells.md",
+      "docs/authentication.md",
+      "docs/compute-agent.md",
+      "docs/audit.md",
+      "docs/releasing.md",
+    ],
+  },
+  {
+    title: "Use it",
+    sources: [
+      "docs/servers.md",
+      "docs/moves.md",
+      "docs/requests.md",
+      "docs/server-groups.md",
+      "docs/quotas.md",
+      "docs/aggregates.md",
+      "docs/filters-and-weighers.md",
+      "docs/placement.md",
+    ],
+  },
+  { title: "Test and measure", sources: ["docs/simulator.md", "docs/chaos.md", "docs/traces.md", "docs/packing.md"] },
+  {
+    title: "Inside",
+    sources: [
+      "ARCHITECTURE.md",
+      "docs/scheduling-at-scale.md",
+      "docs/operations.md",
+      "docs/recipes.md",
+      "docs/decisions",
+      "CONTRIBUTING.md",
+      "CHANGELOG.md",
+    ],
+  },
+];
+
+/** The generated reference of the Placement API. */
+export const PLACEMENT_REFERENCE = "docs/placement-api.md";

@@ -1,0 +1,42 @@
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { makeSite, type SearchEntry } from "./make-site.ts";
+
+let into: string;
+beforeAll(() => {
+  into = mkdtempSync(join(tmpdir(), "berth-site-"));
+  makeSite(join(import.meta.dirname, ".."), into);
+});
+afterAll(() => rmSync(into, { recursive: true, force: true }));
+
+const pages = () => readdirSync(into, { recursive: true, encoding: "utf8" }).filter((name) => name.endsWith(".html"));
+
+test("every address in the written pages, menus included, is a file of the site, and none is of another origin", () => {
+  const missing = pages().flatMap((page) => {
+    const html = readFileSync(join(into, page), "utf8");
+    const addresses = [...html.matchAll(/ (?:href|src)="([^"]*)"/g)].map(([, address = ""]) => address);
+    const own = addresses.filter((address) => !/^(https?:|#)/.test(address));
+    return own
+      .map((address) => join(into, dirname(page), decodeURI(address.split("#")[0] ?? "")))
+      .filter((file) => !existsSync(file))
+      .map((file) => `${page}: ${file}`);
+  });
+  expect(missing).toEqual([]);
+  expect(pages().length).toBeGreaterThan(35);
+  for (const page of pages())
+    expect(readFileSync(join(into, page), "utf8")).not.toMatch(/<(script|img|link)[^>]*"https?:/);
+});
+
+test("the search finds a section by words of its heading and of its text", () => {
+  const entries = JSON.parse(readFileSync(join(into, "search.json"), "utf8")) as readonly SearchEntry[];
+  const found = entries.filter(({ page, text }) => page === "The audit" && text.includes("--publish"));
+  expect(found.map(({ address }) => address)).toEqual(["docs/audit.html#for-dashboards"]);
+});
+
+test("the reference of the Placement API has its calls, and the document is beside it", () => {
+  expect(readFileSync(join(into, "docs/placement-api.html"), "utf8")).toContain('<h3 id="get-allocation_candidates">');
+  const { openapi } = JSON.parse(readFileSync(join(into, "docs/placement.openapi.json"), "utf8"));
+  expect(openapi).toBe("3.1.1");
+});

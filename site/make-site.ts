@@ -1,0 +1,43 @@
+import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { pageFrame } from "./page-frame.ts";
+import { placementDocument } from "./placement-reference.ts";
+import { readSite, siteAddress } from "./site-map.ts";
+
+/** An entry of `search.json`. */
+export interface SearchEntry {
+  readonly page: string;
+  readonly heading: string;
+  readonly address: string;
+  readonly text: string;
+}
+
+/** Writes the documentation of the clone `root` into the directory `into`, which it replaces. Throws if a link leads nowhere. */
+export function makeSite(root: string, into: string): void {
+  const { pages, files, broken } = readSite(root);
+  if (broken.length > 0) throw new Error(`links lead nowhere:\n${broken.join("\n")}`);
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  const titles = new Map(pages.map(({ path, title }) => [path, path === "README.md" ? "What Berth is" : title]));
+  rmSync(into, { recursive: true, force: true });
+  const write = (address: string, text: string): void => {
+    mkdirSync(dirname(join(into, address)), { recursive: true });
+    writeFileSync(join(into, address), text);
+  };
+  for (const page of pages) write(siteAddress(page.path), pageFrame(page, titles, version));
+  const entries = pages.flatMap(({ path, title, sections }) =>
+    sections.map(({ id, heading, text }): SearchEntry => {
+      return { page: title, heading, address: `${siteAddress(path)}#${id}`, text: text.replaceAll(/\s+/g, " ").trim() };
+    }),
+  );
+  write("search.json", JSON.stringify(entries));
+  write("docs/placement.openapi.json", `${JSON.stringify(placementDocument, null, 2)}\n`);
+  for (const file of files) cpSync(join(root, file), join(into, file));
+  cpSync(join(import.meta.dirname, "static"), into, { recursive: true });
+}
+
+if (import.meta.main) {
+  const root = join(import.meta.dirname, "..");
+  const into = join(root, ".berth/site");
+  makeSite(root, into);
+  process.stdout.write(`${into}/index.html\n`);
+}

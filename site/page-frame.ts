@@ -1,0 +1,47 @@
+import { posix } from "node:path";
+import { CHAPTERS, PLACEMENT_REFERENCE } from "./contents.ts";
+import type { RenderedPage } from "./render-page.ts";
+import { siteAddress } from "./site-map.ts";
+
+const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const escaped = (text: string): string => text.replaceAll(/[&<>"]/g, (mark) => ENTITIES[mark] ?? mark);
+
+/** The whole document of a page: its menu, the search and its text. It loads nothing but files of the site. */
+export function pageFrame(page: RenderedPage, titles: ReadonlyMap<string, string>, version: string): string {
+  const own = siteAddress(page.path);
+  const to = (address: string): string => posix.relative(posix.dirname(own), address);
+  const entry = (path: string): string => {
+    const here = path === page.path ? ' aria-current="page"' : "";
+    return `<li><a href="${to(siteAddress(path))}"${here}>${escaped(titles.get(path) ?? path)}</a></li>`;
+  };
+  const menu = CHAPTERS.map(({ title, sources }) => {
+    const shown = sources.flatMap((path) => (path === "docs/placement.md" ? [path, PLACEMENT_REFERENCE] : [path]));
+    return `<h2>${escaped(title)}</h2>\n<ul>\n${shown.map(entry).join("\n")}\n</ul>`;
+  });
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>${escaped(page.title)} · Berth</title>
+<link rel="stylesheet" href="${to("site.css")}">
+<script type="module" src="${to("search.js")}"></script>
+</head>
+<body>
+<a class="skip" href="#text">To the text</a>
+<nav aria-label="Pages">
+<p class="name"><a href="${to("index.html")}">Berth</a> <span>${escaped(version)}</span></p>
+<form role="search" data-root="${to("") === "" ? "." : to("")}">
+<label for="words">Search</label>
+<input id="words" type="search" autocomplete="off" aria-controls="found">
+</form>
+<ul id="found" aria-live="polite"></ul>
+${menu.join("\n")}
+</nav>
+<main id="text">
+${page.html}</main>
+</body>
+</html>
+`;
+}

@@ -1,0 +1,17 @@
+import { join } from "node:path";
+import { expect, test } from "vitest";
+import { CHAPTERS } from "../../site/contents.ts";
+import { readSite } from "../../site/site-map.ts";
+
+const site = readSite(join(import.meta.dirname, "../.."));
+
+test("every link of the documentation leads to a page, a heading or a file", () => {
+  expect(site.broken).toEqual([]);
+  expect(site.pages.flatMap(({ links }) => links).length).toBeGreaterThan(100);
+});
+
+test("every page of docs/ is in one chapter of the site's menu, and the menu has no other", () => {
+  const listed = CHAPTERS.flatMap(({ sources }) => sources).filter((path) => /^docs\/[^/]+\.md$/.test(path));
+  const pages = site.pages.map(({ path }) => path).filter((path) => /^docs\/[^/]+\.md$/.test(path));
+  expect(listed.toSorted()).toEqual(pages.filter((path) => path !== "docs/placement-api.md").toSorted());
+});
