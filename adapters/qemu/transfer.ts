@@ -30,8 +30,10 @@ export interface MigrationInfo {
 }
 
 const POLL_MS = 20;
-/** How long a copy may take to end. A destination that stands still would hold it for as long as TCP tries to reach it. */
-const END_MS = 10_000;
+/** How long a called-off copy may take to end. A destination that stands still would hold it for as long as TCP tries to reach it. */
+const CALLED_OFF_MS = 10_000;
+/** How long a complete copy may take to end: the destination writes all that it has not written yet to its disk. */
+const COMPLETE_MS = 300_000;
 /** How long QEMU may need to open a disk at the destination. Its guest stands still meanwhile. */
 const OPEN_S = 10;
 /**
@@ -116,7 +118,7 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
     if (status !== "concluded") await cancelJob(guest, { device, force: isUnwanted });
   }
   if (isUnwanted) await cutDisks(guest);
-  await within(END_MS, "the copying of the disks", async () => {
+  await within(isUnwanted ? CALLED_OFF_MS : COMPLETE_MS, "the copying of the disks", async () => {
     const jobs = await moveJobs(guest);
     for (const job of jobs.filter(({ status }) => status === "concluded")) {
       // A job that has lost its destination ends like a complete one, but for its error.
@@ -159,7 +161,7 @@ export async function cancelTransfer(guest: QemuMonitor): Promise<void> {
   const isOver = async () => !UNDER_WAY.includes((await queryMigration(guest)).status ?? "none");
   if (await isOver()) return;
   await guest.execute("migrate_cancel");
-  await within(END_MS, "the transfer of the guest's memory", isOver);
+  await within(CALLED_OFF_MS, "the transfer of the guest's memory", isOver);
 }
 
 /** A job that has ended meanwhile refuses to be cancelled. Whoever waits for it sees how it ended. */
