@@ -36,6 +36,7 @@ import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
 import { registerQuotaSetRoutes } from "./compute/quotas/quota-set-routes.ts";
 import { ResizeSettler } from "./compute/quotas/resize-settler.ts";
+import { registerRemovedRoutes } from "./compute/removed/removed-routes.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import type { ActionDeps } from "./compute/server-actions/run-action.ts";
@@ -359,6 +360,7 @@ function registerRoutes(
   const flavorDeps = { store: deps.store, catalog: server.flavors };
   registerVersion(scope, prefix, settings.http.publicUrl);
   registerExtensionRoutes(scope);
+  registerRemovedRoutes(scope);
   registerServerRoutes(scope, server, options);
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
 import { startTestCloud, type TestCloud } from "../../rigs/test-cloud.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -160,7 +161,10 @@ let known: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
   const rig = await ApiRig.start();
-  routes = rig.api.http.knownRoutes!().filter(({ method, url }) => method !== "HEAD" && !url.startsWith("/compute"));
+  const removed = new Set(REMOVED_ROUTES.map(([url]) => `/v2.1${url}`));
+  routes = rig.api.http.knownRoutes!().filter(
+    ({ method, url }) => method !== "HEAD" && !url.startsWith("/compute") && !removed.has(url),
+  );
   await rig.close();
   const hosts = [
     { name: "h-0", inventories: { VCPU: { total: 8 }, MEMORY_MB: { total: 8_192 }, DISK_GB: { total: 100 } } },

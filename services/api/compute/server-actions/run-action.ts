@@ -2,6 +2,7 @@ import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall, requireAdmin } from "../../http/call.ts";
 import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
+import { gone } from "../removed/removed-routes.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { noteAction } from "../servers/note-action.ts";
@@ -24,6 +25,7 @@ import {
 } from "./move-actions.ts";
 import { readRebuild } from "./rebuild-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
+import { changePassword, injectNetworkInfo, restore } from "./small-actions.ts";
 
 export interface ActionDeps extends ServerDeps {
   /** Null when this process moves no servers. */
@@ -199,7 +201,15 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["lock", forMembers(lock)],
   ["unlock", forMembers(unlock)],
   ["forceDelete", forMembers(forceDelete)],
+  ["restore", forMembers(restore)],
+  ["changePassword", forMembers(changePassword)],
+  ["injectNetworkInfo", forAdmins("os-admin-actions:inject_network_info", injectNetworkInfo)],
   ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
+]);
+
+/** Actions that Nova has removed for every microversion. */
+const REMOVED_ACTIONS: ReadonlySet<string> = new Set([
+  ...["resetNetwork", "disassociate_host", "disassociate_project", "associate_host", "os-getRDPConsole"],
 ]);
 
 /**
@@ -214,6 +224,7 @@ export function runAction(
 ): Promise<ActionResult> {
   const [action, ...others] = Object.keys(body);
   if (action === undefined || others.length > 0) throw badRequest("Malformed request body: it names one action.");
+  if (REMOVED_ACTIONS.has(action)) throw gone();
   const known = SERVER_ACTIONS.get(action);
   if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
   if (known.adminPolicy !== null) requireAdmin(one.call, known.adminPolicy);
@@ -237,4 +248,6 @@ const WITHOUT_FIELDS: ReadonlySet<string> = new Set([
   "suspend",
   "resume",
   "forceDelete",
+  "restore",
+  "injectNetworkInfo",
 ]);

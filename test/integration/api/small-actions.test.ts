@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
+import { ApiRig } from "./api-rig.ts";
+
+const OWNER = { "x-auth-token": "ann:p1" };
+const ADMIN = { "x-auth-token": "admin:ops" };
+const GONE = {
+  computeFault: { code: 410, message: "This resource is no longer available.  No forwarding address is given." },
+};
+
+let rig: ApiRig;
+let active: string;
+let building: string;
+beforeAll(async () => {
+  rig = await ApiRig.start({ auth: "noauth2" });
+  const boot = async () =>
+    (await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1" } }, OWNER)).json().server.id;
+  [active, building] = [await boot(), await boot()];
+  const task = await rig.dispatch(active, "north", [0]);
+  await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+});
+afterAll(() => rig.close());
+
+const act = (id: string, body: unknown, headers: Record<string, string> = OWNER) =>
+  rig.post(`/v2.1/servers/${id}/action`, body, headers);
+const conflictOf = async (id: string, body: unknown) => (await act(id, body)).json().conflictingRequest.message;
+
+describe("an action that no server can take", () => {
+  it("refuses to restore a server, since none is deleted softly", async () => {
+    expect(await conflictOf(active, { restore: null })).toBe(
+      `Cannot 'restore' instance ${active} while it is in vm_state active`,
+    );
+    expect((await act(active, { restore: {} }, { "x-auth-token": "eve:p2" })).statusCode).toBe(404);
+  });
+
+  it("refuses to set a password in an active guest as not supported, and in any other as a conflict", async () => {
+    const body = { changePassword: { adminPass: "secret" } };
+    const answer = await act(active, body);
+    expect(answer.json()).toEqual({ notImplemented: { code: 501, message: "Unable to set password on instance" } });
+    expect(await conflictOf(building, body)).toMatch(/^Cannot 'changePassword' instance/);
+    for (const wrong of [{}, { adminPass: 5 }, { adminPass: "secret", more: 1 }]) {
+      const refused = await act(active, { changePassword: wrong });
+      expect(refused.statusCode).toBe(400);
+      expect(refused.body).not.toContain("secret");
+    }
+  });
+});
+
+describe("injectNetworkInfo", () => {
+  it("is accepted from admins, and refused to others by its policy", async () => {
+    expect((await act(active, { injectNetworkInfo: null }, ADMIN)).statusCode).toBe(202);
+    expect((await act(crypto.randomUUID(), { injectNetworkInfo: null }, ADMIN)).statusCode).toBe(404);
+    expect((await act(active, { injectNetworkInfo: null })).json().forbidden.message).toBe(
+      "Policy doesn't allow os_compute_api:os-admin-actions:inject_network_info to be performed.",
+    );
+  });
+});
+
+describe("what Nova has removed", () => {
+  it("is gone for every caller and at every microversion", async () => {
+    for (const [url, ...methods] of REMOVED_ROUTES) {
+      for (const method of methods) {
+        for (const version of ["2.1", "2.96"]) {
+          const headers = { ...OWNER, "openstack-api-version": `compute ${version}` };
+          const answer = await rig.call({
+            method: method as "GET",
+            url: `/v2.1${url.replaceAll(/:\w+/g, "1")}`,
+            headers,
+          });
+          expect([answer.statusCode, answer.json()], `${method} ${url}`).toEqual([410, GONE]);
+        }
+      }
+    }
+    expect((await rig.get("/v2.1/os-cells")).statusCode).toBe(401);
+  });
+
+  it("includes actions of servers", async () => {
+    for (const action of ["resetNetwork", "disassociate_host", "os-getRDPConsole"])
+      expect((await act(active, { [action]: null })).json()).toEqual(GONE);
+    expect((await act(active, { fly: null })).json().badRequest.message).toBe("There is no such action: fly.");
+  });
+});
