@@ -136,6 +136,22 @@ test("does not repeat a report when its agent has another connection by then, si
   ]);
 });
 
+test("refuses two hosts that come up with the same new root at the same moment, instead of telling nobody", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const both = {
+    ...connection,
+    hosts: new Map([...connection.hosts, ["h2", { host: "h2", guests: [], incarnation: "" }]]),
+  };
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const ofTwin = { ...report(1), host: "h2", providers: report(1).providers.map((one) => ({ ...one, name: "h2" })) };
+  await Promise.all([trees.take(report(1), both), trees.take(ofTwin, both)]);
+  const refusals = sent.map(({ body }) => (body?.$case === "tree" ? body.value.refused : ""));
+  expect(refusals.filter((why) => why.includes("is the root of host")).length).toBeGreaterThan(0);
+  const again = sent.length;
+  await trees.take(report(2), both);
+  expect(sent.at(again)?.body).toMatchObject({ value: { refused: expect.stringContaining("root of host h2") } });
+});
+
 test("does not wait for a guest whose host is lost before the order was sent", async () => {
   const { settler } = setUp();
   await settler.settle({ host: "h", serverUuid: uuid, attemptId: "t/0", state: "prepared" });

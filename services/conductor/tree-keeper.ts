@@ -135,10 +135,21 @@ export class TreeKeeper {
     if ((await this.#whileCarried(report.host, connection, "hosts-up", this.#hostUp, up)) === null)
       return { refused: NOT_CARRIED };
     if (!(await this.#holders.isStillFree(connection, report.host))) return { refused: NOT_CARRIED };
+    const twin = root.outcome.hosts.length > 0 ? null : await this.#twinOf(report, connection, tree.root);
+    if (twin !== null) return { refused: twin };
     const ofConnection = this.#up.get(connection) ?? new Map<string, HostUp>();
     this.#up.set(connection, ofConnection.set(report.host, up));
     if (connection.stream.closed) this.#up.delete(connection);
     return verdict;
+  }
+
+  /**
+   * Another host may have come up with the same new root at the same moment, for example after the copying of a hosts file. Returns why the report is
+   * refused then, or null.
+   */
+  async #twinOf(report: TreeReport, connection: AgentConnection, root: string): Promise<string | null> {
+    const known = await this.#whileCarried(report.host, connection, "known-roots", this.#knownRoot, root);
+    return known === null ? NOT_CARRIED : foreignRoot(report, known.outcome);
   }
 
   /**
