@@ -1,11 +1,21 @@
 import { expect, test } from "vitest";
-import { Task } from "../../proto/gen/berth/cell.ts";
+import { Task, TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { dispatchOf, taskId } from "../../test/contract/cell-fixtures.ts";
-import { taskIdOf } from "./task-intake.ts";
+import { taskIdsOf } from "./task-intake.ts";
 
-test("reads a task's id from its encoded bytes", () => {
+test("reads the ids of a notice's tasks, each once", () => {
+  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8), taskId(7), taskId(9)] }).finish();
+  expect(taskIdsOf(notice)).toEqual([taskId(7), taskId(8), taskId(9)]);
+});
+
+test("reads the id of a whole task, which older versions publish", () => {
   const { task } = dispatchOf({ server: 1, task: 7, hosts: [1, 2] });
-  expect(taskIdOf(Task.encode(task).finish())).toBe(taskId(7));
+  expect(taskIdsOf(Task.encode(task).finish())).toEqual([taskId(7)]);
+});
+
+test("is read by older versions, which take the first field for the only task", () => {
+  const notice = TaskNotice.encode({ id: taskId(7), more: [taskId(8)] }).finish();
+  expect(Task.decode(notice)).toMatchObject({ id: taskId(7), server: undefined, work: undefined });
 });
 
 test.each([
@@ -13,5 +23,5 @@ test.each([
   ["a task without an id", [18, 0]],
   ["no protobuf at all", [10, 250, 1, 2]],
 ])("finds none in %s", (_, bytes) => {
-  expect(taskIdOf(new Uint8Array(bytes))).toBeNull();
+  expect(taskIdsOf(new Uint8Array(bytes))).toEqual([]);
 });

@@ -1,5 +1,5 @@
-import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { cellTasksConsumer, taskSignalHeader } from "../../adapters/nats/streams.ts";
+import { TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { BusError, type BusMessage, busErrorIsTransient, type Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
@@ -97,18 +97,30 @@ export class TaskIntake {
   }
 
   #onMessage(message: BusMessage): void {
-    const { runs, events, settings } = this.#options;
-    const taskId = taskIdOf(message.data);
-    if (taskId === null) {
-      events.taskMalformed("(unreadable)", "a message without a task's id");
-      message.ack();
-    } else if ((runs.has(taskId) || this.#taking.has(taskId)) && message.headers[taskSignalHeader] === undefined) {
-      message.ack();
-    } else if (this.#stopped || runs.size + this.#taking.size >= settings.tasksMax) {
-      message.retry(RETRY_MS);
-    } else {
-      void this.#take(taskId, message.headers).then((answered) => (answered ? message.ack() : message.retry(RETRY_MS)));
+    const { runs, events } = this.#options;
+    const ids = taskIdsOf(message.data);
+    if (ids.length === 0) events.taskMalformed("(unreadable)", "a message without a task's id");
+    const isSignal = message.headers[taskSignalHeader] !== undefined;
+    const untaken = ids.filter((id) => isSignal || !(runs.has(id) || this.#taking.has(id)));
+    void this.#takeAll(untaken, message.headers).then((answered) =>
+      answered ? message.ack() : message.retry(RETRY_MS),
+    );
+  }
+
+  /**
+   * Takes as many tasks as there is room for, and goes on while takes leave room, because some of the tasks may have ended. Resolves with
+   * false when a task is left, which this conductor or another takes when the message is delivered again.
+   */
+  async #takeAll(taskIds: readonly string[], headers: Readonly<Record<string, string>>): Promise<boolean> {
+    const { runs, settings } = this.#options;
+    for (let at = 0; at < taskIds.length; ) {
+      const room = settings.tasksMax - runs.size - this.#taking.size;
+      if (this.#stopped || room <= 0) return false;
+      const answered = await Promise.all(taskIds.slice(at, at + room).map((id) => this.#take(id, headers)));
+      if (!answered.every(Boolean)) return false;
+      at += answered.length;
     }
+    return true;
   }
 
   /**
@@ -159,17 +171,12 @@ function isTransient(error: unknown): boolean {
   return error instanceof BusError && busErrorIsTransient[error.code];
 }
 
-/** Reads the id from a Task's bytes without decoding the rest, which is read from the row. Returns null when the bytes are no Task. */
-export function taskIdOf(data: Uint8Array): string | null {
+/** The tasks that a message names, also one of an older version, which is the whole task. None when the message cannot be decoded. */
+export function taskIdsOf(data: Uint8Array): readonly string[] {
   try {
-    const reader = new BinaryReader(data);
-    while (reader.pos < reader.len) {
-      const tag = reader.uint32();
-      if (tag === 10) return reader.string() || null;
-      reader.skip(tag & 7);
-    }
-    return null;
+    const { id, more } = TaskNotice.decode(data);
+    return [...new Set([id, ...more])].filter((one) => one !== "");
   } catch {
-    return null;
+    return [];
   }
 }

@@ -2,7 +2,7 @@ import { InMemorySpanExporter } from "@opentelemetry/sdk-trace-base";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import { EventKind } from "../../proto/gen/berth/cell.ts";
+import { EventKind, TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { hostTree, serverId, taskId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { SmallCell } from "../rigs/small-cell.ts";
@@ -12,6 +12,29 @@ beforeEach(async () => {
   cell = await new SmallCell().open();
 });
 afterEach(() => cell.close());
+
+describe("a message of several tasks", () => {
+  const servers = [1, 2, 3];
+  const ids = servers.map(taskId);
+
+  test.each([
+    ["starts them all", 1_000],
+    ["starts as many as there is room for, and the others once it is delivered again", 2],
+  ])("%s", async (_, tasksMax) => {
+    // No sweep takes the tasks.
+    await cell.startConductor(1, { tasksMax, untakenMs: 600_000 });
+    await cell.startAgent({ id: "agent-1", hosts: servers });
+    await cell.hostsUp(servers.length);
+    for (const server of servers) await cell.boot(server, [server], { lost: true });
+    await cell.publish(TaskNotice.encode({ id: ids[0]!, more: ids.slice(1) }).finish());
+    for (const server of servers) await cell.become(server, "ACTIVE");
+    expect(await Promise.all(servers.map((server) => cell.heldOn(server)))).toEqual([
+      ["host-1"],
+      ["host-2"],
+      ["host-3"],
+    ]);
+  });
+});
 
 describe("a build", () => {
   beforeEach(async () => {

@@ -22,7 +22,7 @@ import { assert } from "../../core/assert.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import { ViewError, type ViewSource } from "../../core/stores/cell/view-source.ts";
-import { Task } from "../../proto/gen/berth/cell.ts";
+import { TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Bus, BusMessage } from "../../runtime/bus.ts";
@@ -174,8 +174,11 @@ export class SchedulerRig {
   async publishedTo(cell: RigCell): Promise<readonly string[]> {
     const bus = cell.broker.connect(conductorPermissions(cell.name));
     await bus.consume(cellTasksConsumer, { maxInFlight: 1_000 }, (message) => {
-      const task = Task.decode(message.data);
-      this.#published.push(`${task.work?.$case} ${task.server?.uuid} in ${cell.name}`);
+      const { id, more } = TaskNotice.decode(message.data);
+      for (const each of [id, ...more]) {
+        const task = cell.store.tasks().find((row) => row.id === each);
+        this.#published.push(`${task?.kind} ${task?.serverUuid} in ${cell.name}`);
+      }
       message.ack();
     });
     return this.#published;

@@ -32,9 +32,16 @@ export namespace EventKind {
 }
 
 /**
- * Published on cell.<name>.tasks. The same bytes are stored in the cell's `tasks` row in the transaction that claims the allocation; the
- * message only makes the task start sooner. The conductor that takes the task reads it from the row.
+ * Published on cell.<name>.tasks: tasks that are stored in the cell's `tasks` rows. The message only makes them start sooner. The conductor
+ * that takes a task reads it from the row. Older versions publish the whole Task, whose id has the same number.
  */
+export interface TaskNotice {
+  id: string;
+  /** Further tasks. A conductor that does not know this field finds them in its sweep. */
+  more: string[];
+}
+
+/** The work on one server, as the cell's `tasks` row has it. It is stored in the transaction that claims the allocation. */
 export interface Task {
   id: string;
   server: ServerSpec | undefined;
@@ -132,6 +139,73 @@ export interface CellEvent {
   /** Further events of the same message, which have none themselves. A reader that does not know this field loses them, as events may be. */
   more: CellEvent[];
 }
+
+function createBaseTaskNotice(): TaskNotice {
+  return { id: "", more: [] };
+}
+
+export const TaskNotice: MessageFns<TaskNotice> = {
+  encode(message: TaskNotice, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.id !== "") {
+      writer.uint32(10).string(message.id);
+    }
+    for (const v of message.more) {
+      writer.uint32(122).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): TaskNotice {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseTaskNotice();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.id = reader.string();
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.more.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<TaskNotice>): TaskNotice {
+    return TaskNotice.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<TaskNotice>): TaskNotice {
+    const message = createBaseTaskNotice();
+    message.id = object.id ?? "";
+    message.more = object.more?.map((e) => e) || [];
+    return message;
+  },
+};
 
 function createBaseTask(): Task {
   return { id: "", server: undefined, work: undefined, askedBy: undefined };

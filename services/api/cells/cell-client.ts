@@ -1,16 +1,15 @@
-import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
+import { TaskAnnouncer } from "../../../adapters/nats/task-announcer.ts";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type { DeleteOutcome, PeriodQuery, PeriodStretch } from "../../../core/stores/cell/cell-store.ts";
 import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-admin-store.ts";
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
-import { Task } from "../../../proto/gen/berth/cell.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
-import { encodeOnce } from "../../../runtime/encode-once.ts";
 import type { ApiEvents } from "../events.ts";
 import type { CellPort } from "../ports.ts";
 import type { CellSettings } from "../settings.ts";
@@ -34,6 +33,7 @@ export class CellClient {
   readonly #clock: Clock;
   readonly #events: ApiEvents;
   readonly #settings: CellSettings;
+  readonly #announcer: TaskAnnouncer;
   readonly #reads: Batcher<string, Server | null>;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
   readonly #begins: Batcher<BeginOperation, BeginOutcome>;
@@ -48,6 +48,7 @@ export class CellClient {
     this.#events = deps.events;
     deps.events.cellKnown(cell.name);
     this.#settings = settings;
+    this.#announcer = new TaskAnnouncer(cell.bus, cell.name);
     this.#reads = new Batcher({ run: (uuids) => this.#readServers(uuids), maxItems: 1000, concurrency: 4 });
     this.#begins = new Batcher({
       run: (begins) => cell.store.begin(begins),
@@ -160,8 +161,8 @@ export class CellClient {
    * Publishes a stored task, so that the cell's conductors find it sooner than in their own sweep. `messageId` is for a task that was
    * published before, whose message would otherwise be dropped as a duplicate. Rejects as `Bus.publish` does.
    */
-  publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId: string = task.id): Promise<void> {
-    return this.#cell.bus.publish(cellTasksSubject(this.name), encodeOnce(Task, task), { id: messageId, headers });
+  publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId?: string): Promise<void> {
+    return this.#announcer.announce(task.id, headers, messageId);
   }
 
   async #readServers(uuids: readonly string[]): Promise<(Server | null)[]> {

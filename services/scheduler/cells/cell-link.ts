@@ -1,12 +1,11 @@
-import { cellTasksSubject } from "../../../adapters/nats/streams.ts";
+import { TaskAnnouncer } from "../../../adapters/nats/task-announcer.ts";
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { LiveCellFacts } from "../../../core/scheduling/live-cell-facts.ts";
 import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
-import { Task } from "../../../proto/gen/berth/cell.ts";
+import type { Task } from "../../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
-import { encodeOnce } from "../../../runtime/encode-once.ts";
 import type { SchedulerCell } from "../ports.ts";
 import type { SchedulerSettings } from "../settings.ts";
 import { CellMoves } from "./cell-moves.ts";
@@ -19,6 +18,7 @@ export class CellLink {
   readonly claims: ClaimsInFlight;
   /** True while an operator has closed the cell for new servers. */
   disabled = false;
+  readonly #announcer: TaskAnnouncer;
   readonly #dispatches: DispatchBatcher;
   readonly #closes: Batcher<string, "closed" | "present">;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
@@ -47,6 +47,7 @@ export class CellLink {
     this.#answerMs = settings.cellAnswerMs;
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
     this.#dispatches = cell.dispatches ?? createDispatchBatcher(store, maxItems);
+    this.#announcer = new TaskAnnouncer(cell.bus, cell.name);
     this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
     this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
     this.moves = operations ? new CellMoves(operations, maxItems, (call) => this.#listen(call)) : null;
@@ -108,7 +109,7 @@ export class CellLink {
 
   /** Brings a stored task to the cell's conductors sooner than their own sweep would. */
   publish(task: Task, headers: Readonly<Record<string, string>>): Promise<void> {
-    return this.cell.bus.publish(cellTasksSubject(this.name), encodeOnce(Task, task), { id: task.id, headers });
+    return this.#announcer.announce(task.id, headers);
   }
 
   close(): void {

@@ -25,7 +25,7 @@ import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../../core/scheduling/live-cell-facts.ts";
 import type { ApiStore } from "../../../core/stores/api/api-store.ts";
-import { CellEvent, EventKind, Task } from "../../../proto/gen/berth/cell.ts";
+import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
 import { systemClock } from "../../../runtime/clock.ts";
@@ -321,7 +321,9 @@ function listening(cell: RigCell): Pick<Bus, "publish" | "consume" | "ensureStre
   return {
     ensureStreams: (specs) => cell.bus.ensureStreams(specs),
     publish: (subject, data, options) => {
-      cell.toldConductors.push(Task.decode(data).server?.uuid ?? "");
+      const { id, more } = TaskNotice.decode(data);
+      const told = cell.store.tasks().filter((task) => [id, ...more].includes(task.id));
+      cell.toldConductors.push(...told.map(({ serverUuid }) => serverUuid));
       return cell.bus.publish(subject, data, options);
     },
     consume: (consumer, options, onMessage) => cell.bus.consume(consumer, options, onMessage),
