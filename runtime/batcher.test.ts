@@ -38,18 +38,38 @@ test("items submitted in one turn of the event loop share a batch, and items tha
 
 test("while batches are spaced out, items gather in one batch although none is under way", async () => {
   const { batcher, batches } = heldBatcher({ maxItems: 3, spacingMs: 60_000 });
-  const first = batcher.submit(1);
+  const first = [batcher.submit(1), batcher.submit(2)];
   await eventually("1 batches", () => batches.length === 1);
   batches[0]!.end();
-  await first;
-  void batcher.submit(2);
+  await Promise.all(first);
   void batcher.submit(3);
+  void batcher.submit(4);
   await new Promise(setImmediate);
   expect(batches).toHaveLength(1);
-  void batcher.submit(4);
+  void batcher.submit(5);
   await eventually("the full batch", () => batches.length === 2);
-  expect(batches.map((batch) => batch.items)).toEqual([[1], [2, 3, 4]]);
+  expect(batches.map((batch) => batch.items)).toEqual([
+    [1, 2],
+    [3, 4, 5],
+  ]);
   batches[1]!.end();
+});
+
+test("a caller that makes one call after the other never waits for the spacing, until another one comes meanwhile", async () => {
+  const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 60_000 });
+  for (const [call, item] of [1, 2, 3].entries()) {
+    const answered = batcher.submit(item);
+    await eventually("its batch", () => batches.length === call + 1);
+    batches[call]!.end();
+    await answered;
+  }
+  const fourth = batcher.submit(4);
+  await eventually("its batch", () => batches.length === 4);
+  void batcher.submit(5);
+  batches[3]!.end();
+  await fourth;
+  for (let turn = 0; turn < 10; turn += 1) await new Promise(setImmediate);
+  expect(batches.map((batch) => batch.items)).toEqual([[1], [2], [3], [4]]);
 });
 
 test("a batch starts beside a running one only when enough items wait; otherwise it starts when that one ends", async () => {
@@ -74,8 +94,8 @@ test("items that were held back for spacing are sent when the spacing is over", 
   const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 5 });
   void batcher.submit(1);
   await eventually("1 batches", () => batches.length === 1);
-  batches[0]!.end();
   const second = batcher.submit(2);
+  batches[0]!.end();
   await eventually("2 batches", () => batches.length === 2);
   batches[1]!.end();
   expect(await second).toBe(4);
@@ -108,12 +128,12 @@ test("the spacing grows after a slow batch, but not beyond its bound", async () 
   try {
     const waitsAfterSlowBatch = async (bound: { readonly spacingMsMax?: number }) => {
       const { batcher, batches } = heldBatcher({ maxItems: 10, spacingMs: 10, ...bound });
-      const first = batcher.submit(1);
+      const first = [batcher.submit(1), batcher.submit(2)];
       await eventuallyInTurns(() => batches.length === 1);
       vi.advanceTimersByTime(12);
       batches[0]!.end();
-      await first;
-      void batcher.submit(2);
+      await Promise.all(first);
+      void batcher.submit(3);
       await eventuallyInTurns(() => batches.length === 2 || vi.getTimerCount() > 0);
       const waits = vi.getTimerCount() > 0;
       vi.clearAllTimers();

@@ -17,14 +17,19 @@ export const COMMIT_SPACING_MS = 10;
  */
 const SPACING_PER_DURATION = 10;
 const SPACING_MS_MAX = 150;
+/**
+ * For this long after an item met another one that had not been answered, batches are spaced. A caller that makes one call after the other
+ * never meets anybody, and would only wait: for a boot with nothing else under way, at each of its steps.
+ */
+const COMPANY_MS = 1_000;
 
 /**
  * Group commit: items that arrive while a batch is under way go together in the next one, so that the batch size follows the load and an
  * idle caller never waits.
  *
  * The batcher has three modes. Idle: the next item starts a batch at the end of this turn of the event loop. Spaced: the last batch started
- * less than `spacingMs` ago, so items gather until then, or until they fill a batch. Busy: `concurrency` batches are under way and items
- * queue. A batch whose `run` rejects rejects all of its items; nothing is retried here.
+ * less than `spacingMs` ago, and items have met in this batcher lately, so they gather until then, or until they fill a batch. Busy:
+ * `concurrency` batches are under way and items queue. A batch whose `run` rejects rejects all of its items; nothing is retried here.
  */
 export class Batcher<Item, Result> {
   #queue: { item: Item; resolve: (result: Result) => void; reject: (error: unknown) => void }[] = [];
@@ -39,6 +44,8 @@ export class Batcher<Item, Result> {
   readonly #besideItemsMin: number;
   #lastStartMs = Number.NEGATIVE_INFINITY;
   #lastTookMs = 0;
+  /** When an item last came while another one was unanswered. */
+  #companyMs = Number.NEGATIVE_INFINITY;
   #timer: NodeJS.Timeout | null = null;
 
   constructor(options: {
@@ -76,6 +83,7 @@ export class Batcher<Item, Result> {
     if (this.#queue.length >= this.#maxQueued) {
       return Promise.reject(new QueueFullError(this.#maxQueued));
     }
+    if (this.#spacingMs > 0 && (this.#queue.length > 0 || this.#running > 0)) this.#companyMs = performance.now();
     return new Promise((resolve, reject) => {
       this.#queue.push({ item, resolve, reject });
       this.#schedule();
@@ -85,7 +93,7 @@ export class Batcher<Item, Result> {
   #schedule(): void {
     if (this.#scheduled || this.#running >= this.#concurrency || this.#queue.length === 0) return;
     if (this.#running > 0 && this.#queue.length < this.#besideItemsMin) return;
-    const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#lastStartMs + this.#spacing() - performance.now();
+    const waitMs = this.#queue.length >= this.#maxItems ? 0 : this.#spacingLeft();
     if (waitMs > 0) {
       this.#timer ??= setTimeout(() => {
         this.#timer = null;
@@ -101,9 +109,13 @@ export class Batcher<Item, Result> {
     });
   }
 
-  #spacing(): number {
+  /** Milliseconds until the next batch may start; not positive when it may start now. */
+  #spacingLeft(): number {
     if (this.#spacingMs === 0) return 0;
-    return Math.max(this.#spacingMs, Math.min(this.#spacingMsMax, this.#lastTookMs * SPACING_PER_DURATION));
+    const now = performance.now();
+    if (now - this.#companyMs > COMPANY_MS) return 0;
+    const grown = Math.min(this.#spacingMsMax, this.#lastTookMs * SPACING_PER_DURATION);
+    return this.#lastStartMs + Math.max(this.#spacingMs, grown) - now;
   }
 
   async #flush(): Promise<void> {

@@ -4,16 +4,17 @@ import { type Measured, measuredOf } from "../measure.ts";
 import type { MeasuredCloud } from "./measured-cloud.ts";
 
 export const LONE_BOOTS = 40;
-/** The pause between two boots, in which everything becomes idle. */
-const PAUSE_MS = 100;
 const ACTIVE_MS_MAX = 30_000;
 
-/** Milliseconds from the POST of a server to the moment when its cell's database has it ACTIVE, while nothing else is under way. */
+/**
+ * Milliseconds from the POST of a server to the moment when its cell's database has it ACTIVE, while nothing else is under way. The next
+ * server is requested right after that.
+ */
 export async function measureLoneBoots(cloud: MeasuredCloud): Promise<Measured> {
   const times: number[] = [];
+  const uuids: string[] = [];
   await withClient(cloud.databaseUrl, async (client) => {
     for (let boot = 0; boot < LONE_BOOTS; boot += 1) {
-      await delay(PAUSE_MS);
       const posted = performance.now();
       const uuid = await cloud.boot();
       const isActive = {
@@ -26,9 +27,10 @@ export async function measureLoneBoots(cloud: MeasuredCloud): Promise<Measured> 
         await delay(1);
       }
       times.push(performance.now() - posted);
-      await cloud.delete(uuid);
-      await cloud.untilIdle();
+      uuids.push(uuid);
     }
+    for (const uuid of uuids) await cloud.delete(uuid);
+    await cloud.untilIdle();
   });
   return measuredOf(times);
 }
