@@ -55,7 +55,8 @@ function cloudsOfUsers(apiUrl: string, { users }: UsersFile): [string, Cloud][] 
 function withoutCatalog(apiUrl: string, authType: string, secrets: Readonly<Record<string, string>>): Cloud {
   return {
     auth_type: authType,
-    auth: { endpoint: apiUrl, ...secrets },
+    // Some commands take this endpoint for every service, and most of them are those of the Compute API.
+    auth: { endpoint: `${apiUrl}/compute/v2.1`, ...secrets },
     compute_endpoint_override: `${apiUrl}/compute/v2.1`,
     placement_endpoint_override: `${apiUrl}/placement`,
     image_endpoint_override: `${apiUrl}/image`,

@@ -65,6 +65,10 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       const seen = await store.images({ ...ALL, visibleTo: "p" });
       expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([own!.id, open!.id]));
       expect((await store.images({ ...ALL, name: "secret" })).map(({ id }) => id)).toEqual([other!.id]);
+      const { visibility } = open!;
+      const found = await store.images({ ...ALL, visibility });
+      expect(found).toEqual((await store.images(ALL)).filter((one) => one.visibility === visibility));
+      expect(found).toContainEqual(open);
     });
 
     test("concurrent changes all take effect", async () => {

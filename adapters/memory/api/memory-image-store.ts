@@ -14,12 +14,13 @@ export class MemoryImageStore implements ImageStore {
     return this.#images.get(id) ?? null;
   }
 
-  async images({ visibleTo, name, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
+  async images({ visibleTo, name, visibility = null, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
     const sorted = [...this.#images.values()].sort(newestFirst);
     const last = marker === null ? undefined : this.#images.get(marker);
     return sorted
       .filter((image) => visibleTo === null || image.owner === visibleTo || isOpenToAll(image))
       .filter((image) => name === null || image.name === name)
+      .filter((image) => visibility === null || image.visibility === visibility)
       .filter((image) => last === undefined || newestFirst(last, image) < 0)
       .slice(0, limit);
   }

@@ -48,16 +48,16 @@ export class PostgresImageStore implements ImageStore {
     return row ? recordOf(row) : null;
   }
 
-  async images({ visibleTo, name, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
+  async images({ visibleTo, name, visibility = null, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
     const last = marker === null ? undefined : await this.#row(marker);
     const rows = await queryStored<ImageRow>(this.#pool, {
       name: "images",
       text: `select ${COLUMNS} from images
         where ($1::text is null or owner = $1 or visibility in ('public', 'community'))
-          and ($2::text is null or name = $2)
+          and ($2::text is null or name = $2) and ($6::text is null or visibility = $6)
           and ($3::bigint is null or created_at_ms < $3 or (created_at_ms = $3 and id > $4))
         order by images.created_at_ms desc, id limit $5`,
-      values: [visibleTo, name, last?.created_at_ms ?? null, last?.id ?? null, limit],
+      values: [visibleTo, name, last?.created_at_ms ?? null, last?.id ?? null, limit, visibility],
     });
     return rows.map(recordOf);
   }

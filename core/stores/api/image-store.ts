@@ -24,6 +24,8 @@ export interface ImageQuery {
   readonly visibleTo: string | null;
   /** Null selects images of any name. */
   readonly name: string | null;
+  /** Null selects images of any visibility. */
+  readonly visibility?: string | null;
   /** Only images that follow this one in the list. Null starts at the beginning. */
   readonly marker: string | null;
   readonly limit: number;

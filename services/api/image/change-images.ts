@@ -98,6 +98,25 @@ export async function patchImage(
   return changed;
 }
 
+/** Changes the tags of an image, each of which it has once. */
+export async function changeTags(
+  deps: ImageDeps,
+  identity: Identity,
+  asked: {
+    readonly id: string;
+    readonly check: (fields: unknown) => ChangedImage;
+    readonly change: (tags: readonly string[]) => readonly string[];
+  },
+): Promise<void> {
+  const { id } = await findOwn(deps.store, identity, asked.id);
+  const changed = await deps.store.updateImage(id, (image) => {
+    const { tags = [] } = asked.check({ ...UNSET, tags: [...new Set(asked.change(image.tags))] });
+    return { ...image, tags, updatedAtMs: deps.clock.now() };
+  });
+  if (changed === null) throw imageNotFound(asked.id);
+  deps.catalog.forget(id);
+}
+
 export async function deleteImage(deps: ImageDeps, identity: Identity, asked: string): Promise<void> {
   const { id, isProtected } = await findOwn(deps.store, identity, asked);
   if (isProtected) throw new Fault(403, `Image ${id} is protected and cannot be deleted.`);

@@ -2,18 +2,28 @@ import { Type } from "typebox";
 import { Value } from "typebox/value";
 import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
-import { badRequest } from "../http/fault.ts";
+import { badRequest, invalidQuery, notFound } from "../http/fault.ts";
 import { registerNeighbourVersion } from "../http/neighbour-version.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { createImage, deleteImage, findImage, type ImageDeps, patchImage, readMarker } from "./change-images.ts";
+import {
+  changeTags,
+  createImage,
+  deleteImage,
+  findImage,
+  type ImageDeps,
+  patchImage,
+  readMarker,
+} from "./change-images.ts";
 import { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
 import { imageView } from "./image-view.ts";
 
 const IdParams = Type.Object({ id: Type.String() });
+const TagParams = Type.Object({ id: Type.String(), tag: Type.String() });
 /** Media types of a patch. */
 const PATCH_TYPES = ["application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch"];
-const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name", "os_hidden"]);
+const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name", "os_hidden", "visibility"]);
+const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared", "community"]);
 const NONE: ReadonlySet<string> = new Set();
 
 /**
@@ -42,7 +52,13 @@ export function registerImageRoutes(
     // No image is ever hidden.
     const images = query.flag("os_hidden")
       ? []
-      : await deps.store.images({ visibleTo, name: query.text("name") ?? null, marker, limit });
+      : await deps.store.images({
+          visibleTo,
+          name: query.text("name") ?? null,
+          visibility: readVisibility(query),
+          marker,
+          limit,
+        });
     const last = images.at(-1);
     const next = images.length === limit && last ? { next: `/v2/images?limit=${limit}&marker=${last.id}` } : {};
     return { images: images.map(imageView), first: "/v2/images", schema: "/v2/schemas/images", ...next };
@@ -63,10 +79,34 @@ export function registerImageRoutes(
     return imageView(await patchImage(deps, callOf(request).identity, asked));
   });
 
+  http.put("/v2/images/:id/tags/:tag", { schema: { params: TagParams } }, async (request, reply) => {
+    const { id, tag } = request.params;
+    await changeTags(deps, callOf(request).identity, { id, check: checkImage, change: (tags) => [...tags, tag] });
+    return reply.code(204).send();
+  });
+
+  http.delete("/v2/images/:id/tags/:tag", { schema: { params: TagParams } }, async (request, reply) => {
+    const { id, tag } = request.params;
+    const change = (tags: readonly string[]) => {
+      if (!tags.includes(tag)) throw notFound(`Tag ${tag.slice(0, 100)} could not be found.`);
+      return tags.filter((other) => other !== tag);
+    };
+    await changeTags(deps, callOf(request).identity, { id, check: checkImage, change });
+    return reply.code(204).send();
+  });
+
   http.delete("/v2/images/:id", { schema: { params: IdParams } }, async (request, reply) => {
     await deleteImage(deps, callOf(request).identity, request.params.id);
     return reply.code(204).send();
   });
+}
+
+/** Returns the visibility that a list is restricted to, or null for all. */
+function readVisibility(query: QueryReader): string | null {
+  const asked = query.text("visibility");
+  if (asked === undefined || asked === "all") return null;
+  if (VISIBILITIES.has(asked)) return asked;
+  throw invalidQuery("visibility", asked, "It is none of public, private, shared, community and all.");
 }
 
 function checkImage(fields: unknown): ChangedImage {

@@ -62,6 +62,26 @@ describe("the Image API", () => {
     expect((await call("POST", "/image/v2/images", "bob:p", { visibility: "public" })).statusCode).toBe(403);
   });
 
+  it("gives an image tags and takes them away, and lists images by their visibility", async () => {
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", { tags: ["a"], visibility: "private" })).json();
+    const tag = (method: "PUT" | "DELETE", name: string, who = "bob:p") =>
+      rig.api.http.inject({ method, url: `/image/v2/images/${id}/tags/${name}`, headers: as(who) });
+    expect((await tag("PUT", "b")).statusCode).toBe(204);
+    expect((await tag("PUT", "b")).statusCode).toBe(204);
+    expect((await tag("DELETE", "a")).statusCode).toBe(204);
+    expect((await tag("DELETE", "a")).statusCode).toBe(404);
+    expect((await tag("PUT", "c", "eve:q")).statusCode).toBe(404);
+    expect((await tag("PUT", "x".repeat(256))).statusCode).toBe(400);
+    expect((await call("GET", `/image/v2/images/${id}`, "bob:p")).json().tags).toEqual(["b"]);
+    const listed = async (query: string) =>
+      (await call("GET", `/image/v2/images?${query}`, "bob:p")).json().images?.length;
+    expect(await listed("visibility=private")).toBe(1);
+    expect(await listed("visibility=public")).toBe(0);
+    expect(await listed("visibility=all&os_hidden=false")).toBe(1);
+    expect(await listed("os_hidden=true")).toBe(0);
+    expect((await call("GET", "/image/v2/images?visibility=secret", "bob:p")).statusCode).toBe(400);
+  });
+
   it.each([
     [{ status: "queued" }, 403],
     [{ disk_format: "floppy" }, 400],

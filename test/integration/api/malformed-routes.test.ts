@@ -92,6 +92,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     },
   ],
   "PATCH /image/v2/images/:id": [[{ op: "add", path: "/name", value: "x" }]],
+  "PUT /image/v2/images/:id/tags/:tag": [null],
   "POST /network/v2.0/ports": [
     {
       port: {

@@ -34,6 +34,7 @@ test("addresses and security groups are those that the server itself shows", asy
   ]);
   // A name that every object has is no network either.
   expect((await get(id, "ips/constructor")).statusCode).toBe(404);
+  expect(await toldAt(id, "os-volume_attachments", OWNER, 1)).toEqual([200, { volumeAttachments: [] }]);
   const [status, { security_groups: groups }] = await toldAt(id, "os-security-groups", OWNER, 1);
   expect([status, groups.map(({ name }: { name: string }) => ({ name }))]).toEqual([200, server.security_groups]);
   expect(groups[0]).toEqual({

@@ -36,6 +36,12 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
     return { security_groups: securityGroupsView(await specOf(callOf(request), request.params.id)) };
   });
 
+  // No volumes are attached to servers.
+  http.get("/servers/:id/os-volume_attachments", { schema: ofServer }, async (request) => {
+    await specOf(callOf(request), request.params.id);
+    return { volumeAttachments: [] };
+  });
+
   http.get("/servers/:id/topology", { schema: ofServer }, async (request) => {
     const call = callOf(request);
     if (call.minor < TOPOLOGY_FROM_MINOR) throw notFound("The resource could not be found.");
