@@ -20,6 +20,7 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
   {
     title: "Use it",
     sources: [
+      "docs/compute-api.md",
       "docs/servers.md",
       "docs/moves.md",
       "docs/requests.md",

@@ -1,0 +1,67 @@
+import { readFileSync } from "node:fs";
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
+import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/run-action.ts";
+import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts";
+import { ApiRig } from "./api-rig.ts";
+
+const page = readFileSync(new URL("../../../docs/compute-api.md", import.meta.url), "utf8");
+
+interface ServedRoute {
+  readonly url: string;
+  readonly methods: readonly string[];
+  /** The first and the last microversion that have the route. */
+  readonly first: number;
+  readonly last: number;
+}
+
+/** The rows of the table, such as `| `/servers/{id}/tags` | GET, PUT | from 2.26 | … |`. */
+const rows = [...page.matchAll(/^\| `(\/[^`]*)` \| ([A-Z, ]+) \| (all|from 2\.\d+|to 2\.\d+) \| .*\|$/gm)].map(
+  ([, path = "", methods = "", range = ""]): ServedRoute => {
+    const minor = Number(range.split("2.")[1]);
+    return {
+      url: `/v2.1${path === "/" ? "" : path.replaceAll(/\{(\w+)\}/g, ":$1")}`,
+      methods: methods.split(", "),
+      first: range.startsWith("from") ? minor : MINOR_MIN,
+      last: range.startsWith("to") ? minor : MINOR_MAX,
+    };
+  },
+);
+
+let rig: ApiRig;
+beforeAll(async () => {
+  rig = await ApiRig.start();
+});
+afterAll(() => rig.close());
+
+it("are all in the table of docs/compute-api.md, which has no others", () => {
+  const removed = new Set(REMOVED_ROUTES.map(([url]) => `/v2.1${url}`));
+  const registered = rig.api.http.knownRoutes!()
+    .filter(({ method, url }) => method !== "HEAD" && /^\/v2\.1(\/|$)/.test(url) && !removed.has(url))
+    .map(({ method, url }) => `${method} ${url}`);
+  const described = rows.flatMap(({ url, methods }) => methods.map((method) => `${method} ${url}`));
+  expect(described.toSorted()).toEqual(registered.toSorted());
+  for (const [url] of REMOVED_ROUTES) expect(page).toContain(`\`${/^\/(?:servers\/:id\/)?([\w-]+)/.exec(url)?.[1]}\``);
+});
+
+it("have the microversions that the table says, as far as a call without a body shows", async () => {
+  const message = async (url: string, minor: number) => {
+    const path = url.replaceAll(/:\w+/g, "11111111-1111-4111-8111-111111111111");
+    const { body } = await rig.get(path, { "openstack-api-version": `compute 2.${minor}` });
+    return body.includes("The resource could not be found.");
+  };
+  for (const { url, methods, first, last } of rows) {
+    if (!methods.includes("GET")) continue;
+    // Unknown versions and extensions have the message of unknown routes.
+    if (url.endsWith("/versions/:id") || url.endsWith("/extensions/:alias")) continue;
+    expect([url, await message(url, first), await message(url, last)]).toEqual([url, false, false]);
+    if (first > MINOR_MIN) expect([url, await message(url, first - 1)]).toEqual([url, true]);
+    if (last < MINOR_MAX) expect([url, await message(url, last + 1)]).toEqual([url, true]);
+  }
+});
+
+it("have the actions that the page names", () => {
+  const [, section = ""] = /## Actions of servers\n([\s\S]*?)\n\n`changePassword` answers/.exec(page) ?? [];
+  const named = [...section.matchAll(/`([\w-]+)`/g)].map(([, action]) => action);
+  expect(named.toSorted()).toEqual([...SERVER_ACTIONS.keys()].toSorted());
+});
