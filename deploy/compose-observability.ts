@@ -26,7 +26,11 @@ export function observability(cells: readonly string[]): Record<string, ComposeS
     },
     prometheus: {
       image: "prom/prometheus:v3.1.0",
-      command: ["--config.file=/etc/prometheus/prometheus.yaml", "--storage.tsdb.retention.time=2d"],
+      command: [
+        "--config.file=/etc/prometheus/prometheus.yaml",
+        "--storage.tsdb.retention.time=2d",
+        "--enable-feature=exemplar-storage",
+      ],
       volumes: [
         "./observability/prometheus.yaml:/etc/prometheus/prometheus.yaml:ro",
         "./observability/alerts.yaml:/etc/prometheus/alerts.yaml:ro",

@@ -1,6 +1,7 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { collectDefaultMetrics, Registry } from "prom-client";
+import { metricsText } from "./metrics-text.ts";
 import type { Service } from "./service.ts";
 import type { HostPort } from "./setting-kinds.ts";
 
@@ -31,7 +32,7 @@ export function createProbes(options: {
   readonly pages?: Readonly<Record<string, () => unknown>>;
 }): Probes {
   const server = createServer((request, response) => {
-    answer(request.url ?? "/", options).then(
+    answer(request.url ?? "/", request.headers.accept, options).then(
       ({ status, type, body }) => response.writeHead(status, { "content-type": type }).end(body),
       (error: Error) => response.writeHead(500, { "content-type": "text/plain" }).end(`${error.message}\n`),
     );
@@ -54,6 +55,7 @@ interface Answer {
 
 async function answer(
   url: string,
+  accept: string | undefined,
   options: {
     readonly registry: Registry;
     readonly isReady: () => boolean | Promise<boolean>;
@@ -71,7 +73,7 @@ async function answer(
       return { status: ready ? 200 : 503, type, body: readinessText(ready, options.remarks?.() ?? []) };
     }
     case "/metrics":
-      return { status: 200, type: options.registry.contentType, body: await options.registry.metrics() };
+      return { status: 200, ...(await metricsText(options.registry, accept)) };
     default: {
       const page = options.pages?.[path];
       if (page === undefined) return { status: 404, type, body: "not found\n" };

@@ -5,6 +5,7 @@ import {
   isSpanContextValid,
   ROOT_CONTEXT,
   type Span,
+  TraceFlags,
   trace,
 } from "@opentelemetry/api";
 import { W3CTraceContextPropagator } from "@opentelemetry/core";
@@ -37,4 +38,10 @@ export function contextOf(carrier: Carrier): Context {
 /** The trace context in a message's own field. An empty field means no trace. */
 export function contextOfTraceparent(traceparent: string): Context {
   return contextOf({ traceparent });
+}
+
+/** The id of the span's trace, as exemplars name it. Empty when the span is not sent to a collector. */
+export function traceIdOf(span: Span | null): string {
+  const own = span?.spanContext();
+  return own !== undefined && isSpanContextValid(own) && (own.traceFlags & TraceFlags.SAMPLED) !== 0 ? own.traceId : "";
 }

@@ -52,9 +52,9 @@ export class ApiEvents {
     });
   }
 
-  answered(method: string, route: string, status: number, elapsedMs: number): void {
+  answered(method: string, route: string, status: number, elapsedMs: number, traceId = ""): void {
     const labels = { method, route, status: STATUS_TEXTS[status] ?? String(status) };
-    this.#requestSeconds.observe(elapsedMs / 1000, labels);
+    this.#requestSeconds.observe(elapsedMs / 1000, labels, traceId);
   }
 
   accepted(servers: number): void {

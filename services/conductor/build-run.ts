@@ -119,7 +119,8 @@ export class BuildRun implements TaskRun {
     for (const effect of step.effects) this.#carryOut(effect);
     if (step.state.kind !== "ended") return;
     this.#ports.ended(this);
-    this.#ports.events.buildEnded(this.#server.uuid, step.state.as, this.#ports.clock.monotonic() - this.#startedAtMs);
+    const tookMs = this.#ports.clock.monotonic() - this.#startedAtMs;
+    this.#ports.events.buildEnded(this.#server.uuid, step.state.as, tookMs, this.#span.traceId);
     this.#span.end(step.state.as === "active" ? null : step.state.as);
   }
 

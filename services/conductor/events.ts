@@ -215,9 +215,9 @@ export class ConductorEvents {
     this.#logger.warn({ server: serverUuid, reason }, "a build ended in ERROR");
   }
 
-  buildEnded(serverUuid: string, as: "active" | "error" | "fenced", tookMs: number): void {
+  buildEnded(serverUuid: string, as: "active" | "error" | "fenced", tookMs: number, traceId = ""): void {
     this.#metrics.builds.inc({ outcome: as });
-    this.#metrics.seconds.observe(tookMs / 1_000);
+    this.#metrics.seconds.observe(tookMs / 1_000, {}, traceId);
     this.#logger.debug({ server: serverUuid, as, tookMs }, "build ended");
   }
 

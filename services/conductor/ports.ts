@@ -19,6 +19,8 @@ export type ConductorBus = Pick<Bus, "publish" | "consume">;
 export interface TaskSpan {
   /** W3C traceparent for work that other processes do for the task. Empty when tracing is off. */
   readonly traceparent: string;
+  /** The trace's id, for exemplars. Empty when tracing is off. */
+  readonly traceId: string;
   /** Ends the span. `error` is null after a success. */
   end(error: string | null): void;
 }

@@ -1,5 +1,5 @@
 import { SpanKind } from "@opentelemetry/api";
-import { contextOf, traceparentOf } from "../../adapters/telemetry/propagation.ts";
+import { contextOf, traceIdOf, traceparentOf } from "../../adapters/telemetry/propagation.ts";
 import { failSpan, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { TaskSpan } from "./ports.ts";
@@ -13,6 +13,7 @@ export function traceTask(tracing: Tracing, task: Task, headers: Readonly<Record
   });
   return {
     traceparent: tracing.enabled ? traceparentOf(span) : "",
+    traceId: traceIdOf(span),
     end(error) {
       if (error !== null) failSpan(span, error);
       span.end();

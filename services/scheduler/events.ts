@@ -67,9 +67,9 @@ export class SchedulerEvents {
     this.#metrics.queueSeconds.observe(Math.max(0, queuedMs) / 1_000);
   }
 
-  dispatched(serverUuid: string, cell: string, host: string, ageMs: number): void {
+  dispatched(serverUuid: string, cell: string, host: string, ageMs: number, traceId = ""): void {
     this.#metrics.placed.inc({ outcome: "dispatched" });
-    this.#metrics.placeSeconds.observe(Math.max(0, ageMs) / 1_000);
+    this.#metrics.placeSeconds.observe(Math.max(0, ageMs) / 1_000, {}, traceId);
     this.#logger.debug({ server: serverUuid, cell, host, ageMs }, "dispatched");
   }
 

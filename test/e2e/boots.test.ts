@@ -9,6 +9,7 @@ import {
 } from "../../adapters/nats/streams.ts";
 import { Task } from "../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { Cloud } from "./cloud.ts";
 import { streamState } from "./stream-state.ts";
@@ -156,5 +157,14 @@ describe("a cloud of separate processes", () => {
     expect(traces.spans.filter((span) => span.values.includes(uuid)).map((span) => span.traceId)).toEqual(
       traces.spans.filter((span) => span.values.includes(uuid)).map(() => trace[0]?.traceId),
     );
+    // The boot is the last one, so it is the example of its bucket.
+    const conductors = cloud.cells.flatMap((cell) => cell.conductors);
+    const texts = await Promise.all(conductors.map(({ probes }) => openMetricsOf(probes)));
+    expect(texts.join("\n")).toContain(`# {trace_id="${trace[0]?.traceId}"}`);
   });
 });
+
+async function openMetricsOf(probes: HostPort | null): Promise<string> {
+  const headers = { accept: "application/openmetrics-text" };
+  return (await fetch(`http://${probes?.host}:${probes?.port}/metrics`, { headers })).text();
+}

@@ -8,7 +8,7 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
-import { carrierOf, contextOf } from "../../../adapters/telemetry/propagation.ts";
+import { carrierOf, contextOf, traceIdOf } from "../../../adapters/telemetry/propagation.ts";
 import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
 import { StoreError } from "../../../core/stores/store-error.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
@@ -102,7 +102,8 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     done();
   });
   http.addHook("onResponse", (request, reply, done) => {
-    deps.events.answered(request.method, request.routeOptions.url ?? "unknown", reply.statusCode, reply.elapsedTime);
+    const route = request.routeOptions.url ?? "unknown";
+    deps.events.answered(request.method, route, reply.statusCode, reply.elapsedTime, traceIdOf(request.span));
     request.span?.setAttribute("http.response.status_code", reply.statusCode).end();
     done();
   });

@@ -1,5 +1,6 @@
 import type { Registry } from "prom-client";
 import { withDeadline } from "../../../runtime/deadline.ts";
+import { metricsText } from "../../../runtime/metrics-text.ts";
 import { readinessText } from "../../../runtime/probes.ts";
 import type { Http } from "./create-http.ts";
 
@@ -30,7 +31,10 @@ export function registerProbes(http: Http, probed: Probed): void {
 
   const { registry } = probed;
   if (registry === null) return;
-  http.get("/metrics", async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+  http.get("/metrics", async (request, reply) => {
+    const { type, body } = await metricsText(registry, request.headers.accept);
+    return reply.type(type).send(body);
+  });
 }
 
 async function answers(ping: () => Promise<void>): Promise<boolean> {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
+import { metricsText } from "../../../runtime/metrics-text.ts";
 import type { SearchedCell } from "./view-candidates.ts";
 
 const READY_DEADLINE_MS = 2_000;
@@ -22,5 +23,8 @@ export function registerPlacementProbes(
   });
   const { registry } = deps;
   if (registry === null) return;
-  http.get("/metrics", async (_request, reply) => reply.type(registry.contentType).send(await registry.metrics()));
+  http.get("/metrics", async (request, reply) => {
+    const { type, body } = await metricsText(registry, request.headers.accept);
+    return reply.type(type).send(body);
+  });
 }

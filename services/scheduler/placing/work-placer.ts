@@ -1,5 +1,5 @@
 import type { Attributes, Span } from "@opentelemetry/api";
-import { carrierOf } from "../../../adapters/telemetry/propagation.ts";
+import { carrierOf, traceIdOf } from "../../../adapters/telemetry/propagation.ts";
 import { failSpan } from "../../../adapters/telemetry/tracing.ts";
 import { putOffDelayMs, putOffDelayOfOthersMs } from "../../../core/placing/put-off-delay.ts";
 import type { MoveRecord } from "../../../core/stores/api/move-store.ts";
@@ -99,7 +99,7 @@ export class WorkPlacer {
       case "placed":
         span.setAttributes({ "berth.cell": placement.link.name, "berth.host": placement.host });
         if (placement.found) span.setAttributes(attributesOf(placement.found));
-        this.#events.dispatched(spec.uuid, placement.link.name, placement.host, row.agedMs());
+        this.#events.dispatched(spec.uuid, placement.link.name, placement.host, row.agedMs(), traceIdOf(span));
         if (row.putOffs > 0) this.#writes.arrived(placement.link.name, spec.uuid);
         await this.#publish(placement, span);
         return;
