@@ -11,7 +11,7 @@ export interface HistoryEvents {
   /** Reports a violation that one transaction of the log proves, so that no second reading is needed. */
   broken(violation: FoundViolation): void;
   followed(cell: string): void;
-  /** Reports that nobody checks what is committed from now until the history is `followed` again. */
+  /** Reports that transactions are not checked until the history is `followed` again. */
   lost(cell: string, reason: string): void;
 }
 

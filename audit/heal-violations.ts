@@ -38,7 +38,7 @@ async function healOne(
     case "guest":
       return {
         kind: "left",
-        why: "the cell's conductors destroy what is not at home when they hear of it, at the latest when its agent connects anew",
+        why: "the cell's conductors destroy guests that are not at home when they hear of them, at the latest when the agent connects again",
       };
     case "request":
       return healRequest({ apiUrl, cellUrl }, subject.serverUuid, isDryRun);
@@ -60,7 +60,7 @@ export function healingText({ what, where, outcome }: Healing, isDryRun: boolean
     case "healed":
       return `${isDryRun ? "would heal" : "healed"}: ${subject}: before: ${outcome.before}; after: ${outcome.after}`;
     case "in-order":
-      return `in order by now: ${subject}`;
+      return `no longer wrong: ${subject}`;
     case "left":
       return `left: ${subject}: ${outcome.why}`;
     default:

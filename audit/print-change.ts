@@ -12,9 +12,9 @@ export function changeText(change: AuditChange): string {
     case "gone":
       return `gone: ${nameOfPromise(change.violation.law)}: ${violationText(change.violation)}`;
     case "unread":
-      return `not to be had: ${change.source}: ${change.reason}`;
+      return `cannot be read: ${change.source}: ${change.reason}`;
     case "read":
-      return `to be had again: ${change.source}`;
+      return `can be read again: ${change.source}`;
     case "healing":
       return healingText(change.healing, change.isDryRun);
     default:

@@ -9,10 +9,10 @@ function firstLineOf(counts: AuditReport["counts"], cells: readonly string[]): s
 test("uses the singular for a count of one", () => {
   const one = { providers: 1, consumers: 1, servers: 1, requests: 1, hosts: 1, hostsAsked: 1 };
   expect(firstLineOf(one, ["a"])).toBe(
-    "audit of 1 cell: 1 provider, 1 consumer, 1 server, 1 request not deleted, 1 host asked what runs there",
+    "audit of 1 cell: 1 provider, 1 consumer, 1 server, 1 request not deleted, 1 host asked for guests",
   );
   const two = { providers: 2, consumers: 0, servers: 2, requests: 3, hosts: 4, hostsAsked: 5 };
   expect(firstLineOf(two, ["a", "b"])).toBe(
-    "audit of 2 cells: 2 providers, 0 consumers, 2 servers, 3 requests not deleted, 5 hosts asked what runs there",
+    "audit of 2 cells: 2 providers, 0 consumers, 2 servers, 3 requests not deleted, 5 hosts asked for guests",
   );
 });

@@ -10,7 +10,7 @@ export function auditText(report: AuditReport): string {
   const lines = [
     `audit of ${counted(report.cells.length, "cell")}: ${counted(counts.providers, "provider")}, ${counted(counts.consumers, "consumer")}, ` +
       `${counted(counts.servers, "server")}, ${counted(counts.requests, "request")} not deleted, ` +
-      `${counted(counts.hostsAsked, "host")} asked what runs there`,
+      `${counted(counts.hostsAsked, "host")} asked for guests`,
   ];
   for (const [index, name] of LAW_NAMES.entries()) {
     const broken = report.violations.filter((violation) => violation.law === index + 1);
@@ -20,7 +20,7 @@ export function auditText(report: AuditReport): string {
   lines.push(...sectionOf("server groups".padEnd(35), apart, "hold"));
   for (const [cell, reason] of Object.entries(report.unread)) lines.push(`  cell ${cell} could not be read: ${reason}`);
   for (const [what, reason] of Object.entries(report.unreadGuests))
-    lines.push(`  ${what}: not known what runs there: ${reason}`);
+    lines.push(`  ${what}: its guests are unknown: ${reason}`);
   return lines.join("\n");
 }
 
@@ -45,8 +45,8 @@ export function violationText({ what, where, proof, since }: FoundViolation): st
 function verdictOf(law: number, { hosts, hostsAsked }: AuditReport["counts"]): string {
   const isByWord = law === 4 || law === 6;
   if (!isByWord || hostsAsked >= hosts) return isByWord && hostsAsked === 0 ? NOBODY_ASKED : "holds";
-  return hostsAsked === 0 ? NOBODY_ASKED : `holds on the ${hostsAsked} of ${hosts} hosts that told what is there`;
+  return hostsAsked === 0 ? NOBODY_ASKED : `holds on the ${hostsAsked} of ${hosts} hosts whose guests are known`;
 }
 
 const NOBODY_ASKED =
-  "not checked: no host was asked what runs there (name the agents with --agents, or their journals with --journals)";
+  "not checked: no host was asked for its guests (name the agents with --agents, or their journals with --journals)";

@@ -30,7 +30,7 @@ const ANSWER_MS_MAX = 5_000;
 
 /**
  * Asks all sources at the same time. An agent's answer takes precedence over a journal: a journal knows only hosts that ever had a guest,
- * but says what a dead agent left. Never rejects: sources that do not answer are named in the result.
+ * but also the guests of a dead agent. Never rejects: sources that do not answer are named in the result.
  */
 export async function readGuests(sources: GuestSources): Promise<GuestReading> {
   const found = new Map<string, readonly FoundGuest[]>();
@@ -65,7 +65,7 @@ async function askAgent(authority: string): Promise<ReadonlyMap<string, readonly
     readonly hosts?: readonly string[];
     readonly guests?: readonly (FoundGuest & { readonly host: string; readonly justEnded?: boolean })[];
   };
-  if (!Array.isArray(page.hosts) || !Array.isArray(page.guests)) throw new Error("it is no agent of this version");
+  if (!Array.isArray(page.hosts) || !Array.isArray(page.guests)) throw new Error("it is not an agent of this version");
   const found = new Map<string, FoundGuest[]>(page.hosts.map((host) => [host, []]));
   // A guest that has just stopped by itself counts as running, because its server is about to become SHUTOFF.
   for (const { host, serverUuid, attemptId, running, justEnded = false } of page.guests)

@@ -17,9 +17,9 @@ const MOVES = 10;
 const LIMIT_MS = 60_000;
 const POLL_MS = 5;
 
-/** What the driver says of the hand-overs, one after the other. */
+/** The driver's reports of the hand-offs, one after the other. */
 interface Halts {
-  /** When the source had handed everything over, and for how long its guest had stood still by then. */
+  /** When the source had handed off all data, and for how long its guest had been paused by then. */
   handedAtMs: number;
   haltedMs: number;
   /** From the halt of the source to the run of the destination, for each move. */

@@ -56,7 +56,7 @@ test("each request is recorded with the outcome that its answer means", async ()
   expect(noServerTwice.check(lines)).toMatchObject({ kind: "broken", findings: [{ server: "a" }] });
 });
 
-test("an address where nobody listens is a refusal, and no answer in time is unknown", async () => {
+test("an address without a listener is a refusal, and a missing answer is unknown", async () => {
   const history = new ChaosHistory();
   const silent = new ChaosApi({ urls: () => [url], history, timeoutMs: 50 });
   expect(await silent.ask({ who: "client-1", op: "show", method: "GET", path: "/silent" })).toMatchObject({

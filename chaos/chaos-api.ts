@@ -85,7 +85,7 @@ export class ChaosApi {
       return outcomeOf(method, answer.statusCode, text);
     } catch (error) {
       const { code, message } = error as { code?: string; message: string };
-      // Nobody listens there, so the request cannot have been received.
+      // No process listens there, so the request cannot have been received.
       if (code === "ECONNREFUSED") return { kind: "refused", status: 0, reason: message || code };
       return { kind: "unknown", status: null, reason: message };
     }

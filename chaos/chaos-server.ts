@@ -1,4 +1,4 @@
-/** A server that a client has asked for, and what the runner knows of it. Times are by the run's clock. */
+/** A server that a client has requested, with the runner's facts about it. Times are by the run's clock. */
 export interface ChaosServer {
   /** A unique name, by which a server is found whose create was not answered. */
   readonly name: string;

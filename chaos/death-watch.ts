@@ -32,7 +32,7 @@ export class DeathWatch {
     const deaths = this.#cloud.deaths();
     for (const { part, isServer, words } of deaths.slice(this.#seen)) {
       this.#history.write({ who: "runner", what: "died", part, detail: words });
-      if (isServer) this.#failures.add(`${part}, a server that the cloud stands on, ended by itself: ${words}`);
+      if (isServer) this.#failures.add(`${part}, a server that the cloud needs, ended on its own: ${words}`);
     }
     this.#seen = deaths.length;
   }

@@ -111,7 +111,7 @@ async function harmLink(link: Link, deeds: readonly LinkDeed[]): Promise<void> {
 
 async function endOnLink(link: Link, ended: LinkDeed, left: readonly LinkDeed[]): Promise<void> {
   if (!left.some(({ kind }) => kind === ended.kind)) {
-    // Healing a link that is still cut would let through what it holds back.
+    // Healing a link that is still cut would release the data that it holds back.
     if (ended.kind === "slow" && left.length > 0) return link.slow(0);
     await link.heal();
   }

@@ -1,7 +1,7 @@
 /** Where a plan runs: against processes that the run starts itself, or against the containers of a deployment. */
 export type ChaosTarget = "local" | "compose";
 
-/** What a client asks of the public API. */
+/** A request of a client to the public API. */
 export type ClientOperation = "create" | "delete" | "show" | "list" | "action";
 
 /**

@@ -1,6 +1,6 @@
 import type { ChaosCloud, Link, Way } from "./chaos-cloud.ts";
 
-/** What a fault does to a link as long as the fault lasts. */
+/** The effect of a fault on a link while the fault lasts. */
 export type LinkDeed = { readonly kind: "cut"; readonly way: Way } | { readonly kind: "slow"; readonly ms: number };
 
 /** The effects of the current faults on targets of one kind. A target is whole again when the last fault that affects it ends. */

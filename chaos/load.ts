@@ -141,7 +141,7 @@ export class Load {
   }
 
   async #pause(ms: number): Promise<void> {
-    // The end of the load aborts the pause, which is no error.
+    // The end of the load aborts the pause. This is not an error.
     if (ms > 0) await delay(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }

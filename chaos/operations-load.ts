@@ -100,7 +100,7 @@ export class OperationsLoad {
   }
 
   async #pause(ms: number): Promise<void> {
-    // The end of the load aborts the pause, which is no error.
+    // The end of the load aborts the pause. This is not an error.
     await delay(ms, undefined, { signal: this.#stopping.signal }).catch(() => undefined);
   }
 }

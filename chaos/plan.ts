@@ -44,7 +44,7 @@ export interface CloudShape {
   readonly standbys: boolean;
 }
 
-/** What the clients of a plan do. */
+/** The requests of a plan's clients. */
 export interface LoadPlan {
   readonly clients: number;
   /**
@@ -68,13 +68,13 @@ export interface LoadPlan {
   readonly timeoutMs: number;
 }
 
-/** What must be true in the end, besides the laws. Null fields expect nothing. */
+/** Conditions at the end of a run, in addition to the laws. Fields that are null are not checked. */
 export interface Expectation {
   /** Maximum number of servers in ERROR. */
   readonly errors: number | null;
   /** Minimum share of the accepted and not deleted servers that must be ACTIVE. */
   readonly active: number | null;
-  /** Maximum number of requests without an answer that says what happened. */
+  /** Maximum number of requests whose outcome is unknown. */
   readonly unknown: number | null;
   /** Maximum time from acceptance to ACTIVE of the slowest server. */
   readonly slowestMs: number | null;
@@ -97,7 +97,7 @@ export interface Plan {
   readonly about: string;
   /** Duration of each round's load and faults. */
   readonly durationMs: number;
-  /** How long everything may take to end after load and faults; what has not ended then is stuck. */
+  /** Time for everything to end after load and faults; requests that have not ended then are stuck. */
   readonly settleMs: number;
   readonly cloud: CloudShape;
   readonly load: LoadPlan;

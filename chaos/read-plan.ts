@@ -96,7 +96,7 @@ export function requireFewFaults({ rounds }: Plan, durationMs: number): void {
     const field = `${name === "" ? "" : `rounds[${at}].`}nemesis[${most}]`;
     const { everyMs } = nemesis[most] as FaultStep;
     throw new PlanError(
-      `${field}.every: ${everyMs} ms makes ${counts[most]} faults in ${durationMs / 1_000} s, ${sum} with the round's others; at most ${OCCURRENCES_MAX} are allowed`,
+      `${field}.every: ${everyMs} ms makes ${counts[most]} faults in ${durationMs / 1_000} s, and ${sum} with the round's other faults; at most ${OCCURRENCES_MAX} are allowed`,
     );
   }
 }
@@ -142,13 +142,13 @@ const TARGETS: Readonly<Record<ChaosFault, FaultTarget["kind"]>> = {
   "redis-flush": "none",
 };
 
-/** What is wrong with a step beyond its schema, beginning with the field; null when nothing is. */
+/** Returns the fault of a step that its schema cannot find, beginning with the field, or null. */
 function faultOf(step: FaultText): string | null {
   const wanted = TARGETS[step.fault];
   const given = targetOf(step.target).kind;
   if (given !== wanted) {
     const form = { parts: "like conductor, agent@cell1 or cell1-nats", links: "like above -> cell1", none: "left out" };
-    return `target: of ${step.fault} must be ${form[wanted]}`;
+    return `target: the target of ${step.fault} must be ${form[wanted]}`;
   }
   if (step.fault === "slow" && step.delay === undefined) return "delay: is missing";
   if (step.fault === "fail-builds" && step.share === undefined) return "share: is missing";

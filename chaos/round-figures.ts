@@ -7,7 +7,7 @@ export interface RoundFigures {
   readonly asked: number;
   readonly accepted: number;
   readonly refused: number;
-  /** Creates without an answer that says what happened, by what was found later. */
+  /** Creates whose outcome was unknown, by the state that was found later. */
   readonly unknown: number;
   readonly active: number;
   readonly error: number;

@@ -6,7 +6,7 @@ import { parsePlan } from "./read-plan.ts";
 import { RoundNemesis } from "./round-nemesis.ts";
 import { scheduleOf } from "./schedule.ts";
 
-/** A fake cloud that records what is done to it. */
+/** A fake cloud that records all calls. */
 function notedCloud() {
   const deeds: string[] = [];
   const partOf = (name: string, role: Part["role"], cell: string | null): Part => {

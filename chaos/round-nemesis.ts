@@ -111,7 +111,7 @@ export class RoundNemesis {
   }
 }
 
-/** Resolves with the work, or when the run is broken off, because then the cloud ends what is under way. */
+/** Resolves with the work, or when the run is broken off, because the cloud then ends the running work. */
 async function unlessBrokenOff(work: Promise<void>, signal: AbortSignal): Promise<void> {
   const brokenOff = Promise.withResolvers<void>();
   const breakOff = () => brokenOff.resolve();

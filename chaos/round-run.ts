@@ -145,7 +145,7 @@ export class RoundRun {
     }
   }
 
-  /** Deletes every server, after which nothing of them may be left. Resolves with descriptions of what is. */
+  /** Deletes every server, after which no records of them may be left. Resolves with descriptions of those that are. */
   async #sweep(): Promise<readonly string[]> {
     const { cloud, api, history } = this.#options;
     for (let tries = 1; tries <= SWEEP_TRIES && this.#staying().length > 0; tries += 1) {
@@ -167,7 +167,7 @@ export class RoundRun {
       holding = ((await cloud.holders()) ?? []).filter((uuid) => own.has(uuid));
       return holding.length === 0;
     }, GONE_MS_MAX);
-    return isEmpty ? [] : [`${holding.length} deleted servers hold something: ${holding[0]}`];
+    return isEmpty ? [] : [`${holding.length} deleted servers still have allocations: ${holding[0]}`];
   }
 
   /** The servers that are still to be deleted, including those whose delete got no clear answer. */
@@ -175,7 +175,7 @@ export class RoundRun {
     return this.servers.filter(({ uuid, state, lost }) => uuid !== null && state !== "DELETED" && !lost);
   }
 
-  /** Rejects at once when the run is broken off; then the cloud ends what is under way. */
+  /** Rejects at once when the run is broken off; the cloud then ends the running work. */
   async #unlessBrokenOff<Value>(work: Promise<Value>): Promise<Value> {
     const { signal } = this.#options;
     const broken = Promise.withResolvers<never>();
@@ -186,7 +186,7 @@ export class RoundRun {
       return await Promise.race([work, broken.promise]);
     } finally {
       signal.removeEventListener("abort", breakOff);
-      work.catch(() => undefined); // The promise may reject when nothing awaits it any more.
+      work.catch(() => undefined); // The promise may reject after the last await.
     }
   }
 

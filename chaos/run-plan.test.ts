@@ -6,7 +6,7 @@ import type { ChaosCloud, Death } from "./chaos-cloud.ts";
 import { parsePlan } from "./read-plan.ts";
 import { BrokenOffError, runPlan } from "./run-plan.ts";
 
-/** How the pretended API misbehaves. */
+/** How the fake API misbehaves. */
 interface Manners {
   /** Status with which the first create is answered, though it is carried out. */
   readonly createStatus?: number;
@@ -136,7 +136,7 @@ test("a server whose create was not answered is found by its name, waited for an
 
 test("a server that exists after its create was refused fails the run", async () => {
   const { failures } = await run({ createStatus: 400 });
-  expect(failures).toEqual([expect.stringContaining("server id-0 is there, its create was refused")]);
+  expect(failures).toEqual([expect.stringContaining("server id-0 exists, but its create was refused")]);
 });
 
 test("a delete that got no clear answer during the sweep is repeated", async () => {
@@ -147,19 +147,19 @@ test("a delete that got no clear answer during the sweep is repeated", async () 
 test("a server process that dies by itself fails the run, a service does not, and the history records both", async () => {
   const [nats, api] = ["cell1-nats", "api-1"].map((part) => ({ part, isServer: part !== "api-1", words: "killed" }));
   const { failures, history } = await run({ dying: [nats!, api!] });
-  expect(failures).toEqual(["cell1-nats, a server that the cloud stands on, ended by itself: killed"]);
+  expect(failures).toEqual(["cell1-nats, a server that the cloud needs, ended on its own: killed"]);
   expect(history.filter(({ what }) => what === "died")).toMatchObject([{ part: "cell1-nats" }, { part: "api-1" }]);
 });
 
 test("servers that end only after the allowed time fail the run", async () => {
   const { failures } = await run({ slow: true });
-  expect(failures.join()).toContain("2 servers had come to no end");
+  expect(failures.join()).toContain("2 servers had not ended");
 });
 
 test("servers that reappear after all have been deleted fail the run", async () => {
   const { failures } = await run({ undead: true });
   expect(failures).toHaveLength(2);
-  expect(failures[0]).toContain("server id-0 is there again after it was deleted");
+  expect(failures[0]).toContain("server id-0 exists again after it was deleted");
 });
 
 test("when the API does not serve after the faults, the run is broken off", async () => {
@@ -172,5 +172,5 @@ test("a run that is broken off does not keep asking an API that gives no answer"
   const ending = new AbortController();
   const running = run({ listStatus: 503 }, ending.signal);
   ending.abort(new Error("interrupted"));
-  await expect(running).rejects.toThrow("broken off: interrupted");
+  await expect(running).rejects.toThrow("interrupted: interrupted");
 });

@@ -40,13 +40,13 @@ export interface RunResult {
   readonly deaths: readonly string[];
 }
 
-/** The run was broken off; the error has what was seen until then, and `cause` says why. */
+/** The run was broken off; the error contains the observations until then, and `cause` the reason. */
 export class BrokenOffError extends Error {
   readonly code = "broken-off";
   readonly history: readonly HistoryLine[];
 
   constructor(history: readonly HistoryLine[], cause: unknown) {
-    super(`broken off: ${cause instanceof Error ? cause.message : cause}`, { cause });
+    super(`interrupted: ${cause instanceof Error ? cause.message : cause}`, { cause });
     this.name = "BrokenOffError";
     this.history = history;
   }
@@ -112,7 +112,7 @@ async function runRounds(options: RunOptions, history: ChaosHistory, api: ChaosA
     figures.push(done.figures);
     reports.push(done.report);
     const label = round.name === "" ? "" : `${round.name}: `;
-    const unclean = isClean(done.report) ? [] : ["the audit found something"];
+    const unclean = isClean(done.report) ? [] : ["the audit found violations"];
     failures.push(...[...unclean, ...done.failures].map((one) => `${label}${one}`));
   }
   return { figures, failures, reports };

@@ -27,7 +27,7 @@ export function scheduleOf(steps: readonly FaultStep[], durationMs: number): rea
   for (const step of steps) {
     const forMs = msOf(step.for, durationMs);
     for (let time = 0; time < countOf(step, durationMs); time += 1) {
-      assert(all.length < OCCURRENCES_MAX, "a plan was read that makes more faults than may be");
+      assert(all.length < OCCURRENCES_MAX, "the plan makes more faults than allowed");
       all.push({ step, atMs: msOf(step.at, durationMs) + time * intervalOf(step), forMs });
     }
   }

@@ -147,7 +147,7 @@ export class ServerWatch {
     }
   }
 
-  /** Records the end, with what the server's actions say of its builds where they can be read. */
+  /** Records the end, with the builds of the server's actions if these can be read. */
   async #tell(server: ChaosServer, atMs: number, state: "ACTIVE" | "ERROR"): Promise<void> {
     const builds = await this.#builds(server.uuid ?? "");
     const reasons = [...(builds?.reasons ?? []), ...(server.fault === null ? [] : [server.fault])];

@@ -38,7 +38,7 @@ test("figures count servers by outcome, and servers that hold allocations withou
 
 test("stuck or lost servers always fail the expectations, and so does a round without accepted servers", () => {
   expect(unmetOf({}, [serverOf()])).toEqual([]);
-  expect(unmetOf({}, [serverOf({ state: "open" })])).toEqual(["1 servers came to no end"]);
+  expect(unmetOf({}, [serverOf({ state: "open" })])).toEqual(["1 servers did not end"]);
   expect(unmetOf({}, [serverOf({ lost: true })])).toEqual(["1 accepted servers are lost"]);
   expect(unmetOf({}, [])).toEqual(["no server was accepted"]);
 });
@@ -83,7 +83,7 @@ describe("a cell that was cut off", () => {
   test("is reported when no other cell took a server", () => {
     const { history } = cutFrom(10_000, 30_000);
     expect(unmetOf({ aloneMs: 5_000 }, [serverOf()], history)).toEqual([
-      expect.stringMatching(/^nothing that was asked/),
+      expect.stringMatching(/^no server that was requested/),
     ]);
   });
 });

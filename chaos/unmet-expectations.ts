@@ -14,7 +14,7 @@ export function unmet(
   const found: string[] = [];
   const { error, unknown, slowestMs, lost, stuck } = figures;
   if (lost > 0) found.push(`${lost} accepted servers are lost`);
-  if (stuck > 0) found.push(`${stuck} servers came to no end`);
+  if (stuck > 0) found.push(`${stuck} servers did not end`);
   if (figures.accepted === 0) found.push("no server was accepted");
   if (expect.errors !== null && error > expect.errors)
     found.push(`${error} servers in ERROR, expected ${expect.errors}`);
@@ -60,7 +60,7 @@ function unmetAlone(withinMs: number, servers: readonly ChaosServer[], history: 
       ...(late.length === 0 ? [] : [`${late.length} builds of ${cell} waited while it was cut off`]),
       ...(elsewhere
         ? []
-        : [`nothing that was asked for while ${cell} was cut off became ACTIVE elsewhere before that was over`]),
+        : [`no server that was requested while ${cell} was cut off became ACTIVE in another cell during that time`]),
     ];
   });
 }

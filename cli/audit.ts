@@ -22,11 +22,12 @@ export const auditDeclaration = {
   settings: {
     ...apiDatabaseSettings,
     heal: setting(boolean, {
-      about: "repair what is broken and can safely be repaired; says what was before and after, and what it left",
+      about:
+        "repair the violations that can be repaired safely; prints the values before and after, and the violations that are left",
       default: "false",
     }),
     dryRun: setting(boolean, { about: "with --heal: only say what would be done", default: "false" }),
-    json: setting(boolean, { about: "print one JSON object; with --watch, one a change", default: "false" }),
+    json: setting(boolean, { about: "print one JSON object; with --watch, one for each change", default: "false" }),
     watch: setting(boolean, {
       about: "audit again and again until interrupted, follow the history of every ledger, and print changes only",
       default: "false",
@@ -41,15 +42,19 @@ export const auditDeclaration = {
     }),
     redisUrl: optional(url("redis", "rediss"), { about: "with --publish: the API tier's Redis" }),
     pause: setting(duration({ minMs: 0, maxMs: 600_000 }), {
-      about: "between the two readings; only what both show is reported",
+      about: "time between the two readings; only violations that both show are reported",
       default: "3s",
     }),
     patience: setting(duration({ minMs: 0, maxMs: 3_600_000 }), {
-      about: "how long nothing may happen to an open request or task before that is a violation",
+      about: "how long an open request or task may be untouched before this is a violation",
       default: "30s",
     }),
-    agents: optional(listOf(hostPort), { about: "where agents' probes are (their --metrics-listen): asked what runs" }),
-    journals: optional(listOf(text()), { about: "directories of agents' journals, or journals: read for what runs" }),
+    agents: optional(listOf(hostPort), {
+      about: "addresses of agents' probes (their --metrics-listen), which are asked for their guests",
+    }),
+    journals: optional(listOf(text()), {
+      about: "directories of agents' journals, or journals, which are read for their guests",
+    }),
   },
 } as const;
 
@@ -58,7 +63,7 @@ type Settings = ValuesOf<typeof auditDeclaration.settings>;
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function runAuditCommand(argv: readonly string[]): Promise<number> {
   return runCommand(auditDeclaration, argv, async (settings) => {
-    if (settings.dryRun && !settings.heal) throw new SettingsError("--dry-run says what --heal would do: give both");
+    if (settings.dryRun && !settings.heal) throw new SettingsError("--dry-run shows what --heal would do: give both");
     if (settings.publish && !settings.watch) throw new SettingsError("--publish tells of a watch: give --watch, too");
     const api = await openApiDatabase(settings, { beside: true });
     try {

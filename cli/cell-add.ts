@@ -8,7 +8,7 @@ import { runCommand } from "./run-command.ts";
 
 const declaration = {
   command: "berth cell add",
-  about: "Adds a cell, or changes where it is. Prepares its database; repeat it at will.",
+  about: "Adds a cell, or changes its addresses. Prepares its database. Can be repeated at any time.",
   positionals: ["NAME"],
   settings: {
     ...apiDatabaseSettings,
@@ -28,7 +28,7 @@ export function runCellAddCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, [name = ""]) => {
     if (!CELL_NAME.test(name)) {
       throw new SettingsError(
-        `NAME is bad: ${JSON.stringify(name)}; allowed: up to 40 of a-z, 0-9 and -, not beginning with -`,
+        `NAME cannot be ${JSON.stringify(name)}; allowed: up to 40 of a-z, 0-9 and -, not beginning with -`,
       );
     }
     const api = await openApiDatabase(settings);
@@ -36,7 +36,7 @@ export function runCellAddCommand(argv: readonly string[]): Promise<number> {
       const cellUrl = settings.cellDatabaseUrl ?? (await api.cellUrl?.(name));
       if (cellUrl === undefined) {
         throw new SettingsError(
-          "BERTH_CELL_DATABASE_URL (--cell-database-url) is missing: the API database is your own, so give the cell's too",
+          "BERTH_CELL_DATABASE_URL (--cell-database-url) is missing: the API database is not the embedded one, so name the cell's database, too",
         );
       }
       await migrate(api.url, "api");

@@ -12,19 +12,20 @@ import { runCommand } from "./run-command.ts";
 
 const quarantineDeclaration = {
   command: "berth cell quarantine",
-  about: "Lists guests that a cell's hosts have and its database has forgotten, which are kept until somebody decides.",
+  about:
+    "Lists the guests that a cell's hosts have although its database has forgotten them. They are kept until an operator decides.",
   positionals: ["NAME"],
   settings: {
     ...apiDatabaseSettings,
     destroy: optional(text(), {
-      about: "have this server's guests in quarantine destroyed; all: those of all servers",
+      about: "destroy this server's guests in quarantine; all: those of all servers",
     }),
   },
 };
 const restoredDeclaration = {
   command: "berth cell restored",
   about:
-    "Says that a cell's database was restored to an earlier moment: guests that it does not know are kept, not destroyed.",
+    "Records that a cell's database was restored to an earlier moment, so that guests that it does not know are kept, not destroyed.",
   positionals: ["NAME"],
   settings: apiDatabaseSettings,
 };
@@ -44,7 +45,7 @@ export function runCellQuarantineCommand(argv: readonly string[]): Promise<numbe
         ...[host, serverUuid, attemptId, condemned ? "to be destroyed" : state],
         ...[new Date(foundAtMs).toISOString(), reason],
       ]);
-      if (rows.length === 0) say(`nothing is in quarantine in cell ${name}`);
+      if (rows.length === 0) say(`no guests of cell ${name} are in quarantine`);
       else process.stdout.write(tableOf([["HOST", "SERVER", "ATTEMPT", "STATE", "FOUND", "WHY IT IS KEPT"], ...rows]));
       return 0;
     });
@@ -57,7 +58,7 @@ export function runRestored(argv: readonly string[]): Promise<number> {
     withQuarantine(access, name, async (quarantine) => {
       const incarnation = await quarantine.renewIncarnation();
       process.stdout.write(
-        `the database of cell ${name} is incarnation ${incarnation} now; guests that it does not know are kept: berth cell quarantine ${name}\n`,
+        `the database of cell ${name} is now incarnation ${incarnation}. Guests that it does not know are kept: berth cell quarantine ${name}\n`,
       );
       return 0;
     }),
@@ -76,7 +77,7 @@ async function withQuarantine<Result>(
     const cell = cells.find((one) => one.name === name);
     if (cell === undefined) {
       const known = cells.map((one) => one.name).join(", ") || "none";
-      throw new SettingsError(`NAME is bad: there is no cell ${JSON.stringify(name)}; there are: ${known}`);
+      throw new SettingsError(`NAME is wrong: there is no cell ${JSON.stringify(name)}; there are: ${known}`);
     }
     return await withPool(cell.databaseUrl, (pool) => work(new PostgresQuarantine(pool)));
   } finally {

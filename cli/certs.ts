@@ -24,25 +24,27 @@ const agentForm: Kind<{ readonly cell: string | undefined; readonly id: string; 
 const declaration = {
   command: "berth certs",
   about:
-    "Makes certificate authorities, one for the API tier's servers and one for each cell, and certificates of NATS, Postgres, conductors and agents. What is there is kept.",
+    "Creates certificate authorities, one for the API tier's servers and one for each cell, and certificates for NATS, Postgres, conductors and agents. Existing files are kept.",
   settings: {
     out: setting(text(), { about: "directory of the files", default: "certs" }),
     cells: setting(listOf(cellName), { about: "names of the cells", default: "cell1,cell2,cell3" }),
     names: optional(listOf(hostName), {
-      about:
-        "hosts that get a certificate from every cell's authority, beside those of the compose file: CELL-HOST.pem",
+      about: "additional hosts that get a certificate from every cell's authority: CELL-HOST.pem",
     }),
     agentHosts: optional(listOf(agentForm), {
       about:
-        "agents that get a certificate, beside those of the compose file: CELL-ID.pem. Its agent may carry the hosts and no others; CELL/ may be left out when there is one cell",
+        "additional agents that get a certificate: CELL-ID.pem. The agent may have only these hosts; CELL/ may be left out if there is only one cell",
     }),
-    days: setting(integer({ min: 1, max: 3_650 }), { about: "how long a certificate lasts", default: "825" }),
+    days: setting(integer({ min: 1, max: 3_650 }), { about: "how long a certificate is valid", default: "825" }),
     renew: setting(boolean, {
-      about: "make those again that expire soon, name other agents or hosts, or were issued by another authority",
+      about: "replace certificates that expire soon, name other agents or hosts, or were issued by another authority",
       default: "false",
     }),
-    renewWithin: setting(integer({ min: 0, max: 3_650 }), { about: "days that count as soon", default: "30" }),
-    force: setting(boolean, { about: "make everything anew, authorities and their keys too", default: "false" }),
+    renewWithin: setting(integer({ min: 0, max: 3_650 }), {
+      about: "certificates that expire within this number of days are renewed",
+      default: "30",
+    }),
+    force: setting(boolean, { about: "replace everything, including authorities and their keys", default: "false" }),
   },
 };
 
@@ -70,7 +72,9 @@ export function runCertsCommand(argv: readonly string[]): Promise<number> {
       }
       const bad = reports.filter(({ state }) => !["made", "renewed", "kept"].includes(state));
       if (bad.length === 0) return 0;
-      process.stderr.write(`berth certs: ${bad.length} will not do: --renew, or --force where authorities expire\n`);
+      process.stderr.write(
+        `berth certs: ${bad.length} certificates cannot be used: run it with --renew, or with --force if authorities expire\n`,
+      );
       return 1;
     } catch (error) {
       if (!(error instanceof MissingKeyError)) throw error;
@@ -85,7 +89,7 @@ function planOf({ cells, names, agentHosts }: ValuesOf<typeof declaration.settin
     const cell = agent.cell ?? (cells.length === 1 ? cells[0] : undefined);
     if (cell !== undefined && cells.includes(cell)) return { ...agent, cell };
     throw new SettingsError(
-      `BERTH_AGENT_HOSTS (--agent-hosts): agent ${agent.id} is of ${cell === undefined ? "no cell" : `cell ${cell}`}; write CELL/${agent.id}=…, where CELL is one of ${cells.join(", ")}`,
+      `BERTH_AGENT_HOSTS (--agent-hosts): agent ${agent.id} belongs to ${cell === undefined ? "no cell" : `cell ${cell}`}; write CELL/${agent.id}=…, where CELL is one of ${cells.join(", ")}`,
     );
   });
   try {

@@ -12,10 +12,10 @@ import { runCommand } from "./run-command.ts";
 const declaration = {
   command: "berth chaos-report",
   about:
-    "Judges the history of a chaos run anew, prints its figures and writes its report. Exit code 1 if something is wrong.",
+    "Judges the history of a chaos run again, prints its figures and writes its report. The exit code is 1 if it finds a failure.",
   positionals: ["HISTORY"],
   settings: {
-    output: optional(text(), { about: "file for the report; the history's name with .html unless given" }),
+    output: optional(text(), { about: "file for the report; by default the history's name with .html" }),
     json: setting(boolean, { about: "print the figures as one JSON object", default: "false" }),
   },
 };

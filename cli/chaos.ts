@@ -16,24 +16,27 @@ import { runCommand } from "./run-command.ts";
 
 const declaration = {
   command: "berth chaos",
-  about: "Drives load through the public API and faults against real processes, lets them settle, and audits.",
+  about:
+    "Sends requests through the public API while it breaks real processes, waits until they have settled, and audits.",
   settings: {
     plan: setting(text(), { about: `a file, or one of: ${planNames().join(", ")}` }),
     duration: optional(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
-      about: "how long load and faults last, of each round; the plan's own unless given",
+      about: "how long load and faults of each round last; by default as the plan says",
     }),
     target: setting(oneOf("local", "compose"), {
-      about: "processes of its own, or the containers of a deployment that runs",
+      about: "its own processes, or the containers of a running deployment",
       default: "local",
     }),
-    seed: optional(integer({ min: 0, max: 2 ** 31 }), { about: "decides who is hit; drawn and printed unless given" }),
+    seed: optional(integer({ min: 0, max: 2 ** 31 }), {
+      about: "selects the targets of faults; by default it is drawn and printed",
+    }),
     project: setting(text(), { about: "with --target compose: Compose's name of the deployment", default: "deploy" }),
     composeFile: setting(text(), {
       about: "with --target compose: its file",
       default: "deploy/compose.yaml",
     }),
-    history: optional(text(), { about: "file for all that happened, JSON lines" }),
-    report: optional(text(), { about: "file for a page that shows it, HTML" }),
+    history: optional(text(), { about: "file for the history, as JSON lines" }),
+    report: optional(text(), { about: "file for the report, as HTML" }),
     json: optional(text(), { about: "file for the figures as one JSON object" }),
   },
 } as const;
@@ -121,7 +124,7 @@ async function tell(result: RunResult, settings: Settings, cloud: ChaosCloud): P
     writeFileSync(settings.json, `${JSON.stringify({ plan: settings.plan, ...figures }, null, 2)}\n`);
   process.stdout.write(`${roundsTable(result.rounds)}${deathsText(result.deaths)}`);
   if (result.passed) {
-    process.stdout.write("passed: all laws held, nothing was lost, nothing is left\n");
+    process.stdout.write("passed: all laws held, and no server was lost or left over\n");
     return 0;
   }
   for (const { part, text: lines } of await cloud.logs()) process.stderr.write(`--- ${part}\n${lines}\n`);
@@ -131,7 +134,7 @@ async function tell(result: RunResult, settings: Settings, cloud: ChaosCloud): P
 
 function deathsText(deaths: readonly string[]): string {
   if (deaths.length === 0) return "";
-  return `ended by themselves and were started again:\n${deaths.map((death) => `  ${death}\n`).join("")}`;
+  return `ended on their own and were restarted:\n${deaths.map((death) => `  ${death}\n`).join("")}`;
 }
 
 function write(settings: Settings, history: readonly HistoryLine[]): void {

@@ -10,6 +10,6 @@ export function commandList(group: string | null = null): string {
     "",
     ...lines,
     "",
-    `berth ${group === null ? "" : `${group} `}COMMAND --help tells a command's flags.`,
+    `berth ${group === null ? "" : `${group} `}COMMAND --help lists a command's flags.`,
   ].join("\n");
 }

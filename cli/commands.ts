@@ -15,7 +15,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "demo",
-    summary: "make up a small data centre and replay a day of it",
+    summary: "generate a small data centre and replay a day of it",
     run: async (argv) => (await import("./demo.ts")).runDemoCommand(argv),
   },
   {
@@ -44,27 +44,27 @@ export const commands: readonly Command[] = [
   },
   {
     name: "chaos",
-    summary: "drive load and faults against real processes, then audit",
+    summary: "send requests while breaking real processes, then audit",
     run: async (argv) => (await import("./chaos.ts")).runChaosCommand(argv),
   },
   {
     name: "api",
-    summary: "serve the Compute API (with --only placement: the Placement API alone)",
+    summary: "serve the Compute API (with --only placement: only the Placement API)",
     run: async (argv) => (await import("../services/api/main.ts")).runApi(argv),
   },
   {
     name: "scheduler",
-    summary: "place accepted requests: choose, claim, hand to the cell",
+    summary: "place accepted requests: choose a host, claim it, hand the build to the cell",
     run: async (argv) => (await import("../services/scheduler/main.ts")).runScheduler(argv),
   },
   {
     name: "conductor",
-    summary: "carry a cell's builds and deletes through, on alternates where hosts fail",
+    summary: "carry out a cell's builds and deletes, on alternates if hosts fail",
     run: async (argv) => (await import("../services/conductor/main.ts")).runConductor(argv),
   },
   {
     name: "compute-agent",
-    summary: "run builds on hosts and report what they have",
+    summary: "build servers on hosts and report the hosts' resources",
     run: async (argv) => (await import("../services/compute-agent/main.ts")).runComputeAgent(argv),
   },
   {
@@ -74,17 +74,17 @@ export const commands: readonly Command[] = [
   },
   {
     name: "db archive",
-    summary: "take what is over out of the databases, into a file or away",
+    summary: "remove deleted servers and ended work from the databases, with or without a copy in a file",
     run: async (argv) => (await import("./db-archive.ts")).runDbArchiveCommand(argv),
   },
   {
     name: "cell add",
-    summary: "add a cell, or change where it is; prepares its database",
+    summary: "add a cell, or change its addresses; prepares its database",
     run: async (argv) => (await import("./cell-add.ts")).runCellAddCommand(argv),
   },
   {
     name: "certs",
-    summary: "make certificates for servers, conductors and agents, and renew them",
+    summary: "create and renew certificates for servers, conductors and agents",
     run: async (argv) => (await import("./certs.ts")).runCertsCommand(argv),
   },
   {
@@ -94,12 +94,12 @@ export const commands: readonly Command[] = [
   },
   {
     name: "cell restored",
-    summary: "say that a cell's database was restored: unknown guests are kept, not destroyed",
+    summary: "record that a cell's database was restored: unknown guests are kept, not destroyed",
     run: async (argv) => (await import("./cell-quarantine.ts")).runRestored(argv),
   },
   {
     name: "cell quarantine",
-    summary: "list guests that a cell's database has forgotten, or have them destroyed",
+    summary: "list or destroy guests that a cell's database has forgotten",
     run: async (argv) => (await import("./cell-quarantine.ts")).runCellQuarantineCommand(argv),
   },
   {
@@ -109,17 +109,17 @@ export const commands: readonly Command[] = [
   },
   {
     name: "host show",
-    summary: "show all that is known of a host; reset its build failures",
+    summary: "show a host in detail; reset its build failures",
     run: async (argv) => (await import("./operators/host-show.ts")).runHostShowCommand(argv),
   },
   {
     name: "host inspect",
-    summary: "show what a Linux host has, and the resource providers that it would report",
+    summary: "show the hardware of a Linux host, and the resource providers that it would report",
     run: async (argv) => (await import("./operators/host-inspect.ts")).runHostInspectCommand(argv),
   },
   {
     name: "host enable",
-    summary: "let new servers go to a host",
+    summary: "allow new servers on a host",
     run: async (argv) => (await import("./operators/host-enable.ts")).runHostEnableCommand(argv),
   },
   {
@@ -144,7 +144,7 @@ export const commands: readonly Command[] = [
   },
   {
     name: "ratios unset",
-    summary: "take allocation ratios back",
+    summary: "remove allocation ratios",
     run: async (argv) => (await import("./operators/ratios-set.ts")).runRatiosUnsetCommand(argv),
   },
   {
@@ -154,17 +154,17 @@ export const commands: readonly Command[] = [
   },
   {
     name: "settings set",
-    summary: "change such settings, at once and without a restart",
+    summary: "change settings of schedulers, at once and without a restart",
     run: async (argv) => (await import("./operators/settings-set.ts")).runSettingsSetCommand(argv),
   },
   {
     name: "settings unset",
-    summary: "go back to their defaults",
+    summary: "reset settings of schedulers to their defaults",
     run: async (argv) => (await import("./operators/settings-set.ts")).runSettingsUnsetCommand(argv),
   },
   {
     name: "explain",
-    summary: "tell why a server is where it is, or nowhere; or where one would go",
+    summary: "explain why a server is on its host or on none, or where a new one would go",
     run: async (argv) => (await import("./operators/explain.ts")).runExplainCommand(argv),
   },
   {
@@ -174,12 +174,12 @@ export const commands: readonly Command[] = [
   },
   {
     name: "top",
-    summary: "show the cloud as it works, in a terminal",
+    summary: "show the cloud while it works, in a terminal",
     run: async (argv) => (await import("./operators/top.ts")).runTopCommand(argv),
   },
   {
     name: "sync-aggregates",
-    summary: "make the cells' placement aggregates and ratios as the API tier has them",
+    summary: "update the cells' placement aggregates and ratios from the API tier's",
     run: async (argv) => (await import("./operators/sync-aggregates.ts")).runSyncAggregatesCommand(argv),
   },
   {

@@ -10,15 +10,15 @@ import { runCommand } from "./run-command.ts";
 const declaration = {
   command: "berth db archive",
   about:
-    "Takes what is over out of the API database and the cells' databases: deleted servers with their tasks, attempts and migrations, deleted requests, finished moves. May be broken off and run again at any time, beside a cloud that works.",
+    "Removes deleted servers with their tasks, attempts and migrations, deleted requests, and finished moves from the API database and the cells' databases. Can be interrupted and run again at any time, while the cloud works.",
   settings: {
     ...apiDatabaseSettings,
-    before: setting(age, { about: "what ended before then: an age, or a moment" }),
-    to: optional(text(), { about: "a file to which the rows are added as lines of JSON before they are removed" }),
-    purge: setting(boolean, { about: "remove the rows without keeping them anywhere", default: "false" }),
+    before: setting(age, { about: "rows that ended before this age or moment are removed" }),
+    to: optional(text(), { about: "the file to which the rows are appended as lines of JSON before they are removed" }),
+    purge: setting(boolean, { about: "remove the rows without a copy", default: "false" }),
     dryRun: setting(boolean, { about: "only count", default: "false" }),
     batch: setting(integer({ min: 1, max: 10_000 }), {
-      about: "most rows that one transaction looks at",
+      about: "maximum number of rows in one transaction",
       default: "500",
     }),
     pause: setting(duration({ minMs: 0, maxMs: 60_000 }), { about: "between two transactions", default: "50ms" }),
@@ -31,7 +31,7 @@ export function runDbArchiveCommand(argv: readonly string[]): Promise<number> {
     const ways = [settings.to !== null, settings.purge, settings.dryRun].filter(Boolean).length;
     if (ways !== 1)
       throw new SettingsError(
-        "say where the rows go, with one of --to FILE, --purge (nowhere) and --dry-run (they stay, and are counted)",
+        "give one of --to FILE (copy the rows, then remove them), --purge (remove them without a copy) and --dry-run (only count them)",
       );
     const api = await openApiDatabase(settings, { beside: true });
     const file = settings.to === null ? null : await openArchiveFile(settings.to);
@@ -45,7 +45,7 @@ export function runDbArchiveCommand(argv: readonly string[]): Promise<number> {
         onDone: (database, counts) => {
           const tables = [...counts].filter(([, rows]) => rows > 0).map(([table, rows]) => `${rows} ${table}`);
           const what = tables.length === 0 ? "nothing" : tables.join(", ");
-          process.stdout.write(`${database}: ${what}${settings.dryRun ? " would go" : " archived"}\n`);
+          process.stdout.write(`${database}: ${what}${settings.dryRun ? " would be removed" : " archived"}\n`);
         },
         onUnreachable: (database, error) => process.stderr.write(`${database} was left out: ${error.message}\n`),
       };

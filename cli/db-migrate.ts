@@ -9,11 +9,11 @@ import { runCommand } from "./run-command.ts";
 const declaration = {
   command: "berth db migrate",
   about:
-    "Brings the API database and the databases of all its cells up to this version; with only a cell's URL, just that one.",
+    "Brings the API database and the databases of all its cells up to this version; with only a cell's URL, just that database.",
   settings: {
     ...apiDatabaseSettings,
     cellDatabaseUrl: optional(postgresUrl, {
-      about: "one cell's database, for who has access to no other",
+      about: "one cell's database, if you have access to no other database",
     }),
   },
 };
@@ -37,7 +37,9 @@ export function runDbMigrateCommand(argv: readonly string[]): Promise<number> {
 
 async function migrateAndTell(databaseUrl: string, kind: DatabaseKind, what: string): Promise<void> {
   const onBlocked = (blocked: string, blockers: readonly string[]) =>
-    process.stderr.write(`${what}: ${blocked} waits for locks of others and tries again: ${blockers.join("; ")}\n`);
+    process.stderr.write(
+      `${what}: ${blocked} waits for locks of other sessions and tries again: ${blockers.join("; ")}\n`,
+    );
   const applied = await migrate(databaseUrl, kind, { onBlocked });
   process.stdout.write(`${what}: ${applied.length === 0 ? "up to date" : applied.join(", ")}\n`);
 }

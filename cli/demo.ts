@@ -11,12 +11,12 @@ const { cells, schedulers, conductors, seed, json, logLevel } = replaySettings;
 const declaration = {
   command: "berth demo",
   about:
-    "Makes up a small data centre, boots it and replays a day of its tasks, a tenth of which fail on their first host.",
+    "Generates a small data centre, boots it and replays a day of its tasks, a tenth of which fail on their first host.",
   settings: {
     ...{ cells, schedulers, conductors, seed, json, logLevel },
-    dataDir: setting(text(), { about: "where the made-up trace is written to", default: ".berth" }),
+    dataDir: setting(text(), { about: "where the generated trace is written", default: ".berth" }),
     stay: setting(boolean, {
-      about: "keep the cloud after the replay, to look at it in the dashboard, until Ctrl-C",
+      about: "keep the cloud and its dashboard running after the replay, until Ctrl-C",
       default: "false",
     }),
   },
@@ -47,11 +47,11 @@ function whatNext(directory: string): string {
   // In a clone npx finds the command. Where the package is installed, npx would ask the registry for a package of this name.
   const berth = import.meta.dirname.includes("/node_modules/") ? "berth" : "npx berth";
   const ideas: readonly (readonly [words: string, what: string])[] = [
-    ["demo --stay", "the same, and the cloud stays: its dashboard shows what it does"],
+    ["demo --stay", "the same, and the cloud and its dashboard keep running"],
     [`replay ${directory} --keep`, "delete nothing: see the data centre fill up"],
     [`replay ${directory} --fail 0.5`, "every second build goes to an alternate"],
-    ["replay TRACE_DIR --fail 0.05", "a trace of your own; format in docs/traces.md"],
-    ["dev", "a cloud to talk to with curl or the openstack command"],
+    ["replay TRACE_DIR --fail 0.05", "your own trace; docs/traces.md describes the format"],
+    ["dev", "a cloud for curl or the openstack command"],
     ["audit --journals .berth/agents", "the six laws on the cloud of berth dev"],
   ];
   return ["", "Try next:", ...ideas.map(([words, what]) => `  ${`${berth} ${words}`.padEnd(49)} ${what}`)].join("\n");

@@ -27,12 +27,12 @@ const declaration = {
     "Runs a whole cloud in this process: embedded Postgres, all four services, hosts that pretend to build or run virtual machines.",
   settings: {
     ...processSettings,
-    cells: optional(integer({ min: 1, max: 20 }), { about: "cells; 3, or 1 of virtual machines" }),
+    cells: optional(integer({ min: 1, max: 20 }), { about: "number of cells; 3, or 1 with virtual machines" }),
     hosts: optional(integer({ min: 1, max: 100_000 }), {
-      about: "hosts in all, spread over the cells; 30, or 2 of virtual machines, which share this machine",
+      about: "total number of hosts; 30, or 2 with virtual machines, which share this machine",
     }),
     driver: setting(oneOf("fake", "qemu"), {
-      about: "fake hosts pretend to build; qemu runs virtual machines, and boots one to begin with",
+      about: "fake: hosts pretend to build; qemu: hosts run virtual machines, and one is booted at the start",
       default: "fake",
     }),
     ...ofVirtualMachines,
@@ -48,14 +48,14 @@ const declaration = {
     }),
     ...keystoneOptions,
     quotas: optional(oneOf(...QUOTA_KINDS), {
-      about: "limits of projects: Nova's, or unlimited (the default where nobody authenticates)",
+      about: "limits of projects: Nova's, or unlimited (the default without authentication)",
     }),
     networks: setting(oneOf(...NETWORK_RULES), {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "simple",
     }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
-    dataDir: setting(text(), { about: "where everything is kept", default: ".berth" }),
+    dataDir: setting(text(), { about: "directory for all data", default: ".berth" }),
   },
 };
 
@@ -132,7 +132,7 @@ function cellsOf(
   });
 }
 
-/** Boots a first virtual machine, and says what its console shows. Empty without virtual machines, or if nobody knows who the caller is. */
+/** Boots a first virtual machine and returns the output of its console. Empty without virtual machines, or if callers are authenticated. */
 async function wordsOfFirstGuest(apiUrl: string, access: TrialAccess, dirs: VirtualHostsDirs | null): Promise<string> {
   const headers = dirs === null ? null : await access.adminHeaders();
   if (dirs === null || headers === null) return "";
@@ -144,7 +144,7 @@ async function wordsOfFirstGuest(apiUrl: string, access: TrialAccess, dirs: Virt
     "",
     `  tail -f ${relative(process.cwd(), consoleLog)}`,
     "",
-    "Virtual machines go on when this process ends, and the next one finds them. Delete the servers to end them.",
+    "Virtual machines continue when this process ends, and the next one finds them. Delete the servers to end them.",
     "",
     "",
   ].join("\n");

@@ -17,17 +17,20 @@ import { runCommand } from "./run-command.ts";
 const declaration = {
   command: "berth import-placement",
   about:
-    "Copies an OpenStack Placement database into a cell's empty ledger, and compares both. Reads only; interrupted, it goes on " +
+    "Copies an OpenStack Placement database into a cell's empty ledger, and compares both. It only reads the source. After an interruption it continues " +
     "where it stopped. Stop what writes to the source first.",
   settings: {
     from: setting(url(...SOURCE_SCHEMES), {
-      about: "the Placement database, as [placement_database] connection has it",
+      about: "the Placement database, as in connection of [placement_database]",
     }),
     ...apiDatabaseSettings,
-    cell: optional(text(), { about: "the cell, by its name in the API database; needed where there are several" }),
+    cell: optional(text(), { about: "the cell's name in the API database; necessary if there are several" }),
     cellDatabaseUrl: optional(postgresUrl, { about: "the cell's database, without an API database" }),
     batchRows: setting(integer({ min: 1, max: 100_000 }), { about: "rows of one transaction", default: "5000" }),
-    restart: setting(boolean, { about: "empty the ledger first; never one with hosts or servers", default: "false" }),
+    restart: setting(boolean, {
+      about: "empty the ledger first; refused if its cell has hosts or servers",
+      default: "false",
+    }),
   },
 };
 

@@ -14,7 +14,7 @@ const GPU_HOSTS_FILE = "openb_node_list_gpu_node.csv";
 const SEEDS_MAX = 100;
 
 const policies: Kind<readonly PackingPolicyName[]> = {
-  allowed: `all, or some of ${PACKING_POLICIES.join(", ")} with commas between them`,
+  allowed: `all, or some of ${PACKING_POLICIES.join(", ")}, separated by commas`,
   placeholder: "P[,P…]",
   parse: (given) => {
     if (given === "all") return PACKING_POLICIES;
@@ -41,11 +41,14 @@ export const placeOnlySettings = {
     default: "default",
   }),
   inflate: setting(float({ min: 0.01, max: 10 }), {
-    about: "tasks are drawn until they ask for so many times all GPUs",
+    about: "tasks are drawn until they request this multiple of all GPUs",
     default: "1.3",
   }),
-  seed: setting(integer({ min: 0, max: 999_999_999 }), { about: "decides the tasks and their order", default: "42" }),
-  seeds: optional(seedRange, { about: "a run for each of these seeds instead, and their means" }),
+  seed: setting(integer({ min: 0, max: 999_999_999 }), {
+    about: "seed that selects the tasks and their order",
+    default: "42",
+  }),
+  seeds: optional(seedRange, { about: "one run for each of these seeds instead, and the means" }),
   json: optional(text(), { about: "file for the result as one JSON object" }),
 };
 export type PlaceOnlySettings = ValuesOf<typeof placeOnlySettings>;

@@ -16,48 +16,51 @@ import { optional, SettingsError, setting, type ValuesOf } from "../runtime/sett
 import { runCommand } from "./run-command.ts";
 
 const speed: Kind<number | "max"> = {
-  allowed: "max, or how many seconds of the trace pass in one",
+  allowed: "max, or the number of seconds of the trace in one second",
   placeholder: "max|N",
   parse: (given) => (given === "max" ? "max" : float({ min: 0.001, max: 1e9 }).parse(given)),
 };
 
 export const replaySettings = {
-  cells: setting(integer({ min: 1, max: 20 }), { about: "cells that the machines are dealt out to", default: "3" }),
+  cells: setting(integer({ min: 1, max: 20 }), {
+    about: "number of cells over which the machines are distributed",
+    default: "3",
+  }),
   fail: setting(float({ min: 0, max: 1 }), {
-    about: "share of the builds whose first host fails on purpose",
+    about: "share of the builds that fail on their first host",
     default: "0",
   }),
   schedulers: setting(integer({ min: 1, max: 16 }), { about: "schedulers", default: "2" }),
   conductors: setting(integer({ min: 1, max: 16 }), { about: "conductors of each cell", default: "1" }),
-  speed: setting(speed, { about: "how fast the trace's time passes", default: "max" }),
+  speed: setting(speed, { about: "speed of the replay", default: "max" }),
   json: optional(text(), { about: "file for the result as one JSON object" }),
   keep: setting(boolean, { about: "delete nothing", default: "false" }),
   limit: optional(integer({ min: 1, max: 10_000_000 }), { about: "only the first N tasks of the file" }),
   hostsFile: optional(text(), { about: "name of the file of machines" }),
   tasksFile: optional(text(), { about: "name of the file of tasks" }),
   inFlight: setting(integer({ min: 1, max: 10_000 }), {
-    about: "creates and deletes under way before the next step waits",
+    about: "maximum number of creates and deletes in flight",
     default: "512",
   }),
   seed: setting(integer({ min: 0, max: 2_147_483_647 }), {
-    about: "decides which builds fail on purpose",
+    about: "seed that selects the builds that fail",
     default: "1",
   }),
   api: optional(url("http", "https"), {
-    about: "drive the cloud with this Compute API instead of one in this process",
+    about: "use the cloud with this Compute API instead of one in this process",
   }),
   databaseUrl: optional(postgresUrl, {
     about: "the API database: for the cloud in this process, instead of the embedded one; with --api, for the audit",
   }),
-  dataDir: optional(text(), { about: "where the embedded Postgres keeps its data; a temporary place unless given" }),
-  logLevel: setting(oneOf(...LOG_LEVELS), { about: "least level that is logged", default: "fatal" }),
+  dataDir: optional(text(), { about: "data directory of the embedded Postgres; by default a temporary one" }),
+  logLevel: setting(oneOf(...LOG_LEVELS), { about: "minimum level of log lines", default: "fatal" }),
 };
 export type ReplaySettings = ValuesOf<typeof replaySettings>;
 
 const declaration = {
   command: "berth replay",
   about:
-    "Boots the machines of a trace as hosts and creates and deletes its tasks through the public API, then audits the six laws. With --place-only (which has a --help of its own) it only places tasks, in memory.",
+    "Boots the machines of a trace as hosts and creates and deletes its tasks through the public API, then audits the six laws. With --place-only (which has its own --help) it only places tasks, in memory.",
   positionals: ["TRACE_DIR"],
   settings: replaySettings,
 };
@@ -80,7 +83,7 @@ function readWholeTrace(directory: string, settings: ReplaySettings): Trace {
   }
 }
 
-/** What a replay in this process shows beside its figures. */
+/** The additional output of a replay in this process. */
 export interface ReplayShow {
   /** Whether the cloud shows its dashboard. */
   readonly dashboard?: boolean;
@@ -129,7 +132,7 @@ export async function replayTrace(trace: Trace, settings: ReplaySettings & Repla
 }
 
 async function stayUntil(signal: AbortSignal, apiUrl: string): Promise<void> {
-  process.stdout.write(`\nThe cloud stays, and shows itself: ${apiUrl}/dashboard (Ctrl-C ends it)\n`);
+  process.stdout.write(`\nThe cloud keeps running. Its dashboard: ${apiUrl}/dashboard (Ctrl-C ends it)\n`);
   if (!signal.aborted) await once(signal, "abort");
 }
 
@@ -151,7 +154,7 @@ async function startTarget(
 function tell({ tally, claims, audit }: ReplayEnd, settings: ReplaySettings): number {
   const result = resultOf(tally, claims, audit?.violations ?? null);
   process.stdout.write(`\n${resultTable(result, tally)}\n\n`);
-  process.stdout.write(`${audit === null ? "not audited: give --database-url, too" : auditText(audit)}\n`);
+  process.stdout.write(`${audit === null ? "not audited: this needs --database-url, too" : auditText(audit)}\n`);
   if (settings.json !== null) writeFileSync(settings.json, `${JSON.stringify(result, null, 2)}\n`);
   return audit === null || isClean(audit) ? 0 : 1;
 }

@@ -14,9 +14,9 @@ export async function requireMigrated(apiUrl: string): Promise<void> {
   if (pending.length === 0) return;
   if (pending.includes(FIRST_MIGRATION))
     throw new SettingsError(
-      "the API database is empty: no cloud was ever set up there. Check BERTH_DATABASE_URL (--database-url) or BERTH_DATA_DIR (--data-dir); `berth db migrate` prepares a new one",
+      "the API database is empty: no cloud was set up there. Check BERTH_DATABASE_URL (--database-url) or BERTH_DATA_DIR (--data-dir); `berth db migrate` prepares a new one",
     );
   throw new SettingsError(
-    `the API database lacks ${pending.join(", ")}: run \`berth db migrate\` when its services may be upgraded, or use the version of Berth that they run`,
+    `the API database lacks ${pending.join(", ")}: run \`berth db migrate\` if its services may be upgraded, or use the version of Berth of these services`,
   );
 }

@@ -17,33 +17,36 @@ const count = (min: number, max: number, about: string, initial: string) =>
 
 const declaration = {
   command: "berth sim",
-  about: "Runs clouds in simulated worlds, one a seed, with faults, and audits them at every step.",
+  about: "Runs clouds in simulated worlds with faults, one world for each seed, and audits them at every step.",
   settings: {
-    seed: optional(integer({ min: 0, max: 2 ** 31 }), { about: "one seed; with it the whole history is kept" }),
+    seed: optional(integer({ min: 0, max: 2 ** 31 }), { about: "a single seed, whose whole history is kept" }),
     seeds: setting(text({ pattern: /^\d{1,10}\.\.\d{1,10}$/, allowed: "FIRST..LAST" }), {
       about: "the seeds to run, from the first to the last",
       default: "1..100",
     }),
     profile: setting(oneOf(MIXED, ...PROFILES.map(({ name }) => name)), {
-      about: "which faults there are; with mixed the seed decides the faults and the size",
+      about: "the kind of faults; with mixed the seed selects the faults and the size",
       default: "swarm",
     }),
-    soak: setting(boolean, { about: "fresh seeds until it is stopped, also after one that failed", default: "false" }),
+    soak: setting(boolean, {
+      about: "run fresh seeds until the command is stopped, even after a failure",
+      default: "false",
+    }),
     cells: count(1, 20, "cells", "2"),
     apis: count(1, 20, "apis", "2"),
     schedulers: count(1, 50, "schedulers", "2"),
     conductors: count(1, 20, "conductors of each cell", "2"),
     hosts: count(1, 2_000, "hosts of all cells together", "12"),
-    requests: count(1, 100_000, "servers that users create; a quarter of them is deleted", "60"),
+    requests: count(1, 100_000, "number of servers that users create; a quarter of them is deleted", "60"),
     busy: setting(duration({ minMs: 5_000, maxMs: 86_400_000 }), {
-      about: "how long users and faults go on, in the world's time",
+      about: "how long users and faults are active, in simulated time",
       default: "20s",
     }),
     mutation: optional(oneOf(...(MUTATIONS.map(({ name }) => name) as [string, ...string[]])), {
-      about: "a bug to put in on purpose",
+      about: "a bug to insert",
     }),
     history: optional(text(), { about: "file for the history of --seed, JSON lines" }),
-    json: setting(boolean, { about: "print one JSON object a seed", default: "false" }),
+    json: setting(boolean, { about: "print one JSON object for each seed", default: "false" }),
   },
 };
 
@@ -64,7 +67,7 @@ export function runSimCommand(argv: readonly string[]): Promise<number> {
       startedCpu: process.cpuUsage(),
     };
     let isStopped = false;
-    // The running world is finished first, so that what is printed is true. A second signal ends the process at once.
+    // The running world is finished first, so that the printed results are complete. A second signal ends the process at once.
     process.once("SIGINT", () => (isStopped = true)).once("SIGTERM", () => (isStopped = true));
     const progress = settings.soak || one !== null ? null : new SeedProgress(process.stderr, last - first + 1);
     for (let seed = first; seed <= last && !isStopped; seed += 1) {

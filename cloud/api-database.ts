@@ -11,9 +11,9 @@ import { optional, SettingsError, setting } from "../runtime/settings.ts";
 /** Settings that say where the API database is. Commands that use it spread them into their declaration. */
 export const apiDatabaseSettings = {
   databaseUrl: optional(postgresUrl, {
-    about: "the API database; the embedded Postgres unless given",
+    about: "the API database; by default the embedded Postgres",
   }),
-  dataDir: setting(text(), { about: "where the embedded Postgres keeps its data", default: ".berth" }),
+  dataDir: setting(text(), { about: "data directory of the embedded Postgres", default: ".berth" }),
 };
 
 /** The API database, opened for the run of a command. */
@@ -69,7 +69,7 @@ async function requireReachable(url: string): Promise<void> {
 function requireDataDir(dataDir: string): void {
   if (existsSync(join(dataDir, "postgres"))) return;
   throw new SettingsError(
-    `BERTH_DATA_DIR (--data-dir) is ${JSON.stringify(dataDir)}, where no database of Berth is: name the directory that \`berth dev\` uses, or the API database with BERTH_DATABASE_URL (--database-url)`,
+    `BERTH_DATA_DIR (--data-dir) is ${JSON.stringify(dataDir)}, which contains no database of Berth: name the directory that \`berth dev\` uses, or the API database with BERTH_DATABASE_URL (--database-url)`,
   );
 }
 

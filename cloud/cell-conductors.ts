@@ -60,7 +60,7 @@ export class CellConductors {
       if (running === undefined) return;
       this.#running.delete(name);
       for (const end of running.ends) end.sever();
-      // What it still wanted to write fails now; its own log says so.
+      // Its remaining writes now fail, which its own log shows.
       await running.conductor.close().catch(() => undefined);
     });
   }

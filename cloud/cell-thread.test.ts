@@ -96,7 +96,7 @@ it("reports once that a thread died, rejects waiting calls, and can then be clos
   expect(failures).toHaveLength(1);
 });
 
-it("reports what the cells of a whole cloud commit, what runs in them, and when an agent cannot continue", async () => {
+it("reports the commits and guests of the cells of a whole cloud, and the failure of an agent", async () => {
   const api = await freshDatabase("api");
   const observed: string[] = [];
   let began = Number.POSITIVE_INFINITY;

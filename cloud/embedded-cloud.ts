@@ -282,7 +282,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
   return { api, schedulers, close };
 }
 
-/** The stores of what operators set, in the API database. */
+/** The stores of the operators' settings, in the API database. */
 function operatorStores(pool: ReturnType<typeof createPool>, softState: MemorySoftState) {
   return {
     aggregates: new PostgresAggregateStore(pool),
@@ -311,7 +311,7 @@ function faultsOf({ dashboard = false }: EmbeddedCloudOptions, cells: readonly E
   return dashboard && breakable.length > 0 ? { faults: new CloudFaults(breakable) } : {};
 }
 
-/** The audit for the dashboard, which also knows what runs on the hosts. */
+/** The audit for the dashboard, which also reads the guests on the hosts. */
 function createLawWatch({ logger }: EmbeddedCloudOptions, apiUrl: string, cells: readonly EmbeddedCell[]): LawWatch {
   const joined = async (guests: Promise<ReadonlyMap<string, readonly RunningGuest[]>>[]) =>
     new Map((await Promise.all(guests)).flatMap((of) => [...of]));

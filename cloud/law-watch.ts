@@ -6,13 +6,13 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
 
 const EVERY_MS = 2_000;
-/** The audit ends when nobody has asked for so long. */
+/** The audit ends when it was not read for this time. */
 const UNASKED_MS = 30_000;
 /** After a failure the audit begins again at the earliest after so long. */
 const FAILED_PAUSE_MS = 10_000;
 
 /**
- * The continuous audit of a cloud in one process, as long as somebody asks for what it has found. Two modes: **off**, and **on** from the first
+ * The continuous audit of a cloud in one process, as long as its findings are read. Two modes: **off**, and **on** from the first
  * question until UNASKED_MS after the last one. An audit that fails is begun again by a question after FAILED_PAUSE_MS. A new audit waits until the
  * last one has ended.
  */
@@ -35,14 +35,14 @@ export class LawWatch {
     this.#logger = deps.logger;
   }
 
-  /** What the audit has found, as of its last complete reading. Null before the first one, which this call begins. */
+  /** The findings of the audit's last complete reading. Null before the first one, which this call begins. */
   laws(): LawsReading | null {
     this.#askedAtMs = this.#clock.monotonic();
     if (this.#ending === null && !this.#closed && this.#askedAtMs >= this.#notBeforeMs) this.#start();
     return this.#board.laws();
   }
 
-  /** Repeatable. Resolves when nothing is read any more. */
+  /** Can be repeated. Resolves when the last reading has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#stop();
@@ -75,7 +75,7 @@ export class LawWatch {
     }
   }
 
-  /** Ends the audit when nobody has asked for a while. */
+  /** Ends the audit when it was not read for a while. */
   #look(): void {
     this.#timer = this.#clock.setTimer(UNASKED_MS, () => {
       if (this.#clock.monotonic() - this.#askedAtMs >= UNASKED_MS) this.#stop();

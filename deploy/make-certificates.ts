@@ -42,7 +42,9 @@ const DAY_MS = 86_400_000;
 /** The key of an authority is missing, so it cannot issue anything. */
 export class MissingKeyError extends Error {
   constructor(file: string) {
-    super(`${file} is not there: without it nothing can be issued; put it back, or make everything anew with --force`);
+    super(
+      `${file} is missing, and no certificate can be issued without it: put it back, or replace everything with --force`,
+    );
     this.name = "MissingKeyError";
   }
 }

@@ -10,7 +10,7 @@ import { secretFiles } from "./secret-files.ts";
 const USAGE = `usage: node deploy/make-secrets.ts [N] [--out DIR]
 
 Writes the passwords, certificates and servers' configurations of N cells (3) for deploy/compose.yaml to DIR (deploy/secrets).
-What is there is kept: run it again with a larger N to add cells.`;
+Existing files are kept: run it again with a larger N to add cells.`;
 
 const PASSWORDS_FILE = "passwords.json";
 const VALID_DAYS = 825;

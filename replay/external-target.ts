@@ -15,7 +15,7 @@ export function externalTarget(options: {
     isHere: false,
     outcomes: new Outcomes(),
     claims: () => null,
-    // Others may use the cloud, too, so it never becomes idle. The audit reports only what persists.
+    // Others may use the cloud, too, so it never becomes idle. The audit reports only persistent violations.
     settle: async () => {},
     async audit() {
       if (databaseUrl === null) return null;

@@ -21,9 +21,9 @@ describe("a file of machines", () => {
     ["m1,1,-1,0,", 'm.csv:2: memory_mib is "-1"; allowed: a whole number from 1 to 2147483647'],
     ["m1,1,1,65,T4", 'm.csv:2: gpu is "65"; allowed: a whole number from 0 to 64'],
     ["m1,1,1,1,", "m.csv:2: model is \"\"; allowed: 1 to 100 letters, digits and '_'"],
-    ["m1,1,1,0,T4", 'm.csv:2: model is "T4"; allowed: nothing, since gpu is 0'],
+    ["m1,1,1,0,T4", 'm.csv:2: model is "T4"; allowed: empty, because gpu is 0'],
     ["m 1,1,1,0,", "m.csv:2: sn is \"m 1\"; allowed: 1 to 200 letters, digits, '.', '_' and '-'"],
-    ["m1,1,1,0,\nm1,1,1,0,", 'm.csv:3: sn is "m1"; allowed: a name that no line before has'],
+    ["m1,1,1,0,\nm1,1,1,0,", 'm.csv:3: sn is "m1"; allowed: a name that no earlier line has'],
     ["m1,1,1,0,\n\nm2,1,1,0,", "m.csv:3: 1 columns; allowed: 5 (sn, cpu_milli, memory_mib, gpu, model)"],
   ])("names the line and column of %j", (lines, message) => {
     expect(() => parseMachines("m.csv", `${MACHINES}${lines}\n`)).toThrow(message);

@@ -24,12 +24,12 @@ export function parseMachines(file: string, content: string): Machine[] {
   const machines: Machine[] = [];
   for (const row of readRows(file, content, MACHINE_COLUMNS)) {
     const name = row.text("sn", NAME, NAME_ALLOWED);
-    if (names.has(name)) row.refuse("sn", "a name that no line before has");
+    if (names.has(name)) row.refuse("sn", "a name that no earlier line has");
     names.add(name);
     const gpus = row.integer("gpu", 0, GPUS_MAX);
     const gpuModel =
       gpus === 0
-        ? row.text("model", /^$/, "nothing, since gpu is 0")
+        ? row.text("model", /^$/, "empty, because gpu is 0")
         : row.text("model", MODEL, "1 to 100 letters, digits and '_'");
     machines.push({
       name,
@@ -61,14 +61,14 @@ export function parseTasks(
   const tasks: TraceTask[] = [];
   for (const row of readRows(file, content, ...headers)) {
     const name = row.text("name", NAME, NAME_ALLOWED);
-    if (names.has(name)) row.refuse("name", "a name that no line before has");
+    if (names.has(name)) row.refuse("name", "a name that no earlier line has");
     names.add(name);
     const gpus = row.integer("num_gpu", 0, GPUS_MAX);
     const { createdAt, deletedAt } = timesOf(row);
     const cpuMilli = row.integer("cpu_milli", 0);
     const memoryMib = row.integer("memory_mib", 0);
     if (cpuMilli === 0 && memoryMib === 0 && gpus === 0)
-      row.refuse("memory_mib", "1 or more, since the task asks for nothing else");
+      row.refuse("memory_mib", "1 or more, because the task requests nothing else");
     tasks.push({
       name,
       cpuMilli,
@@ -86,7 +86,7 @@ export function parseTasks(
 function timesOf(row: CsvRow): Pick<TraceTask, "createdAt" | "deletedAt"> {
   if (!row.has("creation_time")) return { createdAt: 0, deletedAt: 0 };
   const createdAt = row.integer("creation_time", 0);
-  row.text("scheduled_time", /^\d*$/, "a whole number, or nothing");
+  row.text("scheduled_time", /^\d*$/, "a whole number, or empty");
   return { createdAt, deletedAt: row.integer("deletion_time", createdAt) };
 }
 
@@ -96,7 +96,7 @@ function gpuMilliOf(row: CsvRow, gpus: number): number {
 }
 
 function gpuModelsOf(row: CsvRow, models: ReadonlySet<string>): string[] {
-  const spec = row.text("gpu_spec", /^[^\s]*$/, "GPU models with '|' between them, or nothing");
+  const spec = row.text("gpu_spec", /^[^\s]*$/, "GPU models separated by '|', or empty");
   if (spec === "") return [];
   const asked = spec.split("|");
   if (!asked.every((model) => models.has(model)))

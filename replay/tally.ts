@@ -105,7 +105,7 @@ export class Tally {
 }
 
 /**
- * Reduces a reason to its form. Reasons that differ only in numbers and names count as one. What is said of several hosts alike is kept
+ * Reduces a reason to its form. Reasons that differ only in numbers and names count as one. Equal reasons of several hosts are kept
  * once, and alternates that no longer had room count as alike, whatever they lacked.
  */
 function shapeOf(reason: string): string {

@@ -96,7 +96,7 @@ export interface ConsumerSpec {
   readonly maxAckPending: number;
 }
 
-/** What a user of the bus may do. Both the NATS configuration and the in-process twin are derived from it. */
+/** The permissions of a user of the bus. Both the NATS configuration and the in-process twin are derived from it. */
 export interface BusPermissions {
   readonly publish: readonly string[];
   readonly consume: readonly ConsumerName[];

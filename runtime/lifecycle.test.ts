@@ -96,7 +96,7 @@ test("a second signal cuts the close short", async () => {
 test("a bad setting is one line and exit code 2, help is exit code 0, and the service is not created", async () => {
   const bad = run({}, { argv: ["--log-level", "loud"] });
   expect(await bad.exit).toBe(2);
-  expect(bad.host.err).toMatch(/^berth try: BERTH_LOG_LEVEL \(--log-level\) is bad: "loud"; allowed: .*\n$/);
+  expect(bad.host.err).toMatch(/^berth try: BERTH_LOG_LEVEL \(--log-level\) is wrong: "loud"; allowed: .*\n$/);
   const help = run({}, { argv: ["--help"] });
   expect(await help.exit).toBe(0);
   expect(help.host.out).toContain("usage: berth try");

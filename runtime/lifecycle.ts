@@ -7,7 +7,7 @@ import { type Declaration, type Setting, SettingsError, setting, type ValuesOf }
 
 /** Settings of every command that runs a service; spread them into the declaration. */
 export const processSettings = {
-  logLevel: setting(oneOf(...LOG_LEVELS), { about: "least level that is logged", default: "info" }),
+  logLevel: setting(oneOf(...LOG_LEVELS), { about: "minimum level of log lines", default: "info" }),
 };
 
 /** The parts of `process` that running a service needs. */
@@ -37,7 +37,7 @@ export interface ServiceRun<Settings extends ProcessDeclared> {
   readonly closeDeadlineMs?: number;
 }
 
-/** Container engines kill what has not ended ten seconds after SIGTERM. This leaves time for the rest of the shutdown. */
+/** Container engines kill processes that have not ended ten seconds after SIGTERM. This leaves time for the rest of the shutdown. */
 const CLOSE_MS_MAX = 8_000;
 
 type Ending =
@@ -119,7 +119,7 @@ async function finish(
 /** Logs the last line of a process: why it ends. */
 function tellEnd(ending: Ending, exitCode: number, logger: Logger): number {
   if (ending.kind === "signal") logger.info({ exitCode }, `ended, as ${ending.signal} ordered`);
-  else logger.fatal({ exitCode }, `ended by itself: ${messageOf(ending.error)}`);
+  else logger.fatal({ exitCode }, `ended on its own: ${messageOf(ending.error)}`);
   return exitCode;
 }
 

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 
-/** Whether an address or host name is a loopback address, so that no other machine can reach what listens there. */
+/** Whether an address or host name is a loopback address, so that no other machine can connect. */
 export function isLoopbackHost(host: string): boolean {
   const name = host.toLowerCase();
   if (name === "localhost" || name === "::1") return true;

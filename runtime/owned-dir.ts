@@ -15,7 +15,7 @@ export function makeOwnedDir(kind: string): string {
   try {
     writeFileSync(join(path, OWNER_FILE), ownerOf(process.pid));
   } catch {
-    // There is no /proc here, so what killed processes left behind stays.
+    // Without /proc, directories of killed processes are not removed.
   }
   return path;
 }

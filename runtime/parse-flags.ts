@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 export interface Flags {
   readonly values: Readonly<Record<string, unknown>>;
   readonly positionals: readonly string[];
-  /** What is wrong with the flags, one line each. Values and positionals come from the rest of the command line. */
+  /** The faults of the flags, one line each. Values and positionals come from the rest of the command line. */
   readonly faults: readonly string[];
   /** Names of the faulty flags, without dashes. */
   readonly faulty: ReadonlySet<string>;

@@ -9,7 +9,7 @@ const DELAY_MS_MAX = 5_000;
 const LOG_EVERY_MS = 30_000;
 
 /**
- * Repeats what a service needs before it can serve until it succeeds. A service that starts while its database or its bus is away waits for
+ * Repeats a preparation of a service until it succeeds. A service that starts while its database or its bus is away waits for
  * them and is not ready meanwhile, instead of ending only to be started again. An error that waiting does not cure (a refused password, a
  * missing migration) rejects at once.
  */

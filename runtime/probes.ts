@@ -26,7 +26,7 @@ export function createProbes(options: {
   readonly listen: HostPort;
   readonly registry: Registry;
   readonly isReady: () => boolean | Promise<boolean>;
-  /** Further lines of `/readyz`: what does not work as it should although the service serves. */
+  /** Further lines of `/readyz`, about problems of a service that works nevertheless. */
   readonly remarks?: () => readonly string[];
   /** Further pages by path; what they return is served as JSON. */
   readonly pages?: Readonly<Record<string, () => unknown>>;

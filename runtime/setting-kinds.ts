@@ -74,7 +74,7 @@ export function urls(...schemes: readonly [string, ...string[]]): Kind<string> {
   const one = url(...schemes);
   return {
     ...one,
-    allowed: `${one.allowed}, or several with commas between them`,
+    allowed: `${one.allowed}, or several, separated by commas`,
     parse: (given) => (given.split(",").every((part) => one.parse(part) !== undefined) ? given : undefined),
   };
 }

@@ -1,4 +1,4 @@
-/** Settings that are missing or bad. Each has one line, which names the setting and says what is allowed. Exit code 2. */
+/** Settings that are missing or wrong. Each has one line, which names the setting and the allowed values. Exit code 2. */
 export class SettingsError extends Error {
   readonly faults: readonly string[];
 

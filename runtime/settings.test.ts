@@ -85,26 +85,26 @@ test("reads switches as --flag, --no-flag and words in the environment", () => {
   expect(read(["x", "--cell=c"], { BERTH_FSYNC: "0" }).settings.fsync).toBe(false);
 });
 
-describe("names what is wrong and what is allowed, in one line", () => {
+describe("names the wrong value and the allowed ones, in one line", () => {
   test.each<[readonly string[], Record<string, string>, string]>([
     [["x"], {}, "BERTH_CELL (--cell) is missing: the cell's name; allowed: text"],
-    [["x", "--cell=c", "--cells=0"], {}, 'BERTH_CELLS (--cells) is bad: "0"; allowed: an integer from 1 to 9'],
-    [["x", "--cell=c", "--cells=3.5"], {}, 'BERTH_CELLS (--cells) is bad: "3.5"; allowed: an integer from 1 to 9'],
+    [["x", "--cell=c", "--cells=0"], {}, 'BERTH_CELLS (--cells) is wrong: "0"; allowed: an integer from 1 to 9'],
+    [["x", "--cell=c", "--cells=3.5"], {}, 'BERTH_CELLS (--cells) is wrong: "3.5"; allowed: an integer from 1 to 9'],
     [
       ["x", "--cell=c"],
       { BERTH_LISTEN: "8774" },
-      'BERTH_LISTEN (--listen) is bad: "8774"; allowed: host:port, like 127.0.0.1:8774',
+      'BERTH_LISTEN (--listen) is wrong: "8774"; allowed: host:port, like 127.0.0.1:8774',
     ],
     [
       ["x", "--cell=c"],
       { BERTH_LEASE: "5" },
-      'BERTH_LEASE (--lease) is bad: "5"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
+      'BERTH_LEASE (--lease) is wrong: "5"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
     ],
-    [["x", "--cell=c"], { BERTH_AUTH: "no" }, 'BERTH_AUTH (--auth) is bad: "no"; allowed: none | keystone'],
+    [["x", "--cell=c"], { BERTH_AUTH: "no" }, 'BERTH_AUTH (--auth) is wrong: "no"; allowed: none | keystone'],
     [
       ["x", "--cell=c"],
       { BERTH_FAIL_SHARE: "5%" },
-      'BERTH_FAIL_SHARE (--fail-share) is bad: "5%"; allowed: a number from 0 to 1',
+      'BERTH_FAIL_SHARE (--fail-share) is wrong: "5%"; allowed: a number from 0 to 1',
     ],
     [["x", "--cell=c", "--cels=1"], {}, "Unknown option '--cels'; see berth try --help"],
     [["--cell=c"], {}, "NAME is missing; usage: berth try NAME [flags]"],
@@ -123,9 +123,9 @@ test("names everything that is wrong at once, one line each", () => {
       "  Unknown option '-x'; see berth try --help",
       "  Option '--fsync' does not take an argument; see berth try --help",
       "  Option '--agents <value>' argument missing; see berth try --help",
-      "  BERTH_DATABASE_URL (--database-url) is bad; allowed: a URL beginning with postgres:// or postgresql://",
-      '  BERTH_CELLS (--cells) is bad: "0"; allowed: an integer from 1 to 9',
-      '  BERTH_LEASE (--lease) is bad: "5"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
+      "  BERTH_DATABASE_URL (--database-url) is wrong; allowed: a URL beginning with postgres:// or postgresql://",
+      '  BERTH_CELLS (--cells) is wrong: "0"; allowed: an integer from 1 to 9',
+      '  BERTH_LEASE (--lease) is wrong: "5"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
       "  BERTH_CELL (--cell) is missing: the cell's name; allowed: text",
     ].join("\n"),
   );
@@ -134,7 +134,7 @@ test("names everything that is wrong at once, one line each", () => {
     [
       "2 errors:",
       "  Option '--cell' argument is ambiguous; see berth try --help",
-      '  BERTH_LEASE (--lease) is bad: "9"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
+      '  BERTH_LEASE (--lease) is wrong: "9"; allowed: a duration like 250ms, 5s or 2m, from 100 to 60000 ms',
     ].join("\n"),
   );
 });
@@ -142,7 +142,7 @@ test("names everything that is wrong at once, one line each", () => {
 test("never shows a bad URL, which may hold a password", () => {
   expect(() => read(["x", "--cell=c", "--database-url", "mysql://u:secret@h/d"])).toThrow(
     new SettingsError(
-      "BERTH_DATABASE_URL (--database-url) is bad; allowed: a URL beginning with postgres:// or postgresql://",
+      "BERTH_DATABASE_URL (--database-url) is wrong; allowed: a URL beginning with postgres:// or postgresql://",
     ),
   );
 });

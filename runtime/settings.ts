@@ -113,7 +113,7 @@ function readOne(name: string, declared: Setting<unknown>, given: string | undef
   const value = declared.kind.parse(text);
   if (value !== undefined) return { value };
   const shown = declared.kind.secret ? "" : `: ${quote(text)}`;
-  return { fault: `${label} is bad${shown}; allowed: ${declared.kind.allowed}` };
+  return { fault: `${label} is wrong${shown}; allowed: ${declared.kind.allowed}` };
 }
 
 function flagTypes(

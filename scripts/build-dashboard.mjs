@@ -1,5 +1,5 @@
 // Bundles the dashboard's page (dashboard/page) into dashboard/built, which the api serves. With --if-stale only when a source is newer than
-// what was built; with --if-possible a machine without the bundler (npm ci --omit=dev) is no error.
+// what was built; with --if-possible a machine without the bundler (npm ci --omit=dev) is not an error.
 import { copyFileSync, existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs";
 import { join, relative } from "node:path";
 

@@ -4,7 +4,7 @@ import type { Clock } from "../runtime/clock.ts";
 /** Number of lines kept when the whole history is not wanted, for a report to show around a violation. */
 const KEPT = 400;
 
-/** What happened in a simulated world, as one JSON object a line. The same seed gives the same lines, byte for byte. */
+/** The events of a simulated world, one JSON object on each line. The same seed gives the same lines, byte for byte. */
 export class History {
   readonly #clock: Clock;
   readonly #whole: boolean;

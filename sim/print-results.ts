@@ -2,7 +2,7 @@ import { nameOfPromise } from "../core/audit/violation.ts";
 import { shrink } from "./shrink.ts";
 import type { SimOptions, SimResult } from "./simulate.ts";
 
-/** What a call of `berth sim` has run so far. */
+/** The results of a call of `berth sim` so far. */
 export interface SimTotal {
   seeds: number;
   failed: number;

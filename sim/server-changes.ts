@@ -3,7 +3,7 @@ import type { ApiCall, SimAnswer } from "./sim-cloud.ts";
 import { SIM_IMAGE } from "./sim-flavors.ts";
 import type { World } from "./world.ts";
 
-/** What changes need from the user that makes them. */
+/** The functions of a user that changes need. */
 export interface ChangingUser {
   /** Resolves with null when no answer came. */
   call(call: ApiCall): Promise<SimAnswer | null>;

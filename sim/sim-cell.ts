@@ -138,7 +138,7 @@ export class SimCell {
     return { ...this.copyFacts(), ledger: await this.#ledger.dump(), kept, runningGuests };
   }
 
-  /** What the audit of law 6 reads, as it is now. */
+  /** The present input of the audit of law 6. */
   copyFacts() {
     const copies = new Map<string, RunningGuest[]>();
     for (const hosts of this.#hosts) {

@@ -305,7 +305,7 @@ class Simulation {
   }
 
   /**
-   * What is left although everything was deleted. A host that was away removes its guests, and releases their allocations, only when it is
+   * Records that are left although everything was deleted. A host that was away removes its guests, and releases their allocations, only when it is
    * back.
    */
   async #leftOfAll(): Promise<Violation[]> {

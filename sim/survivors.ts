@@ -1,7 +1,7 @@
 import type { CopyOfServer } from "./sim-cell.ts";
 
 /**
- * Law 6 in a cell whose database was restored. The rows may speak of guests that are long gone, so missing guests are no violation. But
+ * Law 6 in a cell whose database was restored. The rows may speak of guests that are long gone, so missing guests are not violations. But
  * nothing that was alive may be destroyed because of those rows. A server counts as alive if it ran when the database was restored, and as
  * long as no user wants it deleted or stopped; a stopped server may be moved without ever running again.
  */
@@ -52,7 +52,7 @@ export class Survivors {
     }
   }
 
-  /** What is wrong now that a guest of the server is gone, or null when nothing is. */
+  /** Returns the violation that results from the loss of a guest of the server, or null. */
   destroyed(serverUuid: string): string | null {
     if (!this.#alive.has(serverUuid)) return null;
     if (this.#copiesOf(serverUuid).some(({ attemptId }) => this.#whole.has(attemptId))) return null;

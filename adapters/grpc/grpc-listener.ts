@@ -23,7 +23,7 @@ export async function createGrpcAgentListener(options: {
   const tls = options.tls ?? null;
   if (tls === null && options.plainText !== true && !isLoopback(options.listen)) {
     throw new SettingsError(
-      `BERTH_LISTEN (--listen) is ${options.listen} and there is no TLS: whoever reaches that address could act as any host of the cell. Give --tls-ca, --tls-cert and --tls-key, listen on 127.0.0.1, or allow plain text where the network is trusted (--plain-text)`,
+      `BERTH_LISTEN (--listen) is ${options.listen} and there is no TLS: any client that reaches that address could act as any host of the cell. Give --tls-ca, --tls-cert and --tls-key, listen on 127.0.0.1, or allow plain text where the network is trusted (--plain-text)`,
     );
   }
   let arrived: Parameters<AgentListener["onAgent"]>[0] = (stream) => stream.close("the conductor is not ready");

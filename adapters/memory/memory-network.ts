@@ -95,7 +95,7 @@ export class MemoryNetwork {
     const near = new MemoryStream<AgentMessage, ConductorMessage>();
     const entry = this.#listeners.get(address);
     if (entry === undefined) {
-      setImmediate(() => near.ended(`nobody listens at ${address}`));
+      setImmediate(() => near.ended(`no process listens at ${address}`));
       return near;
     }
     const far = new MemoryStream<ConductorMessage, AgentMessage>();

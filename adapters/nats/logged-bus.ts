@@ -15,7 +15,7 @@ export function openLoggedBus(options: {
     if (event.kind !== "streams-full") return logger.info({ bus: what, event }, "bus connection");
     logger.warn(
       { bus: what, event },
-      "NATS has no room for messages: give it room; sweeps do their work meanwhile, later",
+      "NATS has no room for messages: give it more room. Until then sweeps find the work, some seconds later",
     );
   };
   return createNatsBus({ url, name, onEvent });

@@ -90,7 +90,7 @@ class JetStreamBus implements NatsBus {
     if (!(await puller.start())) {
       this.#pullers.delete(puller);
       await puller.stop();
-      throw new BusError("not-permitted", `${name.stream}/${name.consumer}`, "this user may not take its messages");
+      throw new BusError("not-permitted", `${name.stream}/${name.consumer}`, "this user may not read its messages");
     }
     return {
       stop: async () => {

@@ -210,8 +210,7 @@ function errorOf(answer: Msg, subject: string): { readonly refusal: BusError; re
   const { error } = answer.json<{ readonly error?: ApiFault }>();
   if (error === undefined) return null;
   const detail = error.description ?? "the stream refused the message";
-  // Most of these errors have the code 503, too. But no room is made within the time of a publish, so its caller must not be held up for so
-  // long.
+  // Most of these errors have the code 503, too. But no room is made within the time of a publish, so its caller must not wait for it.
   if (isNoRoom(error.err_code)) return { refusal: new BusError("full", subject, detail), retry: false };
   const refusal = new BusError("refused", subject, detail);
   return { refusal, retry: error.code === unavailable };

@@ -103,7 +103,7 @@ export class NatsPuller implements Subscription, LinkUser {
     const [connection, subscription] = [this.#connection, this.#subscription];
     this.#subscription = undefined;
     if (connection === undefined || subscription === undefined || subscription.isClosed()) return;
-    // Messages that the server sent before it processed the unsubscription are still delivered, so that nobody waits for their ack wait.
+    // Messages that the server sent before it processed the unsubscription are still delivered, so that no message waits for the ack wait.
     // When the connection is being lost, the driver does not report that nothing more will come.
     await Promise.race([subscription.drain().catch(() => {}), connection.closed(), pause(this.#clock, drainMsMax)]);
   }

@@ -5,9 +5,9 @@ import type { NatsEvent } from "./nats-link.ts";
 const freshMs = 30_000;
 /** JetStream's error codes for a message that could not be stored for want of room. */
 const noRoom: ReadonlySet<number> = new Set([
-  // The account has used up what it may store.
+  // The account has reached its storage limit.
   10_002,
-  // The server has used up what it may store.
+  // The server has reached its storage limit.
   10_023,
   // There is no storage left to reserve.
   10_047,

@@ -12,7 +12,7 @@ const againMs = 500;
 
 /**
  * Keeps the streams and consumers of a bus in existence. A server whose disk was replaced, or that lost a stream with its copies, comes
- * back without them, and a process that only publishes and pulls would never make them again.
+ * back without them, and a process that only publishes and pulls would never create them again.
  * Modes: **idle** (nothing was asked for, or no connection) → **looking** (asks for each consumer; after every connection everything is
  * ensured) → **there** (until the next check) or **missing** (made again, and checked again until that succeeds). A publish or a pull that
  * nobody answers is a reason to check soon.

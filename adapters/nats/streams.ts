@@ -17,7 +17,7 @@ const requestAckWaitMs = 15_000;
 const taskAckWaitMs = 10_000;
 const eventAckWaitMs = 10_000;
 const eventMaxAgeMs = 3_600_000;
-/** About 250 MB. Sweeps make up for events that nobody has read. */
+/** About 250 MB. Sweeps make up for unread events. */
 const eventsMax = 1_000_000;
 const maxAckPending = 20_000;
 

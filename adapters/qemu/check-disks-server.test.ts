@@ -43,7 +43,7 @@ test.each([
   await expect(checkDisksServer(await serving(greet), 50)).rejects.toThrow(why);
 });
 
-test("refuses a port where nobody listens", async () => {
+test("refuses a port without a listener", async () => {
   const port = await freePortAt("127.0.0.1");
   await expect(checkDisksServer({ host: "127.0.0.1", port })).rejects.toThrow("ECONNREFUSED");
 });

@@ -65,7 +65,7 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     });
   });
 
-  test("an image that is not what it was declared as is refused everywhere", async () => {
+  test("an image with another format than declared is refused everywhere", async () => {
     writeFileSync(join(source, "a.qcow2"), nanoImage());
     writeFileSync(join(source, "vmdk"), Buffer.concat([Buffer.from("KDMV"), Buffer.alloc(MIB)]));
     await createQcow2("disguised.raw");

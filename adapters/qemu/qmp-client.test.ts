@@ -72,7 +72,7 @@ test("messages arrive whole, however their bytes are torn", () => {
   }
 });
 
-test("a line without an end, and a line that is no object, are refused", () => {
+test("a line without an end, and a line that is not an object, are refused", () => {
   const lines = new QmpLines();
   expect(() => {
     for (let count = 0; count < 100; count += 1) lines.take(Buffer.alloc(100_000, "x"));
@@ -129,7 +129,7 @@ test("nonsense ends the connection", async () => {
   expect(client.isClosed).toBe(true);
 });
 
-test("fails when nobody listens, and when another client has the monitor", async () => {
+test("fails when no process listens, and when another client has the monitor", async () => {
   await expect(QmpClient.connect(join(dir, "none"))).rejects.toMatchObject({ code: "lost" });
   await expect(QmpClient.connect(join(dir, "no", "dir"))).rejects.toMatchObject({ code: "lost" });
   server = new MonitorServer(join(dir, "qmp"), () => null, null);
@@ -137,7 +137,7 @@ test("fails when nobody listens, and when another client has the monitor", async
   await expect(QmpClient.connect(server.path, { timeoutMs: 20 })).rejects.toMatchObject({ code: "silent" });
 });
 
-test("a monitor that accepts nobody counts as silent, and not as one that nobody listens on", async () => {
+test("a monitor that accepts no client counts as silent, and not as one without a listener", async () => {
   const path = join(dir, "qmp");
   const script = `require("node:net").createServer().listen({ path: ${JSON.stringify(path)}, backlog: 1 }, () => {
     require("node:fs").writeSync(1, "listening");

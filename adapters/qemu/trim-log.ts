@@ -1,8 +1,8 @@
 import { appendFile, open, stat, truncate } from "node:fs/promises";
 
 /**
- * Cuts a log that another process appends to down to its end when it is longer than twice `keepBytes`. What is appended meanwhile may come before
- * the end that is kept. A log that does not exist is left alone.
+ * Cuts a log that another process appends to down to its end when it is longer than twice `keepBytes`. Text that is appended meanwhile may come
+ * before the kept end. A log that does not exist is left alone.
  */
 export async function trimLog(path: string, keepBytes: number): Promise<void> {
   const found = await stat(path).catch(() => null);

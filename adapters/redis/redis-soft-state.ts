@@ -131,7 +131,7 @@ export class RedisSoftState implements SoftState {
     redis.defineCommand("berthRecordPicks", { numberOfKeys: 1, lua: recordPicksScript });
     redis.defineCommand("berthReadPicks", { numberOfKeys: 1, lua: readPicksScript });
     this.#redis = redis as SoftStateCommands;
-    // The first calls come while the client is still connecting, which is no outage.
+    // The first calls come while the client is still connecting, which is not an outage.
     const { promise, resolve } = Promise.withResolvers<void>();
     const timer = setTimeout(resolve, callMsMax);
     this.#firstConnect = promise.finally(() => clearTimeout(timer));

@@ -182,7 +182,7 @@ test("rejects values that cannot be true", () => {
     class: null,
     sriov: { totalVfs: null, numVfs: null },
   });
-  expect(host.warnings.some((warning) => warning.startsWith(`${CPU}/online is no list`))).toBe(true);
+  expect(host.warnings.some((warning) => warning.startsWith(`${CPU}/online is not a list`))).toBe(true);
 });
 
 test("does not follow links that lead out of the sysroot", () => {
@@ -220,8 +220,8 @@ test("does not wait for a pipe, does not read a directory as a file, and refuses
   execFileSync("mkfifo", [`${root}/sys/devices/system/cpu/cpu1/online`]);
   const host = inspectSysroot(root);
   expect(host).toMatchObject({ packages: 2, cores: 4, threads: 8 });
-  expect(host.warnings).toContain(`${CPU}/cpu0/online was not read: it is no regular file`);
-  expect(host.warnings).toContain(`${CPU}/cpu1/online was not read: it is no regular file`);
+  expect(host.warnings).toContain(`${CPU}/cpu0/online was not read: it is not a regular file`);
+  expect(host.warnings).toContain(`${CPU}/cpu1/online was not read: it is not a regular file`);
   expect(host.warnings).toContain("/sys/devices/system/node/online was not read: it is longer than 65536 bytes");
 });
 
@@ -237,5 +237,7 @@ test("stops at its bounds, and says so", () => {
     undefined,
     undefined,
   ]);
-  expect(short.unread).toEqual([{ path: "/a/3", reason: "and nothing after it: too much was read already" }]);
+  expect(short.unread).toEqual([
+    { path: "/a/3", reason: "and nothing after it: the limit of the amount to read is reached" },
+  ]);
 });

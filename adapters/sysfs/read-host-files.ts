@@ -67,7 +67,7 @@ export interface HostFilesSource {
 
 /**
  * Copies the files of /proc and /sys that describe a host into memory. It reads only named files, each up to a bound, and nothing outside
- * the sysroot. Throws if the sysroot is no directory.
+ * the sysroot. Throws if the sysroot is not a directory.
  */
 export function readHostFiles(source: HostFilesSource): HostFiles {
   const reader = new HostFilesReader(new Sysroot(source.sysroot ?? "/", BOUNDS));

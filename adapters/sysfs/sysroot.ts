@@ -32,7 +32,7 @@ export class Sysroot {
     return this.#attempt(path, (resolved) => {
       const file = openSync(resolved, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
       try {
-        if (!fstatSync(file).isFile()) return this.#refuse(path, "it is no regular file");
+        if (!fstatSync(file).isFile()) return this.#refuse(path, "it is not a regular file");
         const bytes = readUpTo(file, bytesMax + 1);
         if (bytes.length > bytesMax) return this.#refuse(path, `it is longer than ${bytesMax} bytes`);
         return bytes.toString("utf8");
@@ -75,7 +75,8 @@ export class Sysroot {
     reported: string = path,
   ): Result | undefined {
     if (this.#reads >= this.#bounds.reads) {
-      if (this.#reads === this.#bounds.reads) this.#refuse(reported, "and nothing after it: too much was read already");
+      if (this.#reads === this.#bounds.reads)
+        this.#refuse(reported, "and nothing after it: the limit of the amount to read is reached");
       this.#reads = this.#bounds.reads + 1;
       return undefined;
     }

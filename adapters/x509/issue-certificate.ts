@@ -65,7 +65,7 @@ export type CertificateSubject =
   /** A process that only calls, known by URIs. */
   | { readonly commonName: string; readonly uris: readonly string[] };
 
-/** A certificate by which a process is known. Throws when `ca` is no certificate authority's. */
+/** A certificate that identifies a process. Throws when `ca` is not the certificate of an authority. */
 export async function issueCertificate(options: {
   readonly subject: CertificateSubject;
   readonly ca: KeyPair;

@@ -52,7 +52,7 @@ export interface RaceResult {
 
 /**
  * One cell's ledger and schedulers that pack servers into it, in simulated time: a claim is decided by the ledger some time after
- * it was chosen, and shows in the views some time after that. For each server that comes another one goes.
+ * it was chosen, and shows in the views some time after that. For each new server another one is deleted.
  */
 export class RaceWorld {
   readonly #options: RaceOptions;

@@ -10,7 +10,7 @@ export const acceptedCreatesEnd: Checker = {
   name: "accepted creates end",
   check(history) {
     if (!history.some(({ what }) => what === "settled" || what === "not-settled"))
-      return { kind: "unknown", why: "the run was not waited for" };
+      return { kind: "unknown", why: "the run did not wait for its end" };
     const endMs = endOf(history);
     const stuck = serverLives(history).filter(isStuck);
     return outcomeOf([
@@ -22,7 +22,7 @@ export const acceptedCreatesEnd: Checker = {
       // Later states are ignored: these servers may have ended since, or been deleted with the rest.
       ...history.flatMap((line) =>
         line.what === "not-settled" && line.open > 0
-          ? [{ atMs: line.atMs, what: `${line.open} servers had come to no end when that was waited for no longer` }]
+          ? [{ atMs: line.atMs, what: `${line.open} servers had not ended when the time to wait was over` }]
           : [],
       ),
     ]);

@@ -20,7 +20,7 @@ export const allOrNothing: Checker = {
       ]),
       ...clientCalls(history).flatMap(({ op, answer, server, toMs }): readonly Finding[] => {
         if (op !== "create" || answer !== "refused" || server === null) return [];
-        return [{ atMs: toMs ?? endMs, server, what: `server ${server} is there, its create was refused` }];
+        return [{ atMs: toMs ?? endMs, server, what: `server ${server} exists, but its create was refused` }];
       }),
     ]);
   },
@@ -29,14 +29,14 @@ export const allOrNothing: Checker = {
 /** Servers that a create without an answer left behind half done. */
 function unfinished({ server, create, end, deleted }: ServerLife, endMs: number): readonly Finding[] {
   if (create === null || create.answer === "ok" || end !== null || deleted !== null) return [];
-  return [{ atMs: endMs, server, what: `server ${server} is there, unfinished, by a create without an answer` }];
+  return [{ atMs: endMs, server, what: `server ${server} exists unfinished, from a create without an answer` }];
 }
 
 function wrongDelete({ server, deletes, deleted }: ServerLife): readonly Finding[] {
   if (deleted === null) return [];
   const [first] = deletes;
   if (first === undefined)
-    return [{ atMs: deleted.atMs, server, what: `server ${server} is gone and nobody deleted it` }];
+    return [{ atMs: deleted.atMs, server, what: `server ${server} is gone, but no request deleted it` }];
   if (deletes.some(({ answer }) => answer !== "refused")) return [];
-  return [{ atMs: deleted.atMs, server, what: `server ${server} is gone though its delete was refused` }];
+  return [{ atMs: deleted.atMs, server, what: `server ${server} is gone, but its delete was refused` }];
 }

@@ -4,7 +4,7 @@ import type { HistoryLine } from "../history-line.ts";
 export interface Finding {
   /** When it was observed, in milliseconds since the run began. */
   readonly atMs: number;
-  /** What is wrong, in words. */
+  /** A description of the fault. */
   readonly what: string;
   readonly server?: string;
 }
@@ -17,7 +17,7 @@ export type CheckOutcome =
   /** The history does not contain enough to decide, for example because the run was broken off. */
   | { readonly kind: "unknown"; readonly why: string };
 
-/** Judges whole histories, as Jepsen's checkers do: a pure function that only sees what clients saw. */
+/** Judges whole histories, as Jepsen's checkers do: a pure function that sees only the observations of clients. */
 export interface Checker {
   readonly name: string;
   check(history: readonly HistoryLine[]): CheckOutcome;
@@ -44,7 +44,7 @@ export function failuresOf(results: readonly CheckResult[]): readonly string[] {
       case "broken":
         return outcome.findings.map(({ what, atMs }) => `${checker}: ${what} (${(atMs / 1_000).toFixed(1)} s)`);
       case "unknown":
-        return [`${checker}: cannot be told: ${outcome.why}`];
+        return [`${checker}: unknown: ${outcome.why}`];
       default:
         return outcome satisfies never;
     }

@@ -68,13 +68,13 @@ const WRONG: readonly (readonly [string, Checker, readonly HistoryLine[], string
     "a deleted server that is shown again",
     deletedStaysDeleted(),
     [...lifeOf({ deleted: 900 }), seen(950, "a", "DELETED"), ...shown(1_000, "a")],
-    "is there again after it was deleted",
+    "exists again after it was deleted",
   ],
   [
     "what had not ended when the run waited no longer, though it was swept away later",
     acceptedCreatesEnd,
     [...lifeOf({ deleted: 70_000 }), { ...settled, what: "not-settled", open: 1 }, seen(71_000, "a", "DELETED")],
-    "1 servers had come to no end",
+    "1 servers had not ended",
   ],
   [
     "a server left unfinished by a create without an answer, as the runner finds it",
@@ -104,7 +104,7 @@ const WRONG: readonly (readonly [string, Checker, readonly HistoryLine[], string
     "an accepted server that is not there",
     nothingLost,
     [...lifeOf({}), { ...invoke(10, 2, "show", "a") }, notFound(20, 2, "a")],
-    "says that there is none",
+    "the API does not know it",
   ],
   [
     "a list that names a server twice",
@@ -130,7 +130,7 @@ const WRONG: readonly (readonly [string, Checker, readonly HistoryLine[], string
     [...lifeOf({}), invoke(10, 2, "delete", "a"), answer(15, 2, "refused", "delete", "a"), seen(90, "a", "DELETED")],
     "its delete was refused",
   ],
-  ["a server that goes by itself", allOrNothing, [...lifeOf({}), seen(90, "a", "DELETED")], "nobody deleted it"],
+  ["a server that goes by itself", allOrNothing, [...lifeOf({}), seen(90, "a", "DELETED")], "no request deleted it"],
   [
     "a broken law",
     lawsHold,
@@ -209,7 +209,7 @@ describe("checkers", () => {
   });
 
   test("an unknown outcome is not a success", () => {
-    expect(findings(acceptedCreatesEnd, lifeOf({}))).toEqual([expect.stringContaining("not waited for")]);
+    expect(findings(acceptedCreatesEnd, lifeOf({}))).toEqual([expect.stringContaining("did not wait for its end")]);
     expect(findings(lawsHold, [])).toEqual([expect.stringContaining("no audit")]);
     expect(findings(timeWithoutService({ maxMs: 1, ops: ["delete"] }), lifeOf({}))).toHaveLength(1);
   });

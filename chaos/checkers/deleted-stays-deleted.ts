@@ -29,7 +29,7 @@ export function deletedStaysDeleted({ lookMs = Number.POSITIVE_INFINITY }: { rea
             return [{ atMs: back.atMs, server, what: `server ${server} is ${back.state} after it was deleted` }];
           const shown = shows.get(server)?.find(({ fromMs }) => fromMs > goneMs);
           if (shown === undefined) return [];
-          return [{ atMs: shown.fromMs, server, what: `server ${server} is there again after it was deleted` }];
+          return [{ atMs: shown.fromMs, server, what: `server ${server} exists again after it was deleted` }];
         }),
       );
     },

@@ -3,7 +3,7 @@ import { type Checker, outcomeOf } from "./checker.ts";
 
 const NOT_FOUND = 404;
 
-/** The API never says that an accepted server does not exist as long as nobody has asked for its deletion. */
+/** The API never says that an accepted server does not exist as long as no request has deleted it. */
 export const nothingLost: Checker = {
   name: "nothing lost",
   check(history) {
@@ -21,7 +21,7 @@ export const nothingLost: Checker = {
         const accepted = acceptedAt.get(server);
         if (accepted === undefined || fromMs < accepted) return [];
         if (toMs >= (deleteAt.get(server) ?? Number.POSITIVE_INFINITY)) return [];
-        return [{ atMs: toMs, server, what: `server ${server} was accepted, and the API says that there is none` }];
+        return [{ atMs: toMs, server, what: `server ${server} was accepted, but the API does not know it` }];
       }),
     );
   },

@@ -20,7 +20,7 @@ export function timeWithoutService(limit: {
       if (gap === null) return { kind: "unknown", why: "no such request was made" };
       const ms = Math.round(gap.toMs - gap.fromMs);
       return outcomeOf(
-        ms <= maxMs ? [] : [{ atMs: gap.fromMs, what: `no success for ${ms} ms, allowed are ${maxMs} ms` }],
+        ms <= maxMs ? [] : [{ atMs: gap.fromMs, what: `no success for ${ms} ms; at most ${maxMs} ms are allowed` }],
       );
     },
   };

@@ -56,7 +56,7 @@ export class ComposeTarget implements ChaosCloud {
       return is === null ? [] : [new ContainerPart({ name, id, ...is })];
     });
     const balancer = listed.find(([, name]) => name === LOAD_BALANCER)?.[0];
-    if (balancer === undefined) throw new DockerError(`no deployment of the name ${project} runs here`);
+    if (balancer === undefined) throw new DockerError(`no deployment named ${project} runs here`);
     await Promise.all(parts.map((part) => part.look()));
     const [address = ""] = (await docker(["docker", "port", balancer, API_PORT])).split("\n");
     const compose: [string, ...string[]] = [...(await composeCommand()), "-p", project, "-f", file];
@@ -103,12 +103,12 @@ export class ComposeTarget implements ChaosCloud {
 
   async audit(options: { readonly pauseMs: number; readonly patienceMs: number }): Promise<AuditReport> {
     const waits = ["--pause", `${options.pauseMs}ms`, "--patience", `${options.patienceMs}ms`];
-    // Exit code 1 means that the audit found something, which its output says.
+    // Exit code 1 means that the audit found violations, which its output says.
     const text = await docker([...this.#compose, "run", "--rm", "-T", "berth", "audit", "--json", ...waits], [1]);
     try {
       return JSON.parse(text.slice(text.indexOf("{"))) as AuditReport;
     } catch (cause) {
-      throw new DockerError(`the audit said ${text.slice(0, 300)}`, { cause });
+      throw new DockerError(`the audit printed ${text.slice(0, 300)}`, { cause });
     }
   }
 

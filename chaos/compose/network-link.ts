@@ -26,7 +26,7 @@ export class NetworkLink implements Link {
   }
 
   async cut(way: Way): Promise<void> {
-    if (way !== "both") throw new CannotHarmError("a container leaves a network both ways or not at all");
+    if (way !== "both") throw new CannotHarmError("a container can be cut off only in both directions");
     await this.#inTurn(async () => {
       if (this.#cut) return;
       await docker(["docker", "network", "disconnect", this.#network, this.#member.id]);
@@ -35,7 +35,7 @@ export class NetworkLink implements Link {
   }
 
   async slow(): Promise<void> {
-    throw new CannotHarmError("networks of containers cannot be made slow");
+    throw new CannotHarmError("networks of containers cannot be slowed down");
   }
 
   /** May be called while another caller heals the link, because a run that is broken off does not wait for its faults to end. */

@@ -8,7 +8,7 @@ export interface ApiAnswer {
 const MICROVERSION = "compute 2.90";
 const ANSWERED_MS_MAX = 60_000;
 
-/** Sends a JSON request to an API. Rejects when nobody answers. */
+/** Sends a JSON request to an API. Rejects when there is no answer. */
 export async function callApi(url: string, method: string, body?: unknown): Promise<ApiAnswer> {
   const response = await fetch(url, {
     method,

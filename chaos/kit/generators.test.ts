@@ -53,7 +53,7 @@ test("generators in turn follow each other, and a time limit ends one", () => {
   expect(follow(forTime(5, creates()))).toHaveLength(5);
 });
 
-test("nothing is deleted or looked at while there are no servers", () => {
+test("deletes and shows no server while there are none", () => {
   expect(follow(deletes(), { most: 1, servers: [] })).toEqual(["wait"]);
   expect(deletes().next({ client: 0, atMs: 0, random: () => 0.6, servers: ["a", "b"] })).toEqual({
     op: "delete",

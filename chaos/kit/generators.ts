@@ -19,7 +19,7 @@ export type NextRequest =
   | { readonly op: "delete" | "show"; readonly server: string }
   | { readonly op: "list" };
 
-/** What a generator knows when a client asks it for the next request. */
+/** The information for a generator when a client asks it for the next request. */
 export interface Turn {
   /** Number of the client, counted from 0. */
   readonly client: number;
@@ -27,7 +27,7 @@ export interface Turn {
   readonly atMs: number;
   /** Returns a number in [0, 1) from the suite's seed. */
   readonly random: () => number;
-  /** UUIDs of accepted servers that nobody has asked to be deleted. */
+  /** UUIDs of accepted servers without a delete request. */
   readonly servers: readonly string[];
 }
 

@@ -48,7 +48,7 @@ export function faults(specs: readonly FaultSpec[], options: { readonly overMs: 
   return async (stage) => {
     const context = {
       ...{ cloud: stage.cloud, random: stage.random, setFailShare: (share: number) => stage.failBuilds(share) },
-      // After the load, repairing what is broken still needs its pauses.
+      // After the load, the repairs still need their pauses.
       pause: (ms: number) => (stage.signal.aborted ? delay(ms) : stage.pause(ms)),
       signal: NEVER,
     };

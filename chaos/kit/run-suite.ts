@@ -24,8 +24,8 @@ const FAILED_BUILD = { outcome: "reschedule", reason: "failed by the suite" } as
 
 /**
  * Carries out a suite on a cloud that serves: load and faults, then rest until everything accepted has ended, then the audit of the six
- * laws and the checkers. Finally it deletes all of its servers. Rejects when the nemesis throws; what is wrong with the cloud is returned
- * in `failures`.
+ * laws and the checkers. Finally it deletes all of its servers. Rejects when the nemesis throws; failures of the cloud are returned in
+ * `failures`.
  */
 export function runSuite<Cloud extends SuiteCloud>(suite: Suite<Cloud>): Promise<SuiteResult> {
   return new SuiteRun(suite).carryOut();
@@ -217,7 +217,7 @@ class SuiteRun<Cloud extends SuiteCloud> {
   }
 
   async #pause(ms: number): Promise<void> {
-    // The end of the load aborts the pause, which is no error.
+    // The end of the load aborts the pause. This is not an error.
     await delay(ms, undefined, { signal: this.#over.signal }).catch(() => undefined);
   }
 }

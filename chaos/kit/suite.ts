@@ -4,12 +4,12 @@ import type { HistoryLine } from "../history-line.ts";
 import type { Generator, WantedServer } from "./generators.ts";
 import type { Nemesis } from "./nemesis.ts";
 
-/** What a suite needs of a cloud. Every ChaosCloud has it, and so does an InProcessCloud. */
+/** The functions of a cloud that a suite needs. Every ChaosCloud has it, and so does an InProcessCloud. */
 export interface SuiteCloud extends Pick<ChaosCloud, "target" | "apiUrls" | "audit"> {
   readonly parts: readonly { readonly name: string }[];
 }
 
-/** Load, faults, and what must be true afterwards. Times are in milliseconds. */
+/** Load, faults, and the conditions that must hold afterwards. Times are in milliseconds. */
 export interface Suite<Cloud extends SuiteCloud> {
   /** Title of the report. */
   readonly name: string;

@@ -21,7 +21,7 @@ export function useCloud<Cloud extends { close(): Promise<void> }>(start: () => 
     cloud = null;
   }, START_MS_MAX);
   return () => {
-    if (cloud === null) throw new Error("the cloud is there in tests only: call this inside a test");
+    if (cloud === null) throw new Error("the cloud exists only during tests: call this inside a test");
     return cloud;
   };
 }

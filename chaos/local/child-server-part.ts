@@ -1,6 +1,6 @@
 import type { Part, Role } from "../chaos-cloud.ts";
 
-/** What LocalNats and LocalRedis have in common. */
+/** The common parts of LocalNats and LocalRedis. */
 interface ChildServer {
   readonly pid: number;
   kill(): Promise<void>;

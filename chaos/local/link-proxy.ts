@@ -32,7 +32,7 @@ export class LinkProxy {
     server.on("connection", (client) => this.#accept(client));
   }
 
-  /** `target` returns the port of the serving side, and is called for each connection. It returns null when nobody serves. */
+  /** `target` returns the port of the serving side, and is called for each connection. It returns null when no server runs. */
   static async open(target: () => number | null): Promise<LinkProxy> {
     const server = createServer({ allowHalfOpen: true, noDelay: true }).listen(0, "127.0.0.1");
     await once(server, "listening");

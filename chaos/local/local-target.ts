@@ -183,7 +183,7 @@ export class LocalTarget implements ChaosCloud {
     const agent = this.#cloud.cells.flatMap(({ agents }) => agents).find((one) => one.name === name);
     const server = this.#cloud.parts.find((one) => one.name === name && one.role === "nats");
     const part = agent ?? (server instanceof ChildServerPart ? server : undefined);
-    if (part === undefined) throw new CannotHarmError(`${name} is no agent and no NATS server`);
+    if (part === undefined) throw new CannotHarmError(`${name} is neither an agent nor a NATS server`);
     if (!part.running) return;
     const lastByte = agent === undefined ? 0 : statSync(agent.journal).size + LAST_BYTES;
     const bytes = full ? `${lastByte}` : "unlimited";

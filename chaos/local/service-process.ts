@@ -50,7 +50,7 @@ export class ServiceProcess {
 
   get pid(): number {
     const pid = this.#life?.child.pid;
-    if (pid === undefined || !this.running) throw new Error(`${this.name} does not run`);
+    if (pid === undefined || !this.running) throw new Error(`${this.name} is not running`);
     return pid;
   }
 

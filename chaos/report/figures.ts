@@ -29,7 +29,7 @@ export interface ServerCounts {
   readonly deleted: number;
   /** Servers that were accepted and are neither ACTIVE nor ERROR nor deleted, or that were deleted and are still there. */
   readonly stuck: number;
-  /** Creates without an answer that says what happened. */
+  /** Creates whose outcome is unknown. */
   readonly unknown: number;
   /** Creates that were refused. */
   readonly refused: number;

@@ -6,7 +6,7 @@ import type { Percentiles } from "./percentiles.ts";
 const REASONS_MAX = 5;
 const FAULTS_MAX = 6;
 
-/** The figures of a run for a terminal: what became of servers and requests, around each fault, and the laws. */
+/** The figures of a run for a terminal: outcomes of servers and requests, figures around each fault, and the laws. */
 export function figuresText(figures: ChaosFigures): string {
   const { run, servers, endMs, passed, failures, gap, createGap, settled, builds } = figures;
   const verdict = passed === null ? "broken off" : passed ? "passed" : "FAILED";

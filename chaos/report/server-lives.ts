@@ -1,7 +1,7 @@
 import type { HistoryLine, StateSeen } from "../history-line.ts";
 import { type ClientCall, clientCalls } from "./client-calls.ts";
 
-/** What a history says of one server. */
+/** The facts about one server in a history. */
 export interface ServerLife {
   readonly server: string;
   /** The create request, or null when none is known. */

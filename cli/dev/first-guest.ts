@@ -15,7 +15,7 @@ export interface FirstGuest {
   readonly serverId: string;
   /** The file that the guest's console is logged to. */
   readonly consoleLog: string;
-  /** The first lines of it. */
+  /** Its first lines. */
   readonly lines: readonly string[];
 }
 

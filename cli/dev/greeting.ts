@@ -22,7 +22,7 @@ export interface Greeted {
 export function greetingOf(greeted: Greeted): string {
   const { apiUrl, hosts, cells } = greeted;
   return [
-    `${hosts} hosts in ${cells === 1 ? "1 cell" : `${cells} cells`}. See it: ${apiUrl}/dashboard`,
+    `${hosts} hosts in ${cells === 1 ? "1 cell" : `${cells} cells`}. The dashboard: ${apiUrl}/dashboard`,
     "",
     ...withClient(greeted),
     "With curl:",

@@ -8,7 +8,7 @@ const IMPORT_LOCK = 7_236_418_052;
 
 /**
  * Where the import begins: at the start, where an interrupted one stopped, or (done) nowhere. Refuses with an `ImportError`
- * when the ledger holds what no import brought, or when the source is not the one that was interrupted.
+ * when the ledger has rows that no import wrote, or when the source is not the one that was interrupted.
  */
 export async function beginImport(
   ledger: ClientBase,
@@ -45,13 +45,13 @@ function requireSameSource(known: Checkpoint, given: { readonly source: string; 
   if (known.source !== given.source)
     throw new ImportError(
       "other-source",
-      `an import from ${known.source} was interrupted; finish it, or begin anew with --restart`,
+      `an import from ${known.source} was interrupted; finish it, or start again with --restart`,
     );
   const [first] = compareFacts(given.facts, known.facts);
   if (first === undefined) return;
   throw new ImportError(
     "source-changed",
-    `the source has changed since the import began (${first.fact}: ${first.ledger} then, ${first.source} now): stop what writes to it and begin anew with --restart`,
+    `the source has changed since the import began (${first.fact}: ${first.ledger} then, ${first.source} now): stop its writers and start again with --restart`,
   );
 }
 

@@ -60,7 +60,7 @@ async function putAllocations(context: CopyContext, rows: readonly SourceRow[]):
     const consumer = ledgerUuid(String(row.consumer));
     const label = `consumer ${row.consumer}, provider ${row.provider_id}, class id ${row.name_id}`;
     if (classId === undefined) context.rejected.add("allocations of unknown classes", label);
-    else if (consumer === null) context.rejected.add("allocations of consumers whose uuid is none", label);
+    else if (consumer === null) context.rejected.add("allocations of consumers without a valid UUID", label);
     else if (Number(row.amount) <= 0) context.rejected.add("allocations of nothing", label);
     else
       return [
@@ -87,7 +87,7 @@ async function putAllocations(context: CopyContext, rows: readonly SourceRow[]):
   for (const one of fitting) {
     if (!keys.has(`${one.consumer} ${one.providerId} ${one.classId}`))
       context.rejected.add(
-        "orphan allocations: nobody has the inventory",
+        "orphan allocations: their inventory does not exist",
         `consumer ${one.consumer}, provider ${one.providerId}, class id ${one.classId}`,
       );
   }
@@ -99,7 +99,7 @@ async function putConsumers(context: CopyContext, rows: readonly SourceRow[]): P
   for (const row of rows) {
     if (row.project_id === null || row.user_id === null)
       context.rejected.add(
-        `consumers whose project or user is not there: now of ${INCOMPLETE_OWNER}`,
+        `consumers whose project or user does not exist: now owned by ${INCOMPLETE_OWNER}`,
         String(row.uuid),
       );
   }
@@ -133,7 +133,7 @@ export async function reportOrphans({ source, rejected }: Pick<CopyContext, "sou
   const count = Number(total?.orphans ?? 0);
   if (count === 0) return;
   const some = await source.query(`select a.consumer_id, a.resource_provider_id ${orphan} order by a.id limit 10`);
-  const what = "orphan allocations: nobody is their consumer";
+  const what = "orphan allocations: their consumer does not exist";
   some.forEach((row, index) => {
     const rest = index === 0 ? count - some.length + 1 : 1;
     rejected.add(what, `consumer ${row.consumer_id}, provider ${row.resource_provider_id}`, rest);

@@ -78,7 +78,7 @@ export const copyTraits = partsOf(
        on conflict (provider_id, trait_id) do update set trait_id = excluded.trait_id returning provider_id, trait_id as part`,
       [column(fitting, "provider_id"), column(fitting, "part")],
     );
-    reportUntaken(context, fitting, taken, "traits of providers that are not there");
+    reportUntaken(context, fitting, taken, "traits of providers that do not exist");
   },
 );
 
@@ -90,7 +90,7 @@ export const copyAggregates = partsOf(
     const fitting = rows.flatMap((row): SourceRow[] => {
       const part = ledgerUuid(String(row.uuid));
       if (part !== null) return [{ ...row, part, label: part }];
-      context.rejected.add("aggregates that have no uuid", `provider ${row.provider_id}, id ${row.aggregate_id}`);
+      context.rejected.add("aggregates that have no UUID", `provider ${row.provider_id}, id ${row.aggregate_id}`);
       return [];
     });
     const { rows: taken } = await context.ledger.query(
@@ -100,7 +100,7 @@ export const copyAggregates = partsOf(
        on conflict (provider_id, aggregate) do update set aggregate = excluded.aggregate returning provider_id, aggregate as part`,
       [column(fitting, "provider_id"), column(fitting, "part")],
     );
-    reportUntaken(context, fitting, taken, "aggregates of providers that are not there");
+    reportUntaken(context, fitting, taken, "aggregates of providers that do not exist");
   },
 );
 
@@ -140,6 +140,6 @@ export const copyInventories = partsOf(
         "updated",
       ].map((name) => column(fitting, name)),
     );
-    reportUntaken(context, fitting, taken, "inventories of providers that are not there");
+    reportUntaken(context, fitting, taken, "inventories of providers that do not exist");
   },
 );

@@ -36,7 +36,7 @@ export const linkParents: CopyStep = {
        where p.id = v.id returning p.id`,
       [rows.map((row) => row.id), rows.map((row) => row.parent_id)],
     );
-    reportOthers(context, rows, linked, "providers whose parent is not there");
+    reportOthers(context, rows, linked, "providers whose parent does not exist");
     return { ...batchOf(rows), rows: 0 };
   },
 };
@@ -56,7 +56,7 @@ function readProviders(
 
 async function putProviders(context: CopyContext, rows: readonly SourceRow[], root: "id" | "root_id"): Promise<void> {
   const fitting = rows.filter((row) => ledgerUuid(String(row.uuid)) !== null);
-  reportOthers(context, rows, fitting, "providers whose uuid is none");
+  reportOthers(context, rows, fitting, "providers without a valid UUID");
   const { rows: put } = await context.ledger.query<{ id: number }>(
     `insert into resource_providers (id, uuid, name, generation, root_id, parent_id, updated_at) overriding system value
      select v.id, v.uuid, v.name, v.generation, v.root_id, nullif(v.root_id, v.id), coalesce(to_timestamp(v.updated), now())
@@ -75,7 +75,7 @@ async function putProviders(context: CopyContext, rows: readonly SourceRow[], ro
       fitting.map((row) => row.updated),
     ],
   );
-  reportOthers(context, fitting, put, "providers whose root is not there");
+  reportOthers(context, fitting, put, "providers whose root does not exist");
 }
 
 function reportOthers(

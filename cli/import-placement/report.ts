@@ -3,7 +3,9 @@ import type { ImportResult } from "./run-import.ts";
 /** A summary of an import for people, line by line. */
 export function reportLines(result: ImportResult): readonly string[] {
   if (result.kind === "already-done")
-    return [`this ledger was imported from ${result.source} at ${result.doneAt.toISOString()}; --restart does it anew`];
+    return [
+      `this ledger was imported from ${result.source} at ${result.doneAt.toISOString()}; --restart imports it again`,
+    ];
   const rows = Object.entries(result.facts).filter(([name]) => name.endsWith(": row_count"));
   return [
     ...rows.map(([name, count]) => `${name.replace(": row_count", "")}: ${count}`),
@@ -15,7 +17,7 @@ export function reportLines(result: ImportResult): readonly string[] {
     ...result.differences.map(
       ({ fact, source, ledger }) => `differs: ${fact}: ${source} in the source, ${ledger} in the ledger`,
     ),
-    isRight(result) ? "everything is there: all counts and sums agree" : "the import is not complete",
+    isRight(result) ? "the import is complete: all counts and sums agree" : "the import is not complete",
   ];
 }
 

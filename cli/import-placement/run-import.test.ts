@@ -114,7 +114,7 @@ test.each([1, 100])("imports everything, in batches of %i rows, and verifies it"
   const result = await importOnce({ batchRows });
   expect(result).toMatchObject({ kind: "imported", differences: [], rejected: [], overfull: [] });
   expect(await ledgerRows()).toEqual(EVERYTHING);
-  expect(reportLines(result).at(-1)).toBe("everything is there: all counts and sums agree");
+  expect(reportLines(result).at(-1)).toBe("the import is complete: all counts and sums agree");
 });
 
 test("leaves ids for new providers", async () => {
@@ -226,13 +226,13 @@ describe("data that does not fit", () => {
     [
       "an allocation that nobody consumes",
       "insert into allocations (resource_provider_id, consumer_id, resource_class_id, used) values (1, 'c0ffee00-0000-4000-8000-000000000000', 1, 1)",
-      "orphan allocations: nobody is their consumer: 1 (consumer c0ffee00-0000-4000-8000-000000000000, provider 1)",
+      "orphan allocations: their consumer does not exist: 1 (consumer c0ffee00-0000-4000-8000-000000000000, provider 1)",
       "allocations of VCPU: amount: 17 in the source, 16 in the ledger",
     ],
     [
       "an allocation of an inventory that is not there",
       `insert into allocations (resource_provider_id, consumer_id, resource_class_id, used) values (7, '${consumerUuidOf(1)}', 2, 1)`,
-      `orphan allocations: nobody has the inventory: 1 (consumer ${consumerUuidOf(1)}, provider 7, class id`,
+      `orphan allocations: their inventory does not exist: 1 (consumer ${consumerUuidOf(1)}, provider 7, class id`,
       "allocations of DISK_GB: row_count: 2 in the source, 1 in the ledger",
     ],
     [
@@ -250,7 +250,7 @@ describe("data that does not fit", () => {
     [
       "an inventory of a provider that is not there",
       "insert into inventories (resource_provider_id, resource_class_id, total, reserved, min_unit, max_unit, step_size, allocation_ratio) values (99, 1, 1, 0, 1, 1, 1, 1)",
-      "inventories of providers that are not there: 1 (provider 99, id 1)",
+      "inventories of providers that do not exist: 1 (provider 99, id 1)",
       "inventories of VCPU: row_count: 4 in the source, 3 in the ledger",
     ],
     [
@@ -262,13 +262,13 @@ describe("data that does not fit", () => {
     [
       "a provider without a UUID",
       "update resource_providers set uuid = 'host' where id = 7",
-      "providers whose uuid is none: 1 (host (host 7))",
+      "providers without a valid UUID: 1 (host (host 7))",
       "providers: row_count: 8 in the source, 7 in the ledger",
     ],
     [
       "an aggregate that has gone",
       "insert into resource_provider_aggregates (resource_provider_id, aggregate_id) values (7, 9)",
-      "aggregates that have no uuid: 1 (provider 7, id 9)",
+      "aggregates that have no UUID: 1 (provider 7, id 9)",
       "provider aggregates: row_count: 3 in the source, 2 in the ledger",
     ],
   ])("is named, and counted as missing: %s", async (_what, damage, rejected, difference) => {
@@ -284,13 +284,13 @@ describe("data that does not fit", () => {
   test("of a provider that is left out includes its parts", async () => {
     await damaged("update resource_providers set uuid = 'host' where id = 1", (result) => {
       expect(result.rejected.map(({ what, count }) => `${what}: ${count}`)).toEqual([
-        "providers whose uuid is none: 1",
-        "providers whose root is not there: 3",
-        "providers whose parent is not there: 2",
-        "traits of providers that are not there: 3",
-        "aggregates of providers that are not there: 1",
-        "inventories of providers that are not there: 2",
-        "orphan allocations: nobody has the inventory: 3",
+        "providers without a valid UUID: 1",
+        "providers whose root does not exist: 3",
+        "providers whose parent does not exist: 2",
+        "traits of providers that do not exist: 3",
+        "aggregates of providers that do not exist: 1",
+        "inventories of providers that do not exist: 2",
+        "orphan allocations: their inventory does not exist: 3",
       ]);
     });
   });
@@ -300,7 +300,7 @@ describe("data that does not fit", () => {
       expect(result.differences).toEqual([]);
       expect(result.rejected).toEqual([
         {
-          what: "consumers whose project or user is not there: now of 00000000-0000-0000-0000-000000000000",
+          what: "consumers whose project or user does not exist: now owned by 00000000-0000-0000-0000-000000000000",
           count: 1,
           examples: [consumerUuidOf(2)],
         },

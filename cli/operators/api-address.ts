@@ -25,7 +25,7 @@ export function apiAddress({ api, dataDir }: { readonly api: string | null; read
     return readFileSync(fileIn(dataDir), "utf8").trim();
   } catch {
     throw new SettingsError(
-      `BERTH_DATA_DIR (--data-dir) ${JSON.stringify(dataDir)} has no running \`berth dev\`: start it with the same --data-dir, or give --api with the URL of an api`,
+      `BERTH_DATA_DIR (--data-dir) ${JSON.stringify(dataDir)} has no running \`berth dev\`: start it with the same --data-dir, or give the URL of an api with --api`,
     );
   }
 }

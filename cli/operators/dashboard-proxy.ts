@@ -64,7 +64,7 @@ export class DashboardProxy {
   async #serve(call: IncomingMessage, answer: ServerResponse): Promise<void> {
     // Normalised, so that no `..` leads out of the paths that are passed.
     const url = URL.parse(`http://127.0.0.1${call.url}`);
-    if (url === null) return refuse(answer, 404, "The dashboard calls no such address.");
+    if (url === null) return refuse(answer, 404, "The dashboard does not use this address.");
     const { pathname, search, searchParams } = url;
     if (pathname === "/" && this.#isKey(searchParams.get("key"))) {
       const cookie = `${this.#cookie}=${this.#key}; HttpOnly; SameSite=Strict; Path=/`;
@@ -72,7 +72,7 @@ export class DashboardProxy {
       return;
     }
     if (!this.#isKey(cookieOf(call, this.#cookie)) || !isOwnPage(call))
-      return refuse(answer, 403, "Open the address that berth dashboard has printed.");
+      return refuse(answer, 403, "Open the address that berth dashboard printed.");
     const method = METHODS.find((one) => one === call.method);
     if (method === undefined || !PASSED.test(pathname))
       return refuse(answer, 404, `The dashboard makes no call ${call.method} ${pathname}.`);

@@ -8,11 +8,12 @@ import { OperatorsApiError, operatorSettings, unreachable } from "./operators-cl
 
 const declaration = {
   command: "berth dashboard",
-  about: "Serves the dashboard of an api on this machine, with a token that nobody has to enter, until Ctrl-C.",
+  about:
+    "Serves the dashboard of an api on this machine, with a token that the user does not have to enter, until Ctrl-C.",
   settings: {
     ...operatorSettings,
     port: setting(integer({ min: 0, max: 65_535 }), {
-      about: "port on 127.0.0.1; 0 takes any free one",
+      about: "port on 127.0.0.1; 0 selects any free one",
       default: "0",
     }),
   },

@@ -96,7 +96,7 @@ export class Drain {
       if (after.status !== "VERIFY_RESIZE") return null;
       await this.#act(server.id, { confirmResize: null });
       const confirmed = await this.#settled(server.id);
-      return confirmed?.status === "VERIFY_RESIZE" ? "it was moved, and could not be confirmed" : null;
+      return confirmed?.status === "VERIFY_RESIZE" ? "it was moved, but the move could not be confirmed" : null;
     } catch (error) {
       if (error instanceof OperatorsApiError && error.code === "404") return null;
       if (error instanceof OperatorsApiError && error.code !== "unreachable") return error.message;

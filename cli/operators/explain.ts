@@ -10,22 +10,26 @@ import { lifeText } from "./print-life.ts";
 const declaration = {
   command: "berth explain",
   about:
-    "Tells a server's whole life: who asked for it, where it was placed and why, its attempts, hops and moves. With --flavor instead of a server: where one would go, and why not elsewhere, without placing it.",
+    "Shows a server's whole life: who requested it, where it was placed and why, its attempts, hops and moves. With --flavor instead of a server, it shows where a new one would go and why not elsewhere, without placing it.",
   positionals: ["[SERVER_UUID…]"],
   settings: {
     ...operatorSettings,
-    flavor: optional(text(), { about: "id of the flavor that a server would have" }),
+    flavor: optional(text(), { about: "id of the flavor of the new server" }),
     image: optional(text(), { about: "its image" }),
-    hint: optional(text(), { about: "scheduler hints as k=v, with commas between them" }),
+    hint: optional(text(), { about: "scheduler hints as k=v, separated by commas" }),
     zone: optional(text(), { about: "its availability zone" }),
-    host: optional(text(), { about: "a host to ask about: why it would not be taken" }),
-    project: optional(text(), { about: "whose server it would be" }),
-    count: setting(integer({ min: 1, max: 100 }), { about: "servers of the call", default: "1" }),
+    host: optional(text(), { about: "a host, to show whether it would be chosen and why not" }),
+    project: optional(text(), { about: "project of the new server" }),
+    count: setting(integer({ min: 1, max: 100 }), { about: "number of servers", default: "1" }),
     alternates: setting(integer({ min: 0, max: 19 }), {
-      about: "most alternates of each; schedulers give a build one more than their --max-attempts, a move one fewer",
+      about:
+        "maximum number of alternates; schedulers give a build one more than their --max-attempts, a move one fewer",
       default: "2",
     }),
-    limit: setting(integer({ min: 1, max: 100 }), { about: "hosts shown with their weights", default: "5" }),
+    limit: setting(integer({ min: 1, max: 100 }), {
+      about: "number of hosts that are shown with their weights",
+      default: "5",
+    }),
     json: setting(boolean, { about: "as JSON", default: "false" }),
   },
 };
@@ -34,7 +38,7 @@ const declaration = {
 export function runExplainCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings, servers) => {
     if ((settings.flavor === null) === (servers.length === 0))
-      throw new SettingsError("name either servers or, with --flavor, what a server would be");
+      throw new SettingsError("name either servers, or a flavor with --flavor");
     if (settings.flavor === null) return tellLives(settings, servers);
     const { flavor, image, zone, host, project, count, alternates, limit } = settings;
     const answer = await callOperatorsApi<ShownExplanation>(settings, "POST", "/explain", {

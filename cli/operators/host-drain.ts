@@ -8,11 +8,11 @@ import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 
 const declaration = {
   command: "berth host drain",
-  about: "Keeps new servers off the host and moves away those that are there. Exit code 1 if any stayed.",
+  about: "Keeps new servers off the host and moves its servers away. The exit code is 1 if any stayed.",
   positionals: ["HOST"],
   settings: {
     ...operatorSettings,
-    live: setting(boolean, { about: "migrate those that run without stopping them", default: "false" }),
+    live: setting(boolean, { about: "migrate running servers live", default: "false" }),
   },
 };
 

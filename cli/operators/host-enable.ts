@@ -6,15 +6,15 @@ import { type ApiAccess, callOperatorsApi, operatorSettings } from "./operators-
 
 const enableDeclaration = {
   command: "berth host enable",
-  about: "Lets new servers go to the host again.",
+  about: "Allows new servers on the host again.",
   positionals: ["HOST"],
   settings: operatorSettings,
 };
 const disableDeclaration = {
   command: "berth host disable",
-  about: "Keeps new servers off the host. Those that are there stay.",
+  about: "Keeps new servers off the host. Its servers stay.",
   positionals: ["HOST"],
-  settings: { ...operatorSettings, reason: optional(text(), { about: "shown to whoever asks why" }) },
+  settings: { ...operatorSettings, reason: optional(text(), { about: "the reason, which is shown with the host" }) },
 };
 
 /** `berth host enable HOST`. */

@@ -67,9 +67,9 @@ test("prints the machine that it runs on, with its disk", () => {
 test.each([
   [["--cpu-dedicated-set", "6-9"], "cpu-dedicated-set names CPUs that are not online: 8,9; online are 0-7"],
   [["--cpu-shared-set", "0-3", "--cpu-dedicated-set", "3"], "both name CPUs 3"],
-  [["--cpu-shared-set", "3-1"], "CPUs as 0-7,^3"],
+  [["--cpu-shared-set", "3-1"], "CPUs like 0-7,^3"],
   [["--pci-devices", "8086"], "VENDOR:PRODUCT or an address"],
-  [["--sysroot", "/nowhere"], "it must be a directory that has proc or sys in it"],
+  [["--sysroot", "/nowhere"], "it must be a directory that contains proc or sys"],
 ])("refuses %j and says what is allowed", (flags, expected) => {
   const args = [main, "host", "inspect", "--sysroot", madeUpHost(), ...flags];
   const { status, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });

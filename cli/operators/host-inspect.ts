@@ -8,7 +8,7 @@ import { inspectedHostText } from "./print-inspected-host.ts";
 const { sysroot, ...others } = discoverySettings;
 const declaration = {
   command: "berth host inspect",
-  about: "Shows what a Linux host has, and the resource providers that it would report. It asks no cloud.",
+  about: "Shows the hardware of a Linux host, and the resource providers that it would report. It needs no cloud.",
   settings: { sysroot, json: setting(boolean, { about: "as JSON", default: "false" }), ...others },
 };
 

@@ -7,7 +7,7 @@ import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 
 const declaration = {
   command: "berth host list",
-  about: "Lists the hosts of all cells: zone, state, and how often builds failed there of late.",
+  about: "Lists the hosts of all cells: zone, state, and the number of recently failed builds.",
   settings: { ...operatorSettings, json: setting(boolean, { about: "as JSON", default: "false" }) },
 };
 

@@ -8,7 +8,7 @@ import { hostTreeText } from "./print-host-tree.ts";
 
 const declaration = {
   command: "berth host show",
-  about: "Shows all that is known of a host, with its tree of resource providers.",
+  about: "Shows a host in detail, with its tree of resource providers.",
   positionals: ["HOST"],
   settings: {
     ...operatorSettings,

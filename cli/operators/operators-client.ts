@@ -5,9 +5,9 @@ import { apiAddress } from "./api-address.ts";
 
 /** Settings that say how commands reach the running api; spread them into a declaration. */
 export const operatorSettings = {
-  api: optional(url("http", "https"), { about: "the api; http://127.0.0.1:8774 unless given" }),
-  dataDir: optional(text(), { about: "instead of --api: where a running `berth dev` keeps its data" }),
-  token: optional({ ...text(), secret: true }, { about: "an admin's token, where the api asks for one" }),
+  api: optional(url("http", "https"), { about: "the api's address; by default http://127.0.0.1:8774" }),
+  dataDir: optional(text(), { about: "instead of --api: the data directory of a running `berth dev`" }),
+  token: optional({ ...text(), secret: true }, { about: "an admin's token, if the api needs one" }),
 };
 
 export interface ApiAccess {

@@ -31,16 +31,16 @@ describe("explanations in the form that people read", () => {
     ]);
     expect(text).toContain("1  a     one   2       131072, 1 × 2");
     expect(text).toContain("1  a            one   none");
-    expect(text.join("\n")).toContain("not searched, as their ledgers are not seen here: far");
+    expect(text.join("\n")).toContain("not searched, because their ledger views are not loaded: far");
   });
 
   it("say of a requested host what each step decides, or that the host is unknown", () => {
     const lacks = [{ class: "VCPU", requested: 4, free: 1, provider: "h" }];
     const host = { cell: "one", host: "h", steps: [{ step: "placement", why: "not enough VCPU" }], lacks };
     const text = explanationText({ ...ANSWER, host }, "h");
-    expect(text).toContain("h (cell one) would not be taken");
+    expect(text).toContain("h (cell one) would not be chosen");
     expect(text).toContain("VCPU: 4 asked for, 1 free at h");
-    expect(explanationText(ANSWER, "x")).toContain("No cell that is seen here knows a host x.");
+    expect(explanationText(ANSWER, "x")).toContain("No cell with a loaded ledger view knows a host x.");
     const good = { ...host, steps: [{ step: "placement", why: null }], lacks: [] };
     expect(explanationText({ ...ANSWER, host: { ...good, host: "a" } }, "a")).toContain("a (cell one) would be taken");
   });

@@ -21,14 +21,14 @@ export function decisionsText({ decisions }: ShownDecisions): string {
 
 /** Formats where a request would be placed, for people. `asked` is the host that the user asked about, or null. */
 export function explanationText(answer: ShownExplanation, asked: string | null): string {
-  if (answer.refusal !== null) return `The request cannot be asked of any host: ${answer.refusal}.\n`;
+  if (answer.refusal !== null) return `No host could meet the request: ${answer.refusal}.\n`;
   const parts = [funnelText(answer)];
   if (answer.ranked.length > 0) parts.push(weightsText(answer.ranked));
   if (answer.servers.length > 0) parts.push(serversText(answer));
   if (answer.nearest.length > 0) parts.push(missesText(answer.nearest));
   if (asked !== null) parts.push(hostText(answer, asked));
   if (answer.cells_not_searched.length > 0)
-    parts.push(`not searched, as their ledgers are not seen here: ${answer.cells_not_searched.join(", ")}\n`);
+    parts.push(`not searched, because their ledger views are not loaded: ${answer.cells_not_searched.join(", ")}\n`);
   return parts.join("\n");
 }
 
@@ -107,14 +107,14 @@ function lackText({ class: name, requested, free, provider }: ShownLack): string
 }
 
 function hostText({ host, servers, ranked }: ShownExplanation, asked: string): string {
-  if (host === null) return `No cell that is seen here knows a host ${asked}.\n`;
+  if (host === null) return `No cell with a loaded ledger view knows a host ${asked}.\n`;
   const failed = host.steps.some(({ why }) => why !== null);
   const rank = ranked.findIndex((one) => one.host === asked);
   const verdict = failed
-    ? "would not be taken"
+    ? "would not be chosen"
     : servers.some((server) => server.host === asked)
       ? "would be taken"
-      : `would do${rank < 0 ? ", but others are better" : `; it is the number ${rank + 1}`}`;
+      : `would be suitable${rank < 0 ? ", but others are better" : `; it is the number ${rank + 1}`}`;
   const rows = host.steps.map(({ step, why }) => [step, why ?? "passes"]);
   const lacks = host.lacks.map((lack) => `  ${lackText(lack)}\n`).join("");
   return `${asked} (cell ${host.cell}) ${verdict}\n${tableOf([["STEP", "VERDICT"], ...rows])}${lacks}`;

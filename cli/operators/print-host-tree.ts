@@ -38,7 +38,7 @@ function titleOf({ name, owner, changed_at: changedAt }: ShownProvider): string 
 function barOf(inventory: ShownInventory): string {
   const whole = Math.max(inventory.total * inventory.allocation_ratio, inventory.used, 1);
   const cells = (amount: number) => Math.round((Math.max(0, amount) / whole) * BAR_WIDTH);
-  // A little that is used must not look like nothing.
+  // A small use must still be visible in the bar.
   const used = inventory.used > 0 ? Math.max(1, cells(inventory.used)) : 0;
   const free = Math.min(BAR_WIDTH - used, cells(inventory.capacity - inventory.used));
   return `${"█".repeat(used)}${"·".repeat(free)}${"░".repeat(BAR_WIDTH - used - free)}`;

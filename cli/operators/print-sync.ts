@@ -23,6 +23,6 @@ export function syncText(answer: ShownSync): string {
     }
     return `${one.cell}\t${one.host}\t${parts.join(" ")}`;
   });
-  const silent = answer.unreachable_cells.map((cell) => `cell ${cell} does not answer: it follows once it does`);
+  const silent = answer.unreachable_cells.map((cell) => `cell ${cell} does not answer: it is updated when it does`);
   return [...lines, ...silent].map((line) => `${line}\n`).join("");
 }

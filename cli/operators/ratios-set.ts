@@ -19,13 +19,13 @@ const classRatio: Kind<readonly [string, number]> = {
 };
 
 const scope = {
-  aggregate: optional(text(), { about: "of all hosts of this aggregate (its name or id)" }),
-  host: optional(text(), { about: "of this host; stands before its aggregates'" }),
+  aggregate: optional(text(), { about: "for all hosts of this aggregate (its name or id)" }),
+  host: optional(text(), { about: "for this host; takes precedence over its aggregates'" }),
 };
 const setDeclaration = {
   command: "berth ratios set",
   about:
-    "Sets allocation ratios. A host's own stands before the lowest of its aggregates', and that before its agent's.",
+    "Sets allocation ratios. A host's own ratio takes precedence over the lowest of its aggregates', and that over its agent's.",
   settings: {
     ...operatorSettings,
     ...scope,
@@ -37,7 +37,7 @@ const setDeclaration = {
 };
 const unsetDeclaration = {
   command: "berth ratios unset",
-  about: "Takes allocation ratios back, by class (vcpu, ram and disk stand for theirs).",
+  about: "Removes allocation ratios, by class (vcpu, ram and disk are short for theirs).",
   positionals: ["CLASS…"],
   settings: { ...operatorSettings, ...scope },
 };

@@ -8,7 +8,7 @@ import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 
 const declaration = {
   command: "berth ratios show",
-  about: "Shows the allocation ratios that operators set; of one host, those in force and where they come from.",
+  about: "Shows the allocation ratios that operators set; for one host, the ratios in force and their sources.",
   settings: { ...operatorSettings, host: optional(text(), { about: "of this host" }) },
 };
 

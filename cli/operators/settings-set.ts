@@ -5,13 +5,13 @@ import type { SettingsAnswer } from "./settings-show.ts";
 
 const setDeclaration = {
   command: "berth settings set",
-  about: "Changes settings that schedulers read while they run. All are changed or, where one is wrong, none.",
+  about: "Changes settings that schedulers read while they run. If one is wrong, none is changed.",
   positionals: ["KEY=VALUE…"],
   settings: operatorSettings,
 };
 const unsetDeclaration = {
   command: "berth settings unset",
-  about: "Goes back to the settings' defaults.",
+  about: "Resets settings to their defaults.",
   positionals: ["KEY…"],
   settings: operatorSettings,
 };

@@ -6,8 +6,8 @@ import { type ShownSync, syncText } from "./print-sync.ts";
 
 const declaration = {
   command: "berth sync-aggregates",
-  about: "Compares the cells' placement aggregates and ratios with the API tier's, and writes what differs.",
-  settings: { ...operatorSettings, dryRun: setting(boolean, { about: "only tell what differs", default: "false" }) },
+  about: "Compares the cells' placement aggregates and ratios with the API tier's, and corrects the differences.",
+  settings: { ...operatorSettings, dryRun: setting(boolean, { about: "only show the differences", default: "false" }) },
 };
 
 /** `berth sync-aggregates`: exit code 1 when a cell did not answer. */

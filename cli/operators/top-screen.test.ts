@@ -30,7 +30,7 @@ const picture = (active: number): LivePicture => ({
   },
 });
 
-test("shows cells, laws, and the way of each request, without what a terminal would obey", () => {
+test("shows cells, laws and the path of each request, without control characters", () => {
   const text = topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 5, width: 200 });
   expect(text).toContain("waiting 2, the oldest for 2.5 s   in motion 1   active 3   hops 1   failed 0");
   expect(text).toContain("laws: BROKEN law 2: x");

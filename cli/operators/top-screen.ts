@@ -1,7 +1,7 @@
 import type { LiveCounts } from "../../services/api/dashboard/live-picture.ts";
 import type { HeldPicture } from "../../services/api/dashboard/read-live-events.ts";
 
-/** Rates are those of so long. */
+/** The time over which rates are computed. */
 const RATE_MS = 5_000;
 
 /** Draws the newest picture at each tick, with rates from the counts of the last ticks. */

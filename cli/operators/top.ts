@@ -14,15 +14,15 @@ import { TopScreen } from "./top-screen.ts";
 
 const declaration = {
   command: "berth top",
-  about: "Shows the cloud as it works, as the dashboard does: cells, the newest requests, rates. Ends with Ctrl-C.",
+  about: "Shows the cloud while it works, like the dashboard: cells, the newest requests, rates. Ctrl-C ends it.",
   settings: {
     ...operatorSettings,
     once: setting(boolean, {
-      about: "print it once and end; so it is, too, where the output is no terminal",
+      about: "print the figures once and end; this is the default if the output is not a terminal",
       default: "false",
     }),
     requests: setting(integer({ min: 0, max: 300 }), {
-      about: "how many of the newest requests are shown",
+      about: "number of the newest requests that are shown",
       default: "20",
     }),
   },

@@ -28,7 +28,7 @@ export function isCellWide(permit: AgentPermit): boolean {
   return permit.agentIds.length === 0 && permit.hosts.length === 0;
 }
 
-/** Why an agent with this certificate may not send this hello, or null when it may. The reason names what the certificate allows. */
+/** Why an agent with this certificate may not send this hello, or null when it may. The reason names the agent and hosts that the certificate allows. */
 export function helloRefusal(
   permit: AgentPermit,
   hello: { readonly agentId: string; readonly hosts: readonly string[] },

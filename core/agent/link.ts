@@ -30,7 +30,7 @@ export interface ConductorDialer {
 
 /** Accepts the agents' streams: the gRPC server, or the in-process twin. */
 export interface AgentListener {
-  /** `permit` is what the agent's certificate allows. It is null when the link has no certificates, so that any agent is accepted. */
+  /** `permit` has the agent and hosts that the certificate allows. It is null when the link has no certificates, so that any agent is accepted. */
   onAgent(handler: (stream: AgentStream, permit: AgentPermit | null) => void): void;
   /** The address that agents can dial, known once the listener is listening. */
   readonly address: string;

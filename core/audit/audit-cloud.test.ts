@@ -118,7 +118,7 @@ describe("law 1", () => {
       consumers: [consumer("s1", [item("r1", 9)])],
     };
     const violations = auditCloud(cloud([cell({ ledger })]), 0);
-    expect(violations).toMatchObject([{ law: 1, what: "more is allocated than there is", proof: "9 of 8" }]);
+    expect(violations).toMatchObject([{ law: 1, what: "more than the capacity is allocated", proof: "9 of 8" }]);
   });
 
   it("reports an allocation of an inventory that does not exist", () => {
@@ -127,7 +127,7 @@ describe("law 1", () => {
       consumers: [consumer("s1", [item("r1", 1)])],
     };
     expect(found(cloud([cell({ ledger })]))).toEqual([
-      "1: something is allocated that nobody offers (cell c1, VCPU of provider r1)",
+      "1: resources without an inventory are allocated (cell c1, VCPU of provider r1)",
     ]);
   });
 });
@@ -149,7 +149,7 @@ describe("law 2", () => {
   it("reports a server that holds nothing on its host", () => {
     const ledger = { providers: [provider("r1", "r1", 0), provider("gpu", "r1", 0)], consumers: [] };
     expect(found(cloud([cell({ ledger })]))).toEqual([
-      "2: a server has a home and holds nothing there (cell c1, server s1)",
+      "2: a server has a home but no allocations there (cell c1, server s1)",
     ]);
   });
 
@@ -187,7 +187,7 @@ describe("law 4", () => {
       ["h2", [guest]],
     ]);
     expect(found(cloud([cell({ runningGuests })]))).toEqual([
-      "4: a guest runs that is not at home (cell c1, host h2, server s1)",
+      "4: a guest runs outside its server's home (cell c1, host h2, server s1)",
       "4: a server runs twice (server s1)",
     ]);
   });
@@ -195,14 +195,14 @@ describe("law 4", () => {
   it("reports a guest of an abandoned attempt on the same host", () => {
     const runningGuests = new Map([["h1", [{ ...guest, attemptId: "t/1" }]]]);
     expect(found(cloud([cell({ runningGuests })]))).toEqual([
-      "4: a guest runs that is not at home (cell c1, host h1, server s1)",
+      "4: a guest runs outside its server's home (cell c1, host h1, server s1)",
     ]);
   });
 
   it("reports a guest that outlived its server", () => {
     const runningGuests = new Map([["h2", [{ serverUuid: "gone", attemptId: "x/0" }]]]);
     expect(found(cloud([cell({ runningGuests })]))).toEqual([
-      "4: a guest runs that is not at home (cell c1, host h2, server gone)",
+      "4: a guest runs outside its server's home (cell c1, host h2, server gone)",
     ]);
   });
 
@@ -228,7 +228,8 @@ describe("law 5", () => {
         openTasks: [task({ kind: "build", unattendedMs })],
       });
     expect(found(cloud([facts(9_000)]))).toEqual([]);
-    expect(found(cloud([facts(11_000)]))).toEqual(["5: nobody works on a build task (cell c1, server s1, task t)"]);
+    const abandoned = "5: no conductor works on a build task (cell c1, server s1, task t)";
+    expect(found(cloud([facts(11_000)]))).toEqual([abandoned]);
   });
 
   it.each([
@@ -237,7 +238,7 @@ describe("law 5", () => {
     ["cancelled and still there", request({ state: "cancelled" })],
   ])("reports a request that is %s, once that has lasted", (_title, lost) => {
     expect(found(cloud([cell()], [lost]))).toEqual([
-      `5: an accepted request has not ended and nobody works on it (server ${lost.serverUuid})`,
+      `5: an accepted request has not ended, and no process works on it (server ${lost.serverUuid})`,
     ]);
     expect(found(cloud([cell()], [{ ...lost, untouchedMs: 1_000 }]))).toEqual([]);
   });
@@ -248,7 +249,7 @@ describe("law 5", () => {
   ])("reports a request that stays %s although it is touched repeatedly", (_title, lively) => {
     const turning = { ...lively, untouchedMs: 1_000, pendingMs: 16 * 60_000 };
     expect(found(cloud([cell()], [turning]))).toEqual([
-      `5: a request is worked on again and again and comes to no end (server ${lively.serverUuid})`,
+      `5: a request is touched again and again but does not end (server ${lively.serverUuid})`,
     ]);
     expect(found(cloud([cell()], [{ ...turning, pendingMs: 14 * 60_000 }]))).toEqual([]);
     expect(
@@ -258,7 +259,7 @@ describe("law 5", () => {
           [{ ...turning, serverUuid: "s2", state: "dispatched", cell: "c1" }],
         ),
       ),
-    ).not.toContain("5: a request is worked on again and again and comes to no end (server s2)");
+    ).not.toContain("5: a request is touched again and again but does not end (server s2)");
   });
 
   describe("of a server that is ACTIVE", () => {
@@ -283,7 +284,9 @@ describe("law 5", () => {
 
     it("does not report a server as idle that runs on another host", () => {
       const runningGuests = new Map([...idle, ["h2", [{ serverUuid: "s1", attemptId: "t/1" }]]]);
-      expect(of({ runningGuests })).toEqual(["4: a guest runs that is not at home (cell c1, host h2, server s1)"]);
+      expect(of({ runningGuests })).toEqual([
+        "4: a guest runs outside its server's home (cell c1, host h2, server s1)",
+      ]);
     });
   });
 
@@ -331,7 +334,7 @@ describe("moves", () => {
     expect(moving(change)).toEqual([]);
   });
 
-  it("reports what an ended move has left, and what a server holds away from its home and its move", () => {
+  it("reports allocations of ended moves, and allocations of servers away from their home and move", () => {
     const settled = { servers: [server("s1", { host: "h2", attemptId: "m1/0" })], runningGuests: new Map() };
     expect(moving({ ...settled, moves: [] })).toEqual(["2: an allocation belongs to no move (cell c1, consumer m1)"]);
     expect(moving({ runningGuests: new Map(), moves: [move({ destHost: "h1" })] })).toEqual([
@@ -382,7 +385,7 @@ describe("law 5, of an operation that waits", () => {
     return found(cloud([cell({ ...waits, ...change })]));
   };
 
-  it("reports that nothing shows what it waits for", () => {
+  it("reports an operation that does not show what it waits for", () => {
     expect(of({})).toEqual([
       "5: an operation waits for a host that is away and does not say so (cell c1, server s1, task t)",
     ]);

@@ -30,9 +30,9 @@ export interface HistoryBreach {
   readonly proof: string;
 }
 
-export const OVER_CAPACITY_MOMENT = "more was allocated than there is, at a moment";
-export const UNEQUAL_MOMENT = "used was not the sum of the allocations, at a moment";
-export const UNOFFERED_MOMENT = "something was allocated that nobody offers, at a moment";
+export const OVER_CAPACITY_MOMENT = "more than the capacity was allocated at one moment";
+export const UNEQUAL_MOMENT = "used was not the sum of the allocations at one moment";
+export const UNOFFERED_MOMENT = "resources without an inventory were allocated at one moment";
 
 interface Place {
   readonly providerId: number;

@@ -5,8 +5,8 @@ import type { CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
- * Law 1: `used` is the sum of the allocations, and at most the capacity. A host may come to offer less than servers use. That is no violation
- * as long as no claim has added to it.
+ * Law 1: `used` is the sum of the allocations, and at most the capacity. The capacity of a host may fall below its use. This is a violation
+ * only if a claim has added to the use.
  */
 export function checkCapacity(facts: CellReading): Violation[] {
   const violations: Violation[] = [];
@@ -25,14 +25,14 @@ export function checkCapacity(facts: CellReading): Violation[] {
       }
       const capacity = capacityOf(inventory);
       if (sum > capacity && sum > (shrunk.get(`${provider.uuid} ${resourceClass}`) ?? 0)) {
-        violations.push({ law: 1, what: "more is allocated than there is", where, proof: `${sum} of ${capacity}` });
+        violations.push({ law: 1, what: "more than the capacity is allocated", where, proof: `${sum} of ${capacity}` });
       }
     }
   }
   for (const { provider, resourceClass, amount } of allocated.rest()) {
     violations.push({
       law: 1,
-      what: "something is allocated that nobody offers",
+      what: "resources without an inventory are allocated",
       where: `cell ${facts.cell}, ${resourceClass} of provider ${provider}`,
       proof: `${amount} allocated, no such inventory`,
     });

@@ -22,7 +22,7 @@ export function checkCopies(facts: CopyFacts): Violation[] {
       law: 6,
       what: "no copy of a server exists",
       where: `cell ${facts.cell}, server ${server.uuid}`,
-      proof: `${server.status}; asked and without its guest: ${places.map(([host, attempt]) => `${host} (attempt ${attempt})`).join(", ")}`,
+      proof: `${server.status}; these hosts were asked and do not have its guest: ${places.map(([host, attempt]) => `${host} (attempt ${attempt})`).join(", ")}`,
     };
   });
 }

@@ -60,7 +60,7 @@ function checkTasks(facts: CellReading, patienceMs: number): Violation[] {
     .filter((task) => task.unattendedMs > patienceMs)
     .map((task) => ({
       law: 5,
-      what: `nobody works on ${task.kind === "operate" ? "an operation's" : `a ${task.kind}`} task`,
+      what: `no conductor works on ${task.kind === "operate" ? "an operation's" : `a ${task.kind}`} task`,
       where: `cell ${facts.cell}, server ${task.serverUuid}, task ${task.id}`,
       proof: `without a living owner for ${Math.round(task.unattendedMs / 1000)} s`,
     }));
@@ -118,11 +118,11 @@ function whyUnended(
   const unattended = untouchedMs > patienceMs ? whyUnattended(request, server) : null;
   if (unattended !== null) {
     const proof = `request ${state} for ${Math.round(untouchedMs / 1000)} s, ${unattended}`;
-    return { what: "an accepted request has not ended and nobody works on it", proof };
+    return { what: "an accepted request has not ended, and no process works on it", proof };
   }
   if ((state !== "accepted" && state !== "cancelled") || pendingMs <= PENDING_MS_MAX) return null;
   const proof = `request ${state}, pending for ${Math.round(pendingMs / 1000)} s, last touched ${Math.round(untouchedMs / 1000)} s ago`;
-  return { what: "a request is worked on again and again and comes to no end", proof };
+  return { what: "a request is touched again and again but does not end", proof };
 }
 
 function whyUnattended(request: AuditedRequest, server: AuditedServer | undefined): string | null {

@@ -53,7 +53,7 @@ function checkGuests(facts: CloudFacts): Violation[] {
             : `the cell says ${server.status}, home ${server.host ?? "none"}, attempt ${server.attemptId ?? "none"}`;
         violations.push({
           law: 4,
-          what: "a guest runs that is not at home",
+          what: "a guest runs outside its server's home",
           where: `cell ${cell.cell}, host ${host}, server ${guest.serverUuid}`,
           proof: `it runs as attempt ${guest.attemptId}; ${home}`,
           subject: { kind: "guest", cell: cell.cell, host, serverUuid: guest.serverUuid },

@@ -35,7 +35,7 @@ export function checkOrphans(facts: CellReading): Violation[] {
     if (server.host === null || server.status === "DELETED" || holders.has(server.uuid)) continue;
     violations.push({
       law: 2,
-      what: "a server has a home and holds nothing there",
+      what: "a server has a home but no allocations there",
       where: `cell ${facts.cell}, server ${server.uuid}`,
       proof: `${server.status} on ${server.host}, no allocations`,
     });
@@ -52,7 +52,7 @@ function placesOfServer(server: AuditedServer | undefined, move: AuditedMove | u
 }
 
 function placesOfMigration(move: AuditedMove | undefined): readonly string[] | string {
-  if (move === undefined) return "there is no such move, or it is over";
+  if (move === undefined) return "there is no such move, or it has ended";
   return move.sourceHost === null ? "its move has no source" : [move.sourceHost];
 }
 
@@ -68,7 +68,7 @@ function whyElsewhere(
   const elsewhere = items.find((item) => !roots.has(rootOf.get(item.provider)));
   return elsewhere === undefined
     ? null
-    : `its server is on ${places.join(" or ")}, provider ${elsewhere.provider} is not of that host`;
+    : `its server is on ${places.join(" or ")}, provider ${elsewhere.provider} does not belong to that host`;
 }
 
 function describeItems(items: readonly AllocationItem[]): string {

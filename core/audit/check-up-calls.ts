@@ -1,6 +1,6 @@
 import type { Violation } from "./violation.ts";
 
-/** What a conductor may know and do, read from its declaration and from its NATS user's permissions. */
+/** The permitted settings and subjects of a conductor, read from its declaration and from its NATS user's permissions. */
 export interface ConductorReach {
   /** Names of all of its settings. */
   readonly settings: readonly string[];
@@ -20,7 +20,7 @@ export function checkUpCalls(reach: ConductorReach): Violation[] {
     .filter((name) => ABOVE.has(name))
     .map((name) => ({
       law: 3,
-      what: "a conductor is told where something above its cell is",
+      what: "a conductor has a setting for a service outside its cell",
       where: `setting ${name}`,
       proof: "it is in the conductor's declaration",
     }));

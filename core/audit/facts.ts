@@ -9,7 +9,7 @@ import type { Server } from "../tasks/server.ts";
 export interface CellReading {
   readonly cell: string;
   readonly ledger: LedgerDump;
-  /** What hosts have ceased to offer although servers used it, as of their latest reports. Left out, none has. */
+  /** Resources that hosts no longer offer although servers use them, according to the latest reports. Empty by default. */
   readonly kept?: readonly KeptOffer[];
   /** All servers except the rows of status CLOSED, which only prevent a dispatch. */
   readonly servers: readonly AuditedServer[];

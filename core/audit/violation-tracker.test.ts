@@ -7,7 +7,7 @@ const at = (atMs: number, isComplete = true) => ({ atMs, at: new Date(atMs).toIS
 const SINCE = "1970-01-01T00:00:00.000Z";
 
 describe("readings of a cloud under load", () => {
-  it("keep what persists, with the latest proof and the first time, and drop what was in flight", () => {
+  it("keep persistent violations, with the latest proof and the first time, and drop those of work in flight", () => {
     const tracker = new ViolationTracker(1_000);
     expect(tracker.observe([violation("here", "first"), violation("there")], at(0))).toEqual({
       confirmed: [],

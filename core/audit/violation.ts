@@ -14,15 +14,15 @@ export function nameOfPromise(law: number | "groups"): string {
 
 /** A violation of a law: which law, what is wrong, where, and the proof. */
 export interface Violation {
-  /** The number of the law. `groups` stands for the policies of server groups, which are no law but are checked like one. */
+  /** The number of the law. `groups` stands for the policies of server groups, which are not a law but are checked like one. */
   readonly law: 1 | 2 | 3 | 4 | 5 | 6 | "groups";
-  /** What is wrong, in words that are the same in every reading. */
+  /** The description of the violation, the same in every reading. */
   readonly what: string;
   /** The cell, provider, host or server concerned. */
   readonly where: string;
   /** The figures or rows that prove it. */
   readonly proof: string;
-  /** What a healing must examine. Absent when a healing could decide nothing. */
+  /** The subject that a healing examines. Absent when a healing is impossible. */
   readonly subject?: ViolationSubject;
 }
 

@@ -20,7 +20,7 @@ export interface RefusalCount {
   readonly trees: number;
 }
 
-/** A refusal in words that can follow "so many hosts: …". */
+/** Returns a refusal as a text that can follow the number of hosts, as in "12 hosts: …". */
 export function describeSearchRefusal(refusal: Refusal): string {
   switch (refusal.kind) {
     case "no-host":
@@ -32,13 +32,13 @@ export function describeSearchRefusal(refusal: Refusal): string {
     case "host-excluded":
       return "tried already";
     case "other-host":
-      return "not the host that was named";
+      return "not the requested host";
     case "traits":
       return `lacking or forbidden traits${ofGroup(refusal.suffix)}`;
     case "aggregates":
-      return `outside the aggregates asked for${ofGroup(refusal.suffix)}`;
+      return `outside the requested aggregates${ofGroup(refusal.suffix)}`;
     case "other-tree":
-      return `outside the tree asked for${ofGroup(refusal.suffix)}`;
+      return `outside the requested tree${ofGroup(refusal.suffix)}`;
     case "lacks":
       return `not enough ${refusal.resourceClass} (${refusal.amount} asked for)${ofGroup(refusal.suffix)}`;
     case "filtered":
@@ -46,7 +46,7 @@ export function describeSearchRefusal(refusal: Refusal): string {
     case "no-combination":
       return "request groups do not fit together";
     case "gave-up":
-      return "request groups too many to combine";
+      return "too many request groups to combine";
     case "not-searched":
       return `not searched, because the search was given up: combining the request groups took too ${refusal.limit === "time" ? "long" : "many steps"}`;
     default:

@@ -1,7 +1,7 @@
 import type { AggregateUuid, ProviderUuid, ResourceClass, Trait } from "../ledger/ids.ts";
 
 /**
- * What is requested of one provider (a numbered group) or of one tree (the unnumbered group, with suffix ""). It is the Placement API's
+ * A request to one provider (a numbered group) or to one tree (the unnumbered group, with suffix ""). It is the Placement API's
  * request group: `resources`, `required`, `member_of`, `in_tree` with their suffix.
  */
 export interface RequestGroup {

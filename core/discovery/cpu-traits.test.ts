@@ -39,7 +39,7 @@ test("virtualization has an old trait and one of its vendor", () => {
   ]);
 });
 
-test("flags without a trait are named, and are no error", () => {
+test("flags without a trait are listed, and are not an error", () => {
   expect(cpuTraits(["fpu", "avx2", "flag-of-the-next-cpu", "fpu"])).toEqual({
     traits: ["HW_CPU_X86_AVX2"],
     unknown: ["flag-of-the-next-cpu", "fpu"],

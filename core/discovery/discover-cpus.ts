@@ -32,7 +32,7 @@ export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
   const listed = numberedEntries(files, DIRECTORY, "cpu");
   const online = onlineCpus(files, listed, warn);
   if (online === null || online.length === 0) {
-    warn(`CPUs are unknown: ${DIRECTORY} has no CPU that is online`);
+    warn(`CPUs are unknown: ${DIRECTORY} has no online CPU`);
     return {
       ...{ packages: null, cores: null, threads: null, online: null, offline: null },
       ...{ isolated: null, coreKinds: [] },
@@ -62,7 +62,7 @@ export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
 function onlineCpus(files: HostFiles, listed: readonly number[] | null, warn: Warn): readonly number[] | null {
   const text = files.texts.get(`${DIRECTORY}/online`);
   const stated = parseNumberList(text);
-  if (text !== undefined && stated === null) warn(`${DIRECTORY}/online is no list of CPUs, and is not believed`);
+  if (text !== undefined && stated === null) warn(`${DIRECTORY}/online is not a list of CPUs and is ignored`);
   if (listed === null || listed.length === 0) return stated;
   const hasTopology = (cpu: number) => files.entries.has(`${DIRECTORY}/cpu${cpu}/topology`);
   const isTopologyKnown = listed.some(hasTopology);
@@ -85,7 +85,7 @@ function offlineCpus(
 
 function isolatedCpus(files: HostFiles, warn: Warn): readonly number[] | null {
   const isolated = parseNumberList(files.texts.get(`${DIRECTORY}/isolated`));
-  if (isolated === null) warn(`isolated CPUs are unknown: ${DIRECTORY}/isolated is missing or is no list of CPUs`);
+  if (isolated === null) warn(`isolated CPUs are unknown: ${DIRECTORY}/isolated is missing or is not a list of CPUs`);
   return isolated;
 }
 

@@ -47,7 +47,7 @@ export function discoverMemory(files: HostFiles, online: readonly number[] | nul
     warn(`NUMA nodes are unknown: ${NODES} cannot be read${isUnread ? "" : ", nor can the CPUs"}`);
     return { numaNodes: null, memoryBytes, hugepages };
   }
-  warn(`the host is taken for one NUMA node: ${NODES} has no node`);
+  warn(`the host is treated as one NUMA node: ${NODES} has no node`);
   return { numaNodes: [{ id: 0, memoryBytes, cpus: online, distances: null }], memoryBytes, hugepages };
 }
 
@@ -60,7 +60,7 @@ interface NodesContext {
 function numaNodes(files: HostFiles, { online, gpuNodes, warn }: NodesContext): readonly NumaNode[] | null {
   const text = files.texts.get(`${NODES}/online`);
   const stated = parseNumberList(text);
-  if (text !== undefined && stated === null) warn(`${NODES}/online is no list of nodes, and is not believed`);
+  if (text !== undefined && stated === null) warn(`${NODES}/online is not a list of nodes and is ignored`);
   const ids = (numberedEntries(files, NODES, "node") ?? []).filter((id) => stated?.includes(id) ?? true);
   if (ids.length === 0) return null;
   const nodes = ids.filter((id) => !gpuNodes.has(id)).map((id) => numaNode(files, id, { online, gpuNodes, warn }));
@@ -70,7 +70,7 @@ function numaNodes(files: HostFiles, { online, gpuNodes, warn }: NodesContext): 
 function numaNode(files: HostFiles, id: number, { online, warn }: NodesContext): NumaNode {
   const directory = `${NODES}/node${id}`;
   const memoryBytes = parseMemoryLine(files.texts.get(`${directory}/meminfo`), "MemTotal");
-  if (memoryBytes === null) warn(`the memory of NUMA node ${id} is unknown: ${directory}/meminfo says no MemTotal`);
+  if (memoryBytes === null) warn(`the memory of NUMA node ${id} is unknown: ${directory}/meminfo has no MemTotal`);
   // Old kernels have only the mask. Both may name CPUs that are offline.
   const cpus =
     parseNumberList(files.texts.get(`${directory}/cpulist`)) ?? parseNumberMask(files.texts.get(`${directory}/cpumap`));
@@ -91,7 +91,7 @@ function overlap(nodes: readonly NumaNode[]): boolean {
 
 /** Merges the nodes into one. A CPU belongs to one node, so firmware that says otherwise does not describe NUMA. */
 function joined(nodes: readonly NumaNode[], warn: Warn): readonly NumaNode[] {
-  warn(`the host is taken for one NUMA node: its ${nodes.length} nodes name the same CPUs`);
+  warn(`the host is treated as one NUMA node: its ${nodes.length} nodes name the same CPUs`);
   const cpus = [...new Set(nodes.flatMap((node) => node.cpus ?? []))].sort((a, b) => a - b);
   return [
     { id: nodes[0]?.id ?? 0, memoryBytes: sumOrNull(nodes.map((node) => node.memoryBytes)), cpus, distances: null },
@@ -117,8 +117,8 @@ function hostMemory(files: HostFiles, { nodes, gpuNodes, warn }: SumContext): nu
   const ofNodes = nodes === null ? null : sumOrNull(nodes.map((node) => node.memoryBytes));
   const stated = parseMemoryLine(files.texts.get("/proc/meminfo"), "MemTotal");
   if (stated === null) {
-    if (ofNodes === null) warn("the memory is unknown: neither /proc/meminfo nor the NUMA nodes say MemTotal");
-    else warn("/proc/meminfo says no MemTotal: the memory is the sum of the NUMA nodes");
+    if (ofNodes === null) warn("the memory is unknown: neither /proc/meminfo nor the NUMA nodes have MemTotal");
+    else warn("/proc/meminfo has no MemTotal: the memory is the sum of the NUMA nodes");
     return ofNodes;
   }
   const ofGpus = [...gpuNodes].map(
@@ -127,7 +127,7 @@ function hostMemory(files: HostFiles, { nodes, gpuNodes, warn }: SumContext): nu
   const memory = Math.max(0, stated - ofGpus.reduce((sum, bytes) => sum + bytes, 0));
   if (ofNodes !== null && Math.abs(ofNodes - memory) > SUM_TOLERANCE * memory)
     warn(
-      `/proc/meminfo says ${memory} bytes of memory and the NUMA nodes together ${ofNodes}: the former is believed, and the nodes share it`,
+      `/proc/meminfo says ${memory} bytes of memory, and the NUMA nodes together ${ofNodes}: the former is used, divided among the nodes`,
     );
   return memory;
 }

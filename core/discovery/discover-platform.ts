@@ -43,8 +43,8 @@ export function discoverCpuModel(files: HostFiles, warn: Warn): CpuModel {
   };
   const model = field("model name", "cpu model", "cpu", "family", "Processor", "CPU part");
   const flags = field("flags", "Features", "features")?.split(/\s+/) ?? null;
-  if (model === null) warn("the model of the CPU is unknown: /proc/cpuinfo does not say it");
-  if (flags === null) warn("the flags of the CPU are unknown: /proc/cpuinfo does not say them");
+  if (model === null) warn("the model of the CPU is unknown: /proc/cpuinfo does not contain it");
+  if (flags === null) warn("the flags of the CPU are unknown: /proc/cpuinfo does not contain them");
   return { vendor: field("vendor_id", "CPU implementer", "vendor"), model, flags };
 }
 

@@ -130,7 +130,7 @@ describe("the tree of a host", () => {
     expect(build(twoNodes(), { cpuSharedSet: [1, 2], cpuDedicatedSet: [2, 3] }).tree.kind).toBe("refused");
   });
 
-  test("distributes what is reserved for the host over the nodes", () => {
+  test("distributes the reserved amounts of the host over the nodes", () => {
     const root = rootOf(twoNodes({ hugepages: [] }), {
       ...{ reservedHostMemoryMb: 512, reservedHostCpus: 3, reservedHostDiskMb: 1025 },
     });
@@ -145,8 +145,8 @@ describe("the tree of a host", () => {
     const { tree, warnings } = build(twoNodes(), { reservedHostCpus: 9, reservedHostMemoryMb: 20_000 });
     expect(tree.kind).toBe("tree");
     expect(warnings).toEqual([
-      "reserved-host-cpus is 9, and the host has only 8 VCPU: all are reserved",
-      "reserved-host-memory-mb is 20000, and the host has only 16384: all is reserved",
+      "reserved-host-cpus is 9, but the host has only 8 VCPU: all of them are reserved",
+      "reserved-host-memory-mb is 20000, but the host has only 16384: all of it is reserved",
     ]);
   });
 
@@ -189,7 +189,7 @@ describe("the tree of a host", () => {
     const sev = { sev: true, sevEs: false, sevSnp: false, sevGuestsMax: 15, sevEsGuestsMax: null };
     expect(below(rootOf(twoNodes({ sev }))).amd_sev).toEqual({ MEM_ENCRYPTION_CONTEXT: { total: 15, max_unit: 1 } });
     const { warnings } = build(twoNodes({ sev: { ...sev, sevGuestsMax: null } }));
-    expect(warnings.join()).toContain("SEV is not offered");
+    expect(warnings.join()).toContain("SEV is not reported");
   });
 });
 
@@ -240,7 +240,9 @@ describe("PCI devices in the tree", () => {
     const root = rootOf(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-99", "nvidia-35"] });
     expect(below(root)["0000:84:00.0"]).toEqual({ VGPU: { total: 15 } });
     const unknown = build(twoNodes({ pci: [divided] }), { enabledMdevTypes: ["nvidia-36"] });
-    expect(unknown.warnings).toEqual(["0000:84:00.0 offers no nvidia-36: how many exist or can be made is unknown"]);
+    expect(unknown.warnings).toEqual([
+      "nvidia-36 of 0000:84:00.0 is not reported: the number that exists or can be created is unknown",
+    ]);
   });
 
   test("a virtual function that is divided is not also offered whole", () => {

@@ -10,7 +10,7 @@ import type { TreeInventory, TreeProvider } from "./tree-provider.ts";
 const MIB = 1024 ** 2;
 const GIB = 1024 ** 3;
 
-/** What an operator decides about a host, under Nova's names. */
+/** An operator's settings for the discovery of a host, under Nova's names. */
 export interface TreeOptions extends PciOffer {
   readonly name: string;
   /** Puts CPU and memory in the root provider instead of one provider for each NUMA node. */
@@ -106,7 +106,7 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
     dedicated: dedicated.filter((cpu) => place.cpus.includes(cpu)).length,
     pages: knownPages(place, warn),
   }));
-  // MEMORY_MB includes huge pages, since whoever claims pages also claims their MEMORY_MB, as in Nova. If it left them out, they would
+  // MEMORY_MB includes huge pages, because a guest with pages also claims their MEMORY_MB, as in Nova. If it left them out, they would
   // count twice.
   const memory = parts.map(({ memoryBytes }) => Math.floor((memoryBytes ?? 0) / MIB));
   const reservedCpus = spread(
@@ -116,11 +116,11 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   const reservedMb = spread(options.reservedHostMemoryMb, memory);
   if (sum(reservedCpus) < options.reservedHostCpus && host.cpu.online !== null)
     warn(
-      `reserved-host-cpus is ${options.reservedHostCpus}, and the host has only ${sum(reservedCpus)} VCPU: all are reserved`,
+      `reserved-host-cpus is ${options.reservedHostCpus}, but the host has only ${sum(reservedCpus)} VCPU: all of them are reserved`,
     );
   if (sum(reservedMb) < options.reservedHostMemoryMb && host.memoryBytes !== null)
     warn(
-      `reserved-host-memory-mb is ${options.reservedHostMemoryMb}, and the host has only ${sum(reservedMb)}: all is reserved`,
+      `reserved-host-memory-mb is ${options.reservedHostMemoryMb}, but the host has only ${sum(reservedMb)}: all of it is reserved`,
     );
   return parts.map((part, index) => ({
     id: part.id,
@@ -186,7 +186,7 @@ function placesOf(host: InspectedHost, nodes: readonly NumaNode[]): readonly Pla
 function knownPages({ id, pages }: Place, warn: Warn): readonly { readonly sizeKib: number; readonly count: number }[] {
   return pages.map(({ sizeKib, count }) => {
     const where = id === null ? "" : ` by NUMA node ${id}`;
-    if (count === null) warn(`huge pages of ${sizeKib} KiB are not offered${where}: their number is unknown`);
+    if (count === null) warn(`huge pages of ${sizeKib} KiB are not reported${where}: their number is unknown`);
     return { sizeKib, count: count ?? 0 };
   });
 }
@@ -195,7 +195,7 @@ function knownPages({ id, pages }: Place, warn: Warn): readonly { readonly sizeK
 function sevProviders({ sev }: InspectedHost, warn: Warn): readonly TreeProvider[] {
   if (sev.sev !== true) return [];
   if (sev.sevGuestsMax === null) {
-    warn("SEV is not offered: /sys/fs/cgroup/misc.capacity does not say how many guests it is good for");
+    warn("SEV is not reported: /sys/fs/cgroup/misc.capacity does not say how many guests it supports");
     return [];
   }
   const inventories = inventory("MEM_ENCRYPTION_CONTEXT", sev.sevGuestsMax);

@@ -63,7 +63,7 @@ function without(...paths: readonly string[]): Record<string, string> {
   return Object.fromEntries(Object.entries(files).filter(([path]) => !paths.some((one) => path.startsWith(one))));
 }
 
-test("a first look has what the files say", () => {
+test("a first look has the values of the files", () => {
   expect(totals(lookAt(files))).toEqual(ALL);
 });
 

@@ -4,8 +4,8 @@ import type { InspectedHost } from "./inspect-host.ts";
 
 /**
  * The host as it is now, with the values that were known before in place of those that could not be read this time, and a warning for each. A
- * value that has become unreadable says nothing about the host, so it must not take anything away. What has vanished is not put back: a device
- * that is no longer listed is gone.
+ * value that has become unreadable says nothing about the host, so it must not take anything away. Devices that are no longer listed are not
+ * restored.
  */
 export function keepKnown(before: InspectedHost, now: InspectedHost): InspectedHost {
   const warnings = [...now.warnings];

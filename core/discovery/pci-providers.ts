@@ -85,7 +85,7 @@ function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): TreeProv
   const [chosen] = enabled;
   if (chosen === undefined) return null;
   if (chosen.available === null || chosen.existing === null) {
-    warn(`${device.address} offers no ${chosen.type}: how many exist or can be made is unknown`);
+    warn(`${chosen.type} of ${device.address} is not reported: the number that exists or can be created is unknown`);
     return {};
   }
   const total = chosen.available + chosen.existing;

@@ -4,7 +4,7 @@ import { type Trait, trait } from "./ids.ts";
 export const VANISHED: Trait = trait("CUSTOM_BERTH_VANISHED");
 
 /**
- * Whether a trait on a provider that an agent reports is the agent's to add and to remove, whoever has set it: what CPUs and drivers can do.
+ * Whether a trait on a provider that an agent reports is the agent's to add and to remove, whatever has set it. These traits describe CPUs and drivers.
  * Nova's agents own the same traits. Every other trait is the agent's only if the agent has reported it.
  */
 export function isAgentsTrait(name: Trait): boolean {

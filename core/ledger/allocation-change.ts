@@ -2,7 +2,7 @@ import type { ConsumerUuid, ProviderUuid, ResourceClass } from "./ids.ts";
 import type { AllocationItem, ConsumerOwner } from "./model.ts";
 
 /**
- * What a consumer must look like for a step to be applied. `null`: it must not exist. A number: it must have this generation. `"any"`:
+ * The required state of a consumer for a step to be applied. `null`: it must not exist. A number: it must have this generation. `"any"`:
  * there is no check, for a cell's own task, which is fenced by its epoch instead.
  */
 export type ExpectedGeneration = number | null | "any";
@@ -87,7 +87,7 @@ export function claim(
   return { steps: [{ kind: "replace", consumer, expected: null, owner, items }] };
 }
 
-/** Releases everything that the consumer holds. A consumer that no longer exists is no error, so the step can be repeated. */
+/** Releases everything that the consumer holds. A consumer that no longer exists is not an error, so the step can be repeated. */
 export function release(consumer: ConsumerUuid, owner: ConsumerOwner): AllocationChange {
   return { steps: [{ kind: "replace", consumer, expected: "any", owner, items: [] }] };
 }

@@ -8,7 +8,7 @@ type Inventories = Provider["inventories"];
 type MalformedTree = Extract<TreeOutcome, { readonly kind: "malformed" }>;
 
 /**
- * Decides the replacement of a whole provider tree. Refuses, in this order: a list that is no tree, an unexpected generation, a name that
+ * Decides the replacement of a whole provider tree. Refuses, in this order: a list that is not a tree, an unexpected generation, a name that
  * another tree's provider has, and the removal of something in use. The generation of each provider that differs rises by one, and a new
  * provider starts at 0. An inventory may shrink below its use, and then accepts no more claims.
  *
@@ -25,7 +25,7 @@ export function decideTree(state: LedgerState, tree: ProviderTree): LedgerDecisi
   return refusal === null ? replaceTree(state, tree) : unchanged<TreeOutcome>(refusal);
 }
 
-/** What is wrong with a list regardless of the ledger's content, or null when it is a tree. Both implementations call this. */
+/** Returns the fault of a list regardless of the ledger's content, or null when it is a tree. Both implementations call this. */
 export function malformedList(tree: ProviderTree): MalformedTree | null {
   const malformed = (provider: ProviderUuid, why: string): MalformedTree => ({ kind: "malformed", provider, why });
   if (tree.providers[0]?.uuid !== tree.root) return malformed(tree.root, "the root is not the first of the list");

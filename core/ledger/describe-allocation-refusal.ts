@@ -14,11 +14,11 @@ export function describeAllocationRefusal(refusal: AllocationRefusal): string {
     case "unknown-provider":
       return `provider ${refusal.provider} is gone`;
     case "unknown-inventory":
-      return `provider ${refusal.provider} offers no ${refusal.resourceClass}`;
+      return `provider ${refusal.provider} has no ${refusal.resourceClass}`;
     case "consumer-conflict":
       return refusal.actual === null
         ? `consumer ${refusal.consumer} does not exist`
-        : `consumer ${refusal.consumer} exists already, at generation ${refusal.actual}`;
+        : `consumer ${refusal.consumer} already exists, at generation ${refusal.actual}`;
     default:
       return refusal satisfies never;
   }

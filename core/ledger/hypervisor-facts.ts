@@ -1,5 +1,5 @@
 /**
- * What a host's agent reports about its hypervisor, in addition to the provider tree. The facts are plain data, stored and sent as JSON.
+ * An agent's report about its host's hypervisor, in addition to the provider tree. The facts are plain data, stored and sent as JSON.
  */
 export interface HypervisorFacts {
   readonly type: string;

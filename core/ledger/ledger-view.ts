@@ -160,7 +160,7 @@ export class LedgerView {
     this.#version += 1;
   }
 
-  /** Releases the claim. An unknown id is no error. */
+  /** Releases the claim. An unknown id is ignored. */
   release(id: string): void {
     this.#reservations.release(this.#arrays(), id);
     this.#version += 1;

@@ -4,7 +4,7 @@ import { compare } from "./ledger-state.ts";
 import { capacityOf, type Inventory, type Provider } from "./model.ts";
 import type { ProviderSpec, ProviderTree } from "./provider-tree.ts";
 
-/** What an agent has reported of a provider. So much of the stored provider is the agent's; the rest belongs to others. */
+/** An agent's report of a provider. This part of the stored provider belongs to the agent, and the rest to others. */
 export interface ReportedProvider {
   /** The classes of its inventories, with the allocation ratios that the agent reported. */
   readonly classes: ReadonlyMap<ResourceClass, number>;
@@ -39,7 +39,7 @@ export interface StoredTree {
   /** The members of the tree as they are stored. Empty when there is no such tree yet. */
   readonly providers: readonly Provider[];
   readonly reported: ReportedTree;
-  /** What was kept at the latest report. */
+  /** The resources that were kept at the latest report. */
   readonly kept: readonly KeptOffer[];
   /** Ratios that operators have set for the host, by class. */
   readonly ratios: ReadonlyMap<ResourceClass, number>;
@@ -50,7 +50,7 @@ export interface StoredTree {
 export type MergedReport =
   | {
       readonly kind: "merged";
-      /** The tree to store: what the agent reports, and what belongs to others or is in use. */
+      /** The tree to store: the agent's report, and resources that belong to others or are in use. */
       readonly tree: ProviderTree;
       readonly kept: readonly KeptOffer[];
       readonly shapeChanges: readonly ShapeChange[];
@@ -60,7 +60,7 @@ export type MergedReport =
   | { readonly kind: "name-taken"; readonly provider: ProviderUuid; readonly name: string };
 
 /**
- * Merges a report into the stored tree. The agent owns what it has reported: it adds, changes and removes that. Everything else stays: traits,
+ * Merges a report into the stored tree. The agent owns the resources that it has reported: it adds, changes and removes them. Everything else stays: traits,
  * inventories and providers of others, and a ratio that an operator has changed, until the agent itself reports another ratio. Whatever servers
  * use stays too, with all of it reserved, until nothing uses it. The report must pass `malformedList`.
  *
@@ -279,13 +279,14 @@ function specOf({ uuid, name, parent, inventories, traits }: Provider): Provider
 
 /** A sentence for each thing that is kept, for the logs of agents and for operators. */
 export function describeKept({ name, resourceClass, used, capacity }: KeptOffer): string {
-  if (resourceClass === null) return `provider ${name} has vanished from the host and stays for the providers below it`;
+  if (resourceClass === null)
+    return `provider ${name} has vanished from the host, and is kept because of the providers below it`;
   if (capacity === null)
-    return `${resourceClass} of provider ${name} is no longer offered and stays, closed for new servers, because ${used} of it are in use`;
-  return `${resourceClass} of provider ${name} is over capacity, ${used} of ${capacity} are in use: it takes no new servers until enough is given back`;
+    return `${resourceClass} of provider ${name} is no longer offered. It is kept, closed for new servers, because ${used} of it are in use`;
+  return `${resourceClass} of provider ${name} is over capacity, ${used} of ${capacity} are in use: it takes no new servers until enough is released`;
 }
 
-/** Whether the stored tree is already what the merged report asks for. */
+/** Whether the stored tree already equals the merged report. */
 export function isStored({ providers: specs }: ProviderTree, providers: readonly Provider[]): boolean {
   const byUuid = new Map(providers.map((provider) => [provider.uuid, provider]));
   return (
@@ -314,7 +315,7 @@ function isSame(a: Inventory | undefined, b: Inventory): boolean {
   );
 }
 
-/** Whether two lists of what is kept are equal. */
+/** Whether two lists of kept resources are equal. */
 export function isSameKept(a: readonly KeptOffer[], b: readonly KeptOffer[]): boolean {
   const keys = ["provider", "name", "resourceClass", "used", "capacity", "byReport"] as const;
   return a.length === b.length && a.every((one, index) => keys.every((key) => one[key] === b[index]![key]));

@@ -16,7 +16,7 @@ export type ReshapePlan =
 
 /**
  * Decides where the allocations go whose classes a tree now offers elsewhere: for example from a flat root to NUMA nodes, or VGPU from the root
- * to the cards. What a consumer holds of one provider goes to one provider if there is one with room for all of it, and otherwise class by class.
+ * to the cards. A consumer's allocations of one provider move to one provider if there is one with room for all of it, and otherwise class by class.
  * The largest consumers choose first, and each takes the place with the least room that suffices. If one fits nowhere, nothing moves.
  *
  * `providers` is the tree with the new inventories beside the old ones. Cost: consumers × targets.
@@ -56,7 +56,7 @@ export function planReshape(options: {
 class Rooms {
   readonly #providers: ReadonlyMap<ProviderUuid, Provider>;
   readonly #taken = new Map<string, number>();
-  /** What each consumer has of each place, because units limit the sum. */
+  /** Each consumer's amount at each place, because units limit the sum. */
   readonly #held = new Map<string, number>();
 
   constructor(providers: readonly Provider[]) {

@@ -37,7 +37,7 @@ export type TreeOutcome =
   | { readonly kind: "in-use"; readonly provider: ProviderUuid; readonly resourceClass: ResourceClass | null }
   | { readonly kind: "name-taken"; readonly provider: ProviderUuid; readonly name: string }
   /**
-   * The list is no tree. The root is not first, a parent does not precede its child, a UUID or a name occurs twice, or a UUID belongs to
+   * The list is not a tree: the root is not first, a parent does not precede its child, a UUID or a name occurs twice, or a UUID belongs to
    * another tree.
    */
   | { readonly kind: "malformed"; readonly provider: ProviderUuid; readonly why: string };

@@ -3,7 +3,7 @@ import type { TreeOutcome } from "./provider-tree.ts";
 
 type Accepted = Extract<TreeOutcome, { readonly generations: unknown }>;
 
-/** What became of a report of a tree. */
+/** The outcome of a report of a tree. */
 export type ReportOutcome =
   | { readonly kind: Accepted["kind"]; readonly kept: readonly KeptOffer[] }
   /** Allocations of servers would have to move to other providers of the tree and do not fit there. The tree is as it was. `why` is a sentence. */

@@ -8,7 +8,7 @@ export interface HostInView {
   readonly disabled: boolean;
 }
 
-/** Bits of `ViewHosts.state`. It is 0 when the provider is no host's root. */
+/** Bits of `ViewHosts.state`. It is 0 when the provider is not the root of a host. */
 export const HOST = 1;
 export const HOST_UP = 2;
 export const HOST_DISABLED = 4;

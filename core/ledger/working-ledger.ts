@@ -31,7 +31,7 @@ export class WorkingLedger {
 
   inventory(item: Pick<AllocationItem, "provider" | "resourceClass">): Inventory & { readonly used: number } {
     const inventory = this.#state.providers.get(item.provider)?.inventories.get(item.resourceClass);
-    assert(inventory !== undefined, `provider ${item.provider} has no ${item.resourceClass}, yet it is allocated`);
+    assert(inventory !== undefined, `provider ${item.provider} has no ${item.resourceClass}, but it is allocated`);
     return inventory;
   }
 
@@ -60,7 +60,7 @@ export class WorkingLedger {
     const rows: RowChange[] = [];
     for (const uuid of new Set([...this.#added.keys(), ...this.#bumped])) {
       const before = this.#state.providers.get(uuid);
-      assert(before !== undefined, `provider ${uuid} is gone, yet it is allocated`);
+      assert(before !== undefined, `provider ${uuid} is gone, but it is allocated`);
       const inventories = new Map(before.inventories);
       const bumped = this.#bumped.has(uuid);
       const provider: Provider = { ...before, generation: before.generation + (bumped ? 1 : 0), inventories };

@@ -17,7 +17,7 @@ describe("the servers of one call", () => {
   test("are otherwise too few, and the fault gives the reason and the number", () => {
     expect(judge(2, [{ kind: "placed" }, unplaced("one")])).toEqual({
       kind: "short",
-      fault: "No host. Only 1 of at least 2 servers of this call found a host, so all were given back.",
+      fault: "No host. Only 1 of at least 2 servers of this call found a host, so all of them were released.",
       ...{ found: 1, wanted: 2, at: new Map([["s1", "one"]]) },
     });
   });

@@ -49,7 +49,7 @@ export function judgeMultiCreate({ minCount, servers, ends }: PlacedTogether): M
     at.set(serverUuid, end.cell);
     reason ??= end.fault;
   }
-  const counts = `Only ${found} of at least ${wanted} servers of this call found a host, so all were given back.`;
+  const counts = `Only ${found} of at least ${wanted} servers of this call found a host, so all of them were released.`;
   return { kind: "short", fault: `${reason ?? "No valid host was found."} ${counts}`, found, wanted, at };
 }
 

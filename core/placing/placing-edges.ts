@@ -26,7 +26,7 @@ export const NOTHING: readonly PlacingDeed[] = [];
 /** → reading. */
 export function read(plan: PlacingPlan, learnt: Learnt, deeds: readonly PlacingDeed[]): PlacingStep {
   if (learnt.reads >= READS_MAX)
-    return putPlacingOff(plan, learnt, "the server changes each time that it is looked at", deeds);
+    return putPlacingOff(plan, learnt, "the server changed each time that it was read", deeds);
   return askQuestion(
     { kind: "reading", learnt: { ...learnt, reads: learnt.reads + 1 } },
     { kind: "read-server" },
@@ -37,7 +37,8 @@ export function read(plan: PlacingPlan, learnt: Learnt, deeds: readonly PlacingD
 /** → choosing, or directly to the refusal of a malformed request. */
 export function nextRound(plan: PlacingPlan, known: Learnt, deeds: readonly PlacingDeed[]): PlacingStep {
   if (known.givenUp !== null) return putPlacingOff(plan, known, known.givenUp.why, deeds);
-  if (known.rounds >= ROUNDS_MAX) return putPlacingOff(plan, known, `lost ${ROUNDS_MAX} claims to others`, deeds);
+  if (known.rounds >= ROUNDS_MAX)
+    return putPlacingOff(plan, known, `lost ${ROUNDS_MAX} claims to other requests`, deeds);
   const learnt = { ...known, rounds: known.rounds + 1 };
   if (plan.malformed !== null) return refuse(plan, learnt, { fault: plan.malformed, choice: null }, deeds);
   return askQuestion({ kind: "choosing", learnt }, { kind: "choose", learnt }, deeds);

@@ -34,7 +34,7 @@ export interface ReservedClaim {
 export interface Learnt {
   /** The cell to which the request is assigned, or in which the moving server is, as far as is known. Null when there is no cell yet. */
   readonly at: string | null;
-  /** Cells that can never store the server any more. */
+  /** Cells that can no longer store the server. */
   readonly shut: ReadonlySet<string>;
   /** Hosts that had no room after all, and excluded hosts. */
   readonly tried: HostsByCell;
@@ -83,7 +83,7 @@ export type PlacingEnd =
   | ({ readonly kind: "unplaced"; readonly cell: string | null } & PlacingRefusal)
   /** The placing must be tried again later. */
   | { readonly kind: "later"; readonly why: string }
-  /** A store failed, so nobody knows whether the server was placed. The placing must be tried again later. */
+  /** A store failed, so it is unknown whether the server was placed. The placing must be tried again later. */
   | { readonly kind: "failed" };
 
 /** The state of a placing. Each state except `ended` waits for the answer to exactly one question. */
@@ -178,7 +178,7 @@ export type PlacingEvent =
   | { readonly kind: "over" }
   /** Something that the placing needs is not available now. */
   | { readonly kind: "cannot-yet"; readonly why: string }
-  /** A store failed, so nobody knows whether it carried out the request. */
+  /** A store failed, so it is unknown whether it carried out the request. */
   | { readonly kind: "failed" };
 
 /** A question, which exactly one event answers. Each may be asked twice, by a second delivery or after a crash. */

@@ -144,7 +144,7 @@ describe("a new server", () => {
   test("is put off after thirty rounds", () => {
     const round = [chosen("one"), { kind: "assigned" } as const, lost];
     const events = Array.from({ length: 30 }, () => round).flat();
-    expect(endOf(plan, null, events)).toEqual({ kind: "later", why: "lost 30 claims to others" });
+    expect(endOf(plan, null, events)).toEqual({ kind: "later", why: "lost 30 claims to other requests" });
   });
 
   test("whose search is interrupted lets others go first, and continues", () => {
@@ -237,7 +237,7 @@ describe("a server that must move", () => {
     const away: PlacingEvent = { kind: "cannot-yet", why: "cell one is away" };
     expect(endOf(old, "one", [away, { kind: "refused" }])).toMatchObject({
       fault:
-        "The move was given up after 10 minutes: cell one is away. The server stays as it is; ask again once that has changed.",
+        "The move was given up after 10 minutes: cell one is away. The server stays as it is. Try again when this has changed.",
     });
     const asked: PlacingEvent[] = [away, { kind: "may-have-begun" }];
     expect(endOf(old, "one", [...asked, away])).toEqual({ kind: "later", why: "cell one is away" });

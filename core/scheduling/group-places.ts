@@ -25,7 +25,7 @@ export class GroupPlaces {
     return this.#members.get(serverUuid)?.hosts ?? NO_HOSTS;
   }
 
-  /** Replaces what is known of the server; null means that it has no group or no host. Returns the hosts whose counts changed. */
+  /** Replaces the known facts of the server; null means that it has no group or no host. Returns the hosts whose counts changed. */
   set(serverUuid: string, member: Member | null): readonly string[] {
     const before = this.#members.get(serverUuid) ?? null;
     if (isSame(before, member)) return NO_HOSTS;

@@ -7,7 +7,7 @@ import {
   type RootRules,
 } from "../candidates/request.ts";
 
-/** What a request asks of the ledger, in the form in which Nova queries Placement (ResourceRequest.from_request_spec). */
+/** A request to the ledger, in the form in which Nova queries Placement (ResourceRequest.from_request_spec). */
 export interface HostRequest extends GroupRules {
   readonly groups: readonly RequestGroup[];
   readonly groupPolicy: GroupPolicy;

@@ -13,7 +13,7 @@ import { DEFAULT_SCHEDULING_SETTINGS } from "./scheduling-settings.ts";
 
 /** Notified of the rows of a cell's servers as they are applied, before the facts take them. */
 export interface ServerWatcher {
-  /** `before` is what the facts had of the server; null when it had no host. */
+  /** `before` is the server's previous entry; null when it had no host. */
   serverPut(change: ServerPut, before: { readonly host: string; readonly busy: boolean } | null): void;
   serverRemoved(uuid: string): void;
 }

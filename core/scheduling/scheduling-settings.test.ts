@@ -55,7 +55,7 @@ describe("scheduling settings", () => {
     ["enabled_filters", ["JsonFilter", "JsonFilter"], /different items/],
     ["metrics_weight_setting", "load", /name1=1.0/],
     ["metrics_weight_setting", { load: "heavy" }, /name1=1.0/],
-    ["default_availability_zone", "a:b", /without colon/],
+    ["default_availability_zone", "a:b", /without a colon/],
     ["ram_allocation_ratio", 2, /There is no option ram_allocation_ratio; there are .*ram_weight_multiplier/],
   ])("refuse %s = %j saying what is allowed", (option, value, expected) => {
     expect(refusalsOf({ [option]: value })).toEqual([expect.stringMatching(expected)]);

@@ -65,7 +65,7 @@ const READERS: { readonly [Name in Field]: SettingReader<SchedulingSettings[Name
   hostSubsetTolerance: numberFrom(0, 1e9),
   shuffleBestSameWeighedHosts: yesOrNo,
   defaultAvailabilityZone: {
-    allowed: "a name of 1 to 255 characters without colon",
+    allowed: "a name of 1 to 255 characters without a colon",
     read: (given) => (typeof given === "string" && /^[^:]{1,255}$/.test(given.trim()) ? given.trim() : undefined),
   },
   limitTenantsToPlacementAggregate: yesOrNo,

@@ -42,7 +42,7 @@ export interface SoftState {
   buildFailures(): Promise<ReadonlyMap<string, number>>;
   /** Tells other schedulers that this one has just chosen these hosts. */
   recordPicks(schedulerId: string, picks: readonly HostPick[]): Promise<void>;
-  /** What the other schedulers chose within the last second, each scheduler's hosts once, limited to the 2,000 most recent picks. */
+  /** The hosts that other schedulers chose within the last second, each scheduler's hosts once, limited to the 2,000 most recent picks. */
   recentPicks(schedulerId: string): Promise<readonly HostPick[]>;
   /** Keeps the findings of a continuous audit for `ttlMs`, or until the next ones. */
   recordLaws(reading: LawsReading, ttlMs: number): Promise<void>;

@@ -35,7 +35,7 @@ describe("a build", () => {
     expect(steps.at(-1)!.state).toEqual({ kind: "ended", as: "active" });
   });
 
-  test("goes to the alternate when another host may succeed, and destroys what it left on the first host", () => {
+  test("goes to the alternate when another host may succeed, and destroys the guest on the first host", () => {
     expect(lastOf([failed(0, "disk full")]).effects).toEqual([
       { kind: "hop", from: 0, to: 1, reason: "disk full", result: "failed" },
     ]);
@@ -63,7 +63,7 @@ describe("a build", () => {
     expect(stepped(after).effects).toEqual([{ kind: "hop", from: 2, to: 4, reason: "broken", result: "failed" }]);
   });
 
-  test("calls at most as many hosts as it may, and skips any number of full ones", () => {
+  test("calls at most max_attempts hosts, and skips any number of full ones", () => {
     const plan = { hosts: ["host-a", "host-b", "host-c", "host-d", "host-e"], attemptsMax: 2 };
     const stepped = (events: readonly BuildEvent[]): BuildStep =>
       events.reduce((step, event) => stepBuild(plan, step.state, event), beginBuild(0, []));
@@ -167,7 +167,7 @@ describe("a build", () => {
       {
         kind: "commit-error",
         message:
-          "Build failed on host-b: the image is corrupt. No other host was tried, since none could build it. Tried before: host-a: disk full.",
+          "Build failed on host-b: the image is corrupt. No other host was tried, because none could build it. Tried before: host-a: disk full.",
       },
     ]);
     const end = stepBuild(plan, step.state, { kind: "error-committed" });
@@ -303,7 +303,7 @@ describe("whatever answers it gets", () => {
     });
   });
 
-  test("lets at most as many hosts fail as it may, and skips any number of hosts", () => {
+  test("lets at most max_attempts hosts fail, and skips any number of hosts", () => {
     fc.assert(
       fc.property(hostCount, fc.integer({ min: 1, max: 4 }), answers, (count, attemptsMax, dice) => {
         const hosts = Array.from({ length: count }, (_, index) => `host-${index}`);

@@ -11,8 +11,8 @@ export function describeWait(
   const told = stage === "starting" ? "start the server" : "destroy its guest of the server";
   const state =
     answer.kind === "failed"
-      ? `${host} was told to ${told} and cannot: ${answer.reason}`
-      : `${host} was told to ${told} and is away`;
+      ? `${host} was ordered to ${told}, but cannot: ${answer.reason}`
+      : `${host} was ordered to ${told}, but is silent`;
   const { kept, way } = prospectsOf(facts);
   return `Waiting: ${state}.${kept} If ${host} cannot come back, fence it and force it down: then ${way}.`;
 }
@@ -27,7 +27,7 @@ function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string;
     };
   return {
     kept: ` The guest on ${source.host} is kept, and does not run meanwhile.`,
-    way: "the server goes on without it",
+    way: "the server continues without it",
   };
 }
 
@@ -39,16 +39,16 @@ export function describeForgotten(
   const { host, obeyed, known } = guest;
   const proof =
     obeyed > known
-      ? `the guest on ${host} has obeyed order ${obeyed} of this server, and the database knows of ${known}`
-      : `the guest on ${host} has run, and the database does not know that it was ever started`;
+      ? `the guest on ${host} has obeyed order ${obeyed} of this server, but the database only knows orders up to ${known}`
+      : `the guest on ${host} has run, but the database does not know that it was started`;
   return (
-    `The cell's database has lost commits: ${proof}. The ${facts.kind} ended, since nobody can tell where the server belongs. No guest of it was ` +
-    "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save what they hold. Deleting the server removes them."
+    `The cell's database has lost commits: ${proof}. The ${facts.kind} ended, because it is unknown where the server belongs. None of its guests was ` +
+    "destroyed. Look for its guests on the hosts, and with `berth cell quarantine`; save their data. Deleting the server removes them."
   );
 }
 
 /** Why a server cannot go back to its source, although it should always fit there. */
 export function describeRefusedReturn(facts: OperationFacts, why: string): string {
   const where = facts.source === null ? "where it was" : `on ${facts.source.host}`;
-  return `The cell's database refuses what the server needs ${where}: ${why}. It is tried again until it fits: free the room, or delete the server.`;
+  return `The cell's database refuses the allocations of the server ${where}: ${why}. This is tried again until they fit: free the room, or delete the server.`;
 }

@@ -55,9 +55,13 @@ const nameOf = (target: string): string => END_NAMES[target] ?? target.replaceAl
 
 const HEAD = `# The routes of operations
 
-Made from OPERATIONS of core/tasks/operation-kinds.ts by \`npm run diagrams\`. What the stages are: decisions/0006-moves.md. A delete leads out of each
-stage of each route, and an abort from \`preparing\` and \`handing-over\` to \`restoring\`. Ends: the last point - done as wanted;
-\`room_kept\` - done as wanted, and the room of a guest that may be left is kept until its host says that it is gone; \`as_before\` - the
-server is what it was, the reason is recorded; \`in_error\` - it runs nowhere. A host is *gone* when nobody has seen its agent for a while, and
-*fenced* when an operator has forced it down. An arrow from a stage to itself is a wait, which the move shows as its note.
+\`npm run diagrams\` generates this page from \`OPERATIONS\` of \`core/tasks/operation-kinds.ts\`. [Decision 0006](decisions/0006-moves.md) describes the
+stages. A delete can cancel an operation at each stage. Aborting leads from \`preparing\` and \`handing-over\` to \`restoring\`.
+
+The label of each stage contains its order to a host (\`asks\`). A host is *gone* when no conductor has seen its agent for a while, and
+*fenced* when an operator has forced it down. An arrow from a stage to itself is a wait, which the note of the move shows. The ends are:
+- the end point: the operation succeeded
+- \`room_kept\`: it succeeded, and the allocation of a guest that may be left is kept until its host reports that the guest is gone
+- \`as_before\`: the server is unchanged, and the reason is recorded
+- \`in_error\`: the server runs nowhere
 `;

@@ -1,7 +1,7 @@
 /** Why no server may be evacuated from a host now. */
 export type EvacuationRefusal = "host-seen" | "host-unfenced";
 
-/** What the cell knows of the host that is to be evacuated. */
+/** The cell's facts about the host of an evacuation. */
 export interface EvacuatedHost {
   readonly up: boolean;
   /** An operator, or a fencing tool on the operator's behalf, has declared that the host runs nothing. */
@@ -41,7 +41,7 @@ export function hostInUse(host: string): string {
 /** The refusal for a host that is unseen but not fenced, with advice. */
 export function unfencedHost(host: string): string {
   return (
-    `Compute service of ${host} is down, but nobody has said that the host is fenced: its servers may still run there. ` +
+    `Compute service of ${host} is down, but no operator has stated that the host is fenced: its servers may still run there. ` +
     "Cut the host off (its power, or its network and its storage), then force its service down " +
     `(openstack compute service set --down ${host} nova-compute) and evacuate again.`
   );

@@ -21,7 +21,7 @@ export const NO_EXPIRY_LIMIT: ExpiryLimit = { shareMax: 1, countMin: 0 };
 
 /**
  * How many more hosts may go down. `hosts` counts the hosts that are not forced down. `down` counts those of them that are down and not
- * disabled, because a host that an operator has disabled is no sign of a lost network.
+ * disabled, because a disabled host does not indicate a lost network.
  */
 export function expiryRoom(cell: { readonly hosts: number; readonly down: number }, limit: ExpiryLimit): number {
   return Math.max(0, Math.max(limit.countMin, Math.floor(limit.shareMax * cell.hosts)) - cell.down);

@@ -29,7 +29,7 @@ export function exhaustedBuildMessage(attempts: readonly PastAttempt[]): string 
 /** Why a build ended in ERROR without trying another host. */
 export function abortedBuildMessage(past: readonly PastAttempt[], last: PastAttempt): string {
   const before = past.length === 0 ? "" : ` Tried before: ${listed(past)}.`;
-  return `Build failed on ${last.host}: ${brief(last.reason)}. No other host was tried, since none could build it.${before}`;
+  return `Build failed on ${last.host}: ${brief(last.reason)}. No other host was tried, because none could build it.${before}`;
 }
 
 function listed(attempts: readonly PastAttempt[]): string {

@@ -26,7 +26,7 @@ describe("an operation whose cell's database has lost commits", () => {
     expect(stepOperation(world, at("handing-over"), { kind: "arrived", step: 1 }).effects).toEqual([]);
   });
 
-  test("ends in ERROR with the reason where nobody can tell where its server is, and destroys and releases nothing", () => {
+  test("ends in ERROR with the reason if the server's location is unknown, and destroys and releases nothing", () => {
     const reason = "the database has lost commits";
     const told = stepOperation(world, at("handing-over"), { kind: "forgotten", step: 2, reason });
     const [commit] = told.effects.flatMap((effect) => (effect.kind === "commit" ? [effect] : []));

@@ -119,7 +119,7 @@ export function groupsEntangle(
 export function describeGroupConflict({ policy, hosts, inFlight }: GroupConflict): string {
   const why =
     policy === "affinity"
-      ? `its server group keeps together on ${hosts.join(", ")}`
+      ? `its server group must stay together on ${hosts.join(", ")}`
       : "its server group has no place left there";
-  return inFlight ? `${why} as long as one of its servers is on its way` : why;
+  return inFlight ? `${why} as long as one of its servers is moving` : why;
 }

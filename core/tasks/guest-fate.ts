@@ -1,7 +1,7 @@
 import type { StopCause } from "../agent/stop-cause.ts";
 import type { Home } from "./home.ts";
 
-/** A guest that was found on a host, whoever created it. */
+/** A guest that was found on a host, whatever created it. */
 export interface FoundGuest {
   readonly host: string;
   readonly serverUuid: string;
@@ -11,7 +11,7 @@ export interface FoundGuest {
   readonly cause?: StopCause | null;
 }
 
-/** What a conductor has done with a guest that it compares with its server's row. */
+/** The action of a conductor on a guest that it compares with its server's row. */
 export type GuestFate = "start" | "stop" | "pause" | "suspend" | "destroy" | "stop-server" | "leave";
 
 /** Servers in these states have a guest on their home host while nothing is being done to them; the sixth law rests on it. */

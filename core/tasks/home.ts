@@ -1,7 +1,7 @@
 import type { OperationKind } from "./operation-kinds.ts";
 import type { Server } from "./server.ts";
 
-/** What the server's row says about its guest, from which a conductor decides whether the guest may run. */
+/** The part of a server's row from which a conductor decides whether its guest may run. */
 export interface Home {
   readonly serverUuid: string;
   readonly status: Server["status"];

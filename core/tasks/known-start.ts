@@ -1,7 +1,7 @@
 import type { AttemptResult, ServerStatus } from "./server.ts";
 import type { ReachedStage } from "./task-record.ts";
 
-/** What the database records about a guest's server and about the task that made the guest. */
+/** The records of the database about a guest's server and about the task that made the guest. */
 export interface StartRecord {
   readonly status: ServerStatus | "CLOSED";
   /** Null when the database does not have the task. */

@@ -3,7 +3,7 @@ import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { TransferProgress } from "../agent/transfer-progress.ts";
 import type { OperationKind } from "./operation-kinds.ts";
 
-/** What a move's own row contains. The statuses are Nova's. */
+/** The content of a move's own row. The statuses are Nova's. */
 export interface MigrationColumns {
   readonly uuid: string;
   readonly serverUuid: string;

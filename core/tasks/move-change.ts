@@ -29,7 +29,7 @@ export function leaveChange(parties: MoveParties, destination: readonly Allocati
   return { steps: leaveSteps(parties, destination) };
 }
 
-/** Changes from one destination to another, as if the server went back to the source in between, which nobody can observe. */
+/** Changes from one destination to another, as if the server went back to the source in between. This cannot be observed. */
 export function hopChangeOf(
   parties: MoveParties,
   from: readonly AllocationItem[],
@@ -51,8 +51,8 @@ export function settleChange(parties: MoveParties): AllocationChange {
 }
 
 /**
- * The consumer that holds the allocation of a guest which a task could not destroy. Each task has one. Nobody creates UUIDs of version 14,
- * and no task has one.
+ * The consumer that holds the allocation of a guest which a task could not destroy. Each task has one. No client creates UUIDs of version
+ * 14, and no task has one.
  */
 export function leftoverUuid(taskId: string): string {
   return `${taskId.slice(0, 14)}e${taskId.slice(15)}`;

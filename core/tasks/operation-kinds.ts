@@ -31,7 +31,7 @@ interface OperationTraits {
   /** The statuses from which the operation may begin. Source: the instance actions of Nova's compute API. */
   readonly allowedFrom: readonly ServerStatus[];
   readonly finalStatus: FinalStatus;
-  /** What the Compute API shows while the operation runs. Source: Nova's task_states. */
+  /** The task states that the Compute API shows while the operation runs. Source: Nova's task_states. */
   readonly taskStates: TaskStates;
 }
 

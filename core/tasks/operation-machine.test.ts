@@ -40,7 +40,7 @@ function begin(world: OperationWorld, at: Partial<OperationPosition> = {}): Mach
   const start = { taskId: TASK, stage: firstStage(world.facts.kind), step: 1, selection: 0, signal: null, revision: 1 };
   return beginOperation(world, { ...start, reason: "", ...at }, []);
 }
-/** Passes answers of hosts, and commits the arrow that follows each of them. */
+/** Passes answers of hosts, and commits the transition that follows each of them. */
 function walk(world: OperationWorld, answers: readonly ("done" | "failed" | "gone" | "host-fenced")[]): MachineStep {
   let step = begin(world);
   for (const kind of answers) {
@@ -61,7 +61,7 @@ const asked = (step: MachineStep): unknown =>
   step.effects.flatMap((effect) => (effect.kind === "ask" ? [[effect.ask, effect.selection]] : []));
 
 describe("an operation", () => {
-  test("asks, commits the arrow that the answer leads to, and only then asks the next question", () => {
+  test("asks, commits the transition that the answer leads to, and only then asks the next question", () => {
     const world = worldOf("resize");
     const first = begin(world);
     expect(asked(first)).toEqual([["prepare", 0]]);
@@ -161,7 +161,7 @@ describe("an operation", () => {
       const [effect] = silent.effects;
       const note = effect?.kind === "commit" ? effect.write.migration?.note : "";
       expect(note).toMatch(
-        /^Waiting: host-1 was told to start the server and is away\. The guest on host-0 is kept.*force it down/,
+        /^Waiting: host-1 was ordered to start the server, but is silent\. The guest on host-0 is kept.*force it down/,
       );
       const waiting = stepOperation(world, silent.state, { kind: "committed", step: 3, revision: 4 });
       expect(asked(waiting)).toEqual([["start-destination", 0]]);
@@ -191,7 +191,7 @@ describe("an operation", () => {
     const [effect] = silent.effects;
     const note = effect?.kind === "commit" ? effect.write.migration?.note : "";
     expect(note).toMatch(
-      /^Waiting: host-1 was told to start the server and is away\. What is left of it on host-0 is kept/,
+      /^Waiting: host-1 was ordered to start the server, but is silent\. What is left of it on host-0 is kept/,
     );
     expect(note).toMatch(
       /force it down: then the next host is tried, and if there is none the server is on host-0 again/,
@@ -206,7 +206,7 @@ describe("an operation", () => {
       expect.objectContaining({ kind: "ask", ask: "prepare", selection: 1 }),
     );
     const back = walk(world, ["done", "gone", "host-fenced", "done", "gone", "host-fenced"]);
-    expect(back.state).toMatchObject({ kind: "writing", arrow: { to: "give-up" } });
+    expect(back.state).toMatchObject({ kind: "writing", transition: { to: "give-up" } });
   });
 
   test("that unshelves has no source that could be lost, so a silent destination becomes the server's host", () => {
@@ -246,7 +246,7 @@ describe("an operation", () => {
   test("of a server that is shut off starts nothing, on either side", () => {
     const world = worldOf("migrate", { statusBefore: "SHUTOFF" });
     const switched = walk(world, ["done", "done"]);
-    expect(switched.state).toMatchObject({ kind: "writing", arrow: { to: "succeed" } });
+    expect(switched.state).toMatchObject({ kind: "writing", transition: { to: "succeed" } });
     expect(asked(switched)).toEqual([]);
   });
 

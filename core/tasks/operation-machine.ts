@@ -5,9 +5,9 @@ import { destinationOf, type OperationFacts } from "./operation-facts.ts";
 import { edgesOf } from "./operation-kinds.ts";
 import { type Ask, isSuccess, type Stage, type Target } from "./operation-routes.ts";
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
-import { ABORTED, type Arrow, noteOf, writeOf } from "./operation-writes.ts";
+import { ABORTED, noteOf, type Transition, writeOf } from "./operation-writes.ts";
 
-/** The position of an operation according to the cell's database. `step` counts the committed arrows. */
+/** The position of an operation according to the cell's database. `step` counts the committed transitions. */
 interface Position {
   readonly stage: Stage;
   readonly selection: number;
@@ -22,13 +22,13 @@ interface Position {
 export type OperationState =
   /** The stage's question was sent to a host. `signal` is `force` when a force was requested as the stage was entered. */
   | ({ readonly kind: "asking"; readonly signal: OperationSignal | null } & Position)
-  /** The arrow is being written. */
-  | { readonly kind: "writing"; readonly at: Position; readonly arrow: Arrow; readonly refusals: number }
+  /** The transition to the next stage is being written. */
+  | { readonly kind: "writing"; readonly at: Position; readonly transition: Transition; readonly refusals: number }
   /**
-   * A note about the wait is being written. `next` is an arrow that was refused and is written again afterwards. With null the host is
-   * asked again.
+   * A note about the wait is being written. `next` is a transition that was refused and will be tried again afterwards. If it is null,
+   * the host is asked again.
    */
-  | { readonly kind: "noting"; readonly at: Position; readonly next: Arrow | null }
+  | { readonly kind: "noting"; readonly at: Position; readonly next: Transition | null }
   /** `refused`: this version does not know the stage. The next conductor that takes the task tries again. */
   | {
       readonly kind: "ended";
@@ -40,7 +40,7 @@ export type OperationEvent =
   | { readonly kind: "done"; readonly step: number }
   /** `final`: no other destination could succeed. */
   | { readonly kind: "failed"; readonly step: number; readonly reason: string; readonly final: boolean }
-  /** The asked host was down for longer than the grace, and nobody knows what it did. */
+  /** The asked host was down for longer than the grace, and it is unknown what it did. */
   | { readonly kind: "gone"; readonly step: number; readonly reason: string }
   /** An operator has forced down the asked host, so nothing runs there. */
   | { readonly kind: "host-fenced"; readonly step: number; readonly reason: string }
@@ -49,7 +49,7 @@ export type OperationEvent =
    * has lost.
    */
   | { readonly kind: "arrived"; readonly step: number }
-  /** Guests have obeyed orders of commits that the database has lost, and nobody can tell where the server is now. */
+  /** Guests have obeyed orders of commits that the database has lost, and it is unknown where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
   | { readonly kind: "host-connected" }
@@ -130,7 +130,7 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
   if (event.kind === "fenced") return { state: { kind: "ended", as: "fenced" }, effects: [] };
   if (state.kind === "writing") {
     if (!("step" in event) || event.step !== state.at.step) return unchanged;
-    if (event.kind === "committed") return committed(world, state.at, state.arrow, event.revision);
+    if (event.kind === "committed") return committed(world, state.at, state.transition, event.revision);
     return event.kind === "refused" ? refused(world, state, event.why) : unchanged;
   }
   if (state.kind === "noting") {
@@ -169,7 +169,7 @@ function askOf(world: OperationWorld, at: Position, signal: OperationSignal | nu
   return { kind: "ask", ask: asksOf(world, stage), stage, selection, step, revision, force: signal === "force" };
 }
 
-/** (arrow committed) → asking or, when the stage asks no host, along the next arrow. */
+/** (transition committed) → asking or, when the stage asks no host, the next transition. */
 function enter(world: OperationWorld, at: Position, signal: OperationSignal | null): MachineStep {
   if (asksOf(world, at.stage) === "nothing") return answered(world, at, { kind: "done", step: at.step });
   return { state: { ...at, kind: "asking", signal }, effects: [askOf(world, at, signal)] };
@@ -181,7 +181,7 @@ function targetOf({ facts }: OperationWorld, { stage }: Position, { kind }: Answ
   return edges === null ? null : edges[kind === "host-fenced" ? "fenced" : kind];
 }
 
-/** asking → writing the arrow of the answer; → noting the wait, when the answer leads to the same stage. */
+/** asking → writing the transition of the answer; → noting the wait, when the answer leads to the same stage. */
 function answered(world: OperationWorld, at: Position, event: Answer): MachineStep {
   const target = targetOf(world, at, event);
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
@@ -213,25 +213,29 @@ function another(world: OperationWorld, at: Position, first: number, noted: read
   return write(world, at, { to: "restoring", selection: at.selection, reason, noted });
 }
 
-function write(world: OperationWorld, at: Position, to: Omit<Arrow, "from" | "unseenMs">): MachineStep {
-  const arrow: Arrow = { ...to, from: { stage: at.stage, selection: at.selection }, unseenMs: world.unseenMs };
-  return writeAfter(world, { at, arrow, refusals: 0 }, 0);
+function write(world: OperationWorld, at: Position, to: Omit<Transition, "from" | "unseenMs">): MachineStep {
+  const transition: Transition = {
+    ...to,
+    from: { stage: at.stage, selection: at.selection },
+    unseenMs: world.unseenMs,
+  };
+  return writeAfter(world, { at, transition, refusals: 0 }, 0);
 }
 
 function writeAfter(
   world: OperationWorld,
-  { at, arrow, refusals }: { readonly at: Position; readonly arrow: Arrow; readonly refusals: number },
+  { at, transition, refusals }: { readonly at: Position; readonly transition: Transition; readonly refusals: number },
   delayMs: number,
 ): MachineStep {
-  const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, arrow), delayMs };
-  return { state: { kind: "writing", at, arrow, refusals }, effects: [effect] };
+  const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, transition), delayMs };
+  return { state: { kind: "writing", at, transition, refusals }, effects: [effect] };
 }
 
 /** → noting: the operation stays at its stage, and says why. */
 function note(
   world: OperationWorld,
   at: Position,
-  next: Arrow | null,
+  next: Transition | null,
   { text, isError }: { readonly text: string; readonly isError: boolean },
 ): MachineStep {
   const effects: OperationEffect[] = [
@@ -241,16 +245,16 @@ function note(
   return { state: { kind: "noting", at, next }, effects };
 }
 
-/** noting → asking again, or writing the arrow that was refused before. */
-function shown(world: OperationWorld, before: Position, next: Arrow | null, revision: number): MachineStep {
+/** noting → asking again, or writing the transition that was refused before. */
+function shown(world: OperationWorld, before: Position, next: Transition | null, revision: number): MachineStep {
   const at: Position = { ...before, step: before.step + 1, revision, isWaitShown: true };
   if (next === null) return enter(world, at, null);
-  return writeAfter(world, { at, arrow: next, refusals: REFUSALS_MAX }, REFUSED_AGAIN_MS_MAX);
+  return writeAfter(world, { at, transition: next, refusals: REFUSALS_MAX }, REFUSED_AGAIN_MS_MAX);
 }
 
 /** writing → asking at the new stage, or ended. */
-function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: number): MachineStep {
-  const { to, selection, reason, noted } = arrow;
+function committed(world: OperationWorld, at: Position, transition: Transition, revision: number): MachineStep {
+  const { to, selection, reason, noted } = transition;
   const blamed = noted
     .filter((one) => one.result === "failed")
     .map((one): OperationEffect => ({ kind: "tell-attempt-failed", selection: one.selection, reason: one.reason }));
@@ -273,22 +277,22 @@ function committed(world: OperationWorld, at: Position, arrow: Arrow, revision: 
  */
 function refused(
   world: OperationWorld,
-  { at, arrow, refusals }: Extract<OperationState, { kind: "writing" }>,
+  { at, transition, refusals }: Extract<OperationState, { kind: "writing" }>,
   why: string,
 ): MachineStep {
-  if (arrow.to === "preparing") {
-    const skipped = pastOf(world, arrow.selection, "skipped", why);
-    return another(world, at, arrow.selection + 1, [...arrow.noted, skipped]);
+  if (transition.to === "preparing") {
+    const skipped = pastOf(world, transition.selection, "skipped", why);
+    return another(world, at, transition.selection + 1, [...transition.noted, skipped]);
   }
-  if (arrow.to === "starting")
+  if (transition.to === "starting")
     return write(world, at, { to: "restoring", selection: at.selection, reason: why, noted: [] });
   // There was no allocation to keep.
-  if (arrow.to === "succeed-keeping")
-    return write(world, at, { to: "succeed", selection: at.selection, reason: at.reason, noted: arrow.noted });
-  const again = { at, arrow, refusals: refusals + 1 };
+  if (transition.to === "succeed-keeping")
+    return write(world, at, { to: "succeed", selection: at.selection, reason: at.reason, noted: transition.noted });
+  const again = { at, transition, refusals: refusals + 1 };
   if (again.refusals !== REFUSALS_MAX)
     return writeAfter(world, again, Math.min(REFUSED_AGAIN_MS * 2 ** refusals, REFUSED_AGAIN_MS_MAX));
-  return note(world, at, arrow, { text: describeRefusedReturn(world.facts, why), isError: true });
+  return note(world, at, transition, { text: describeRefusedReturn(world.facts, why), isError: true });
 }
 
 function pastOf(

@@ -39,7 +39,7 @@ export function changeOf(taskId: string, write: StepWrite): AllocationChange {
 }
 
 /**
- * Names a consumer that cannot exist, because nobody creates UUIDs of version 15. Each task has its own, so that no task waits for
+ * Names a consumer that cannot exist, because no client creates UUIDs of version 15. Each task has its own, so that no task waits for
  * another's lock.
  */
 function nobodysUuid(taskId: string): ConsumerUuid {

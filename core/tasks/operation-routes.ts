@@ -13,7 +13,7 @@ export const STAGES = [
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
-/** What a stage asks of one host. The `start-…` asks are skipped for a server that should not run. */
+/** The order of a stage to one host. The `start-…` asks are skipped for a server that should not run. */
 export type Ask =
   | "prepare"
   | "hand-over"
@@ -32,8 +32,8 @@ export type Ask =
 /**
  * The place to which an answer leads: another stage, or an end.
  * - `another`: the next destination that has room, or `restoring` when no destination is left.
- * - `succeed`: the operation did what was wanted.
- * - `succeed-keeping`: it did what was wanted, but the guest that it should have destroyed may still exist. The guest's room is kept until
+ * - `succeed`: the operation succeeded.
+ * - `succeed-keeping`: it succeeded, but the guest that it should have destroyed may still exist. The guest's room is kept until
  *   the guest's host says that the guest is gone, or an operator fences that host.
  * - `give-up`: the server is what it was before, and the reason is recorded.
  * - `lost`: the server runs nowhere, or nobody knows where it runs, and its status becomes ERROR. Unless this end follows `restoring`, no
@@ -41,12 +41,12 @@ export type Ask =
  */
 export type Target = Stage | "another" | "succeed" | "succeed-keeping" | "give-up" | "lost";
 
-/** Whether the target is an end at which the operation did what was wanted. */
+/** Whether the target is an end at which the operation succeeded. */
 export const isSuccess = (target: Target): boolean => target === "succeed" || target === "succeed-keeping";
 
 /**
- * One stage of a route: what it asks, and where each answer leads. `gone`: the host has been down for longer than the grace, and nobody knows
- * what it did. `fenced`: an operator has forced the host down, and thereby vouches that nothing runs there. An answer that leads back to the
+ * One stage of a route: what it asks, and where each answer leads. `gone`: the host has been down for longer than the grace, and it is
+ * unknown what it did. `fenced`: an operator has forced the host down, and thereby states that nothing runs there. An answer that leads back to the
  * same stage is a wait: the host is asked again and again, and people are shown what the operation waits for. Silence never leads to a stage
  * or end that destroys a guest or gives its room back.
  */

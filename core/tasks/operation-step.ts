@@ -4,7 +4,7 @@ import type { AllocationChange } from "../ledger/allocation-change.ts";
 import type { AttemptResult, ServerStatus } from "./server.ts";
 import type { Tenure } from "./tenure.ts";
 
-/** An operation that is requested to begin. `planOperation` makes it from what the cell reports about the server. */
+/** An operation that is requested to begin. `planOperation` creates it from the cell's facts about the server. */
 export interface BeginOperation {
   /** A task of kind `operate`. Its id is also the operation's id and, for a move, the migration's UUID. */
   readonly task: Task;

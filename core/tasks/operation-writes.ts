@@ -16,8 +16,8 @@ import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
 import type { StepWrite } from "./operation-step.ts";
 import type { ServerStatus } from "./server.ts";
 
-/** An arrow of a route, from a stage to the next one or to an end. */
-export interface Arrow {
+/** A transition of a route, from a stage to the next one or to an end. */
+export interface Transition {
   /** Null for the beginning of the operation. */
   readonly from: { readonly stage: Stage; readonly selection: number } | null;
   readonly to: Exclude<Target, "another">;
@@ -30,22 +30,22 @@ export interface Arrow {
   readonly unseenMs: number;
 }
 
-/** The write of an arrow to the cell's database. It is decided only here. */
-export function writeOf(facts: OperationFacts, arrow: Arrow): StepWrite {
-  const { to, selection, reason } = arrow;
+/** The change that a transition writes to the cell's database. It is decided only here. */
+export function writeOf(facts: OperationFacts, transition: Transition): StepWrite {
+  const { to, selection, reason } = transition;
   const ends = isEnd(to);
   return {
     stage: ends ? null : to,
     outcome: ends ? (isSuccess(to) ? "success" : "error") : null,
     selection,
     reason,
-    server: serverOf(facts, arrow, ends),
-    migration: migrationOf(facts, arrow),
-    attempts: attemptsOf(facts, arrow),
-    change: changeOf(facts, arrow),
-    evacuated: evacuatedOf(facts, arrow),
-    group: groupOf(facts, arrow),
-    leftover: leftoverOf(facts, arrow),
+    server: serverOf(facts, transition, ends),
+    migration: migrationOf(facts, transition),
+    attempts: attemptsOf(facts, transition),
+    change: changeOf(facts, transition),
+    evacuated: evacuatedOf(facts, transition),
+    group: groupOf(facts, transition),
+    leftover: leftoverOf(facts, transition),
   };
 }
 
@@ -77,22 +77,22 @@ export function noteOf(
 type End = Extract<Target, "succeed" | "succeed-keeping" | "give-up" | "lost">;
 const isEnd = (to: Target): to is End => isSuccess(to) || to === "give-up" || to === "lost";
 
-function serverOf(facts: OperationFacts, arrow: Arrow, ends: boolean): StepWrite["server"] {
-  const { to } = arrow;
-  const fault = to === "give-up" || to === "lost" ? keptReason(arrow.reason) : undefined;
-  const status = ends ? statusAfter(facts, arrow) : undefined;
+function serverOf(facts: OperationFacts, transition: Transition, ends: boolean): StepWrite["server"] {
+  const { to } = transition;
+  const fault = to === "give-up" || to === "lost" ? keptReason(transition.reason) : undefined;
+  const status = ends ? statusAfter(facts, transition) : undefined;
   const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : undefined;
   return {
     status,
     taskState: ends ? null : taskStateOf(facts.kind, to as Stage),
-    home: homeAfter(facts, arrow),
+    home: homeAfter(facts, transition),
     spec,
     fault,
   };
 }
 
 /** The server's home from now on, or undefined when it does not change. */
-function homeAfter(facts: OperationFacts, { to, selection }: Arrow): StepWrite["server"]["home"] {
+function homeAfter(facts: OperationFacts, { to, selection }: Transition): StepWrite["server"]["home"] {
   const destination = destinationOf(facts, selection);
   switch (to) {
     case "preparing":
@@ -111,7 +111,7 @@ function homeAfter(facts: OperationFacts, { to, selection }: Arrow): StepWrite["
 
 const nameOf = (place: PlaceOf | null) => (place === null ? null : { host: place.host, attemptId: place.attemptId });
 
-function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Arrow): ServerStatus {
+function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Transition): ServerStatus {
   if (to === "lost") return "ERROR";
   if (to === "give-up") return kind === "confirm" || kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
   const { finalStatus } = OPERATIONS[kind];
@@ -125,29 +125,29 @@ export const NOT_REVERTED = "Not reverted";
 const NOTED_AS: Partial<Record<OperationKind, string>> = { confirm: "Not confirmed", revert: NOT_REVERTED };
 
 /** The move's own migration, or the migration of the move that is confirmed or reverted. */
-function migrationOf(facts: OperationFacts, arrow: Arrow): StepWrite["migration"] {
+function migrationOf(facts: OperationFacts, transition: Transition): StepWrite["migration"] {
   const { kind, migrationUuid, runs } = facts;
-  const destination = destinationOf(facts, arrow.selection);
+  const destination = destinationOf(facts, transition.selection);
   if (migrationUuid === "" || destination === null) return null;
   const { host: destHost, attemptId: destAttemptId } = destination;
   const undone = NOTED_AS[kind];
   const waits = kind === "resize" || kind === "migrate" || kind === "confirm" || kind === "revert";
-  const isBack = arrow.to === "restoring" || arrow.from?.stage === "restoring";
-  const isOver = isBack || (isSuccess(arrow.to) && !(kind === "resize" || kind === "migrate"));
+  const isBack = transition.to === "restoring" || transition.from?.stage === "restoring";
+  const isOver = isBack || (isSuccess(transition.to) && !(kind === "resize" || kind === "migrate"));
   return {
     uuid: migrationUuid,
-    status: migrationStatus(kind, arrow),
+    status: migrationStatus(kind, transition),
     destHost,
     destAttemptId,
     ended: isOver,
-    holdsSource: (kind === "evacuate" && arrow.to === "succeed") || arrow.to === "succeed-keeping",
+    holdsSource: (kind === "evacuate" && transition.to === "succeed") || transition.to === "succeed-keeping",
     runs: waits && runs,
-    note: arrow.to === "give-up" && undone !== undefined ? keptReason(`${undone}: ${arrow.reason}`) : "",
+    note: transition.to === "give-up" && undone !== undefined ? keptReason(`${undone}: ${transition.reason}`) : "",
   };
 }
 
 /** Source: the statuses of nova's Migration objects, by kind of move. */
-function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): string {
+function migrationStatus(kind: OperationKind, { from, to, reason }: Transition): string {
   const isLive = kind === "live-migrate";
   if (kind === "confirm") return to === "give-up" ? "finished" : isSuccess(to) ? "confirmed" : "confirming";
   if (kind === "revert")
@@ -170,7 +170,7 @@ function migrationStatus(kind: OperationKind, { from, to, reason }: Arrow): stri
 /** The beginning of the reason of an aborted operation. */
 export const ABORTED = "Aborted";
 
-function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Arrow): StepWrite["attempts"] {
+function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Transition): StepWrite["attempts"] {
   if (!facts.isMove) return [];
   const host = destinationOf(facts, selection)?.host ?? "";
   const past = noted.map((one) => ({ ...one, reason: keptReason(one.reason) }));
@@ -183,7 +183,7 @@ function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Arrow
   return past;
 }
 
-function changeOf(facts: OperationFacts, { from, to, selection }: Arrow): AllocationChange | null {
+function changeOf(facts: OperationFacts, { from, to, selection }: Transition): AllocationChange | null {
   const { kind, parties } = facts;
   const destination = destinationOf(facts, selection)?.items ?? [];
   switch (to) {
@@ -206,7 +206,7 @@ function changeOf(facts: OperationFacts, { from, to, selection }: Arrow): Alloca
  * Only for a server that was offloaded although its host did not confirm it. No other consumer could hold the allocation of the guest that
  * may be left.
  */
-function leftoverOf({ kind, source, taskId }: OperationFacts, { to }: Arrow): StepWrite["leftover"] {
+function leftoverOf({ kind, source, taskId }: OperationFacts, { to }: Transition): StepWrite["leftover"] {
   if (kind !== "shelve-offload" || to !== "succeed-keeping" || source === null) return undefined;
   return { uuid: leftoverUuid(taskId), host: source.host };
 }
@@ -214,13 +214,13 @@ function leftoverOf({ kind, source, taskId }: OperationFacts, { to }: Arrow): St
 /** An evacuation takes the server only from a fenced host or, where the fence is waived, from an unseen one. */
 function evacuatedOf(
   { kind, source, fenceWaived }: OperationFacts,
-  { from, to, unseenMs }: Arrow,
+  { from, to, unseenMs }: Transition,
 ): StepWrite["evacuated"] {
   if (kind !== "evacuate" || source === null || !(from === null || to === "starting")) return undefined;
   return { host: source.host, unseenMs, fenceWaived };
 }
 
-function groupOf(facts: OperationFacts, { to, selection }: Arrow): StepWrite["group"] {
+function groupOf(facts: OperationFacts, { to, selection }: Transition): StepWrite["group"] {
   const membership = facts.after.group;
   const toHost = destinationOf(facts, selection)?.host;
   if (to !== "preparing" || !isHardGroup(membership) || toHost === undefined) return undefined;

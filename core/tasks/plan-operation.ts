@@ -62,7 +62,7 @@ export function planOperation(request: OperationRequest): PlannedOperation {
     ...(askedBy !== undefined && { askedBy }),
   };
   const facts = factsOf(task);
-  const arrow = {
+  const transition = {
     from: null,
     to: firstStage(kind),
     selection: 0,
@@ -70,7 +70,7 @@ export function planOperation(request: OperationRequest): PlannedOperation {
     noted: [],
     unseenMs: request.unseenMs ?? 0,
   };
-  const write = writeOf(facts, arrow);
+  const write = writeOf(facts, transition);
   return { kind: "planned", begin: { task, revision: server.revision, status: server.status, write } };
 }
 

@@ -10,7 +10,7 @@ export interface ServerLock {
 /** Most actions of one server that are kept, the youngest ones. */
 export const USER_ACTIONS_MAX = 20;
 
-/** What a user did with a server that needed no operation in its cell. */
+/** An action of a user that needed no operation in the server's cell. */
 export interface UserAction {
   readonly action: "lock" | "unlock" | "attach_interface" | "detach_interface" | "resetState";
   readonly requestId: string;

@@ -11,7 +11,7 @@ import {
 import { apiHeaders } from "./call-api.ts";
 
 const RETRY_MS = [500, 1_000, 2_000, 4_000];
-/** Nothing was heard for so long, not even a heartbeat: the connection is given up. */
+/** The connection is given up after this time without any event, even a heartbeat. */
 const SILENCE_MS = 25_000;
 const RATE_WINDOW_MS = 5_000;
 const SAMPLES_MAX = 240;
@@ -66,7 +66,7 @@ async function readOnce(mine: AbortController): Promise<"ended" | "broken" | "fa
       cache: "no-store",
     });
     if (response.status === 401 || response.status === 403) {
-      refusal.value = response.status === 401 ? "" : "This token is no admin's.";
+      refusal.value = response.status === 401 ? "" : "This token does not belong to an admin.";
       connection.value = "refused";
       return "failed";
     }

@@ -1,6 +1,6 @@
 import { signal } from "@preact/signals";
 
-/** What the panel beside the page shows. */
+/** The content of the panel beside the page. */
 export type Opened =
   | { readonly kind: "host"; readonly host: string }
   | { readonly kind: "server"; readonly server: string };

@@ -26,7 +26,7 @@ export class ApiEvents {
     });
     this.#accepted = new Counter({
       name: "berth_api_servers_accepted_total",
-      help: "Servers that were asked for and accepted",
+      help: "Accepted servers",
       registers,
     });
     this.#deletes = new Counter({
@@ -47,7 +47,7 @@ export class ApiEvents {
     });
     this.#failures = new Counter({
       name: "berth_api_failures_total",
-      help: "Answers 5xx by an error of this process or its databases",
+      help: "Answers with 5xx because of an error of this process or its databases",
       registers,
     });
   }
@@ -69,7 +69,7 @@ export class ApiEvents {
   deleteLeftToSweep(serverUuid: string, cell: string): void {
     this.#logger.warn(
       { server: serverUuid, cell },
-      "the cell could not be told of a delete; the schedulers' sweep will",
+      "the cell could not be notified of a delete; the schedulers' sweep will do it",
     );
   }
 
@@ -93,7 +93,7 @@ export class ApiEvents {
   streamsMissing(error: unknown): void {
     this.#logger.warn(
       { err: error },
-      "the streams of the API tier could not be set up; a sweep finds what is not published",
+      "the streams of the API tier could not be created; a sweep finds unpublished requests",
     );
   }
 
@@ -123,7 +123,7 @@ export class ApiEvents {
     }: { readonly name: string; readonly tag?: string; readonly server_uuid: string },
     host: string,
   ): void {
-    this.#logger.info({ event: name, tag, server, host }, "another service tells of a server");
+    this.#logger.info({ event: name, tag, server, host }, "another service reported an event of a server");
   }
 
   portsNotSwept(error: unknown): void {
@@ -131,7 +131,7 @@ export class ApiEvents {
   }
 
   settlingFailed(error: unknown): void {
-    this.#logger.warn({ err: error }, "could not look at resizes that count for quotas; trying again");
+    this.#logger.warn({ err: error }, "could not read the resizes that count for quotas; trying again");
   }
 
   failed(requestId: string, method: string, url: string, error: unknown): void {

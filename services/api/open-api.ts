@@ -47,7 +47,7 @@ import { type ApiService, createApi } from "./service.ts";
 import { type ApiOptions, apiSettings } from "./settings.ts";
 import { WaitingRoom } from "./waiting-room.ts";
 
-/** Functions that close what was opened, to be called in reverse order. */
+/** Functions that close the opened resources, to be called in reverse order. */
 type Closers = (() => Promise<unknown>)[];
 
 /**

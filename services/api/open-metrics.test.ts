@@ -29,6 +29,6 @@ test("the metrics address reports why a view does not follow its cell, and clien
   } finally {
     await metrics.close();
   }
-  expect(countObstacles(followers)).toEqual([expect.stringMatching(/^no servers go to 2 of 2 cells/)]);
+  expect(countObstacles(followers)).toEqual([expect.stringMatching(/^no servers are placed in 2 of 2 cells/)]);
   expect(countObstacles(followers).join()).not.toContain("secret");
 });

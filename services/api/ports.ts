@@ -39,7 +39,7 @@ export type ServerGroupsPort = Pick<
   "createGroup" | "groups" | "group" | "countGroups" | "deleteGroup" | "addMembers"
 >;
 
-/** The stores of the API tier that hold what operators set. */
+/** The stores of the API tier with the operators' settings. */
 export interface OperatorStores {
   readonly aggregates: AggregateStore;
   readonly ratios: RatioStore;
@@ -54,14 +54,14 @@ export type ReservationsPort = Pick<ReservationStore, "reserve">;
 export interface CellPort {
   readonly name: string;
   readonly store: ServerStore & BeginStore & MigrationStore & Pick<HostStore, "residents">;
-  /** What operators have set for the cell's hosts. Without it, this process cannot change these settings. */
+  /** The operators' settings for the cell's hosts. Without it, this process cannot change these settings. */
   readonly admin?: HostAdminStore;
   /** The cell's bus, on which tasks are published and events arrive. */
   readonly bus: Pick<Bus, "publish" | "consume" | "ensureStreams">;
-  /** The cell's ledger view, which shows what hosts offer and have in use. Null when this process follows no view of the cell. */
+  /** The cell's ledger view, which shows the capacity and use of hosts. Null when this process follows no view of the cell. */
   readonly view: LedgerView | null;
   /**
-   * What host filters and weighers read beside the view, and the source that tells whether both are up to date. Both serve `berth explain`.
+   * The facts that host filters and weighers read in addition to the view, and the source that tells whether both are up to date. Both serve `berth explain`.
    */
   readonly facts?: LiveCellFacts;
   readonly source?: Pick<ViewSource, "ready" | "waitUntilSeen" | "lagMs">;

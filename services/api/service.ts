@@ -89,7 +89,7 @@ export interface ApiDeps {
   readonly groups: ServerGroupsPort;
   readonly reservations: ReservationsPort;
   readonly cells: readonly CellPort[];
-  /** The stores of what operators set. Without them there are no aggregates, zones or ratios, and settings have their defaults. */
+  /** The stores of the operators' settings. Without them there are no aggregates, zones or ratios, and settings have their defaults. */
   readonly operators?: OperatorStores;
   /** The decisions of schedulers. Without this store, they cannot be explained. */
   readonly decisions?: Pick<DecisionStore, "decisionsOf">;
@@ -99,7 +99,7 @@ export interface ApiDeps {
   readonly images?: ImageStore;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
-  /** Quotas and what counts for them. Without this store, every project has the default quotas, and servers are not counted. */
+  /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
   readonly quotas?: QuotaStore;
   /** The keypairs of users. Without this store, there are none. */
   readonly keypairs?: KeypairStore;
@@ -185,7 +185,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
     open,
     get address() {
       const bound = http.server.address();
-      if (bound === null || typeof bound === "string") throw new Error("the api does not listen yet");
+      if (bound === null || typeof bound === "string") throw new Error("the api is not listening yet");
       return { host: bound.address, port: bound.port };
     },
     async start() {
@@ -206,7 +206,7 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
   };
 }
 
-/** Returns what `/readyz` reports of the work queue, or nothing while the queue is usable. */
+/** Returns the line of `/readyz` about the work queue, or nothing while the queue is usable. */
 function queueRemarks(bus: Pick<Bus, "streamState">): readonly string[] {
   switch (bus.streamState()) {
     case "there":
@@ -214,7 +214,7 @@ function queueRemarks(bus: Pick<Bus, "streamState">): readonly string[] {
     case "full":
       return ["the work queue is full: requests are accepted, and placed some seconds later"];
     case "missing":
-      return ["the work queue is missing and is being made again"];
+      return ["the work queue is missing and is being created again"];
     case "away":
       return ["NATS cannot be reached: requests are accepted, and placed some seconds later"];
   }
@@ -224,7 +224,7 @@ interface Parts {
   readonly http: Http;
   readonly events: ApiEvents;
   readonly server: ActionDeps;
-  /** Null when this process has no stores of what operators set. */
+  /** Null when this process has no stores of the operators' settings. */
   readonly syncer: HostSyncer | null;
   /** Its work beside calls, which runs from the start to the end of the service. */
   readonly background: readonly Pick<Ticker, "start" | "stop">[];
@@ -292,7 +292,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
 const sweptPorts = ({ networkPorts }: ApiDeps, { networks }: ApiSettings): PortStore | null =>
   networks === "simple" ? (networkPorts ?? null) : null;
 
-/** Registers the operators' routes, if this process has the stores of what operators set. */
+/** Registers the operators' routes, if this process has the stores of the operators' settings. */
 function registerOperatorRoutes(
   { operators: stores, cells, groups, decisions, filters: ownFilters = [] }: ApiDeps,
   { http, server, syncer }: Parts,

@@ -84,7 +84,7 @@ export interface ApiSettings {
   readonly shelvedOffloadTime: number;
   /** Whether answers show a password for the server's administrator. */
   readonly instancePasswords: boolean;
-  /** Whether the dashboard is served, and what it asks. */
+  /** Whether the dashboard is served, and the sources of its data. */
   readonly dashboard: boolean;
   /** Most items on one page of a list. */
   readonly pageMax: number;
@@ -99,27 +99,27 @@ export const apiDeclaration = {
     ...processSettings,
     ...placementApiSettings,
     databaseUrl: setting(postgresUrl, { about: "API database" }),
-    natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
+    natsUrl: setting(urls("nats", "tls"), { about: "URL of NATS with the API tier's user" }),
     redisUrl: optional(url("redis", "rediss"), {
-      about: "Redis of the schedulers, for which hosts failed builds of late",
+      about: "URL of the schedulers' Redis, for recently failed builds",
     }),
     listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8774" }),
     filters: optional(listOf(text()), {
       about: "modules with the schedulers' own host filters, so that explanations know them",
     }),
     publicUrl: optional(url("http", "https"), {
-      about: "what links in answers start with; without it, the host that a request names",
+      about: "beginning of links in answers; by default the host of the request",
     }),
-    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are authenticated", default: "none" }),
     ...openNetworkOptions,
-    metricsListen: setting(hostPort, { about: "where /metrics is, apart from the API", default: "127.0.0.1:0" }),
+    metricsListen: setting(hostPort, { about: "address of /metrics, separate from the API's", default: "127.0.0.1:0" }),
     bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
     computeBodyBytesMax: setting(integer({ min: 1_024, max: 1 << 20 }), {
-      about: "largest request body of the Compute API",
+      about: "maximum size of a request body of the Compute API",
       default: "114688",
     }),
     requestTimeout: setting(duration({ minMs: 100, maxMs: 600_000 }), {
-      about: "longest time for one request",
+      about: "maximum duration of one request",
       default: "30s",
     }),
     cellDeadline: setting(duration({ minMs: 10, maxMs: 60_000 }), {
@@ -127,11 +127,11 @@ export const apiDeclaration = {
       default: "2s",
     }),
     flavorCache: setting(duration({ minMs: 0, maxMs: 60_000 }), {
-      about: "how old a flavor that new servers get may be",
+      about: "maximum age of the cached flavors for new servers",
       default: "1s",
     }),
     images: setting(oneOf(...IMAGE_RULES), {
-      about: "which images servers may be made of: any, or those that were registered",
+      about: "which images servers may use: any, or only registered ones",
       default: "any",
     }),
     networks: setting(oneOf(...NETWORK_RULES), {
@@ -139,42 +139,42 @@ export const apiDeclaration = {
       default: "none",
     }),
     serversPerCallMax: setting(integer({ min: 1, max: 1_000 }), {
-      about: "servers that one call may create",
+      about: "maximum number of servers in one call",
       default: "100",
     }),
     openRequestsMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
-      about: "servers of one project that may wait to be placed at a time; -1: any number",
+      about: "maximum number of servers of one project that wait to be placed; -1: unlimited",
       default: "10000",
     }),
     quotas: optional(oneOf(...QUOTA_KINDS), {
       about:
-        "limits of projects for which operators have set none: Nova's, or unlimited (the default where nobody authenticates)",
+        "limits of projects for which operators have set none: Nova's, or unlimited (the default without authentication)",
     }),
     serverGroupsMax: optional(integer({ min: 0, max: 1_000_000 }), {
-      about: "server groups that one project may have; 10 with Nova's limits, else 100",
+      about: "maximum number of server groups of one project; 10 with Nova's limits, else 100",
     }),
     serverGroupMembersMax: optional(integer({ min: 0, max: 1_000_000 }), {
-      about: "servers that one server group may have; 10 with Nova's limits, else 1000",
+      about: "maximum number of servers in one server group; 10 with Nova's limits, else 1000",
     }),
     resizeToSameHost: setting(boolean, {
       about: "whether a resize may leave a server on its host",
       default: "false",
     }),
     evacuateUnfenced: setting(boolean, {
-      about: "whether servers may be evacuated from a host that is down and not forced down: they may run twice",
+      about: "whether servers may be evacuated from a host that is down but not forced down: they may then run twice",
       default: "false",
     }),
     shelvedOffloadTime: setting(integer({ min: -1, max: 0 }), {
       about:
-        "0 to offload servers as soon as they are shelved, as Nova does by default; -1 to leave that to shelveOffload, since an offloaded server loses its disk",
+        "0 to offload servers as soon as they are shelved, as Nova does by default; -1 to leave that to shelveOffload, because an offloaded server loses its disk",
       default: "-1",
     }),
     enableInstancePassword: setting(boolean, {
-      about: "whether the answers to create, rebuild and evacuate have an adminPass",
+      about: "whether the answers to create, rebuild and evacuate contain adminPass",
       default: "true",
     }),
     dashboard: setting(boolean, {
-      about: "whether /dashboard is served; what it shows is for admins alone",
+      about: "whether /dashboard is served; only admins can read its data",
       default: "false",
     }),
   },

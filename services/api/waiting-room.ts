@@ -69,7 +69,7 @@ export class WaitingRoom {
   }
 
   #refusal(method: string, path: string, requestId: string): object {
-    const why = "The service is starting and does not take calls yet.";
+    const why = "The service is starting and does not accept calls yet.";
     if (!this.#options.isPlacement(path)) return faultBody(503, why);
     return errorDocument(new PlacementError(503, why), { method, requestId, withCode: false });
   }

@@ -13,7 +13,7 @@ export interface PrepareOrder extends GuestName {
 }
 
 export interface PrepareControl {
-  /** Raised when the attempt took too long or is no longer wanted. What exists is destroyed afterwards. */
+  /** Raised when the attempt took too long or is no longer wanted. A guest that already exists is destroyed afterwards. */
   readonly signal: AbortSignal;
   /** Reports the current step ("image", "disk", "spawn"). */
   onStep(step: string): void;
@@ -74,7 +74,7 @@ export const DESTROY_TIMEOUT_MS = 60_000;
  * guest. Until the call has settled, nothing else is done to the guest and no order is answered.
  */
 export interface Driver {
-  /** What the driver can do beyond what every driver must. The agent refuses orders that need more. */
+  /** The optional capabilities of the driver. The agent refuses orders that need more. */
   readonly capabilities: ReadonlySet<DriverCapability>;
   /**
    * Standard traits of the driver (`COMPUTE_*`), such as the formats of images that it can use. The agent gives them to the root provider of

@@ -17,7 +17,7 @@ export interface AgentEventsOptions {
   readonly guestCount: () => number;
 }
 
-/** Reports what is worth telling an operator. Each method writes a log line, updates a metric or begins a span. */
+/** Reports events that are useful for operators. Each method writes a log line, updates a metric or begins a span. */
 export class AgentEvents {
   readonly #options: AgentEventsOptions;
   readonly #logger: Logger;
@@ -34,14 +34,14 @@ export class AgentEvents {
   welcomed(address: string, conductorId: string): void {
     this.#metrics.conductors.inc();
     this.#refusals.delete(address);
-    this.#logger.info({ address, conductorId }, "welcomed by a conductor");
+    this.#logger.info({ address, conductorId }, "accepted by a conductor");
   }
 
   /** Each address is dialled repeatedly, so a reason is logged only when it differs from the last one. */
   notWelcomed(address: string, reason: string): void {
     if (this.#refusals.get(address) === reason) return;
     this.#refusals.set(address, reason);
-    this.#logger.error({ address, reason }, "a conductor could not be reached or refused this agent; dialling again");
+    this.#logger.error({ address, reason }, "a conductor could not be reached or refused this agent; connecting again");
   }
 
   lost(address: string, reason: string): void {
@@ -50,11 +50,11 @@ export class AgentEvents {
   }
 
   interrupted(guest: GuestName): void {
-    this.#logger.warn({ ...guest }, "removed a guest whose build was interrupted by the agent's end");
+    this.#logger.warn({ ...guest }, "removed a guest whose build was interrupted because the agent ended");
   }
 
   adoptFailed(reason: string): void {
-    this.#logger.error({ reason }, "the driver could not take over the guests of the agent's last process");
+    this.#logger.error({ reason }, "the driver could not take over the guests of the agent's previous process");
   }
 
   buildStarted(guest: GuestName, traceparent: string): Span {
@@ -73,8 +73,8 @@ export class AgentEvents {
 
   driverStuck(guest: GuestName, what: string): void {
     this.#metrics.stuck.inc();
-    const meaning = "nothing else is done to the guest until the driver ends; if it never does, restart the agent";
-    this.#logger.error({ ...nameOf(guest), call: what }, `the driver was told to give up and goes on: ${meaning}`);
+    const meaning = "the guest takes no other order until the driver ends; if it never does, restart the agent";
+    this.#logger.error({ ...nameOf(guest), call: what }, `the driver was told to give up but continues: ${meaning}`);
   }
 
   foundChanged(guest: GuestName, from: string, to: string): void {
@@ -82,7 +82,7 @@ export class AgentEvents {
   }
 
   lookFailed(reason: string): void {
-    this.#logger.error({ reason }, "the driver could not tell in which state its guests are");
+    this.#logger.error({ reason }, "the driver could not report the states of its guests");
   }
 
   destroyed(guest: GuestName): void {
@@ -95,7 +95,7 @@ export class AgentEvents {
     this.#logger.error({ ...guest, reason }, "a guest could not be removed");
   }
 
-  /** A host's tree is not what the agent reported last. */
+  /** A host's tree differs from the agent's last report. */
   treeChanged(host: string): void {
     this.#metrics.treeChanges.inc();
     this.#logger.info({ host }, "the host's resources have changed; reporting them");
@@ -110,16 +110,16 @@ export class AgentEvents {
   }
 
   hostsDiffer(added: readonly string[], removed: readonly string[]): void {
-    const meaning = "restart the agent to carry other hosts; until then it carries those of its start, as they were";
+    const meaning = "restart the agent to change its hosts; until then it keeps the hosts that it started with";
     this.#logger.warn({ added, removed }, `the hosts file names other hosts than at the agent's start: ${meaning}`);
   }
 
   treeKept(host: string, kept: readonly string[]): void {
-    this.#logger.warn({ host, kept }, "the cell keeps something of the host that it no longer offers");
+    this.#logger.warn({ host, kept }, "the cell keeps resources that the host no longer offers");
   }
 
   treeRefused(host: string, reason: string): void {
-    this.#logger.error({ host, reason }, "the cell refuses what the host offers; the host stays down");
+    this.#logger.error({ host, reason }, "the cell refuses the host's resources; the host stays down");
   }
 
   /** An agent must not act without its journal, so the process ends. */
@@ -144,7 +144,7 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
     },
   });
   return {
-    conductors: new Gauge({ name: "berth_agent_conductors", help: "conductors that welcomed this agent", registers }),
+    conductors: new Gauge({ name: "berth_agent_conductors", help: "conductors that accepted this agent", registers }),
     builds: new Counter({
       name: "berth_agent_builds_total",
       help: "builds that ended, by outcome",
@@ -165,7 +165,7 @@ function createMetrics({ registry, guestCount }: AgentEventsOptions) {
     }),
     treeChanges: new Counter({
       name: "berth_agent_tree_changes_total",
-      help: "changes of a host's resources that were seen while the agent ran",
+      help: "changes of a host's resources while the agent ran",
       registers,
     }),
     leftovers: new Counter({

@@ -156,7 +156,7 @@ export class FakeDriver implements Driver {
       await this.#take(name, "hand_off_ms", signal, 1 / HAND_OFF_PARTS);
     }
     onProgress(progressAt(1, live));
-    if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy broke off");
+    if (this.#failsNow(name, "hand_off_failures")) throw new Error("the copy was interrupted");
     this.#setPower(name, "stopped");
   }
 

@@ -34,7 +34,7 @@ export const FakeScript = Type.Object(
     power_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     destroy_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     hand_off_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
-    /** Guests stop by themselves after they have run for so long, as if their owner had shut them down, or because they crash. */
+    /** The time after which guests stop on their own, as if their owner had shut them down, or because they crash. */
     ends_after_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     ends_by: Type.Optional(Type.Enum(["shut-down", "crashed"])),
     /** Only this many first runs of each guest end by themselves. One by default. */

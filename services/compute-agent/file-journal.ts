@@ -165,11 +165,11 @@ function damaged(path: string, at: { readonly line: number; readonly start: numb
   const { line, start, isLast } = at;
   const cut = `truncate --size=${start} ${path}`;
   const remedy = isLast
-    ? `to go on without that line, run "${cut}": what the agent did last is forgotten, and guests that were built last are not known to it`
-    : "restore the file, or move it away to begin with an empty one: guests that still exist on the hosts are not known to the agent then";
+    ? `to continue without that line, run "${cut}": the agent then forgets its last actions, and does not know the guests that were built last`
+    : "restore the file, or move it away to start with an empty one: the agent then does not know the guests that still exist on the hosts";
   return new JournalError(
     "corrupt",
-    `line ${line} of the journal ${path} was written whole and is damaged now; ${remedy}`,
+    `line ${line} of the journal ${path} was written completely and is now damaged; ${remedy}`,
   );
 }
 

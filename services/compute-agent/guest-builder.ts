@@ -63,7 +63,7 @@ export class GuestBuilder {
     if (this.#store.isBuried(name)) this.#refuse(name, "the server was destroyed here before");
     else if (this.#leftovers.has(attemptId)) this.#tellFailed(name, this.#leftovers.get(attemptId)!.word);
     else if (known !== undefined) this.#reporter.reportState(known);
-    else if (slots === undefined) this.#refuse(name, "this agent does not carry the host");
+    else if (slots === undefined) this.#refuse(name, "this agent does not have the host");
     else if (slots.full) this.#refuse(name, `more than ${WAITING_BUILDS_MAX} builds wait on the host`);
     else void this.#begin(name, order, slots);
   }
@@ -240,7 +240,7 @@ export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "fail
 function checked(outcome: PrepareOutcome): PrepareOutcome {
   const length = outcome.kind === "prepared" ? (outcome.listensAt ?? "").length : 0;
   if (length <= LISTENS_AT_CHARS_MAX) return outcome;
-  const reason = `the driver's address of the guest has ${length} characters, and at most ${LISTENS_AT_CHARS_MAX} are allowed`;
+  const reason = `the driver's address of the guest has ${length} characters; at most ${LISTENS_AT_CHARS_MAX} are allowed`;
   return { kind: "failed", failure: "reschedule", reason };
 }
 

@@ -183,7 +183,7 @@ export class GuestObserver {
     const names = guests.map(({ host, serverUuid, attemptId }) => ({ host, serverUuid, attemptId }));
     try {
       const look = this.#driver.powersOf(names);
-      return await withDeadline(look, LOOK_TIMEOUT_MS, "the driver's look at its guests", this.#clock);
+      return await withDeadline(look, LOOK_TIMEOUT_MS, "reading the driver's guests", this.#clock);
     } catch (error) {
       this.#events.lookFailed(messageOf(error));
       return [];

@@ -59,7 +59,7 @@ export class GuestOrders {
     this.#deps = deps;
   }
 
-  /** Starts a guest that was prepared or that stopped with its host. A guest that already runs is no error. */
+  /** Starts a guest that was prepared or that stopped with its host. A guest that already runs is not an error. */
   start(message: Start, from: ConductorStream): void {
     this.#take(orderOfStart(message), from);
   }

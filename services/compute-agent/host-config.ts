@@ -89,7 +89,7 @@ export function readHostsFile(path: string): readonly HostConfig[] {
   const { hosts } = parsed as Static<typeof HostsFile>;
   const names = new Set<string>();
   for (const host of hosts) {
-    if (names.has(host.name)) throw new SettingsError(`hosts file ${path}: host ${host.name} is there twice`);
+    if (names.has(host.name)) throw new SettingsError(`hosts file ${path}: host ${host.name} is listed twice`);
     names.add(host.name);
   }
   return hosts;

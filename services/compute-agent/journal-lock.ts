@@ -74,7 +74,7 @@ function readHolder(database: DatabaseSync): Holder | null {
 
 function inUse(journal: string, holder: Holder | null, cause: unknown): JournalError {
   const by = holder === null ? "another process" : `process ${holder.pid} on ${holder.host} since ${holder.since}`;
-  const remedy = "stop that process, or give this agent an --agent-id or a --data-dir of its own";
+  const remedy = "stop that process, or give this agent its own --agent-id or --data-dir";
   const message = `the journal ${journal} is in use by ${by}, and two agents must not share one: ${remedy}`;
   return new JournalError("locked", message, { cause });
 }

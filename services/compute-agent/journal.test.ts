@@ -67,7 +67,9 @@ describe("the journal's file", () => {
     await appendFile(path, `00000000 ${JSON.stringify([gone("e/0")])}\n`);
     await expect(new FileJournal(path).load()).rejects.toMatchObject({
       code: "corrupt",
-      message: expect.stringContaining(`line 4 of the journal ${path} was written whole and is damaged now; to go on`),
+      message: expect.stringContaining(
+        `line 4 of the journal ${path} was written completely and is now damaged; to continue`,
+      ),
     });
     await expect(new FileJournal(path).load()).rejects.toThrow(`"truncate --size=${size} ${path}"`);
     await truncate(path, size);

@@ -1,6 +1,6 @@
 import { type Journal, JournalError, type JournalRecord } from "./journal.ts";
 
-/** What a memory journal leaves behind when its agent "dies". A test gives it to the next agent. */
+/** The content that a memory journal leaves behind when its agent "dies". A test gives it to the next agent. */
 export interface MemoryDisk {
   records: JournalRecord[];
 }

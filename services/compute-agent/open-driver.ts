@@ -8,7 +8,7 @@ import type { GuestName } from "./journal.ts";
 import { openQemuDriver } from "./qemu/open-qemu-driver.ts";
 import { type AgentOptions, hostSourceOf } from "./settings.ts";
 
-/** A driver with what its owner needs of it besides. */
+/** A driver with the additional functions that its owner needs. */
 export interface OwnedDriver {
   readonly driver: Driver;
   /** The guests that really exist, for an auditor. */
@@ -22,23 +22,36 @@ export interface OpenedDriver extends OwnedDriver {
   readonly source: HostSource;
 }
 
-/** Opens the driver that the settings name. `crash` and `loseConnections` are what a script of the fake driver may do. */
-export function openDriver(
-  options: AgentOptions,
-  surroundings: {
-    readonly clock: Clock;
-    readonly logger: Logger;
-    readonly crash: () => void;
-    readonly loseConnections: () => void;
-  },
-): OpenedDriver {
-  const source = hostSourceOf(options);
-  if (options.driver === "qemu") {
-    const { driver, hypervisor } = openQemuDriver(options, surroundings);
-    const described = withHypervisor(source, hypervisor);
-    const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
-    return { driver, source: described, guests, close: () => driver.close() };
+/** The surroundings of a driver. A script of the fake driver may call `crash` and `loseConnections`. */
+interface DriverSurroundings {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly crash: () => void;
+  readonly loseConnections: () => void;
+}
+
+/** Opens the driver that the settings name. */
+export function openDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
+  switch (options.driver) {
+    case "qemu":
+      return openVirtualMachines(options, surroundings);
+    case "fake":
+      return openFakeDriver(options, surroundings);
+    default:
+      return options.driver satisfies never;
   }
+}
+
+function openVirtualMachines(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
+  const source = hostSourceOf(options);
+  const { driver, hypervisor } = openQemuDriver(options, surroundings);
+  const described = withHypervisor(source, hypervisor);
+  const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
+  return { driver, source: described, guests, close: () => driver.close() };
+}
+
+function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
+  const source = hostSourceOf(options);
   const { clock, crash, loseConnections } = surroundings;
   const { seed, fakeByMetadata: byMetadata } = options;
   const { hosts } = source.look();
@@ -47,7 +60,7 @@ export function openDriver(
   return { driver, source, guests: async () => driver.guests(), close: () => undefined };
 }
 
-/** Adds what the driver knows of the hypervisor. The rest of what the hosts say of it stays. */
+/** Adds the driver's facts about the hypervisor to the hosts. Their other facts stay. */
 function withHypervisor(source: HostSource, hypervisor: NonNullable<HostConfig["hypervisor"]>): HostSource {
   return {
     isLive: source.isLive,

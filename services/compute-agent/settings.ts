@@ -24,48 +24,51 @@ const script: Kind<FakeScript> = {
 
 export const agentDeclaration = {
   command: "berth compute-agent",
-  about: "Carries hosts: reports what they offer and builds servers on them.",
+  about: "Manages hosts: reports their resources and builds servers on them.",
   settings: {
     ...processSettings,
-    agentId: setting(name, { about: "name of this agent, the same after each restart" }),
+    agentId: setting(name, { about: "name of this agent; it must stay the same after a restart" }),
     conductors: setting(listOf(address), { about: "addresses of all conductors of the cell" }),
     hostsFile: optional(text(), { about: "JSON file with the hosts; see docs/compute-agent.md" }),
     hosts: optional(integer({ min: 1, max: 100_000 }), {
-      about: "instead of a file: so many equal hosts, named after the agent",
+      about: "instead of a file: the number of equal hosts, which are named after the agent",
     }),
     discover: setting(boolean, {
-      about: "instead of both: the one host is this machine, with what it really has",
+      about: "instead of both: the only host is this machine, with its real hardware",
       default: "false",
     }),
     updateResourcesSeconds: setting(integer({ min: 1, max: 86_400 }), {
-      about: "how often a discovered machine is looked at again",
+      about: "how often a discovered machine is inspected again",
       default: "60",
     }),
     ...discoverySettings,
     driver: setting(oneOf("fake", "qemu"), {
-      about: "what builds servers: fake pretends, qemu runs virtual machines",
+      about: "what builds servers: fake pretends to, qemu runs virtual machines",
       default: "fake",
     }),
     ...qemuSettings,
-    dataDir: setting(text(), { about: "where the journal is kept", default: ".berth" }),
-    buildLimit: setting(integer({ min: 1, max: 10_000 }), { about: "builds at a time on one host", default: "10" }),
+    dataDir: setting(text(), { about: "directory of the journal", default: ".berth" }),
+    buildLimit: setting(integer({ min: 1, max: 10_000 }), {
+      about: "maximum number of concurrent builds on one host",
+      default: "10",
+    }),
     resumeGuests: setting(boolean, {
       about:
-        "start the guests of ACTIVE servers again after the host was restarted; otherwise such servers become SHUTOFF (Nova's resume_guests_state_on_host_boot)",
+        "start the guests of ACTIVE servers again after a restart of the host; otherwise these servers become SHUTOFF (Nova's resume_guests_state_on_host_boot)",
       default: "true",
     }),
-    fake: optional(script, { about: "how the fake driver behaves on hosts without a script of their own" }),
+    fake: optional(script, { about: "script of the fake driver for hosts without their own" }),
     fakeByMetadata: setting(boolean, {
       about:
-        "users' servers may hold such a script in their metadata (berth:fake): for tests, anybody can end the agent by it",
+        "accept such a script in the metadata of users' servers (berth:fake). Only for tests: any user can then crash the agent",
       default: "false",
     }),
     seed: setting(integer({ min: 0, max: 2 ** 31 }), {
-      about: "decides which builds a script's probability befalls",
+      about: "seed that selects the builds to which a script's probability applies",
       default: "1",
     }),
     metricsListen: setting(hostPort, {
-      about: "where /healthz, /readyz, /metrics and /guests are",
+      about: "address of /healthz, /readyz, /metrics and /guests",
       default: "127.0.0.1:0",
     }),
     tlsCa: optional(text(), {

@@ -108,7 +108,7 @@ export class AgentRegistry {
       for (const { body } of messages) {
         if (body === undefined || stream.closed) continue;
         if (body.$case === "heartbeat") stream.send({ body: { $case: "heartbeat", value: {} } });
-        else if (body.$case === "hello" && connection !== null) stream.close("a stream says hello only once");
+        else if (body.$case === "hello" && connection !== null) stream.close("a stream may send only one hello");
         else if (body.$case === "hello") connection = this.#greet(stream, permit, body.value);
         else if (connection !== null) this.#report(body, connection);
         else stream.close("the first message must be a hello");
@@ -143,7 +143,7 @@ export class AgentRegistry {
     for (const host of hosts) {
       const holder = this.#byHost.get(host);
       if (holder === undefined || holder.agentId === agentId || holder.stream.closed) continue;
-      return `host ${host} is carried by agent ${holder.agentId}, which is connected: stop that agent, or take the host out of one of the two agents' hosts`;
+      return `host ${host} belongs to agent ${holder.agentId}, which is connected: stop that agent, or remove the host from the hosts of one of the two agents`;
     }
     return null;
   }
@@ -167,7 +167,7 @@ export class AgentRegistry {
       this.#byHost.set(host, connection);
       this.#lostAtMs.delete(host);
     }
-    if (before !== undefined && before.stream !== stream) before.stream.close("the agent dialled again");
+    if (before !== undefined && before.stream !== stream) before.stream.close("the agent connected again");
     stream.send({
       body: { $case: "welcome", value: { conductorId: this.#conductorId, heartbeatMs: this.#heartbeatMs } },
     });

@@ -68,7 +68,7 @@ export class BuildRun implements TaskRun {
     if (this.#abandoned) return;
     this.#abandoned = true;
     this.#stopTimers();
-    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor carries on");
+    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor continues");
   }
 
   hostConnected(): void {
@@ -171,7 +171,7 @@ export class BuildRun implements TaskRun {
   #callHost(selection: number): void {
     const chosen = this.#selections[selection];
     if (chosen === undefined) {
-      this.#step({ kind: "failed", selection, failure: "abort", reason: "the task names no such host" });
+      this.#step({ kind: "failed", selection, failure: "abort", reason: "the task does not name this host" });
       return;
     }
     const { attemptTimeoutMs, hostGraceMs } = this.#ports.settings;

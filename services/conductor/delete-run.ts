@@ -50,7 +50,7 @@ export class DeleteRun implements TaskRun {
     if (this.#abandoned) return;
     this.#abandoned = true;
     this.#timer?.cancel();
-    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor carries on");
+    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor continues");
   }
 
   hostConnected(): void {

@@ -110,4 +110,4 @@ export class EvacuatedSource {
 }
 
 const describeRunning = (host: string, failed: string): string =>
-  `${host} was forced down, but its agent says that the server runs there and cannot be stopped: ${failed}`;
+  `${host} was forced down, but its agent reports that the server runs there and cannot be stopped: ${failed}`;

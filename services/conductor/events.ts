@@ -11,7 +11,7 @@ import type { Logger } from "../../runtime/logger.ts";
 const REPEATED_LOG_MS = 1_000;
 const HELD_UP_LOG_MS = 30_000;
 
-/** Reports what is worth telling an operator. Each method writes a log line, updates a metric, or does both. */
+/** Reports events that are useful for operators. Each method writes a log line, updates a metric, or does both. */
 export class ConductorEvents {
   readonly #logger: Logger;
   readonly #clock: Clock;
@@ -47,7 +47,7 @@ export class ConductorEvents {
   cellWideCertificate(agentId: string): void {
     this.#logger.warn(
       { agentId },
-      "accepted an agent whose certificate names no agent: it could speak for every host of the cell; issue one for it with `berth certs --agent-hosts`",
+      "accepted an agent whose certificate names no agent: it could act for every host of the cell. Issue a certificate for it with `berth certs --agent-hosts`",
     );
   }
 
@@ -55,10 +55,7 @@ export class ConductorEvents {
   reportDropped(agentId: string | null, host: string, what: string): void {
     this.#metrics.reportsDropped.inc({ what });
     this.#nowAndThen("report dropped", () =>
-      this.#logger.warn(
-        { agentId, host: host.slice(0, 200), what },
-        "dropped a report about a host that is not the reporter's",
-      ),
+      this.#logger.warn({ agentId, host: host.slice(0, 200), what }, "dropped a report about a host of another agent"),
     );
   }
 
@@ -78,8 +75,8 @@ export class ConductorEvents {
       () =>
         this.#logger.error(
           { hosts: hosts.slice(0, 20), count: hosts.length },
-          "hosts are unseen and stay up: too large a share of the cell would be down at once, so the network between agents and conductors " +
-            "may be at fault. Tasks wait for these hosts. If they are dead, cut them off and force them down " +
+          "hosts are silent and stay up: too large a share of the cell would be down at once, so the network between agents and conductors " +
+            "may be at fault. Tasks wait for these hosts. If they are dead, fence them and force them down " +
             "(openstack compute service set --down HOST nova-compute), or raise BERTH_DOWN_SHARE_MAX",
         ),
       HELD_UP_LOG_MS,
@@ -91,12 +88,12 @@ export class ConductorEvents {
   }
 
   treeKept(host: string, kept: readonly string[]): void {
-    this.#logger.warn({ host, kept }, "a host no longer offers something that stays for the servers that use it");
+    this.#logger.warn({ host, kept }, "a host no longer offers resources that are kept for the servers that use them");
   }
 
   guestSettled(guest: FoundGuest, fate: GuestFate): void {
     this.#metrics.settled.inc({ fate });
-    this.#logger.info({ ...guest, fate }, "settled a guest by the database");
+    this.#logger.info({ ...guest, fate }, "brought a guest into the state of the database");
   }
 
   stoppedWithGuest({ host, serverUuid, attemptId }: FoundGuest, cause: StopCause): void {
@@ -110,7 +107,7 @@ export class ConductorEvents {
     const { host, serverUuid, attemptId, state } = guest;
     this.#logger.error(
       { server: serverUuid, host, attempt: attemptId, state, reason },
-      "a guest that the cell's database does not want is kept in quarantine: see berth cell quarantine",
+      "a guest that the cell's database does not know is kept in quarantine: see berth cell quarantine",
     );
   }
 
@@ -124,7 +121,7 @@ export class ConductorEvents {
         this.#logger.error(
           { count, perMinute },
           "hosts have many guests of servers that the cell's database does not know, and a few are destroyed each minute. If the database " +
-            "was restored, run berth cell restored at once: what is left is kept then. If the agents belong to another cell, stop them",
+            "was restored, run berth cell restored at once: the remaining guests are then kept. If the agents belong to another cell, stop them",
         ),
       HELD_UP_LOG_MS,
     );
@@ -133,7 +130,7 @@ export class ConductorEvents {
   revisionRaised(serverUuid: string, revision: number): void {
     this.#logger.warn(
       { server: serverUuid, revision },
-      "a guest has obeyed a later order than its server's row knew of; the row was raised",
+      "a guest has obeyed a later order than its server's row contained; the row was raised",
     );
   }
 
@@ -166,7 +163,7 @@ export class ConductorEvents {
     this.#nowAndThen("hand-over", () =>
       this.#logger.warn(
         { task: taskId, server: serverUuid, host },
-        "gave back a task whose host is connected to other conductors only",
+        "released a task whose host is connected only to other conductors",
       ),
     );
   }
@@ -174,7 +171,7 @@ export class ConductorEvents {
   taskMalformed(taskId: string, reason: string): void {
     this.#logger.error(
       { task: taskId, reason },
-      "a task cannot be read, so nothing is done for it: upgrade this conductor, or delete the server. Without either it ends in ERROR in a while",
+      "a task cannot be read, so it is not carried out: upgrade this conductor, or delete the server. Otherwise the server will end in ERROR after a while",
     );
   }
 
@@ -182,7 +179,7 @@ export class ConductorEvents {
   stageUnknown(task: { readonly taskId: string; readonly serverUuid: string }, kind: string, stage: string): void {
     this.#logger.error(
       { task: task.taskId, server: task.serverUuid, kind, stage },
-      "an operation is at a stage that this conductor does not know, so another one is to carry it on: run a conductor of the version that brought it there, or a newer one. It waits until then",
+      "an operation is at a stage that this conductor does not know, so another one must continue it: run a conductor of the version that began the stage, or a newer one. The operation waits until then",
     );
   }
 
@@ -197,13 +194,13 @@ export class ConductorEvents {
   unreadableEnded(taskId: string, serverUuid: string, reason: string): void {
     this.#logger.error(
       { task: taskId, server: serverUuid, reason },
-      "a task that no conductor can read has ended, and its server is in ERROR: delete it to give back what it holds",
+      "a task that no conductor can read has ended, and its server is in ERROR: delete it to release its allocations",
     );
   }
 
   alternateSkipped(serverUuid: string, host: string, why: string): void {
     this.#metrics.attempts.inc({ result: "skipped" });
-    this.#logger.debug({ server: serverUuid, host, why }, "passed over an alternate that no longer fits");
+    this.#logger.debug({ server: serverUuid, host, why }, "skipped an alternate that no longer fits");
   }
 
   attemptFailed(serverUuid: string, host: string, reason: string): void {
@@ -222,11 +219,11 @@ export class ConductorEvents {
   }
 
   confirmedLate(serverUuid: string): void {
-    this.#logger.info({ server: serverUuid }, "confirming a resize that nobody has confirmed or reverted in time");
+    this.#logger.info({ server: serverUuid }, "confirming a resize that was not confirmed or reverted in time");
   }
 
   evacuatedReleased(host: string, count: number): void {
-    this.#logger.info({ host, count }, "released what was held on a host for guests that are gone from it");
+    this.#logger.info({ host, count }, "released the allocations on a host for guests that are gone from it");
   }
 
   operationEnded(serverUuid: string, kind: string, as: string): void {
@@ -250,7 +247,7 @@ export class ConductorEvents {
     if (consumers.length === 0) return;
     this.#logger.error(
       { consumers: consumers.slice(0, 20), count: consumers.length },
-      "allocations belong to no server and no move of this cell: berth audit --heal gives them back",
+      "allocations belong to no server and no move of this cell: berth audit --heal releases them",
     );
   }
 
@@ -268,7 +265,7 @@ export class ConductorEvents {
   }
 
   busFailed(error: unknown): void {
-    this.#logger.warn({ err: error }, "cannot take messages yet; tasks are swept up meanwhile");
+    this.#logger.warn({ err: error }, "cannot read messages yet; meanwhile sweeps find the tasks");
   }
 
   databaseFailed(what: string, error: unknown): void {
@@ -282,7 +279,7 @@ export class ConductorEvents {
     this.#metrics.refusedSteps.inc({ what });
     this.#logger.error(
       { err: error, what, server: serverUuid },
-      "the cell's database refuses a step of a build; ending it in ERROR",
+      "the cell's database refuses a step of a build, which ends in ERROR",
     );
   }
 
@@ -309,21 +306,21 @@ function createMetrics(registry: Registry, taskCount: () => number) {
   return {
     agents: new Gauge({ name: "berth_conductor_agents", help: "agents that are connected", registers }),
     agentsRefused: counter("agents_refused_total", "hellos of agents that were refused"),
-    reportsDropped: counter("reports_dropped_total", "reports about hosts that are not their sender's", ["what"]),
+    reportsDropped: counter("reports_dropped_total", "reports about hosts of other agents", ["what"]),
     builds: counter("builds_total", "builds that ended here, by outcome", ["outcome"]),
     operations: counter("operations_total", "operations that ended here, by kind and outcome", ["kind", "outcome"]),
     waits: counter("operation_waits_total", "operations that began to wait for a host or for room, by kind", ["kind"]),
     attempts: counter("attempts_total", "attempts that did not succeed, by result", ["result"]),
     deletes: counter("deletes_total", "servers deleted"),
-    resumed: counter("resumed_total", "builds carried on that another process had begun"),
+    resumed: counter("resumed_total", "builds that another process had begun and this one continued"),
     swept: counter("swept_total", "tasks taken over by the sweep"),
-    handedOver: counter("handed_over_total", "tasks given back because other conductors reach their host"),
+    handedOver: counter("handed_over_total", "tasks released because other conductors reach their host"),
     stoppedWithGuest: counter(
       "self_stopped_servers_total",
       "servers that are stopped because their guest stopped without an order, by cause",
       ["cause"],
     ),
-    settled: counter("guests_settled_total", "guests started or destroyed by what the database says", ["fate"]),
+    settled: counter("guests_settled_total", "guests started or destroyed because the database says so", ["fate"]),
     missing: counter("guests_missing_total", "servers found missing on their home host"),
     orphans: new Gauge({
       name: "berth_conductor_orphaned_consumers",
@@ -336,12 +333,12 @@ function createMetrics(registry: Registry, taskCount: () => number) {
     ),
     unknownWaiting: new Gauge({
       name: "berth_conductor_unknown_guests_waiting",
-      help: "guests of unknown servers that wait to be destroyed, since the number destroyed in a minute is limited",
+      help: "guests of unknown servers that wait to be destroyed, because the number destroyed in a minute is limited",
       registers,
     }),
     heldUp: new Gauge({
       name: "berth_conductor_hosts_held_up",
-      help: "unseen hosts that stay up, since too large a share of the cell would otherwise be down at once",
+      help: "silent hosts that stay up, because too large a share of the cell would otherwise be down at once",
       registers,
     }),
     leftovers: counter("leftovers_total", "guests that may be left on a host"),

@@ -154,7 +154,7 @@ function booting() {
   return { store, boot, compareEmpty, missing, comparer, connection, sent };
 }
 
-test("accepts an answer only from the asked agent and about the asked host, under an id that nobody can predict", async () => {
+test("accepts an answer only from the asked agent and about the asked host, under an unpredictable id", async () => {
   const { comparer, connection, sent } = setUp();
   const other: AgentConnection = { ...connection, agentId: "b" };
   const ids: number[] = [];
@@ -178,7 +178,7 @@ test("accepts an answer only from the asked agent and about the asked host, unde
   expect(Math.max(...ids)).toBeGreaterThan(1_000_000);
 });
 
-test("a guest list does not release what is held for a guest that came after the host was asked", async () => {
+test("a guest list does not release the allocation of a guest that came after the host was asked", async () => {
   const { comparer, connection, sent, store, boot } = booting();
   await boot();
   const compared = comparer.compare(connection, "host-0");
@@ -213,5 +213,5 @@ test("refuses a list with a guest whose id the database cannot store", async () 
     stopCause: "",
   };
   comparer.listed({ host: "host-0", query: hostRequestOf(sent[0]), guests: [guest] }, connection);
-  await expect(compared).rejects.toThrow("agent a lists guests of host-0 that cannot be");
+  await expect(compared).rejects.toThrow("agent a lists impossible guests of host-0");
 });

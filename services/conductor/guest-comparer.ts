@@ -104,7 +104,8 @@ export class GuestComparer {
   /** Records the agent in the cell's database, unless another agent holds the hosts. */
   async #seen(connection: AgentConnection): Promise<void> {
     const { agentId, hosts } = connection;
-    if (!(await this.#holders.isFree(connection))) throw new Error(`the hosts of agent ${agentId} are another agent's`);
+    if (!(await this.#holders.isFree(connection)))
+      throw new Error(`the hosts of agent ${agentId} belong to another agent`);
     await this.#commits.insist("agent-arrived", () => this.#store.agentArrived(agentId, [...hosts.keys()]));
   }
 
@@ -172,7 +173,7 @@ export class GuestComparer {
     }
     const fault = guestsFault(list.guests);
     if (fault === null) query.resolve(list.guests);
-    else query.reject(new Error(`agent ${connection.agentId} lists guests of ${list.host} that cannot be: ${fault}`));
+    else query.reject(new Error(`agent ${connection.agentId} lists impossible guests of ${list.host}: ${fault}`));
   }
 
   /** Settles a guest that stopped without an order. Rejects when the conductor stops. */

@@ -9,7 +9,7 @@ import { WaitingGuests } from "./waiting-guests.ts";
 
 const MINUTE_MS = 60_000;
 
-/** What a comparison knows of a guest in addition to its name. */
+/** The facts about a guest in a comparison, in addition to its name. */
 export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
 
 /**

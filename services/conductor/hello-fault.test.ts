@@ -27,13 +27,13 @@ test("accepts a hello whose texts the database can store", () => {
 });
 
 test.each([
-  [hello({}, "a\0"), /^"a\\u0000" is no agent id$/],
-  [hello({}, ""), /^"" is no agent id$/],
-  [hello({ host: "h1\0" }), /^"h1\\u0000" is no name of a host$/],
-  [hello({ host: "h".repeat(501) }), /is no name of a host$/],
-  [hello({ incarnation: "\0" }), /^host h1: .* is no incarnation/],
-  [hello({ guests: [guest, { ...guest, serverUuid: "s\0" }] }), /^host h1: .* is no id of a server$/],
-  [hello({ guests: [{ ...guest, attemptId: "\0" }] }), /^host h1: .* is no id of an attempt$/],
+  [hello({}, "a\0"), /^"a\\u0000" is not an agent id$/],
+  [hello({}, ""), /^"" is not an agent id$/],
+  [hello({ host: "h1\0" }), /^"h1\\u0000" is not the name of a host$/],
+  [hello({ host: "h".repeat(501) }), /is not the name of a host$/],
+  [hello({ incarnation: "\0" }), /^host h1: .* is not the incarnation/],
+  [hello({ guests: [guest, { ...guest, serverUuid: "s\0" }] }), /^host h1: .* is not the id of a server$/],
+  [hello({ guests: [{ ...guest, attemptId: "\0" }] }), /^host h1: .* is not the id of an attempt$/],
   [hello({ guests: [{ ...guest, revision: 2 ** 31 }] }), /^host h1: guest t\/0 has obeyed order 2147483648/],
   [hello({ guests: [{ ...guest, revision: -1 }] }), /obeyed order -1/],
 ])("says what is wrong with a hello that no database can be asked about: %#", (said, fault) => {
@@ -42,5 +42,5 @@ test.each([
 
 test("checks the guests of a list in the same way", () => {
   expect(guestsFault([guest])).toBeNull();
-  expect(guestsFault([guest, { ...guest, attemptId: "\0" }])).toMatch(/is no id of an attempt$/);
+  expect(guestsFault([guest, { ...guest, attemptId: "\0" }])).toMatch(/is not the id of an attempt$/);
 });

@@ -12,25 +12,26 @@ const INCARNATION = /^\P{Cc}{0,200}$/u;
 const REVISION_MAX = 2_000_000_000;
 
 /**
- * What is wrong with a hello, as a text for its agent, or null. Values that the database cannot store must be refused here, because writing
+ * Returns the fault of a hello, as a text for its agent, or null. Values that the database cannot store must be refused here, because writing
  * them would be retried forever.
  */
 export function helloFault({ agentId, hosts }: Hello): string | null {
-  if (!AGENT_ID.test(agentId)) return `${shown(agentId)} is no agent id`;
+  if (!AGENT_ID.test(agentId)) return `${shown(agentId)} is not an agent id`;
   for (const { host, guests, incarnation } of hosts) {
-    if (!HOST.test(host)) return `${shown(host)} is no name of a host`;
-    if (!INCARNATION.test(incarnation)) return `host ${host}: ${shown(incarnation)} is no incarnation of a database`;
+    if (!HOST.test(host)) return `${shown(host)} is not the name of a host`;
+    if (!INCARNATION.test(incarnation))
+      return `host ${host}: ${shown(incarnation)} is not the incarnation of a database`;
     const fault = guestsFault(guests);
     if (fault !== null) return `host ${host}: ${fault}`;
   }
   return null;
 }
 
-/** What is wrong with a list of guests, as a text for its agent, or null. */
+/** Returns the fault of a list of guests, as a text for its agent, or null. */
 export function guestsFault(guests: readonly Guest[]): string | null {
   for (const { serverUuid, attemptId, revision } of guests) {
-    if (!ID.test(serverUuid)) return `${shown(serverUuid)} is no id of a server`;
-    if (!ID.test(attemptId)) return `${shown(attemptId)} is no id of an attempt`;
+    if (!ID.test(serverUuid)) return `${shown(serverUuid)} is not the id of a server`;
+    if (!ID.test(attemptId)) return `${shown(attemptId)} is not the id of an attempt`;
     if (!Number.isInteger(revision) || revision < 0 || revision > REVISION_MAX)
       return `guest ${attemptId} has obeyed order ${revision}: the number of an order is at most ${REVISION_MAX}`;
   }

@@ -64,7 +64,7 @@ export class HostHolders {
     const { agentId, stream } = connection;
     const taken = sightings.find((one) => one.agentId !== agentId && one.up && one.seenAgoMs < this.#unseenMs);
     if (taken === undefined) return true;
-    const reason = `host ${taken.name} is carried by agent ${taken.agentId}, which a conductor of the cell has seen ${Math.round(taken.seenAgoMs)} ms ago: stop that agent, or take the host out of one of the two agents' hosts`;
+    const reason = `host ${taken.name} belongs to agent ${taken.agentId}, which a conductor of the cell has seen ${Math.round(taken.seenAgoMs)} ms ago: stop that agent, or remove the host from the hosts of one of the two agents`;
     if (!stream.closed) this.#events.agentRefused(agentId, reason);
     stream.close(reason);
     return false;

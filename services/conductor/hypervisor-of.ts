@@ -16,9 +16,9 @@ export function hypervisorOfReport(
   const { type, version, hostIp, supportedInstances, metrics, bootedAtMs } = report;
   const cpuInfo = parseCpuInfo(report.cpuInfo);
   if (cpuInfo === null)
-    return { refused: "the hypervisor's cpu_info is no JSON object, or too long, or nested too deeply" };
+    return { refused: "the hypervisor's cpu_info is not a JSON object, or too long, or nested too deeply" };
   if (supportedInstances.length > ENTRIES_MAX || Object.keys(metrics).length > ENTRIES_MAX)
-    return { refused: "the hypervisor tells of too many metrics or supported instances" };
+    return { refused: "the hypervisor reports too many metrics or supported instances" };
   const texts = [
     ...[type, hostIp, ...Object.keys(metrics)],
     ...supportedInstances.flatMap(({ architecture, hypervisorType, vmMode }) => [architecture, hypervisorType, vmMode]),
@@ -28,11 +28,12 @@ export function hypervisorOfReport(
     return { refused: `a text of the hypervisor is longer than ${TEXT_CHARS_MAX} characters: ${long.slice(0, 50)}…` };
   if (!Number.isSafeInteger(version) || version < 0)
     return { refused: `the hypervisor's version is ${version}, and must be a number from 0 on` };
-  if (!Object.values(metrics).every(Number.isFinite)) return { refused: "a metric of the hypervisor is no number" };
+  if (!Object.values(metrics).every(Number.isFinite)) return { refused: "a metric of the hypervisor is not a number" };
   // The database refuses both U+0000 and half of a surrogate pair. In JSON only an unpaired surrogate appears as a \u escape.
-  if (JSON.stringify(report).includes("\\u0000")) return { refused: "the hypervisor's report has a character U+0000" };
+  if (JSON.stringify(report).includes("\\u0000"))
+    return { refused: "the hypervisor's report contains the character U+0000" };
   if (/\\ud[89a-f]/.test(JSON.stringify(cpuInfo)))
-    return { refused: "the hypervisor's cpu_info has half of a surrogate pair" };
+    return { refused: "the hypervisor's cpu_info contains half of a surrogate pair" };
   return {
     ...{ type, version, hostIp, metrics, cpuInfo, bootedAtMs },
     supportedInstances: supportedInstances.map(

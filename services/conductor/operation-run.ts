@@ -82,7 +82,7 @@ export class OperationRun implements TaskRun {
     if (this.#abandoned) return;
     this.#abandoned = true;
     this.#stopTimers();
-    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor carries on");
+    this.#span.end(this.#state?.kind === "ended" ? null : "another conductor continues");
   }
 
   hostConnected(): void {
@@ -389,7 +389,7 @@ const EXISTS: readonly GuestState[] = [
   GuestState.GUEST_STATE_SUSPENDED,
 ];
 const IN_QUARANTINE =
-  "the guest is in quarantine, since the cell's database has lost commits about it (see berth cell quarantine, which can have it destroyed)";
+  "the guest is in quarantine, because the cell's database has lost commits about it (see berth cell quarantine, which can destroy it)";
 
 /** Pause between two looks at a host that is up but that no conductor could be found for. */
 const LOOK_AGAIN_MS = 500;

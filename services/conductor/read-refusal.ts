@@ -31,7 +31,7 @@ export async function meaningOfRefusal(
     case "done":
       return { kind: "done", step };
     case "back":
-      return { kind: "failed", step, reason: `the server runs on ${place.host} by a later order`, final: true };
+      return { kind: "failed", step, reason: `the server runs on ${place.host} because of a later order`, final: true };
     case "forgotten":
       return forgotten(facts, asked, { host: place.host, look });
     case "gone-over": {

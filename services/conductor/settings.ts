@@ -72,23 +72,23 @@ export const CONDUCTOR_DEFAULTS = {
 /** All settings of a conductor process. They contain no address or password of anything above its cell (law 3). */
 export const conductorDeclaration = {
   command: "berth conductor",
-  about: "Carries through the tasks of one cell, with the agents that connect to it.",
+  about: "Carries out the tasks of one cell with the agents that connect to it.",
   settings: {
     ...processSettings,
     cell: setting(text({ pattern: /^[a-z0-9][a-z0-9-]{0,62}$/, allowed: "lower-case letters, digits and dashes" }), {
       about: "name of the cell",
     }),
     cellDatabaseUrl: setting(postgresUrl, { about: "the cell's database" }),
-    natsUrl: setting(urls("nats", "tls"), { about: "NATS with the user of the cell's conductors" }),
+    natsUrl: setting(urls("nats", "tls"), { about: "URL of NATS with the user of the cell's conductors" }),
     listen: setting(hostPort, { about: "where agents connect", default: "127.0.0.1:8776" }),
-    metricsListen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
-    name: optional(text(), { about: "how this conductor is called in logs; the address it listens on unless given" }),
+    metricsListen: setting(hostPort, { about: "address of /healthz, /readyz and /metrics", default: "127.0.0.1:0" }),
+    name: optional(text(), { about: "name of this conductor in logs; by default the address on which it listens" }),
     tlsCa: optional(text(), { about: "file of the CA that signs agents' certificates; with --tls-cert and --tls-key" }),
     tlsCert: optional(text(), { about: "file of this conductor's certificate" }),
     tlsKey: optional(text(), { about: "file of its key" }),
-    plainText: setting(boolean, { about: "allow agents of other machines without TLS", default: "false" }),
+    plainText: setting(boolean, { about: "allow agents on other machines without TLS", default: "false" }),
     allowCellWideCertificates: setting(boolean, {
-      about: "while upgrading: accept agents whose certificate does not name them and their hosts",
+      about: "for upgrades: accept agents whose certificate does not name them and their hosts",
       default: "false",
     }),
     databaseConnections: setting(integer({ min: 2, max: 100 }), {
@@ -96,39 +96,42 @@ export const conductorDeclaration = {
       default: "10",
     }),
     lease: setting(duration({ minMs: 1_000, maxMs: 600_000 }), {
-      about: "others take over the tasks of a conductor that was silent for so long",
+      about: "time after which other conductors take over the tasks of a silent conductor",
       default: "5s",
     }),
     hostGrace: setting(duration({ minMs: 0, maxMs: 600_000 }), {
-      about: "how long a host that is not connected may take before a build goes elsewhere",
+      about: "how long a build waits for a host that is not connected",
       default: "3s",
     }),
     attemptTimeout: setting(duration({ minMs: 100, maxMs: 86_400_000 }), {
-      about: "how long one host may take for a build",
+      about: "maximum duration of a build on one host",
       default: "10m",
     }),
     agentUnseen: setting(duration({ minMs: 1_000, maxMs: 3_600_000 }), {
-      about: "hosts are down when no conductor has heard of their agent for so long",
+      about: "time after which a host is down if no conductor has heard its agent",
       default: "5s",
     }),
     downShareMax: setting(integer({ min: 1, max: 100 }), {
       about:
-        "percent of the cell's hosts that may be down for silence alone; more that fall silent stay up, and are reported",
+        "maximum percentage of the cell's hosts that may be down because of silence alone; further silent hosts stay up and are reported",
       default: "25",
     }),
     downCountMin: setting(integer({ min: 1, max: 100_000 }), {
-      about: "so many hosts may be down for silence alone, whatever their share is",
+      about: "number of hosts that may be down because of silence alone, whatever their percentage",
       default: "10",
     }),
     unknownDestroys: setting(integer({ min: 0, max: 1_000_000 }), {
-      about: "guests of unknown servers that are destroyed in a minute; the others wait",
+      about: "maximum number of guests of unknown servers that are destroyed in a minute; the others wait",
       default: "10",
     }),
     resizeConfirm: setting(duration({ minMs: 0, maxMs: 90 * 86_400_000 }), {
-      about: "resizes and cold migrations that have waited so long are confirmed; 0s: never",
+      about: "time after which resizes and cold migrations are confirmed; 0s: never",
       default: "0s",
     }),
-    tasksMax: setting(integer({ min: 1, max: 1_000_000 }), { about: "tasks carried out at a time", default: "20000" }),
+    tasksMax: setting(integer({ min: 1, max: 1_000_000 }), {
+      about: "maximum number of concurrent tasks",
+      default: "20000",
+    }),
   },
 } as const;
 

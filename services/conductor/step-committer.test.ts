@@ -56,7 +56,7 @@ test("a commit that the database refuses permanently ends the build in ERROR and
   expect(await commits.commitActive(tenure)).toEqual({ kind: "fenced" });
   expect([tries(), await refused()]).toEqual([3, 1]);
   expect(await store.servers([serverId(1)])).toMatchObject([
-    { status: "ERROR", fault: { message: "the cell's database refused to record what became of the build" } },
+    { status: "ERROR", fault: { message: "the cell's database refused to record the outcome of the build" } },
   ]);
   expect((await ledger.dump()).consumers).toEqual([]);
 });

@@ -20,7 +20,7 @@ import { batcherOf, SharedStep } from "./shared-step.ts";
 /** How often a step is tried that the database refuses as a programming error (code `bug`). */
 const REFUSALS_MAX = 3;
 /** The fault that the server's owner then reads. */
-const UNWRITABLE = "the cell's database refused to record what became of the build";
+const UNWRITABLE = "the cell's database refused to record the outcome of the build";
 const RETRY = { delayMs: 100, delayMsMax: 5_000 };
 
 type ActiveCommit = Parameters<TaskStore["commitActive"]>[0][number];

@@ -15,7 +15,7 @@ export class TransferRecorder {
   readonly #store: Pick<ConductorStore, "noteTransfers">;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
-  /** What is not yet written, by migration. */
+  /** The figures that are not yet written, by migration. */
   readonly #latest = new Map<string, TransferProgress>();
   #timer: Timer | null = null;
 

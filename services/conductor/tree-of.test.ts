@@ -57,7 +57,7 @@ test("accepts a report as the tree of the agent", () => {
 });
 
 test.each([
-  ["no UUID", report({}, "h1"), "is no UUID"],
+  ["no UUID", report({}, "h1"), "is not a UUID"],
   ["a total of nothing", report({ total: 0 }), "out of range"],
   ["a fraction", report({ maxUnit: 1.5 }), "out of range"],
   ["more reserved than there is", report({ reserved: 9 }), "out of range"],
@@ -71,21 +71,21 @@ test.each([
     { ...report({}), providers: traits(...Array.from({ length: 20_001 }, (_, at) => `CUSTOM_${at}`)) },
     "20002 inventories and traits",
   ],
-  ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is no name of a host"],
-  ["a root that is named after another host", renamed("h2"), "it bears the name of its host, h"],
+  ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is not the name of a host"],
+  ["a root that is named after another host", renamed("h2"), "it must have the name of its host, h"],
   ["a list without its root", { ...report({}), rootProvider: "nonsense" }, "lacks its root provider"],
-  ["a provider without a name", renamed(""), "is no name of a provider"],
-  ["a provider's name that no database keeps", renamed("h\u0000"), "is no name of a provider"],
+  ["a provider without a name", renamed(""), "is not the name of a provider"],
+  ["a provider's name that no database keeps", renamed("h\u0000"), "is not the name of a provider"],
   [
     "a trait that none may have",
     { ...report({}), providers: traits("CUSTOM_A\u0000") },
-    "is no resource class or trait",
+    "is not a resource class or trait",
   ],
 ])("refuses %s", (_, given, why) => {
   expect(treeOfReport(given)).toEqual({ refused: expect.stringContaining(why) });
 });
 
-test("describes in words why the ledger refused a tree, or what it keeps", () => {
+test("describes why the ledger refused a tree, or which resources it keeps", () => {
   const provider = uuid as never;
   expect(verdictOn({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toEqual({
     refused: expect.stringContaining("still use VCPU"),

@@ -20,16 +20,16 @@ const ENTRIES_MAX = 20_000;
 
 /** The tree of a report, or what is wrong with the report. */
 export function treeOfReport(report: TreeReport): ProviderTree | { readonly refused: string } {
-  if (!NAME.test(report.host)) return { refused: `${shown(report.host)} is no name of a host` };
+  if (!NAME.test(report.host)) return { refused: `${shown(report.host)} is not the name of a host` };
   const large = tooLarge(report);
   if (large !== null) return { refused: large };
   for (const provider of report.providers) {
-    if (!NAME.test(provider.name)) return { refused: `${shown(provider.name)} is no name of a provider` };
+    if (!NAME.test(provider.name)) return { refused: `${shown(provider.name)} is not the name of a provider` };
     const strange = [...Object.keys(provider.inventories), ...provider.traits].find(
       (name) => !CLASS_OR_TRAIT.test(name),
     );
     if (strange !== undefined)
-      return { refused: `provider ${provider.name}: ${shown(strange)} is no resource class or trait` };
+      return { refused: `provider ${provider.name}: ${shown(strange)} is not a resource class or trait` };
     if (!UUID.test(provider.uuid)) return { refused: `provider ${provider.name}: ${shown(provider.uuid)} is no UUID` };
     for (const [name, inventory] of Object.entries(provider.inventories)) {
       if (!isSound(inventory))
@@ -40,7 +40,7 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
   if (root === undefined) return { refused: `the report lacks its root provider, ${shown(report.rootProvider)}` };
   if (root.name !== report.host)
     return {
-      refused: `the root provider is named ${JSON.stringify(root.name)}: it bears the name of its host, ${report.host}`,
+      refused: `the root provider is named ${JSON.stringify(root.name)}: it must have the name of its host, ${report.host}`,
     };
   return {
     root: providerUuid(report.rootProvider),
@@ -76,9 +76,9 @@ function tooLarge({ providers }: TreeReport): string | null {
 export function foreignRoot(report: TreeReport, known: KnownRoot): string | null {
   const { host, rootProvider } = report;
   const other = known.hosts.find((name) => name !== host);
-  if (other !== undefined) return `provider ${rootProvider} is the root of host ${other}: give ${host} another uuid`;
+  if (other !== undefined) return `provider ${rootProvider} is the root of host ${other}: give ${host} another UUID`;
   if (known.hosts.length > 0 || known.name === null || known.name === host) return null;
-  return `provider ${rootProvider} is ${JSON.stringify(known.name)} in the ledger, and not host ${host}: give the host another uuid, or rename the provider`;
+  return `provider ${rootProvider} is ${JSON.stringify(known.name)} in the ledger, not host ${host}: give the host another UUID, or rename the provider`;
 }
 
 /** Whether the values are within the Placement API's limits for an inventory. */
@@ -100,7 +100,7 @@ export function verdictOn(outcome: ReportOutcome): { readonly refused: string } 
     case "unchanged":
       return { kept: outcome.kept.map(describeKept) };
     case "reshape-refused":
-      return { kept: [`the tree stays as it was, because its servers do not fit into the new one: ${outcome.why}`] };
+      return { kept: [`the tree stays unchanged, because its servers do not fit into the new one: ${outcome.why}`] };
     case "generation-conflict":
       return {
         refused: `provider ${outcome.provider} is at generation ${outcome.actual ?? "none"}, expected ${outcome.expected ?? "none"}`,

@@ -65,8 +65,8 @@ export class UnreadableRun implements TaskRun {
     const { commits, events, tell } = this.#ports;
     const { taskId, epoch } = this.tenure;
     const reason =
-      `No conductor of the cell can read what was to be done with this server (task ${taskId}: ${this.#reason}). ` +
-      "What it holds is kept; delete the server to give it back.";
+      `No conductor of the cell can read the task of this server (task ${taskId}: ${this.#reason}). ` +
+      "Its allocations are kept; delete the server to release them.";
     const outcome = await commits.endUnreadable({ taskId, epoch, reason });
     if (this.#abandoned) return;
     this.#drop();

@@ -75,7 +75,7 @@ export class SchedulerEvents {
 
   foundPresent(serverUuid: string, cell: string): void {
     this.#metrics.placed.inc({ outcome: "present" });
-    this.#logger.info({ server: serverUuid, cell }, "a request that was delivered twice is dispatched already");
+    this.#logger.info({ server: serverUuid, cell }, "a request was delivered twice and is already dispatched");
   }
 
   foundEnded(serverUuid: string): void {
@@ -116,21 +116,24 @@ export class SchedulerEvents {
 
   raceLost(serverUuid: string, cell: string, host: string, why: string): void {
     this.#metrics.racesLost.inc();
-    this.#logger.debug({ server: serverUuid, cell, host, why }, "a claim did not fit any more");
+    this.#logger.debug({ server: serverUuid, cell, host, why }, "a claim no longer fitted");
   }
 
   lookedAgain(serverUuid: string): void {
     this.#metrics.secondLooks.inc();
-    this.#logger.debug({ server: serverUuid }, "no host in the view; looked again at a fresh one");
+    this.#logger.debug({ server: serverUuid }, "no host was found in the view; searched again in a fresh one");
   }
 
   multiCreateRefused(reservation: string, found: number, wanted: number): void {
-    this.#logger.info({ reservation, found, wanted }, "too few servers of one call found a host; all are given back");
+    this.#logger.info(
+      { reservation, found, wanted },
+      "too few servers of one call found a host; all of them are released",
+    );
   }
 
   leftCell(serverUuid: string, cell: string): void {
     this.#metrics.cellsLeft.inc();
-    this.#logger.info({ server: serverUuid, cell }, "a request left the cell that it was assigned to");
+    this.#logger.info({ server: serverUuid, cell }, "a request left its assigned cell");
   }
 
   publishFailed(taskId: string, cell: string, error: unknown): void {
@@ -138,13 +141,13 @@ export class SchedulerEvents {
     this.#nowAndThen(`publish ${cell}`, () =>
       this.#logger.warn(
         { task: taskId, cell, err: error },
-        "a task was not published; the cell's conductors sweep it up",
+        "a task was not published; a sweep of the cell's conductors will find it",
       ),
     );
   }
 
   queueRefused(error: unknown): void {
-    this.#logger.error({ err: error }, "the work queue cannot be listened to; only sweeps find requests");
+    this.#logger.error({ err: error }, "the work queue cannot be read; only sweeps find requests");
   }
 
   malformed(error: unknown): void {
@@ -184,7 +187,7 @@ export class SchedulerEvents {
   }
 
   settingsRefused(version: number, reasons: readonly string[]): void {
-    this.#logger.error({ version, reasons }, "stored settings cannot be read; the old ones stay");
+    this.#logger.error({ version, reasons }, "stored settings cannot be read; the previous ones stay");
   }
 
   refreshFailed(what: string, error: unknown): void {
@@ -219,23 +222,23 @@ function createMetrics(registry: Registry, read: GaugeReads) {
       },
     });
   gauge("claims_in_flight", "claims that the views do not show yet", read.claimsInFlight);
-  gauge("requests_in_flight", "requests in the works", read.requestsInFlight);
+  gauge("requests_in_flight", "requests that are being placed", read.requestsInFlight);
   gauge("rankings", "classes of requests whose ranked hosts are kept", () => read.rankings.size);
-  gauge("rankings_bytes", "memory of the rankings that are kept", () => read.rankings.memoryBytes);
+  gauge("rankings_bytes", "memory of the kept rankings", () => read.rankings.memoryBytes);
   return {
     settingsVersion: new Gauge({
       name: "berth_scheduler_settings_version",
-      help: "version of the stored settings that decisions are made under",
+      help: "version of the stored settings that decisions use",
       registers,
     }),
-    placed: counter("requests_total", "requests carried on, by outcome", ["outcome"]),
-    moves: counter("moves_total", "moves of servers carried on, by outcome", ["outcome"]),
-    racesLost: counter("races_lost_total", "claims that did not fit any more"),
+    placed: counter("requests_total", "requests that were placed or tried, by outcome", ["outcome"]),
+    moves: counter("moves_total", "moves of servers that were placed or tried, by outcome", ["outcome"]),
+    racesLost: counter("races_lost_total", "claims that no longer fitted"),
     secondLooks: counter("second_looks_total", "searches repeated on a fresh view before a refusal"),
-    cellsLeft: counter("cells_left_total", "requests that left the cell that they were assigned to"),
-    decisionsDropped: counter("decisions_dropped_total", "decisions that were not kept, as there were too many"),
+    cellsLeft: counter("cells_left_total", "requests that left their assigned cell"),
+    decisionsDropped: counter("decisions_dropped_total", "decisions that were not kept, because there were too many"),
     publishFailures: counter("publish_failures_total", "tasks that were stored and not published"),
-    swept: counter("swept_total", "requests that the sweep carried on"),
+    swept: counter("swept_total", "requests that the sweep found"),
     decisions: counter("decisions_total", "choices of host and alternates, by outcome", ["outcome"]),
     searchesGivenUp: counter(
       "searches_given_up_total",
@@ -250,20 +253,20 @@ function createMetrics(registry: Registry, read: GaugeReads) {
     }),
     stageSeconds: new QuickHistogram({
       name: "berth_scheduler_stage_seconds",
-      help: "time by stage of a choice (prefilter, filter, weigh, combine, alternates), and of its claim",
+      help: "duration of each stage of a choice (prefilter, filter, weigh, combine, alternates), and of its claim",
       labelNames: ["stage"] as const,
       buckets: [0.00001, 0.00003, 0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 1],
       registers,
     }),
     queueSeconds: new QuickHistogram({
       name: "berth_scheduler_queue_age_seconds",
-      help: "how long ago a request had been accepted when it was first taken from the queue",
+      help: "age of a request when it was first taken from the queue",
       buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 60],
       registers,
     }),
     decisionSeconds: new QuickHistogram({
       name: "berth_scheduler_decision_seconds",
-      help: "one choice of host and alternates",
+      help: "duration of one choice of host and alternates",
       buckets: [0.00005, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.05],
       registers,
     }),

@@ -128,7 +128,8 @@ export async function openScheduler(
 function openSoftState(url: string, logger: Logger): RedisSoftState {
   return new RedisSoftState({
     url,
-    onLost: (reason) => logger.warn({ reason }, "Redis is away; schedulers do not know of each other meanwhile"),
+    onLost: (reason) =>
+      logger.warn({ reason }, "Redis is away; until it is back, schedulers do not know of each other"),
     onBack: () => logger.info("Redis is back"),
   });
 }
@@ -142,21 +143,21 @@ async function whenReachable(pool: Pool, patience: Patience): Promise<void> {
 const QUEUE_TROUBLES: Readonly<Record<StreamState, string | null>> = {
   there: null,
   full: "the work queue is full",
-  missing: "the work queue is missing and is being made again",
+  missing: "the work queue is missing and is being created again",
   away: "NATS cannot be reached",
 };
 
-/** Returns what `/readyz` reports of the work queue, or nothing while the queue is usable. */
+/** Returns the line of `/readyz` about the work queue, or nothing while the queue is usable. */
 function describeQueue(bus: Pick<NatsBus, "streamState">): readonly string[] {
   const trouble = QUEUE_TROUBLES[bus.streamState()];
-  return trouble === null ? [] : [`${trouble}: sweeps place requests meanwhile, some seconds later`];
+  return trouble === null ? [] : [`${trouble}: meanwhile sweeps place requests, some seconds later`];
 }
 
 /** Returns what `/readyz` reports of the cells' task queues. */
 function describeFullCells(cellBuses: ReadonlyMap<NatsBus, string>): readonly string[] {
   return [...cellBuses].flatMap(([bus, cell]) =>
     bus.streamState() === "full"
-      ? [`the queue of cell ${cell} is full: its conductors find their tasks by themselves`]
+      ? [`the queue of cell ${cell} is full: meanwhile sweeps of its conductors find the tasks`]
       : [],
   );
 }

@@ -66,7 +66,7 @@ const VIEWS_LOADED_MS = 5_000;
 /** How long a start waits for the work queue. After that, the subscription continues in the background. */
 const LISTENING_MS = 5_000;
 
-/** What a scheduler works with. The caller owns all of it except the cells that `openCell` opened. */
+/** The dependencies of a scheduler. The caller owns all of it except the cells that `openCell` opened. */
 export interface SchedulerDeps {
   readonly store: SchedulerStore;
   /**

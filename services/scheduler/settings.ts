@@ -99,30 +99,30 @@ export const schedulerDeclaration = {
   settings: {
     ...processSettings,
     databaseUrl: setting(postgresUrl, { about: "API database" }),
-    natsUrl: setting(urls("nats", "tls"), { about: "NATS with the API tier's user" }),
-    redisUrl: setting(url("redis", "rediss"), { about: "Redis for what schedulers tell each other" }),
-    listen: setting(hostPort, { about: "where /healthz, /readyz and /metrics are", default: "127.0.0.1:0" }),
+    natsUrl: setting(urls("nats", "tls"), { about: "URL of NATS with the API tier's user" }),
+    redisUrl: setting(url("redis", "rediss"), { about: "URL of the Redis through which schedulers exchange hints" }),
+    listen: setting(hostPort, { about: "address of /healthz, /readyz and /metrics", default: "127.0.0.1:0" }),
     maxAttempts: setting(integer({ min: 1, max: 20 }), {
-      about: "hosts that a build may try",
+      about: "maximum number of hosts that a build may try",
       default: `${defaults.attemptsMax}`,
     }),
     requestsInFlight: setting(integer({ min: 1, max: 10_000 }), {
-      about: "requests in the works at a time",
+      about: "maximum number of requests that are placed concurrently",
       default: `${defaults.requestsInFlightMax}`,
     }),
     spread: setting(integer({ min: 1, max: 1_000 }), {
-      about: "the chosen host is one of the best so many that are about as good",
+      about: "the host is chosen at random among this number of best hosts, if they are about equally good",
       default: `${defaults.spread}`,
     }),
     filters: optional(listOf(text()), {
-      about: "modules with host filters of this cloud's own; every scheduler and api is to have the same",
+      about: "modules with your own host filters; all schedulers and apis need the same",
     }),
     placeWithin: setting(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
-      about: "how long a request waits for a cell that does not answer before it is refused",
+      about: "how long a request waits for a silent cell before it is refused",
       default: `${defaults.placeWithinMs / 1_000}s`,
     }),
     keepReservations: setting(duration({ minMs: 3_600_000, maxMs: 366 * 86_400_000 }), {
-      about: "how long it is remembered how a call for several servers was decided",
+      about: "how long the decision about a call for several servers is kept",
       default: `${defaults.reservationsKeptMs / 3_600_000}h`,
     }),
     keepDecisions: setting(duration({ minMs: 60_000, maxMs: 366 * 86_400_000 }), {
@@ -130,7 +130,7 @@ export const schedulerDeclaration = {
       default: `${defaults.decisionsKeptMs / 3_600_000}h`,
     }),
     keepDecisionsMax: setting(integer({ min: 1, max: 100_000_000 }), {
-      about: "decisions kept at most, about 1 KB each",
+      about: "maximum number of kept decisions, about 1 KB each",
       default: `${defaults.decisionsMax}`,
     }),
   },

@@ -39,7 +39,7 @@ async function main(): Promise<number> {
       });
     }
   });
-  stopped.catch(() => undefined); // The promise may reject when nothing awaits it any more.
+  stopped.catch(() => undefined); // The promise may reject after the last await.
   const env = { ...engine.env, BERTH_FAKE_BY_METADATA: "true" };
   const deployment = new Deployment(dir, env, AbortSignal.any([stop.signal, AbortSignal.timeout(limitMs)]));
   try {

@@ -118,7 +118,7 @@ export function agentLinkContract(name: string, makeSubject: () => Promise<LinkS
       expect(await eventually("the reason", () => reason)).toBe("silent for too long");
     });
 
-    test("closes a stream to an address where nobody listens", async () => {
+    test("closes a stream to an address without a listener", async () => {
       const { dialer, nobody } = await make();
       const stream = dialer.dial(nobody);
       let reason: string | null = null;

@@ -37,7 +37,7 @@ export function userChangesContract(current: () => ApiStore): void {
       expect([...((await changesOf(1))?.tags ?? [])].sort()).toEqual(["a", "b", "c", "d", "e"]);
     });
 
-    test("are what a list finds tagged and locked servers by", async () => {
+    test("are used by lists to find tagged and locked servers", async () => {
       const store = current();
       await store.accept([
         serverSpec(1, { tags: ["a"] }),

@@ -121,8 +121,8 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       ]),
     ).toEqual([
       { kind: "stale", why: `provider ${numbered(0xa, 99)} is gone` },
-      { kind: "stale", why: `provider ${providerOf(0)} offers no DISK_GB` },
-      { kind: "consumer-taken", why: `consumer ${serverId(3)} exists already, at generation 1` },
+      { kind: "stale", why: `provider ${providerOf(0)} has no DISK_GB` },
+      { kind: "consumer-taken", why: `consumer ${serverId(3)} already exists, at generation 1` },
     ]);
     expect(await store.servers([1, 2, 3].map(serverId))).toEqual([]);
     expect(await store.homes([1, 2, 3].map(serverId))).toEqual([]);

@@ -104,7 +104,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       expect(await store.hop([hop])).toEqual([
         {
           kind: "skipped",
-          why: "its server group has no place left there as long as one of its servers is on its way",
+          why: "its server group has no place left there as long as one of its servers is moving",
         },
       ]);
       expect(await cell().used()).toEqual([1, 1, 0]);
@@ -144,7 +144,7 @@ export function groupContract(cell: () => CellUnderTest): void {
       expect(await store.hop([await hopTo(1, 2, TOGETHER)])).toEqual([
         {
           kind: "skipped",
-          why: "its server group keeps together on host-1 as long as one of its servers is on its way",
+          why: "its server group must stay together on host-1 as long as one of its servers is moving",
         },
       ]);
     });

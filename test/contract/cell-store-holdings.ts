@@ -54,7 +54,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
     expect(await store.patchHoldings([patch(1, 0, 2)])).toEqual([{ kind: "busy", running: "stop" }]);
   });
 
-  test("a hop on one provider uses what it releases there, whether there is room for both or not", async () => {
+  test("a hop on one provider uses the amounts that it releases, whether there is room for both or not", async () => {
     const { store, ledger } = cell();
     await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 0, 0], vcpus: 4 })]);
     const taken = tenureOf(await cell().take(1));

@@ -156,8 +156,8 @@ export function recordContract(cell: () => CellUnderTest): void {
       await beginOperationOn(store, { server: 1, kind: "stop", taskId: stopId });
       const [taken] = await store.takeTasks(conductorId(0), [stopId]);
       if (taken === undefined) throw new Error("the operation was not taken");
-      const arrow = { from: { stage: "powering", selection: 0 }, to: "succeed", selection: 0 } as const;
-      const write = writeOf(factsOf(taken.task), { ...arrow, reason: "", noted: [], unseenMs: 0 });
+      const transition = { from: { stage: "powering", selection: 0 }, to: "succeed", selection: 0 } as const;
+      const write = writeOf(factsOf(taken.task), { ...transition, reason: "", noted: [], unseenMs: 0 });
       await store.commitStep([{ ...tenureOf(taken), step: 1, ...write }]);
       await store.requestDelete([{ ...deleteTask(1, 9), askedBy }]);
       await store.commitDeleted([tenureOf(await cell().take(9))]);

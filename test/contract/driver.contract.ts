@@ -127,7 +127,7 @@ export function driverContract(
         expect(areSoundAmounts(amounts), JSON.stringify(amounts)).toBe(true);
     });
 
-    test("states what it can do by standard traits, each once", async () => {
+    test("states its capabilities by standard traits, each once", async () => {
       const { traits } = (await opened()).driver;
       for (const trait of traits) expect(trait).toMatch(/^COMPUTE_[A-Z0-9_]+$/);
       expect(new Set(traits).size).toBe(traits.length);

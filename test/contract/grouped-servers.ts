@@ -30,7 +30,7 @@ export function groupedServers(cell: () => CellUnderTest) {
   };
   const begin = async (server: number, kind: OperationKind, ...hosts: number[]) =>
     (await beginOperationOn(cell().store, { server, kind, hosts, taskId: move(server) })).outcome;
-  /** Writes the arrow from one stage of the operation to another. */
+  /** Writes the transition from one stage of the operation to another. */
   const step = async (
     server: number,
     [from, to]: readonly [Stage, Exclude<Target, "another">],

@@ -6,7 +6,7 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
-import { type Arrow, writeOf } from "../../core/tasks/operation-writes.ts";
+import { type Transition, writeOf } from "../../core/tasks/operation-writes.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { INSTANCE, inventory, spec, tree } from "../rigs/ledger-builders.ts";
 import {
@@ -32,8 +32,8 @@ const BLUE = "11111111-0000-4000-8000-000000000002";
 const FOREIGN = "11111111-0000-4000-8000-000000000003";
 const DISABLED = trait("COMPUTE_STATUS_DISABLED");
 
-/** The arrow of an evacuation from the prepared destination to its start. In this cloud hosts count as unseen at once. */
-const SWITCH: Arrow = {
+/** The transition of an evacuation from the prepared destination to its start. In this cloud hosts count as unseen at once. */
+const SWITCH: Transition = {
   ...{ from: { stage: "preparing", selection: 0 }, to: "starting", selection: 0 },
   ...{ reason: "", noted: [], unseenMs: 0 },
 };
@@ -86,8 +86,8 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
         { ...at, from: { stage: "preparing", selection: 0 }, to: "starting" },
         { ...at, from: { stage: "starting", selection: 0 }, to: "succeed" },
       ] as const;
-      for (const [index, arrow] of arrows.entries())
-        await cell.commitStep([{ ...claim, step: index + 1, ...writeOf(facts, arrow) }]);
+      for (const [index, transition] of arrows.entries())
+        await cell.commitStep([{ ...claim, step: index + 1, ...writeOf(facts, transition) }]);
       expect(await cell.fencedSources()).toEqual(["host-7"]);
       await admin.setForcedDown("host-7", false);
       expect(await cell.fencedSources()).toEqual([]);
@@ -303,7 +303,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await ratiosOf("host")).toMatchObject({ CUSTOM_OTHER: [4, null], CUSTOM_GPU_MILLI: [1, null] });
     });
 
-    test("a host's tree is shown with its owners, its traits, and what servers use beyond what it offers", async () => {
+    test("a host's tree is shown with its owners, its traits, and the use beyond its capacity", async () => {
       const claimed = { provider: GPU, resourceClass: resourceClass("CUSTOM_GPU_MILLI"), amount: 10 };
       await subject.ledger.applyAllocations([claim(consumerUuid(serverId(1)), INSTANCE, [claimed])]);
       const [root] = hostTree().providers;

@@ -22,7 +22,7 @@ const numa = (index: number, vcpus: number, memory = 512, rest: Classes = {}) =>
     inventories: { VCPU: inventory(vcpus), MEMORY_MB: inventory(memory), ...rest },
   });
 
-/** What every body of the ledger does with reports of agents. */
+/** The behaviour of every implementation of the ledger with agents' reports. */
 export function ledgerReportsContract(name: string, makeSubject: () => Promise<LedgerSubject>): void {
   describe(`${name}: reports of agents`, () => {
     let subject: LedgerSubject;
@@ -46,7 +46,7 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
           [total, reserved, used],
         ]),
       );
-    /** What somebody else does to the stored tree, over the Placement API. */
+    /** A change of the stored tree by another client of the Placement API. */
     const edit = async (change: (provider: Provider) => Partial<ProviderSpec>, ...more: ProviderSpec[]) => {
       const { providers } = await ledger.dump();
       const specs = providers
@@ -84,7 +84,7 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
       expect((await find(GPU))?.traits).toEqual(new Set(["CUSTOM_FAST"]));
     });
 
-    it("own the traits of CPUs and drivers, whoever has set them", async () => {
+    it("own the traits of CPUs and drivers, whatever has set them", async () => {
       await edit(withTrait(HOST, "HW_CPU_X86_AVX2", "COMPUTE_NODE", "MISC_SHARES_VIA_AGGREGATE"));
       await report(root(undefined, ["HW_CPU_X86_SSE2"]), gpu());
       expect((await find(HOST))?.traits).toEqual(new Set(["HW_CPU_X86_SSE2", "MISC_SHARES_VIA_AGGREGATE"]));
@@ -196,7 +196,7 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
       expect(await ledger.dump()).toEqual(before);
     });
 
-    it("leave what was there before their first one to whoever put it there", async () => {
+    it("leave resources from before the first report to their owners", async () => {
       const inventories = { VCPU: inventory(4, { allocationRatio: 16 }), CUSTOM_SLOT: inventory(2) };
       await ledger.putTrees([tree(spec(OTHER, "other", { inventories, traits: ["CUSTOM_GOLD"] }))]);
       const own = tree(spec(OTHER, "other", { inventories: { VCPU: inventory(8) }, traits: ["CUSTOM_A"] }));

@@ -24,7 +24,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     if (taken === undefined) throw new Error(`task ${id} cannot be taken`);
     return { facts: taken.task.work?.$case === "operate" ? factsOf(taken.task) : null, tenure: tenureOf(taken) };
   };
-  const arrow = (facts: ReturnType<typeof factsOf>, to: "starting" | "cleaning" | "succeed-keeping"): StepWrite =>
+  const transition = (facts: ReturnType<typeof factsOf>, to: "starting" | "cleaning" | "succeed-keeping"): StepWrite =>
     writeOf(facts, {
       from: { stage: "preparing", selection: 0 },
       to,
@@ -112,7 +112,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       await begin({ kind: "shelve-offload", taskId: offloadId });
       const { facts, tenure } = await takeId(offloadId);
       if (facts === null) throw new Error("no operation");
-      expect(await store.commitStep([{ ...tenure, step: 1, ...arrow(facts, "succeed-keeping") }])).toMatchObject([
+      expect(await store.commitStep([{ ...tenure, step: 1, ...transition(facts, "succeed-keeping") }])).toMatchObject([
         { kind: "committed" },
       ]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "SHELVED_OFFLOADED", host: null }]);
@@ -128,11 +128,11 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       await begin({ kind: "shelve-offload", taskId: offloadId });
       const offload = await takeId(offloadId);
       if (offload.facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...offload.tenure, step: 1, ...arrow(offload.facts, "succeed-keeping") }]);
+      await store.commitStep([{ ...offload.tenure, step: 1, ...transition(offload.facts, "succeed-keeping") }]);
       await begin({ kind: "unshelve", hosts: [0] });
       const unshelve = await takeId(moveId);
       if (unshelve.facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...unshelve.tenure, step: 1, ...arrow(unshelve.facts, "starting") }]);
+      await store.commitStep([{ ...unshelve.tenure, step: 1, ...transition(unshelve.facts, "starting") }]);
       const home = { serverUuid: serverId(1), attemptId: `${moveId}/0` };
       expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: home.attemptId }]);
       const left = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
@@ -146,8 +146,8 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       await begin({ kind: "live-migrate" });
       const { facts, tenure } = await takeId(moveId);
       if (facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...tenure, step: 1, ...arrow(facts, "starting") }]);
-      await store.commitStep([{ ...tenure, step: 2, ...arrow(facts, "succeed-keeping") }]);
+      await store.commitStep([{ ...tenure, step: 1, ...transition(facts, "starting") }]);
+      await store.commitStep([{ ...tenure, step: 2, ...transition(facts, "succeed-keeping") }]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
       expect(await store.migrations({ limit: 9 })).toMatchObject([{ uuid: moveId, ended: true, holdsSource: true }]);
       expect(await cell().used()).toEqual([2, 3, 0]);
@@ -163,13 +163,13 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     await begin({ kind: "live-migrate" });
     const { facts, tenure } = await takeId(moveId);
     if (facts === null) throw new Error("no operation");
-    await store.commitStep([{ ...tenure, step: 1, ...arrow(facts, "starting") }]);
+    await store.commitStep([{ ...tenure, step: 1, ...transition(facts, "starting") }]);
     const at = { stage: "starting", selection: 0, reason: "" } as const;
     await store.commitStep([{ ...tenure, step: 2, ...noteOf(facts, at, "Waiting: host-1 is away.", false) }]);
     const noted = { status: "post-migrating", note: "Waiting: host-1 is away.", ended: false };
     expect(await store.migrations({ limit: 9 })).toMatchObject([noted]);
     expect(await store.positions([moveId])).toMatchObject([{ stage: "starting", step: 3 }]);
-    await store.commitStep([{ ...tenure, step: 3, ...arrow(facts, "cleaning") }]);
+    await store.commitStep([{ ...tenure, step: 3, ...transition(facts, "cleaning") }]);
     expect(await store.migrations({ limit: 9 })).toMatchObject([{ note: "" }]);
   });
 }

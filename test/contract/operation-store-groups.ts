@@ -168,7 +168,7 @@ export function groupedOperationContract(cell: () => CellUnderTest): void {
       expect([await dispatch(2, 0, TOGETHER), await dispatch(2, 1, TOGETHER)]).toEqual([onlyOn(false, 1), DISPATCHED]);
     });
 
-    test("a server does not leave the others, and a resize on its own host is no obstacle", async () => {
+    test("a server does not leave the others, and can be resized on its own host", async () => {
       await boot(1, 0, TOGETHER);
       await boot(2, 0, TOGETHER);
       expect(await begin(1, "live-migrate", 1)).toEqual({ ...REFUSED, inFlight: false });

@@ -28,12 +28,12 @@ export function transferContract(cell: () => CellUnderTest): void {
     expect(await shown()).toEqual([progress(2)]);
     const [taken] = await store.takeTasks(conductorId(0), [moveId]);
     if (taken === undefined) throw new Error("cannot be taken");
-    const arrow = { selection: 0, reason: "", noted: [], unseenMs: 0 };
+    const transition = { selection: 0, reason: "", noted: [], unseenMs: 0 };
     for (const [step, from, to] of [
       [1, "preparing", "restoring"],
       [2, "restoring", "give-up"],
     ] as const) {
-      const write = writeOf(factsOf(taken.task), { ...arrow, from: { stage: from, selection: 0 }, to });
+      const write = writeOf(factsOf(taken.task), { ...transition, from: { stage: from, selection: 0 }, to });
       await store.commitStep([{ ...tenureOf(taken), step, ...write }]);
     }
     await store.noteTransfers([{ migrationUuid: moveId, progress: progress(4) }]);

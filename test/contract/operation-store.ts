@@ -47,8 +47,8 @@ export function operationContract(cell: () => CellUnderTest): void {
     if (taken === undefined) throw new Error("cannot be taken");
     return { task: taken.task, tenure: tenureOf(taken) };
   };
-  /** The arrow of a move's state machine to this target. */
-  const arrow = (
+  /** The transition of a move's state machine to this target. */
+  const transition = (
     { task, tenure }: { readonly task: Task; readonly tenure: Tenure },
     step: number,
     to: Exclude<Target, "another">,
@@ -156,7 +156,7 @@ export function operationContract(cell: () => CellUnderTest): void {
         noted: [],
         unseenMs: 0,
       });
-      await store.commitStep([arrow(await take(moveId), 1, "succeed", { stage: "powering", selection: 0 })]);
+      await store.commitStep([transition(await take(moveId), 1, "succeed", { stage: "powering", selection: 0 })]);
       expect(await store.begin([{ task, revision: 0, status: "ACTIVE", write }])).toEqual([{ kind: "changed" }]);
       expect((await begin({ kind: "pause" })).outcome).toMatchObject({ kind: "wrong-status", status: "SHUTOFF" });
     });
@@ -165,7 +165,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       await boot(8);
       expect((await begin({ hosts: [0], vcpus: 10 })).outcome.kind).toBe("begun");
       expect(await held(serverId(1), moveId)).toEqual([10, null]);
-      await cell().store.commitStep([arrow(await take(moveId), 1, "restoring")]);
+      await cell().store.commitStep([transition(await take(moveId), 1, "restoring")]);
       expect(await held(serverId(1), moveId)).toEqual([8, null]);
     });
 
@@ -180,7 +180,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect((await begin({ ...evacuate, unseenMs: 0 })).outcome.kind).toBe("begun");
       await store.agentArrived("agent-0", ["host-0"]);
       const taken = await take(moveId);
-      expect(await store.commitStep([arrow(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
+      expect(await store.commitStep([transition(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
     });
   });
@@ -194,7 +194,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     expect((await begin(evacuate)).outcome.kind).toBe("begun");
     await store.agentArrived("agent-0-reinstalled", ["host-0", "a host that the cell does not know"]);
     const taken = await take(moveId);
-    expect(await store.commitStep([arrow(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
+    expect(await store.commitStep([transition(taken, 1, "starting")])).toMatchObject([{ kind: "refused" }]);
     expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0" }]);
     expect(await store.sightings(["host-0"])).toMatchObject([{ name: "host-0", up: false }]);
   });
@@ -206,14 +206,14 @@ export function operationContract(cell: () => CellUnderTest): void {
       await begin();
       const old = await take(moveId);
       const taken = await take(moveId);
-      const step = arrow(taken, 1, "handing-over");
-      expect(await store.commitStep([arrow(old, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
+      const step = transition(taken, 1, "handing-over");
+      expect(await store.commitStep([transition(old, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
       expect(await store.commitStep([step, step])).toEqual([
         { kind: "committed", revision: 2 },
         { kind: "committed", revision: 2 },
       ]);
-      expect(await store.commitStep([arrow(taken, 1, "restoring")])).toEqual([{ kind: "fenced" }]);
-      expect(await store.commitStep([arrow(taken, 3, "starting")])).toEqual([{ kind: "fenced" }]);
+      expect(await store.commitStep([transition(taken, 1, "restoring")])).toEqual([{ kind: "fenced" }]);
+      expect(await store.commitStep([transition(taken, 3, "starting")])).toEqual([{ kind: "fenced" }]);
       expect(await store.positions([moveId])).toMatchObject([{ stage: "handing-over", step: 2, revision: 2 }]);
     });
 
@@ -223,7 +223,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       await begin();
       const taken = await take(moveId);
       await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [2], vcpus: 9 })]);
-      const hop = arrow(taken, 1, "preparing", { stage: "preparing", selection: 0 }, 1);
+      const hop = transition(taken, 1, "preparing", { stage: "preparing", selection: 0 }, 1);
       expect(await store.commitStep([hop])).toMatchObject([
         { kind: "refused", why: expect.stringContaining("9 of 10") },
       ]);
@@ -245,8 +245,8 @@ export function operationContract(cell: () => CellUnderTest): void {
       await boot();
       await begin();
       const taken = await take(moveId);
-      await store.commitStep([arrow(taken, 1, "starting")]);
-      await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+      await store.commitStep([transition(taken, 1, "starting")]);
+      await store.commitStep([transition(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
       expect(await store.servers([serverId(1)])).toMatchObject([
         { status: "VERIFY_RESIZE", taskState: null, host: "host-1", attemptId: `${moveId}/0`, revision: 3 },
       ]);
@@ -255,7 +255,7 @@ export function operationContract(cell: () => CellUnderTest): void {
       const confirmId = numbered(0xe, 5);
       expect((await begin({ kind: "confirm", taskId: confirmId })).outcome.kind).toBe("begun");
       const confirm = await take(confirmId);
-      await store.commitStep([arrow(confirm, 1, "succeed", { stage: "cleaning", selection: 0 })]);
+      await store.commitStep([transition(confirm, 1, "succeed", { stage: "cleaning", selection: 0 })]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
       expect(await held(serverId(1), moveId)).toEqual([3, null]);
       expect(await store.migrations({ inFlightOnly: true, limit: 9 })).toEqual([]);
@@ -266,8 +266,8 @@ export function operationContract(cell: () => CellUnderTest): void {
       await boot();
       await begin();
       const taken = await take(moveId);
-      await store.commitStep([arrow(taken, 1, "starting")]);
-      await store.commitStep([arrow(taken, 2, "restoring", { stage: "starting", selection: 0 })]);
+      await store.commitStep([transition(taken, 1, "starting")]);
+      await store.commitStep([transition(taken, 2, "restoring", { stage: "starting", selection: 0 })]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: `${taskId(1)}/0` }]);
       expect(await held(serverId(1), moveId)).toEqual([2, null]);
       expect(await cell().used()).toEqual([2, 0, 0]);
@@ -279,8 +279,8 @@ export function operationContract(cell: () => CellUnderTest): void {
     await boot();
     await begin({ kind: "evacuate", hosts: [1], vcpus: 2 });
     const taken = await take(moveId);
-    await store.commitStep([arrow(taken, 1, "starting")]);
-    await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+    await store.commitStep([transition(taken, 1, "starting")]);
+    await store.commitStep([transition(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
     expect(await store.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", host: "host-1" }]);
     expect(await cell().used()).toEqual([2, 2, 0]);
     expect(await store.releaseEvacuated(gone("host-1"))).toEqual([[]]);
@@ -333,8 +333,8 @@ export function operationContract(cell: () => CellUnderTest): void {
     await begin();
     expect(await store.resetStatus([reset("ERROR")])).toEqual([{ kind: "busy", running: "resize" }]);
     const taken = await take(moveId);
-    await store.commitStep([arrow(taken, 1, "starting")]);
-    await store.commitStep([arrow(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
+    await store.commitStep([transition(taken, 1, "starting")]);
+    await store.commitStep([transition(taken, 2, "succeed", { stage: "starting", selection: 0 })]);
     expect(await store.resetStatus([reset("ACTIVE")])).toEqual([{ kind: "busy", running: "VERIFY_RESIZE" }]);
   });
 
@@ -349,7 +349,7 @@ export function operationContract(cell: () => CellUnderTest): void {
         { taskId: taskId(1), signal: "abort" },
       ]),
     ).toEqual(["signalled", "no-such-operation"]);
-    expect(await store.commitStep([arrow(taken, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
+    expect(await store.commitStep([transition(taken, 1, "handing-over")])).toEqual([{ kind: "fenced" }]);
     await take(moveId, 1);
     expect(await store.positions([moveId])).toMatchObject([{ signal: "abort" }]);
     expect(await store.signal([{ taskId: moveId, signal: "force" }])).toEqual(["too-late"]);
@@ -362,14 +362,14 @@ export function operationContract(cell: () => CellUnderTest): void {
     await begin({ kind: "live-migrate", vcpus: 2 });
     const signal = async (one: "abort" | "force") => (await store.signal([{ taskId: moveId, signal: one }]))[0];
     expect(await signal("force")).toBe("too-late");
-    await store.commitStep([arrow(await take(moveId), 1, "handing-over")]);
+    await store.commitStep([transition(await take(moveId), 1, "handing-over")]);
     expect(await signal("force")).toBe("signalled");
     const taken = await take(moveId);
-    await store.commitStep([arrow(taken, 2, "starting")]);
+    await store.commitStep([transition(taken, 2, "starting")]);
     expect([await signal("force"), await signal("abort")]).toEqual(["too-late", "too-late"]);
     expect(await store.migrations({ serverUuid: serverId(1), limit: 1 })).toMatchObject([{ status: "post-migrating" }]);
     const at = { stage: "starting", selection: 0 } as const;
-    expect(await store.commitStep([arrow(taken, 3, "cleaning", at)])).toMatchObject([{ kind: "committed" }]);
+    expect(await store.commitStep([transition(taken, 3, "cleaning", at)])).toMatchObject([{ kind: "committed" }]);
   });
 
   test("a delete overtakes a move: its task is fenced, and both places are released", async () => {
@@ -378,7 +378,7 @@ export function operationContract(cell: () => CellUnderTest): void {
     await begin();
     const taken = await take(moveId);
     expect(await store.requestDelete([deleteTask(1, 11)])).toMatchObject([{ kind: "queued" }]);
-    expect(await store.commitStep([arrow(taken, 1, "starting")])).toEqual([{ kind: "fenced" }]);
+    expect(await store.commitStep([transition(taken, 1, "starting")])).toEqual([{ kind: "fenced" }]);
     expect((await begin({ taskId: numbered(0xe, 6) })).outcome.kind).toBe("busy");
     const tenure = tenureOf(await cell().take(11));
     expect(await store.commitDeleted([{ ...tenure, migrations: [moveId] }])).toEqual([{ kind: "committed" }]);

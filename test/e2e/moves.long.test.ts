@@ -214,7 +214,9 @@ describe("what is done to servers", () => {
       const refused = await cloud.compute.call("POST", `/servers/${id}/action`, { evacuate: {} });
       expect([refused.status, await refused.text()]).toEqual([
         409,
-        expect.stringContaining(`Compute service of ${source} is down, but nobody has said that the host is fenced`),
+        expect.stringContaining(
+          `Compute service of ${source} is down, but no operator has stated that the host is fenced`,
+        ),
       ]);
     } finally {
       agent?.resume();

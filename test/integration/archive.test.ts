@@ -221,10 +221,10 @@ describe("an archive of finished rows", () => {
     expect(await runDbArchiveCommand([...common, "--purge"])).toBe(0);
     vi.restoreAllMocks();
     const [missing, ...lines] = written;
-    expect(missing).toContain("--to FILE, --purge (nowhere) and --dry-run");
+    expect(missing).toContain("give one of --to FILE");
     expect(lines).toEqual([
-      "cell c1: 2 servers, 1 attempts, 1 migrations, 1 group_members would go\n",
-      "API database: 2 moves, 4 requests would go\n",
+      "cell c1: 2 servers, 1 attempts, 1 migrations, 1 group_members would be removed\n",
+      "API database: 2 moves, 4 requests would be removed\n",
       "cell c1: 2 servers, 1 attempts, 1 migrations, 1 group_members, 1 tasks archived\n",
       "API database: 2 moves, 4 requests archived\n",
     ]);

@@ -75,7 +75,7 @@ describe("the audit command with processes that it did not start", () => {
   it("asks agents which guests run, and reads their journals when they are dead", async () => {
     const probes = /probes at (\S+)/.exec(await agent.start())?.[1] ?? "";
     const violation = expect.objectContaining({
-      ...{ law: 4, what: "a guest runs that is not at home" },
+      ...{ law: 4, what: "a guest runs outside its server's home" },
       where: `cell c1, host a-1, server ${serverId(1)}`,
       since: expect.stringMatching(/^\d{4}-\d\d-\d\dT/),
     });
@@ -91,8 +91,8 @@ describe("the audit command with processes that it did not start", () => {
     const read = await audit("--agents", probes, "--journals", directory, "--heal");
     expect(read.code).toBe(1);
     expect(read.stdout).toContain("law 4, one home                     1 violation\n");
-    expect(read.stdout).toContain(`agent ${probes}: not known what runs there`);
-    expect(read.stdout).toContain("left: a guest runs that is not at home");
+    expect(read.stdout).toContain(`agent ${probes}: its guests are unknown`);
+    expect(read.stdout).toContain("left: a guest runs outside its server's home");
   }, 60_000);
 
   it("watches until its time is over, and prints only changes", async () => {

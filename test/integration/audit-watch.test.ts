@@ -111,11 +111,13 @@ describe("the history that a watch follows", () => {
     );
     const { report } = await running.end();
     expect(report.violations).toEqual([
-      expect.objectContaining({ law: 1, what: "more was allocated than there is, at a moment" }),
+      expect.objectContaining({ law: 1, what: "more than the capacity was allocated at one moment" }),
     ]);
     expect(report.violations[0]?.where).toContain(providerOf(0));
     expect(report.violations[0]?.proof).toMatch(/^12 of 10: a claim took it there; transaction \d+, log position/);
-    expect(running.changes.map(changeText)).toEqual([expect.stringMatching(/^broken: law 1: more was allocated/)]);
+    expect(running.changes.map(changeText)).toEqual([
+      expect.stringMatching(/^broken: law 1: more than the capacity was allocated/),
+    ]);
   });
 
   it("shows a claim that did not update `used`", async () => {
@@ -124,7 +126,9 @@ describe("the history that a watch follows", () => {
     await pool.query("update allocations set amount = 3");
     await pool.query("update allocations set amount = 2");
     const { report } = await running.end();
-    expect(report.violations.map(({ what }) => what)).toEqual(["used was not the sum of the allocations, at a moment"]);
+    expect(report.violations.map(({ what }) => what)).toEqual([
+      "used was not the sum of the allocations at one moment",
+    ]);
   });
 
   it("continues after its connection was cut, and reports the gap", async () => {
@@ -147,7 +151,7 @@ describe("the readings of a watch", () => {
     await apiPool.query("truncate requests");
     await eventually("the end of it", () => running.changes.length > 1);
     const { report } = await running.end();
-    const what = "an accepted request has not ended and nobody works on it";
+    const what = "an accepted request has not ended, and no process works on it";
     expect(kinds(running.changes)).toEqual([`broken 5: ${what}`, `gone 5: ${what}`]);
     // It was confirmed, although it is gone.
     expect(report.violations.map(({ where }) => where)).toEqual([`server ${serverId(3)}`]);

@@ -128,7 +128,7 @@ describe("berth audit", () => {
     [
       "a host shrank below what is allocated",
       "update inventories set total = 3 where used > 0",
-      ["1: more is allocated than there is"],
+      ["1: more than the capacity is allocated"],
     ],
     [
       "an allocation lost its consumer and its server",
@@ -136,14 +136,14 @@ describe("berth audit", () => {
       [
         "2: an allocation belongs to no server that lives there",
         "5: a server waits for a task that does not exist",
-        "5: an accepted request has not ended and nobody works on it",
+        "5: an accepted request has not ended, and no process works on it",
       ],
     ],
     [
       "an allocation is left of a provider that is gone",
       `insert into allocations (consumer_uuid, provider_id, class_id, amount)
         select consumer_uuid, 9999, class_id, amount from allocations where consumer_uuid = '${serverId(1)}' limit 1`,
-      ["1: something is allocated that nobody offers", "2: an allocation belongs to no server that lives there"],
+      ["1: resources without an inventory are allocated", "2: an allocation belongs to no server that lives there"],
     ],
     [
       "a deleted server holds on",
@@ -158,7 +158,7 @@ describe("berth audit", () => {
     [
       "the owner of a task died and nobody took over",
       "update conductors set lease_expires_at = now() - interval '1 minute'",
-      ["5: nobody works on a build task"],
+      ["5: no conductor works on a build task"],
     ],
     [
       "a task ended and its server did not",
@@ -193,8 +193,8 @@ describe("berth audit", () => {
   it("sees guests that run twice, on another host, or after their server's end", async () => {
     const report = await audit({ [hostName(0)]: [guest(1)], [hostName(1)]: [guest(1, 1), guest(7)] });
     expect(found(report).sort()).toEqual([
-      "4: a guest runs that is not at home",
-      "4: a guest runs that is not at home",
+      "4: a guest runs outside its server's home",
+      "4: a guest runs outside its server's home",
       "4: a server runs twice",
     ]);
   });
@@ -211,7 +211,7 @@ describe("berth audit", () => {
     await store.cancel(serverId(3), "req-a");
     expect(found(await audit())).toEqual([]);
     await apiPool.query("update requests set cancelled_at = now() - interval '1 hour' where state = 'cancelled'");
-    expect(found(await audit())).toEqual(["5: a request is worked on again and again and comes to no end"]);
+    expect(found(await audit())).toEqual(["5: a request is touched again and again but does not end"]);
   });
 
   it("continues without a cell that cannot be read, and is then not clean", async () => {
@@ -268,7 +268,7 @@ describe("healing", () => {
     expect(await held()).toEqual(before);
     expect([...(await heal())].sort()).toEqual(does(false).sort());
     expect(await held()).toEqual(before.filter((uuid) => ![numbered(0xf, 0), numbered(0xf, 1)].includes(uuid)));
-    expect(found(await audit())).toEqual(["5: nobody works on an operation's task"]);
+    expect(found(await audit())).toEqual(["5: no conductor works on an operation's task"]);
   });
 
   it.each([
@@ -331,9 +331,9 @@ describe("healing", () => {
     const before = await ledger().dump();
     const healings = await healViolations(cloud(), violations, false);
     expect(healings.map(({ what, outcome }) => `${outcome.kind}: ${what}`).sort()).toEqual([
-      "left: a guest runs that is not at home",
+      "left: a guest runs outside its server's home",
       "left: an allocation belongs to no server that lives there",
-      "left: more is allocated than there is",
+      "left: more than the capacity is allocated",
     ]);
     expect(await ledger().dump()).toEqual(before);
   });

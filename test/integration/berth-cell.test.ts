@@ -134,7 +134,7 @@ test("ends with 2 and one line for wrong arguments", async () => {
   const badName = await berth(["cell", "add", "C 1"], { databaseUrl: api.url });
   expect(badName).toMatchObject({
     code: 2,
-    err: expect.stringMatching(/^berth cell add: NAME is bad: "C 1"; allowed: .*\n$/),
+    err: expect.stringMatching(/^berth cell add: NAME cannot be "C 1"; allowed: .*\n$/),
   });
   const noUrl = await berth(["cell", "add", "c1"], { databaseUrl: api.url });
   expect(noUrl).toMatchObject({
@@ -147,7 +147,7 @@ test("ends with 2 and one line for wrong arguments", async () => {
 test("lists the guests that a cell's database has forgotten, has them destroyed, and records that it was restored", async () => {
   const urls = { databaseUrl: api.url, cellDatabaseUrl: cell.url };
   expect((await berth(["cell", "add", "c2"], urls)).code).toBe(0);
-  const empty = { code: 0, out: "nothing is in quarantine in cell c2\n", err: "" };
+  const empty = { code: 0, out: "no guests of cell c2 are in quarantine\n", err: "" };
   expect(await berth(["cell", "quarantine", "c2"], urls)).toEqual(empty);
   const server = "00000000-0000-4000-8000-000000000001";
   await withClient(cell.url, (client) =>
@@ -171,7 +171,7 @@ test("lists the guests that a cell's database has forgotten, has them destroyed,
     withClient(cell.url, async (client) => (await client.query("select cell_incarnation() as now")).rows[0]?.now);
   const before = await incarnation();
   const restored = await berth(["cell", "restored", "c2"], urls);
-  expect(restored.out).toContain(`incarnation ${await incarnation()} now`);
+  expect(restored.out).toContain(`is now incarnation ${await incarnation()}`);
   expect(await incarnation()).not.toBe(before);
   const unknown = await berth(["cell", "restored", "c9"], urls);
   expect([unknown.code, unknown.err]).toEqual([2, expect.stringContaining('there is no cell "c9"; there are: ')]);

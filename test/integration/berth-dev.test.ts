@@ -120,7 +120,7 @@ test("a whole cloud in one process boots servers, is audited while it runs, and 
   const lost = await promisify(execFile)(launcher, ["explain", id, "--data-dir", dataDir]).catch((error) => error);
   expect([lost.code, lost.stderr]).toEqual([
     2,
-    expect.stringContaining("start it with the same --data-dir, or give --api"),
+    expect.stringContaining("start it with the same --data-dir, or give the URL of an api with --api"),
   ]);
   const second = await dev.start();
   expect(await statusOf(`${second}/v2.1/servers/${id}`)).toBe("ACTIVE");

@@ -155,8 +155,8 @@ describe("an agent that speaks for a host it does not carry", () => {
     expect(liar.verdicts).toEqual([
       "the agent's hello did not name the host",
       expect.stringContaining("is the root of host host-0"),
-      expect.stringContaining("bears the name of its host, host-5"),
-      expect.stringContaining("bears the name of its host, host-5"),
+      expect.stringContaining("must have the name of its host, host-5"),
+      expect.stringContaining("must have the name of its host, host-5"),
     ]);
     expect(await cell.ledger.dump()).toEqual(before);
   });
@@ -169,7 +169,7 @@ describe("an agent that names a host which another agent carries", () => {
     await cell.hostsUp(1);
     const liar = new LyingAgent("liar", [5, 0]);
     const reason = await eventually("the refusal", () => liar.closed);
-    expect(reason).toMatch(/^host host-0 is carried by agent agent-0, which is connected: stop that agent/);
+    expect(reason).toMatch(/^host host-0 belongs to agent agent-0, which is connected: stop that agent/);
     await cell.boot(1, [0]);
     await cell.become(1, "ACTIVE");
     await eventually("the guest to run", () => cell.runsOn(1)[0] === hostName(0));
@@ -184,14 +184,12 @@ describe("an agent that names a host which another agent carries", () => {
     const liar = new LyingAgent("liar", [0], "conductor-2");
     liar.say(tree(0, 0));
     const reason = await eventually("the refusal", () => liar.closed);
-    expect(reason).toMatch(
-      /^host host-0 is carried by agent agent-0, which a conductor of the cell has seen \d+ ms ago/,
-    );
+    expect(reason).toMatch(/^host host-0 belongs to agent agent-0, which a conductor of the cell has seen \d+ ms ago/);
     expect(await cell.store.hosts()).toMatchObject([{ agentId: "agent-0", up: true }]);
     expect(first.agent.ready).toBe(true);
   });
 
-  test("at another conductor, at the same moment: one of the two gets the host, and the other one gives way", async () => {
+  test("at another conductor at the same moment: one of the two gets the host, and the other one disconnects", async () => {
     const gates = [(await cell.startConductor(1)).gate, (await cell.startConductor(2)).gate];
     const puts = gates.map((gate) => gate.hold("hostsUp"));
     const agents = [new LyingAgent("a", [0], "conductor-1"), new LyingAgent("b", [0], "conductor-2")];
@@ -220,7 +218,7 @@ describe("an agent that names a host which another agent carries", () => {
     await eventually("the earlier agent's verdict", () => earlier.verdicts.length > 0);
     expect(earlier.verdicts).toEqual([""]);
     put();
-    expect(await eventually("the earlier agent to give way", () => earlier.closed)).toMatch(/carried by agent later/);
+    expect(await eventually("the earlier agent to give way", () => earlier.closed)).toMatch(/belongs to agent later/);
     expect([await cell.store.hosts(), later.closed]).toMatchObject([[{ agentId: "later", up: true }], null]);
   });
 
@@ -262,14 +260,14 @@ describe("an agent that names a host which another agent carries", () => {
     await cell.startConductor(1);
     const [first, second] = [new LyingAgent("agent-0", [0]), new LyingAgent("agent-0", [0])];
     await second.welcomed();
-    expect(await eventually("the first to be closed", () => first.closed)).toBe("the agent dialled again");
+    expect(await eventually("the first to be closed", () => first.closed)).toBe("the agent connected again");
   });
 
   test("is refused when it names a host or a guest by text that the database cannot store, and the database is not asked", async () => {
     const { gate } = await cell.startConductor(1);
     gate.hold("sightings");
     const liar = new LyingAgent("liar\0", [5]);
-    expect(await eventually("the refusal", () => liar.closed)).toBe('"liar\\u0000" is no agent id');
+    expect(await eventually("the refusal", () => liar.closed)).toBe('"liar\\u0000" is not an agent id');
     const state = { host: `${hostName(5)}\0`, guests: [], incarnation: "" };
     const other = cell.network.dialer().dial("conductor-1");
     let end: string | null = null;
@@ -277,7 +275,7 @@ describe("an agent that names a host which another agent carries", () => {
       end = reason;
     });
     other.send({ body: { $case: "hello", value: { agentId: "liar", hosts: [state] } } });
-    expect(await eventually("the refusal", () => end)).toBe('"host-5\\u0000" is no name of a host');
+    expect(await eventually("the refusal", () => end)).toBe('"host-5\\u0000" is not the name of a host');
     expect(gate.held("sightings")).toBe(0);
   });
 
@@ -289,7 +287,7 @@ describe("an agent that names a host which another agent carries", () => {
       $case: "hello",
       value: { agentId: "another", hosts: [{ host: hostName(6), guests: [], incarnation: "" }] },
     });
-    expect(await eventually("the end", () => liar.closed)).toBe("a stream says hello only once");
+    expect(await eventually("the end", () => liar.closed)).toBe("a stream may send only one hello");
   });
 });
 

@@ -171,7 +171,7 @@ test("a source that was forced down and cannot be stopped keeps the server, whic
     { withinMs: 60_000 },
   );
   expect(rested).toMatchObject({ status: "ACTIVE", host: "host-0" });
-  expect(rested.fault?.message).toContain("host-0 was forced down, but its agent says that the server runs there");
+  expect(rested.fault?.message).toContain("host-0 was forced down, but its agent reports that the server runs there");
   expect(cell.runsOn(1)).toEqual(["host-0"]);
 });
 

@@ -100,7 +100,7 @@ describe("a resize", () => {
     const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1, 2], vcpus: 2 });
     const back = await cell.rest(1);
     expect(back).toMatchObject({ status: "ACTIVE", host: "host-0" });
-    expect(back.fault?.message).toBe("No valid host: host-1: no disk; host-2: the copy broke off");
+    expect(back.fault?.message).toBe("No valid host: host-1: no disk; host-2: the copy was interrupted");
     expect(back.spec.flavor?.vcpus).toBe(1);
     expect([await held(), await cell.holds(migration)]).toEqual([{ "host-0": 1 }, {}]);
     await runs(0);

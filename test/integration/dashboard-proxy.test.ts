@@ -83,7 +83,7 @@ describe("berth dashboard", () => {
   });
 });
 
-describe("a caller who shall not get the token's rights", () => {
+describe("a caller without the token's rights", () => {
   test("is refused without the key, with another one, and from another page of the same browser", async () => {
     const other = cookie.replace(/=.*/, `=${"A".repeat(32)}`);
     for (const headers of [{}, { cookie: other }, { cookie, "sec-fetch-site": "same-site" }])
@@ -92,7 +92,7 @@ describe("a caller who shall not get the token's rights", () => {
     expect((await fetch(`${origin}/dashboard`)).status).toBe(403);
   });
 
-  test("reaches nothing of the api but what the page calls, by no spelling", async () => {
+  test("reaches only the paths of the api that the page calls, in any spelling", async () => {
     for (const path of [
       "/metrics",
       "/v2.1/../metrics",

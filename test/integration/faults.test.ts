@@ -24,7 +24,7 @@ describe("faults of a cloud in one process", () => {
   const look = async (): Promise<LivePicture> => (await cloud.call("GET", "/berth/v1/live/picture")).json;
   const stateOf = async (host: string) => (await look()).hosts.find((row) => row[1] === host)?.[2];
 
-  /** In calls of their own: servers of one call take each other's alternates on so few hosts. */
+  /** The servers are created in separate calls, because with so few hosts servers of one call would take each other's alternates. */
   function boot(servers: number): Promise<readonly string[]> {
     const server = { name: "web", flavorRef: "s", imageRef: "", networks: "none" };
     const calls = Array.from({ length: servers }, () => cloud.call("POST", "/v2.1/servers", { server }));
@@ -75,7 +75,7 @@ describe("faults of a cloud in one process", () => {
     });
   });
 
-  test("a cell that is cut off finishes what it has, and nothing is lost", async () => {
+  test("a cell that is cut off finishes its tasks, and nothing is lost", async () => {
     await set({ fail_share: 0, build_ms: 400 });
     const before = await boot(6);
     await eventually("all to be in a cell", async () => {

@@ -162,7 +162,7 @@ async function replay(
   expect(again).toEqual(kept);
 }
 
-/** What each consumer holds of each class, wherever it holds it. */
+/** Each consumer's sum of each class over all providers. */
 function amountsOf({ consumers }: LedgerDump): unknown {
   return consumers.map(({ uuid, items }) => {
     const amounts = Map.groupBy(items, (item) => item.resourceClass);

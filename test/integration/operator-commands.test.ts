@@ -80,7 +80,7 @@ test("sync-aggregates reports cells that do not answer, also by its exit code", 
   expect(await berth("sync-aggregates", "--dry-run")).toEqual({ code: 0, text: "0 hosts differ\n" });
   rig.cell("south").dead = true;
   const { code, text } = await berth("sync-aggregates");
-  expect([code, text]).toEqual([1, "cell south does not answer: it follows once it does\n0 hosts changed\n"]);
+  expect([code, text]).toEqual([1, "cell south does not answer: it is updated when it does\n0 hosts changed\n"]);
   rig.cell("south").dead = false;
 });
 
@@ -95,7 +95,7 @@ test("explain shows the decision for an existing server and for a possible one",
   const asked = await berth("explain", "--flavor", "1", "--host", "host-1", "--hint", "same_host=x");
   expect(asked).toMatchObject({ code: 0 });
   expect(asked.text).toMatch(/^STEP +LEFT +north +south +REMOVED +WHY$/m);
-  expect(asked.text).toContain("host-1 (cell north) would not be taken");
+  expect(asked.text).toContain("host-1 (cell north) would not be chosen");
   expect(JSON.parse((await berth("explain", "--flavor", "1", "--json")).text)).toMatchObject({ hosts: 6 });
   expect((await berth("explain")).code).toBe(2);
   expect((await berth("explain", server, "--flavor", "1")).code).toBe(2);

@@ -29,9 +29,7 @@ test("a task that no conductor can read ends with its server in ERROR, which can
   await cell.hostsUp(1);
   await storeUnreadable();
   const { fault } = await cell.become(1, "ERROR");
-  expect(fault?.message).toContain(
-    `No conductor of the cell can read what was to be done with this server (task ${taskId(1)}`,
-  );
+  expect(fault?.message).toContain(`No conductor of the cell can read the task of this server (task ${taskId(1)}`);
   expect(await cell.holds(serverId(1))).toEqual({ "host-0": 1 });
   await cell.delete(1);
   await cell.become(1, "DELETED");
@@ -44,7 +42,7 @@ test("a single conductor takes it repeatedly before it ends", async () => {
   await cell.hostsUp(1);
   await storeUnreadable();
   await cell.become(1, "ERROR");
-  await eventually("nothing to be in the works", () => conductor.taskCount === 0);
+  await eventually("no task to be in progress", () => conductor.taskCount === 0);
 });
 
 test("a conductor that can read it and is started meanwhile carries it out", async () => {

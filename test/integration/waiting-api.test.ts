@@ -57,7 +57,7 @@ test("an api whose database is away listens at once, is alive, is not ready and 
   expect(await ask(`${base}/healthz`)).toMatchObject({ status: 200, body: "ok\n" });
   const call = await ask(`${base}/v2.1/servers?limit=1`);
   expect(call).toMatchObject({ status: 503, retryAfter: "5" });
-  const why = "The service is starting and does not take calls yet.";
+  const why = "The service is starting and does not accept calls yet.";
   expect(JSON.parse(call?.body ?? "")).toEqual({ serviceUnavailable: { code: 503, message: why } });
   const placement = await ask(`${base}/placement/resource_providers`);
   expect(placement).toMatchObject({ status: 503, retryAfter: "5" });

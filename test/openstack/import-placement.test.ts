@@ -106,7 +106,7 @@ describe.each([
 
     test("and answers every question as before", async () => {
       const result = await importNow();
-      expect(result.stdout).toContain("everything is there: all counts and sums agree");
+      expect(result.stdout).toContain("the import is complete: all counts and sums agree");
       const paths = [
         "/resource_providers",
         "/resource_classes",
@@ -155,9 +155,9 @@ describe.each([
       await damage(database.connection, filled);
       const result = await importNow();
       expect(result).toMatchObject({ code: 1 });
-      expect(result.stdout).toContain("does not fit: orphan allocations: nobody is their consumer: 1 ");
+      expect(result.stdout).toContain("does not fit: orphan allocations: their consumer does not exist: 1 ");
       expect(result.stdout).toContain("does not fit: allocations of unknown classes: 1 ");
-      expect(result.stdout).toContain("does not fit: orphan allocations: nobody has the inventory: 1 ");
+      expect(result.stdout).toContain("does not fit: orphan allocations: their inventory does not exist: 1 ");
       expect(result.stdout).toContain(
         `note: more is used than there is: ${filled.providers[3]} (host 4): 12 of 1 VCPU`,
       );

@@ -100,7 +100,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     await expect(ask(await keystone.issueRestricted(String(userId)))).rejects.toMatchObject({ status: 401 });
   });
 
-  test("rejects text that is no token", async () => {
+  test("rejects a text that is not a token", async () => {
     for (const token of ["nonsense", "g".repeat(200)])
       await expect(create().ask(token)).rejects.toMatchObject({ status: 401 });
     expect(told).toEqual([]);

@@ -5,7 +5,7 @@ import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import { conductorId } from "../contract/cell-fixtures.ts";
 
-/** Writes the arrows of one operation, as a conductor does that gets exactly the answers which the test gives. */
+/** Writes the transitions of one operation, as a conductor does that gets exactly the answers which the test gives. */
 export class OperationByHand {
   readonly #store: CellStore;
   readonly #id: string;
@@ -15,13 +15,13 @@ export class OperationByHand {
     this.#id = id;
   }
 
-  /** The arrow from the present stage to a stage or an end. `selection` is the destination from then on. */
+  /** The transition from the present stage to a stage or an end. `selection` is the destination from then on. */
   async goOn(to: Exclude<Target, "another">, selection?: number): Promise<StepOutcome | undefined> {
     await this.#store.renewLease({ id: conductorId(0), name: "by hand", leaseMs: 3_600_000 });
     const [taken] = await this.#store.takeTasks(conductorId(0), [this.#id]);
     const [at] = await this.#store.positions([this.#id]);
     if (taken === undefined || at === undefined) throw new Error(`operation ${this.#id} is not open`);
-    const arrow = {
+    const transition = {
       from: { stage: at.stage as Stage, selection: at.selection },
       to,
       selection: selection ?? at.selection,
@@ -31,7 +31,7 @@ export class OperationByHand {
     };
     const claim = { taskId: this.#id, serverUuid: taken.task.server?.uuid ?? "", epoch: taken.epoch };
     const [outcome] = await this.#store.commitStep([
-      { ...claim, step: at.step, ...writeOf(factsOf(taken.task), arrow) },
+      { ...claim, step: at.step, ...writeOf(factsOf(taken.task), transition) },
     ]);
     return outcome;
   }

@@ -73,7 +73,7 @@ export interface GuestOnDisk {
   readonly attemptId: string;
   /** The numbers that the nano guest has printed, oldest first. */
   readonly ticks: readonly number[];
-  /** What the nano guest has printed, with `P` for each time that its power button was pressed. */
+  /** The output of the nano guest, with `P` for each time that its power button was pressed. */
   readonly console: string;
 }
 

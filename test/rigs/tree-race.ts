@@ -16,7 +16,7 @@ import { INSTANCE, inventory, item, spec, tree } from "./ledger-builders.ts";
 
 const HOSTS = 20;
 const SCHEDULERS = 4;
-/** An operator whose edit meets so many others in a row has found a fault. */
+/** If an operator's edit conflicts with so many others in a row, there is a bug. */
 const TRIES_MAX = 100;
 const MEMORY_MB = resourceClass("MEMORY_MB");
 
@@ -33,7 +33,7 @@ export interface TreeRaceReport {
   readonly claims: number;
   /** Outcomes of reports other than that the tree is as reported. */
   readonly refusedReports: readonly string[];
-  /** What operators have written and no longer find. */
+  /** Values that operators have written and that are now lost. */
   readonly lostEdits: readonly string[];
 }
 

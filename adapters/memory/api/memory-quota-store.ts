@@ -108,7 +108,7 @@ export class MemoryQuotaStore implements QuotaStore {
     this.#counted.set(uuid, { projectId, userId, amounts: amountsOf(flavor) });
   }
 
-  /** Gives back what a server counted for. */
+  /** Subtracts the amounts of a server. */
   remove(serverUuid: string): void {
     this.#counted.delete(serverUuid);
   }

@@ -56,7 +56,7 @@ export class MemoryBus implements Bus {
     const key = consumerKey(name);
     if (this.#closed) throw closedError(key);
     if (this.#mayConsume !== undefined && !this.#mayConsume.has(key)) {
-      throw new BusError("not-permitted", key, "this user may not take its messages");
+      throw new BusError("not-permitted", key, "this user may not read its messages");
     }
     const consumer = this.#broker.streamNamed(name.stream)?.consumer(name.consumer);
     if (consumer === undefined) throw new BusError("no-stream", key, "no such stream or consumer");

@@ -34,7 +34,7 @@ export class MemoryLedger implements Ledger {
   /** The operators' settings for its trees. Each reported tree is written with them applied. */
   readonly operators = new MemoryOperatorsWord();
   readonly #ledger = new PureLedger();
-  /** What agents reported of its trees. */
+  /** The agents' reports of its trees. */
   readonly reports = new MemoryTreeReports({ ledger: this.#ledger, operators: this.operators });
   readonly #listeners = new Set<TransactionListener>();
   #xid = 0;

@@ -23,7 +23,7 @@ interface StoredReport {
 
 const NO_REPORT: StoredReport = { reported: new Map(), kept: [], refusal: "" };
 
-/** What agents reported of the trees of a memory ledger, and how reports are taken over. */
+/** Stores the agents' reports of the trees of a memory ledger, and merges new reports. */
 export class MemoryTreeReports {
   readonly #ledger: PureLedger;
   readonly #operators: MemoryOperatorsWord;
@@ -34,7 +34,7 @@ export class MemoryTreeReports {
     this.#operators = options.operators;
   }
 
-  /** Returns what makes the reports again what they are now. */
+  /** Returns a function that restores the reports as they are now. */
   remember(): () => void {
     const kept = new Map(this.#byRoot);
     return () => {
@@ -43,12 +43,12 @@ export class MemoryTreeReports {
     };
   }
 
-  /** What is known of the latest report of the tree. */
+  /** The stored part of the latest report of the tree. */
   latestOf(root: ProviderUuid): StoredReport {
     return this.#byRoot.get(root) ?? NO_REPORT;
   }
 
-  /** What is kept in all trees. */
+  /** The kept resources of all trees. */
   kept(): readonly KeptOffer[] {
     return [...this.#byRoot.values()].flatMap(({ kept }) => kept);
   }

@@ -50,7 +50,7 @@ export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): 
 }
 
 /**
- * Cost where nobody has a quota: one round trip, as without quotas. Otherwise a transaction of four statements, in which calls of one
+ * Cost if no project has a quota: one round trip, as without quotas. Otherwise a transaction of four statements, in which calls of one
  * project wait for each other's commits; with `openMax` also a look at each open request of the projects.
  */
 export async function acceptWithinLimits(

@@ -4,7 +4,7 @@ import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
 
-/** The stores of what projects and users have beside servers. The pool stays the caller's. */
+/** The stores of the resources of projects and users other than servers. The pool stays the caller's. */
 export function openProjectStores(pool: Pool) {
   return {
     images: new PostgresImageStore(pool),

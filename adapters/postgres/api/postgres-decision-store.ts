@@ -8,7 +8,7 @@ import {
 } from "../../../core/stores/api/decision-store.ts";
 import { queryStored } from "../client/store-query.ts";
 
-/** The number of records that one statement deletes. It is limited so that a purge delays nobody. */
+/** The number of records that one statement deletes. It is limited so that a purge does not delay other statements. */
 const PURGED_AT_ONCE = 10_000;
 
 /**

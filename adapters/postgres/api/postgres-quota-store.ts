@@ -145,7 +145,7 @@ export class PostgresQuotaStore implements QuotaStore {
   }
 }
 
-/** What a living server counts for, and for whom. Null when it is unknown or deleted. */
+/** The amounts of a living server, with its project and user. Null when it is unknown or deleted. */
 async function counted(client: PoolClient, serverUuid: string, locks: boolean): Promise<CountedRow | null> {
   const [row] = await queryRows<CountedRow>(client, {
     name: locks ? "lock_counted_server" : "counted_server",
@@ -156,7 +156,7 @@ async function counted(client: PoolClient, serverUuid: string, locks: boolean): 
   return row ?? null;
 }
 
-/** Adds to what a server counts for, which may also be less than before. */
+/** Changes the amounts of a server. They may also become smaller. */
 async function count(
   client: PoolClient,
   {

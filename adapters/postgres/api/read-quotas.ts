@@ -23,7 +23,7 @@ interface UsageRow extends ServerAmounts {
   readonly user_id: string;
 }
 
-/** From here to the end of the transaction nobody else decides about the quotas of these projects. Locks in the order of the keys. */
+/** From here to the end of the transaction no other transaction decides about the quotas of these projects. Locks in the order of the keys. */
 export async function lockQuotas(client: PoolClient, projects: readonly string[]): Promise<void> {
   await queryRows(client, {
     name: "lock_quotas",
@@ -62,7 +62,7 @@ export async function readSetLimits(
   );
 }
 
-/** What the living servers of the projects count for. Projects without servers may be left out. Cost: a few rows a user and project. */
+/** The sums of the amounts of the projects' living servers. Projects without servers may be left out. Cost: a few rows a user and project. */
 export async function readUsages(
   client: Pool | PoolClient,
   projects: readonly string[],

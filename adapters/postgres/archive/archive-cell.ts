@@ -69,7 +69,7 @@ async function overAbove(apiClient: ClientBase, uuids: readonly string[]): Promi
 }
 
 /**
- * Lock order as everywhere: servers, then the rows that depend on them. A server that another process has locked is left for the next run.
+ * The usual lock order: servers, then the rows that depend on them. A server that another process has locked is left for the next run.
  */
 async function removeServers(
   client: ClientBase,

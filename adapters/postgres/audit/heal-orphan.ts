@@ -5,7 +5,7 @@ import { inHealing } from "./in-healing.ts";
 
 /**
  * Releases all allocations of the consumer, provided that it belongs to no server with a home and to no unsettled move. Three kinds are
- * left alone: allocations of a server that lie elsewhere than the server (nobody can tell which of the two is right), a server with an open
+ * left alone: allocations of a server that lie elsewhere than the server (it is unknown which of the two is right), a server with an open
  * task, and consumers that clients of the Placement API made. `used` of each inventory that it held becomes the sum of the remaining
  * allocations.
  *
@@ -73,7 +73,7 @@ async function judge(client: ClientBase, uuid: string): Promise<Verdict> {
   const found = rows[0]!;
   if (found.type === CONSUMER_TYPE_MIGRATION) {
     if (found.move_ended === null) return { kind: "orphan", why: "there is no such move" };
-    if (found.move_ended && !found.move_holds) return { kind: "orphan", why: "its move is over" };
+    if (found.move_ended && !found.move_holds) return { kind: "orphan", why: "its move has ended" };
     return { kind: "left", why: "its move is not settled" };
   }
   if (found.type !== CONSUMER_TYPE_INSTANCE) return { kind: "left", why: `it is a consumer of type ${found.type}` };
@@ -84,7 +84,7 @@ async function judge(client: ClientBase, uuid: string): Promise<Verdict> {
   if (found.host === null) return { kind: "orphan", why: `its server is ${found.status} and has no host` };
   return {
     kind: "left",
-    why: `its server is ${found.status} on ${found.host}: where they differ, which of the two is right is yours to say`,
+    why: `its server is ${found.status} on ${found.host}: if they differ, only an operator can decide which of the two is right`,
   };
 }
 

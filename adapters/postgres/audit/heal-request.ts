@@ -28,7 +28,7 @@ export function healRequest(
     if (known === "quarantined guest")
       return {
         kind: "left",
-        why: `a guest of it is in quarantine and may run; built again it would run twice: see berth cell quarantine ${request.cell}`,
+        why: `a guest of it is in quarantine and may run. If it were built again, it would run twice: see berth cell quarantine ${request.cell}`,
       };
     await client.query("update requests set state = 'accepted', updated_at = now() where server_uuid = $1", [
       serverUuid,

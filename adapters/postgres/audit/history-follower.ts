@@ -188,7 +188,7 @@ const consumerOf = (row: Tuple): string => column(row, "consumer_uuid").toString
 
 function column(row: Tuple, name: string): Buffer {
   const value = row[name];
-  if (value == null) throw new Error(`the stream carries no value for column ${name}`);
+  if (value == null) throw new Error(`the stream contains no value for column ${name}`);
   return value;
 }
 

@@ -6,7 +6,7 @@ import { retryConflicts } from "../client/transaction.ts";
 /** How long a healing waits for the locks of a live system. After that it fails, and changes nothing. */
 const LOCK_TIMEOUT_MS = 10_000;
 
-/** Runs one healing in its own transaction, which is committed only if it healed something and is no dry run. */
+/** Runs one healing in its own transaction, which is committed only if it healed something and is not a dry run. */
 export function inHealing(
   databaseUrl: string,
   isDryRun: boolean,

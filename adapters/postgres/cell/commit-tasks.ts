@@ -148,7 +148,7 @@ async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = 
   });
 }
 
-/** Runs a function that returns the positions of what it committed. The other positions are fenced. */
+/** Runs a function that returns the positions of the committed steps. The other positions are fenced. */
 async function commitPositions(pool: Pool, count: number, query: StoreQuery): Promise<readonly CommitOutcome[]> {
   return outcomesAt(await queryStored<{ at: number }>(pool, query), count);
 }

@@ -52,7 +52,7 @@ test("of two servers that can be written to, the one promoted last counts, and a
   expect(second.url).toBe(TWO);
   says[TWO] = new Error("connection refused");
   finder.distrust(second);
-  await expect(finder.find()).rejects.toThrow(/a primary of timeline 1, replaced since/);
+  await expect(finder.find()).rejects.toThrow(/a primary of timeline 1, which was replaced/);
 });
 
 test("cuts the connections to a primary that was replaced, and no others", async () => {

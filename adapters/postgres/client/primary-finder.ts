@@ -15,7 +15,7 @@ export class NoPrimaryError extends Error {
   readonly code = "57P03";
 
   constructor(reasons: readonly string[]) {
-    super(`none of the database's servers takes writes: ${reasons.join("; ")}`);
+    super(`none of the database's servers accepts writes: ${reasons.join("; ")}`);
     this.name = "NoPrimaryError";
   }
 }
@@ -101,7 +101,7 @@ export class PrimaryFinder {
 function reasonAgainst(answer: PromiseSettledResult<number | null>, timelineMin: number): string | null {
   if (answer.status === "rejected") return (answer.reason as Error).message || String(answer.reason);
   if (answer.value === null) return "a standby";
-  return answer.value < timelineMin ? `a primary of timeline ${answer.value}, replaced since` : null;
+  return answer.value < timelineMin ? `a primary of timeline ${answer.value}, which was replaced` : null;
 }
 
 async function askTimeline(url: string): Promise<number | null> {

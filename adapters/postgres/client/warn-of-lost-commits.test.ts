@@ -14,7 +14,7 @@ test.each([
   [{ synchronous_standby_names: "" }, "synchronous_standby_names is empty, so no commit waits for a standby"],
   [{ synchronous_commit: "local" }, "synchronous_commit is local, so no commit waits for a standby"],
   [{ synchronous_commit: "off" }, "synchronous_commit is off, so no commit waits for a standby"],
-  [{ fsync: "off" }, "fsync is off, so a commit may not outlive its server"],
+  [{ fsync: "off" }, "fsync is off, so a crash of the server may lose commits"],
 ])("a server with %o: %s", (change, reason) => {
   expect(lostCommits({ ...SYNCHRONOUS, ...change })).toBe(reason);
 });

@@ -14,13 +14,13 @@ export function lostCommits(settings: CommitSettings): string | null {
   if (standbys.trim() === "") return "synchronous_standby_names is empty, so no commit waits for a standby";
   if (commit === "off" || commit === "local")
     return `synchronous_commit is ${commit}, so no commit waits for a standby`;
-  if (fsync === "off") return "fsync is off, so a commit may not outlive its server";
+  if (fsync === "off") return "fsync is off, so a crash of the server may lose commits";
   return null;
 }
 
 /**
  * Warns in the log when the database may lose commits in a failover. `what` is the database's name in the log. Called when the URL names
- * several servers. Never rejects: a server that cannot be asked is no reason not to start.
+ * several servers. Never rejects: a server that does not answer does not prevent the start.
  */
 export async function warnOfLostCommits(
   client: Pick<PoolClient, "query">,
@@ -39,6 +39,6 @@ export async function warnOfLostCommits(
           "see docs/operating.md, High availability of Postgres",
       );
   } catch (error) {
-    logger.debug({ err: error, database: what }, "could not ask whether commits are synchronous");
+    logger.debug({ err: error, database: what }, "could not check whether commits are synchronous");
   }
 }

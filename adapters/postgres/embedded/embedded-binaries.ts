@@ -41,7 +41,7 @@ function findPackage(): string {
   } catch (cause) {
     throw new EmbeddedError(
       "no-binaries",
-      `there is no embedded Postgres for ${process.platform}-${process.arch} (npm package ${name}): give a database of your own with BERTH_DATABASE_URL`,
+      `there is no embedded Postgres for ${process.platform}-${process.arch} (npm package ${name}): name your own database in BERTH_DATABASE_URL`,
       { cause },
     );
   }

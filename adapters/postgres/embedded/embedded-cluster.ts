@@ -48,7 +48,7 @@ export async function openCluster(
   if (major !== binaries.version.split(".")[0]) {
     throw new EmbeddedError(
       "other-version",
-      `${dataDir} was made by Postgres ${major}, this is ${binaries.version}: move the data with pg_dump, or give another --data-dir`,
+      `${dataDir} was created by Postgres ${major}, and this is Postgres ${binaries.version}: move the data with pg_dump, or use another --data-dir`,
     );
   }
   return { dir, password: readFileSync(join(dir, "berth-password"), "utf8") };

@@ -26,7 +26,7 @@ export async function clearStalePidFile(dataDir: string, cluster: Cluster): Prom
       const by = owner === null ? "" : `, started by process ${owner}`;
       throw new EmbeddedError(
         "in-use",
-        `${dataDir} is in use (Postgres process ${found.pid}${by}): stop that first, or give another --data-dir`,
+        `${dataDir} is in use (Postgres process ${found.pid}${by}): stop that process first, or use another --data-dir`,
       );
     }
     await delay(POLL_MS);

@@ -103,7 +103,8 @@ async function untilFollowed(client: pg.Client, how: "state = 'streaming'" | "sy
   for (;;) {
     const { rowCount } = await client.query(`select from pg_stat_replication where ${how}`);
     if (rowCount !== 0) return;
-    if (performance.now() > deadline) throw new EmbeddedError("cannot-start", "the standby does not follow");
+    if (performance.now() > deadline)
+      throw new EmbeddedError("cannot-start", "the standby does not follow the primary");
     await delay(POLL_MS);
   }
 }

@@ -56,7 +56,7 @@ function streamEventOf(message: Pgoutput.Message): StreamEvent {
 
 function tableOf(relation: Pgoutput.MessageRelation): { readonly put: RowOf; readonly removed: RowOf } {
   const table = TABLES[relation.name];
-  if (table === undefined) throw new Error(`the publication carries a table that no view knows: ${relation.name}`);
+  if (table === undefined) throw new Error(`the publication contains a table that no view knows: ${relation.name}`);
   return table;
 }
 
@@ -155,7 +155,7 @@ const TABLES: Readonly<Record<string, { readonly put: RowOf; readonly removed: R
 
 function column(tuple: Tuple, name: string): Buffer {
   const value = tuple[name];
-  if (value == null) throw new Error(`the stream carries no value for column ${name}`);
+  if (value == null) throw new Error(`the stream contains no value for column ${name}`);
   return value;
 }
 

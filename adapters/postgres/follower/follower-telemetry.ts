@@ -18,7 +18,9 @@ export interface WatchedFollower {
  */
 export function describeObstacles(followers: readonly Pick<WatchedFollower, "follower">[]): readonly string[] {
   return followers.flatMap(({ follower: { cell, obstacle } }) =>
-    obstacle === null ? [] : [`no servers go to cell ${cell}, as its ledger view does not follow it: ${obstacle}`],
+    obstacle === null
+      ? []
+      : [`no servers are placed in cell ${cell}, because its ledger view does not follow it: ${obstacle}`],
   );
 }
 
@@ -27,7 +29,7 @@ export function countObstacles(followers: readonly Pick<WatchedFollower, "follow
   const count = followers.filter(({ follower }) => follower.obstacle !== null).length;
   if (count === 0) return [];
   return [
-    `no servers go to ${count} of ${followers.length} cells, as their ledger views do not follow them: /readyz where /metrics is says why`,
+    `no servers are placed in ${count} of ${followers.length} cells, because their ledger views do not follow them: /readyz at the address of /metrics says why`,
   ];
 }
 
@@ -44,12 +46,15 @@ export function followerEvents(logger: Logger): FollowerEvents {
       toldAtMs = nowMs;
       logger.warn(
         { cell, holders },
-        "the ledger view cannot load: Postgres makes a replication slot only when older transactions of the whole server have ended",
+        "the ledger view cannot load: Postgres creates a replication slot only when older transactions of the whole server have ended",
       );
     },
     loaded: (cell, { rows, tookMs }) => logger.info({ cell, rows, tookMs: Math.round(tookMs) }, "ledger view loaded"),
     lost: (cell, error, retryInMs) =>
-      logger.warn({ cell, err: error, retryInMs }, "ledger view lost its cell, loading again"),
+      logger.warn(
+        { cell, err: error, retryInMs },
+        "the ledger view lost its connection to the cell and is loading again",
+      ),
   };
 }
 
@@ -76,20 +81,20 @@ export function registerFollowerMetrics(registry: Registry, followers: readonly 
   gauge("ready", "1 while the ledger view follows its cell", ({ follower }) => (follower.ready ? 1 : 0));
   gauge(
     "lag_bytes",
-    "log of the cell's database that the view has not seen; NaN while the cell does not answer",
+    "bytes of the log of the cell's database that the view has not read; NaN while the cell does not answer",
     lagBytesOf,
   );
   gauge(
     "lag_seconds",
-    "commit to applied, of the last transaction",
+    "seconds between the commit and the application of the last transaction",
     ({ follower }) => (follower.stats.lagMs ?? 0) / 1000,
   );
   gauge("providers", "resource providers in the view", ({ view }) => view.providerCount);
-  gauge("memory_bytes", "memory that the view takes, about", ({ view }) => view.memoryBytes);
+  gauge("memory_bytes", "approximate memory of the view", ({ view }) => view.memoryBytes);
   gauge("transactions", "transactions applied so far", ({ follower }) => follower.stats.transactions);
   gauge(
     "loads",
-    "full loads so far; each beyond the first followed a lost connection",
+    "full loads so far; each one after the first followed a lost connection",
     ({ follower }) => follower.stats.loads,
   );
 }

@@ -260,7 +260,7 @@ export class LedgerFollower implements ViewSource {
       if (session === null) return;
       this.#silentBeats = session.beat() ? 0 : this.#silentBeats + 1;
       if (this.#silentBeats >= SILENT_BEATS_MAX)
-        this.#lost(new Error(`no word for ${(SILENT_BEATS_MAX * BEAT_MS) / 1000} s`));
+        this.#lost(new Error(`no message for ${(SILENT_BEATS_MAX * BEAT_MS) / 1000} s`));
       else this.#scheduleBeat();
     });
   }

@@ -217,7 +217,7 @@ function serverPut({ uuid, host, status, taskState, spec }: LedgerRow & { readon
     ...{ uuid, host, status, taskState },
     specRevision: spec === null || host === null ? null : hashOf(spec),
     spec: () => {
-      if (spec === null) throw new Error(`the stream does not say what server ${uuid} is`);
+      if (spec === null) throw new Error(`the stream does not describe server ${uuid}`);
       return ServerSpec.decode(spec);
     },
   };

@@ -193,9 +193,9 @@ async function createSlot(
     return rows[0]!;
   } catch (error) {
     if (!tooLate) throw error;
-    const who = holders.length === 0 ? "nobody could say which" : holders.join("; ");
+    const who = holders.length === 0 ? "they could not be listed" : holders.join("; ");
     throw new Error(
-      `no replication slot within ${slotMsMax / 1_000} s: the server makes one when all transactions have ended that were open before, in any of its databases. It waits for ${who}`,
+      `no replication slot within ${slotMsMax / 1_000} s: the server creates one when all transactions that were open before have ended, in any of its databases. It waits for ${who}`,
       { cause: error },
     );
   } finally {

@@ -111,7 +111,7 @@ export async function readProviders(
   return [...byUuid.values()];
 }
 
-/** These consumers, or all of them, with what they hold. */
+/** Reads these consumers, or all of them, with their allocations. */
 export async function readHolders(
   client: PoolClient,
   consumers: readonly ConsumerUuid[] | null = null,

@@ -23,7 +23,7 @@ type Merged = MergedReport & { readonly kind: "merged" };
 
 /**
  * Takes over reports of trees that are independent of each other. Trees that are already as reported are found without a lock. The others are
- * locked, read again and merged under their locks, so nobody's change is lost between the reading and the writing. `conflicts`: SQLSTATEs after
+ * locked, read again and merged under their locks, so no change is lost between reading and writing. `conflicts`: SQLSTATEs after
  * which a transaction is repeated.
  */
 export async function reportTogether(
@@ -41,7 +41,7 @@ export async function reportTogether(
   return reports.map(({ root }) => outcomes.get(root)!);
 }
 
-/** The outcomes of those reports that say what is stored. */
+/** The outcomes of the reports that equal the stored trees. */
 async function unchangedReports(
   pool: Pool,
   reports: readonly ProviderTree[],
@@ -118,7 +118,7 @@ class ReshapeRefusal extends Error {}
 
 /**
  * Changes the shape of a tree together with the allocations in it. First the new inventories are stored beside the old ones, then the allocations
- * move, then what is no longer in use goes. If one of these steps is impossible, the transaction changes nothing.
+ * move, then the unused old inventories are removed. If one of these steps is impossible, the transaction changes nothing.
  */
 async function reshape(pool: Pool, report: ProviderTree, conflicts: readonly string[]): Promise<ReportOutcome> {
   try {
@@ -152,7 +152,7 @@ async function reshapeOnce(client: PoolClient, report: ProviderTree): Promise<Re
   return last[1].kind === "unchanged" ? { ...last[1], kind: "replaced" } : last[1];
 }
 
-/** Locks the consumers that hold something of the tree, before its providers as everywhere. */
+/** Locks the consumers that hold something of the tree, before its providers, in the usual lock order. */
 async function lockConsumers(client: PoolClient, root: ProviderUuid): Promise<void> {
   await client.query(
     `select from consumers c where c.uuid in (

@@ -10,12 +10,12 @@ import {
 import type { KeptOffer, ReportedProvider, ReportedTree, StoredTree } from "../../../core/ledger/merge-report.ts";
 import type { Provider } from "../../../core/ledger/model.ts";
 
-/** A stored tree with what a report of it must know. */
+/** A stored tree with the data that the merge of a report needs. */
 export interface StoredReport extends StoredTree {
   readonly isDisabled: boolean;
 }
 
-/** What is stored of a tree's latest report. */
+/** The stored part of a tree's latest report. */
 type ReportRow = Readonly<Record<string, { readonly classes: Record<string, number>; readonly traits: string[] }>>;
 
 /** A provider with its inventories as total, reserved, min_unit, max_unit, step_size, allocation_ratio and used. */
@@ -40,7 +40,7 @@ interface StoredRow {
   readonly displaced: Readonly<Record<string, number>> | null;
 }
 
-/** One statement, so that all of it is of one moment. */
+/** One statement, so that all rows are from the same moment. */
 const READ_TREES = `
   select x.root, w.providers as reported, w.kept,
     exists (select from hosts h where h.disabled and h.root_provider = x.root) as is_disabled,
@@ -108,7 +108,7 @@ function providerOfJson(json: ProviderJson, root: ProviderUuid): Provider {
   };
 }
 
-/** Stores the records of these reports, and what operators should know of them. */
+/** Stores the records of these reports, and their notes for operators. */
 export async function writeReports(
   client: ClientBase,
   reports: readonly {

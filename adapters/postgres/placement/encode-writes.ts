@@ -4,7 +4,7 @@ import type { NewProvider } from "../../../core/stores/cell/placement-store.ts";
 import { arrayLiteral, compositeLiteral, textArrayLiteral } from "../client/literals.ts";
 import { generationParameter } from "./prepared.ts";
 
-/** A write of an agent to a provider. Each one replaces what was there. */
+/** A write of an agent to a provider. Each one replaces the previous content. */
 export type ProviderWrite =
   | { readonly kind: "create"; readonly provider: NewProvider }
   | {

@@ -23,7 +23,7 @@ export async function ask<Row extends QueryResultRow>(
   return rows;
 }
 
-/** A generation as a parameter. Null is not checked. A number that is no int4 matches no provider. */
+/** A generation as a parameter. Null is not checked. A number that is not an int4 matches no provider. */
 export function generationParameter(expected: number | undefined): number | null {
   if (expected === undefined) return null;
   return Number.isInteger(expected) && Math.abs(expected) < 2 ** 31 ? expected : -1;

@@ -27,7 +27,7 @@ const asked = (): Promise<unknown> =>
 const PRESENT = ["00000000-0000-4000-8000-000000000000"];
 
 const FILE = "functions/cell_add_task.sql";
-/** Changes the text so that the function returns the UUID, and also does what `extra` says. */
+/** Changes the text so that the function returns the UUID, and also runs the statements of `extra`. */
 const changeTo = (uuid: string, extra = "") =>
   schema.write(
     FILE,

@@ -52,8 +52,8 @@ function blockedBy(what: string, tries: number, blockers: readonly Blocker[]): M
   const how = blockers.map(({ pid }) => `\`select pg_terminate_backend(${pid})\``).join(", ");
   return new MigrateError(
     "blocked",
-    `${what} did not get all locks in ${tries} tries. They are held by ${who}. Wait until that has ended` +
-      `${how === "" ? "" : ` (or end it with ${how})`}, then run \`berth db migrate\` again. Nothing of it was changed in the database, ` +
-      "and services go on working.",
+    `${what} did not get all locks in ${tries} tries. They are held by ${who}. Wait until these have ended` +
+      `${how === "" ? "" : ` (or end it with ${how})`}, then run \`berth db migrate\` again. The database was not changed, ` +
+      "and services continue to work.",
   );
 }

@@ -3,7 +3,7 @@ import { type DatabaseKind, inOrder, type MigrationFile, type SqlFunction } from
 import { noteFunctions, noteMigration } from "./schema-record.ts";
 
 const LOCK_TIMEOUT_MS = 2_000;
-/** A concurrent statement blocks nobody, so it may wait long for older transactions. */
+/** A concurrent statement does not block other sessions, so it may wait long for older transactions. */
 const CONCURRENT_LOCK_TIMEOUT_MS = 60_000;
 
 /** From this server version on, `create table` accepts the storage of a column. */

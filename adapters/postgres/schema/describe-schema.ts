@@ -14,7 +14,7 @@ export async function describeSchema(client: pg.Pool | pg.Client): Promise<strin
   return `${HEAD}\n${sections.join("\n")}`;
 }
 
-const HEAD = `-- Written by \`npm run schema\`: what a migrated database has. Changes belong into migrations/ and functions/.
+const HEAD = `-- Written by \`npm run schema\`: the schema of a migrated database. Make changes in migrations/ and functions/.
 `;
 
 /** The columns of a relation, one on each line. `%s` stands for the relation's oid. */

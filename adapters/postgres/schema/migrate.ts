@@ -67,7 +67,7 @@ async function requireServerVersion(client: pg.Pool | pg.Client): Promise<void> 
   if (version >= SERVER_VERSION_MIN) return;
   throw new MigrateError(
     "server-too-old",
-    `the database server is PostgreSQL ${Math.floor(version / 10_000)}, and Berth needs ${SERVER_VERSION_MIN / 10_000} or newer: upgrade the server`,
+    `the database server is PostgreSQL ${Math.floor(version / 10_000)}, but Berth needs ${SERVER_VERSION_MIN / 10_000} or newer: upgrade the server`,
   );
 }
 

@@ -103,7 +103,7 @@ function compareMigrations(
     } else if (checksum !== row.checksum) {
       throw new MigrateError(
         "changed",
-        `the migration ${row.name} was changed after the database had it: add a new one instead`,
+        `the migration ${row.name} was changed after the database had applied it: add a new one instead`,
       );
     }
     pending.delete(row.name);
@@ -141,7 +141,7 @@ function pendingFunctions(stored: readonly FunctionRow[], functions: readonly Sq
 export function tooNew(name: string): MigrateError {
   return new MigrateError(
     "too-new",
-    `the database has the migration ${name}, which this version of Berth does not know: use a newer one`,
+    `the database has the migration ${name}, which this version of Berth does not know: use a newer version`,
   );
 }
 

@@ -23,7 +23,7 @@ const request = (groups: readonly RequestGroup[], rest: Partial<CandidateRequest
   ...rest,
 });
 
-/** Candidates as text that says which provider gives what. */
+/** Candidates as text with the amounts of each provider. */
 function found(view: LedgerView, asked: CandidateRequest, options: SearchOptions = {}): string[] {
   return [...new CandidateSearch(view, asked, options)].map((candidate) =>
     candidate.items

@@ -115,7 +115,7 @@ export class CandidateSearch implements Iterable<Candidate> {
   }
 
   #assertUnchanged(): void {
-    assert(this.#view.version === this.#version, "a candidate search goes on only while its view has not changed");
+    assert(this.#view.version === this.#version, "a candidate search continues only while its view has not changed");
   }
 
   #firstOf(root: number): Assignment | null {

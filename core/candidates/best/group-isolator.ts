@@ -7,7 +7,7 @@ import { ProviderBins } from "./provider-bins.ts";
  * other numbered group uses (`group_policy=isolate`).
  *
  * This is a transport problem between the members of each group and the providers of each kind. Before each choice a flow decides whether the
- * rest can still be placed. So no branch is searched in vain, and an impossible request is known at the root.
+ * rest can still be placed. So no branch is searched without a result, and an impossible request is known at the root.
  */
 export class GroupIsolator implements GroupPlacer {
   counts: GroupCounts = new Int32Array(0);

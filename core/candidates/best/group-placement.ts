@@ -21,7 +21,7 @@ export interface GroupPlacer {
 }
 
 /**
- * What remains to be placed in a tree, and where there is room: the state that all parts of a tree's search share. It is reused for the
+ * The groups that remain to be placed in a tree, and the room in it: the state that all parts of a tree's search share. It is reused for the
  * next tree.
  */
 export class GroupPlacement {
@@ -30,7 +30,7 @@ export class GroupPlacement {
   readonly classCount: number;
   /** By group: number of its members, which are interchangeable request groups. */
   readonly memberCounts: readonly number[];
-  /** Room by provider and class, less what has been placed so far. */
+  /** Room by provider and class, minus the amounts that have been placed so far. */
   room = new Float64Array(0);
   /**
    * By provider: bits of the unnumbered group's classes that it serves. A provider that serves any of them is no longer like another one.

@@ -262,7 +262,7 @@ function placesFor({ column, amount }: RequestedAmount, slot: number): number {
   return Math.floor(Math.min(column.free[slot]!, column.maxUnit[slot]!) / amount);
 }
 
-/** What the group lacks in the tree: room of a class, then the right traits where there is room, and otherwise the right aggregates. */
+/** Returns the obstacle of the group in the tree: first missing room of a class, then missing traits where there is room, and otherwise missing aggregates. */
 function codeOfGroup(request: BoundRequest, group: BoundGroup, root: number): number {
   const wanted = group.suffixes.length;
   if (group.plain !== null) {

@@ -49,7 +49,7 @@ export class TreeSearch {
   /** By class of the unnumbered group: its column in the room, and the provider that serves it, or -1 when none has been tried. */
   readonly #classOf: readonly number[];
   readonly #chosen: number[];
-  /** Trees that were searched in vain, by everything that the search looks at. The value is true when that search gave up. */
+  /** Trees that were searched without a result, by all properties that the search uses. The value is true when that search gave up. */
   readonly #inVain = new Map<string, boolean>();
   #root = 0;
   #stage: "new" | "flat" | "unnumbered" | "numbered" | "ended" = "ended";
@@ -83,13 +83,13 @@ export class TreeSearch {
     return this.#placement.budget.spent;
   }
 
-  /** Whether the search of an identical tree that was searched in vain gave up; null when no such search is remembered. */
+  /** Whether the unsuccessful search of an identical tree gave up; null when no such search is remembered. */
   knownInVain(): boolean | null {
     if (this.#inVain.size === 0 || this.#stage !== "new") return null;
     return this.#inVain.get(this.#likeness()) ?? null;
   }
 
-  /** Notes that the tree was searched in vain, with all steps that a tree may have. Call it before the next tree is begun. */
+  /** Records that the search of the tree found nothing, with all steps that a tree may have. Call it before the next tree is begun. */
   rememberInVain(gaveUp: boolean): void {
     // Rules between groups depend on a provider's place in the tree, which the likeness does not contain.
     if (this.#hasRules) return;

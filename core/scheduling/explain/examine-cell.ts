@@ -8,7 +8,7 @@ import type { CellHosts } from "../ranking/cell-ranking.ts";
 import { placeOnTree } from "../ranking/place-on-tree.ts";
 import { type CellFunnel, funnelOf } from "./funnel.ts";
 
-/** What a cell's hosts are examined for. */
+/** The request for which a cell's hosts are examined. */
 export interface CellAsk {
   readonly hostRequest: HostRequest;
   readonly bound: BoundFilters;

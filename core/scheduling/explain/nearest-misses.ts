@@ -14,7 +14,7 @@ export interface Miss {
   readonly lacks: readonly Lack[];
 }
 
-/** A cell with what its hosts were examined for and the result. */
+/** A cell, the request for which its hosts were examined, and the result. */
 export interface ExaminedCell {
   readonly cell: CellHosts;
   readonly ask: CellAsk;

@@ -29,7 +29,7 @@ export interface AttemptLife {
   readonly reason: string | null;
   /** Names of the conductors that carried the task during the attempt. */
   readonly conductors: readonly string[];
-  /** The claim of the attempt. For a host that was skipped for lack of room, what was requested there. */
+  /** The claim of the attempt. For a host that was skipped for lack of room, the requested amounts. */
   readonly claim: readonly AllocationItem[];
 }
 
@@ -48,7 +48,7 @@ export interface MoveLife {
   readonly to: string | null;
   /** Nova's status of the migration; null for a revert or a confirmation, which has no status of its own. */
   readonly status: string | null;
-  /** What the move waits for or why it was not confirmed; "" when there is nothing to add. */
+  /** The reason why the move waits or was not confirmed, or "". */
   readonly note: string;
 }
 

@@ -51,7 +51,7 @@ const CASES = {
       passes: "b",
     },
     {
-      title: "takes the setting where an aggregate's is no number",
+      title: "uses the setting if an aggregate's value is not a number",
       hosts: { a: { servers: three } },
       aggregates: [aggregate(1, { max_instances_per_host: "few" }, ["a"])],
       spec: specWith(9),
@@ -126,7 +126,7 @@ const CASES = {
   ],
   AggregateInstanceExtraSpecsFilter: [
     {
-      title: "wants what the scope says in the metadata",
+      title: "requires the metadata of the scoped extra specs",
       hosts: { a: {}, b: {} },
       aggregates: [aggregate(1, { ssd: "true" }, ["a"])],
       spec: specWith(9, { extraSpecs: { "aggregate_instance_extra_specs:ssd": "true", "hw:cpu_policy": "shared" } }),

@@ -21,9 +21,9 @@ export const aggregateInstanceExtraSpecsFilter: HostFilter = {
       const metadata = metadataOf(aggregates);
       for (const [key, requirement] of required) {
         const values = metadata.get(key);
-        if (!values) return "in no aggregate with what the flavor's extra specs ask";
+        if (!values) return "in no aggregate with the metadata that the flavor's extra specs require";
         if (![...values].some((value) => satisfies(value, requirement)))
-          return "in aggregates with other values than the flavor's extra specs ask";
+          return "in aggregates with other values than the flavor's extra specs require";
       }
       return null;
     };

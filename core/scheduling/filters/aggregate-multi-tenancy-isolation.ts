@@ -18,7 +18,7 @@ export const aggregateMultiTenancyIsolation: HostFilter = {
         if (projects.has(projectId)) return null;
         restricted = true;
       }
-      return restricted ? "kept for other projects" : null;
+      return restricted ? "reserved for other projects" : null;
     };
   },
 };

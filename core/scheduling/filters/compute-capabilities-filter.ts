@@ -25,8 +25,8 @@ export const computeCapabilitiesFilter: HostFilter = {
     return (host) => {
       for (const { path, requirement } of required) {
         const value = hostAttribute(host, view, path);
-        if (value === undefined) return "does not tell of a capability that the flavor asks";
-        if (!satisfies(textOf(value), requirement)) return "without a capability that the flavor asks";
+        if (value === undefined) return "does not report a capability that the flavor requires";
+        if (!satisfies(textOf(value), requirement)) return "without a capability that the flavor requires";
       }
       return null;
     };

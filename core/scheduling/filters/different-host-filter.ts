@@ -8,6 +8,6 @@ export const differentHostFilter: HostFilter = {
   bind(spec) {
     const uuids = hintValues(spec, "different_host");
     if (uuids.length === 0) return null;
-    return ({ servers }) => (uuids.some((uuid) => servers.has(uuid)) ? "has a server that different_host names" : null);
+    return ({ servers }) => (uuids.some((uuid) => servers.has(uuid)) ? "has a server of different_host" : null);
   },
 };

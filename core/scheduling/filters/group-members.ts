@@ -4,9 +4,9 @@ import type { CellFacts } from "../host-facts.ts";
 
 /** The reasons for which server groups refuse a host: for good, or while one of the group's servers is still moving or being built. */
 export const NOT_WITH_GROUP = "not where the affinity group is";
-export const GROUP_ON_ITS_WAY = "not where the affinity group is, which is on its way";
-export const FULL_OF_GROUP = "has as many servers of the anti-affinity group as it may";
-export const FULL_FOR_NOW = "has as many servers of the anti-affinity group as it may, one of them on its way";
+export const GROUP_ON_ITS_WAY = "not where the affinity group is, which is moving";
+export const FULL_OF_GROUP = "has as many servers of the anti-affinity group as allowed";
+export const FULL_FOR_NOW = "has as many servers of the anti-affinity group as allowed, one of them moving";
 
 /** Whether a refused host may become available once servers of the request's group have finished moving or building. */
 export function awaitsGroup(refusals: readonly RefusalCount[]): boolean {

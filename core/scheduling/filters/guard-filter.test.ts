@@ -15,10 +15,10 @@ test("a valid answer of a filter is passed on", () => {
 });
 
 test.each([
-  ["a verdict of undefined", () => () => undefined, "Mine failed: its verdict is neither null nor words"],
-  ["a verdict of true", () => () => true, "Mine failed: its verdict is neither null nor words"],
-  ["a promise of a verdict", () => async () => null, "Mine failed: its verdict is neither null nor words"],
-  ["no check", () => undefined, "Mine failed: bind gave neither null nor a function"],
+  ["a verdict of undefined", () => () => undefined, "Mine failed: its verdict is neither null nor a text"],
+  ["a verdict of true", () => () => true, "Mine failed: its verdict is neither null nor a text"],
+  ["a promise of a verdict", () => async () => null, "Mine failed: its verdict is neither null nor a text"],
+  ["no check", () => undefined, "Mine failed: bind returned neither null nor a function"],
 ])("%s refuses the host by a reason that tells of the mistake", (_, bind, reason) => {
   expect(boundTo(bind)?.({} as never)).toBe(reason);
 });

@@ -13,7 +13,7 @@ export function guardFilter(filter: HostFilter): HostFilter {
       try {
         const check: unknown = filter.bind(spec, cell);
         if (check === null) return null;
-        if (typeof check !== "function") throw new TypeError("bind gave neither null nor a function");
+        if (typeof check !== "function") throw new TypeError("bind returned neither null nor a function");
         return guardCheck(filter.name, check as HostCheck);
       } catch (error) {
         const refusal = describe(filter.name, error);
@@ -28,7 +28,7 @@ function guardCheck(name: string, check: HostCheck): HostCheck {
     try {
       const verdict: unknown = check(host);
       if (verdict === null || typeof verdict === "string") return verdict;
-      throw new TypeError("its verdict is neither null nor words");
+      throw new TypeError("its verdict is neither null nor a text");
     } catch (error) {
       return describe(name, error);
     }

@@ -179,7 +179,7 @@ const CASES = {
       passes: "a",
     },
     {
-      title: "passes none for what is no alias",
+      title: "passes no host for an invalid alias",
       hosts: { a: {} },
       spec: specWith(9, { extraSpecs: { "pci_passthrough:alias": "gpu" } }),
       passes: "",

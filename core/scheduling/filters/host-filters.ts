@@ -79,7 +79,7 @@ export function hostFilters(
 export function nameClash(own: readonly HostFilter[]): string | null {
   const taken = new Set<string>(FILTER_NAMES);
   for (const { name } of own) {
-    if (taken.has(name)) return `there are two host filters of the name ${name}`;
+    if (taken.has(name)) return `there are two host filters named ${name}`;
     taken.add(name);
   }
   return null;

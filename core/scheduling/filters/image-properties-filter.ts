@@ -14,7 +14,7 @@ const HYPERVISORS: Readonly<Record<string, string>> = { xapi: "xen" };
 const VM_MODES: Readonly<Record<string, string>> = { pv: "xen", hv: "hvm", baremetal: "hvm" };
 
 /**
- * Passes hosts that support what the image names: architecture (`hw_architecture`), hypervisor (`img_hv_type`) and its version
+ * Passes hosts that support the image's requirements: architecture (`hw_architecture`), hypervisor (`img_hv_type`) and its version
  * (`img_hv_requested_version`, like `>=6.0,<8`), VM mode (`hw_vm_mode`), address bits (`hw_maxphysaddr_bits`).
  */
 export function imagePropertiesFilter({ imagePropertiesDefaultArchitecture }: SchedulingSettings): HostFilter {
@@ -35,8 +35,8 @@ export function imagePropertiesFilter({ imagePropertiesDefaultArchitecture }: Sc
         const supported = host.hypervisor.supportedInstances;
         if (!supported.some((kinds) => asked.every((kind) => kinds.includes(kind))))
           return "does not support the image";
-        if (!versions(host.hypervisor.version)) return "has another hypervisor version than the image asks";
-        return hasBits(host, bits) ? null : "addresses less memory than the image asks";
+        if (!versions(host.hypervisor.version)) return "has another hypervisor version than the image requires";
+        return hasBits(host, bits) ? null : "addresses less memory than the image requires";
       };
     },
   };

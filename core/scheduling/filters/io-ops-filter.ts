@@ -2,7 +2,7 @@ import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { lowestOf } from "./aggregate-metadata.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-const REASON = "builds and moves as much as it may";
+const REASON = "has as many I/O operations as allowed";
 const KEY = "max_io_ops_per_host";
 
 /** Passes hosts with fewer busy servers (being built, moved, snapshotted and so on) than `max_io_ops_per_host`. */

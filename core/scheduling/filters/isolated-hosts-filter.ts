@@ -14,9 +14,9 @@ export function isolatedHostsFilter(settings: SchedulingSettings): HostFilter {
     decidedBy: "kind",
     reads: ["image"],
     bind({ imageRef }) {
-      if (images.has(imageRef)) return (host) => (hosts.has(host.name) ? null : "not isolated, as the image is");
+      if (images.has(imageRef)) return (host) => (hosts.has(host.name) ? null : "not isolated, but the image is");
       if (!restricted || hosts.size === 0) return null;
-      return (host) => (hosts.has(host.name) ? "isolated, and the image is not" : null);
+      return (host) => (hosts.has(host.name) ? "isolated, but the image is not" : null);
     },
   };
 }

@@ -34,9 +34,9 @@ export const jsonFilter: HostFilter = {
     const hint = hintValue(spec, "query");
     if (hint === undefined || hint === "") return null;
     const query = parseQuery(hint);
-    if (query === null) return () => "the hint query is no query";
+    if (query === null) return () => "the hint query is not a valid query";
     if (query.length === 0) return null;
-    return (host) => (isTrue(evaluate(query, host, view)) ? null : "the query is not true of it");
+    return (host) => (isTrue(evaluate(query, host, view)) ? null : "the query is false for it");
   },
 };
 

@@ -11,9 +11,7 @@ export function metricsFilter({ metricsWeightSetting }: SchedulingSettings): Hos
     bind() {
       if (names.length === 0) return null;
       return ({ hypervisor }) =>
-        names.every((name) => Object.hasOwn(hypervisor.metrics, name))
-          ? null
-          : "does not report a metric that is weighed";
+        names.every((name) => Object.hasOwn(hypervisor.metrics, name)) ? null : "does not report a weighed metric";
     },
   };
 }

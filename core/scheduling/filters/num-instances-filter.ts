@@ -2,7 +2,7 @@ import type { SchedulingSettings } from "../scheduling-settings.ts";
 import { lowestOf } from "./aggregate-metadata.ts";
 import type { HostFilter } from "./host-filter.ts";
 
-const REASON = "has as many servers as it may";
+const REASON = "has as many servers as allowed";
 const KEY = "max_instances_per_host";
 
 /** Passes hosts with fewer servers than `max_instances_per_host`. */

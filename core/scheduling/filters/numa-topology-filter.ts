@@ -22,7 +22,7 @@ export const numaTopologyFilter: HostFilter = {
       if (hasNumaProviders(view, host.root)) return null;
       const topology = topologyOf(host);
       if (threads && topology["threads"] !== undefined && Number(topology["threads"]) < 2) return "without CPU threads";
-      return nodes <= 1 || Number(topology["cells"] ?? 0) >= nodes ? null : "without so many NUMA nodes";
+      return nodes <= 1 || Number(topology["cells"] ?? 0) >= nodes ? null : "has too few NUMA nodes";
     };
   },
 };

@@ -16,7 +16,7 @@ export function pciPassthroughFilter({ pciAliases }: SchedulingSettings): HostFi
     reads: ["flavor"],
     bind({ flavor }, { view }) {
       const wanted = devicesWanted(flavor?.extraSpecs[PCI_ALIAS_SPEC] ?? "", pciAliases);
-      if (wanted === null) return () => "the flavor's PCI alias is no alias";
+      if (wanted === null) return () => "the flavor's PCI alias is not valid";
       if (wanted.size === 0) return null;
       return ({ root }) => {
         for (const [name, count] of wanted)

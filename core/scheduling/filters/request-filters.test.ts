@@ -116,7 +116,7 @@ const CASES = {
       passes: "a",
     },
     {
-      title: "passes none near what is no address",
+      title: "passes no host for an invalid address",
       hosts: { a: {} },
       spec: specWith(9, hint("build_near_host_ip", "here")),
       passes: "",
@@ -143,7 +143,7 @@ const CASES = {
     },
     { title: "passes all by an empty query", hosts: { a: {} }, spec: specWith(9, hint("query", "[]")), passes: "a" },
     {
-      title: "passes none by what is no query",
+      title: "passes no host for an invalid query",
       hosts: { a: {} },
       spec: specWith(9, hint("query", '["rm", "-rf"]')),
       passes: "",

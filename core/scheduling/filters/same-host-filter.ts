@@ -8,6 +8,6 @@ export const sameHostFilter: HostFilter = {
   bind(spec) {
     const uuids = hintValues(spec, "same_host");
     if (uuids.length === 0) return null;
-    return ({ servers }) => (uuids.some((uuid) => servers.has(uuid)) ? null : "has no server that same_host names");
+    return ({ servers }) => (uuids.some((uuid) => servers.has(uuid)) ? null : "has none of the servers of same_host");
   },
 };

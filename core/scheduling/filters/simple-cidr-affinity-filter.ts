@@ -15,11 +15,11 @@ export const simpleCidrAffinityFilter: HostFilter = {
     const wanted = parseAddress(near);
     const bits = /^\/(\d{1,3})$/.exec(hintValue(spec, "cidr") ?? "/24")?.[1];
     if (wanted === null || bits === undefined || Number(bits) > wanted.length * 8) {
-      return () => "the hints build_near_host_ip and cidr are no network";
+      return () => "the hints build_near_host_ip and cidr are not a network";
     }
     return ({ hypervisor }) => {
       const address = parseAddress(hypervisor.hostIp);
-      return address && inSameNetwork(address, wanted, Number(bits)) ? null : "not near the address asked for";
+      return address && inSameNetwork(address, wanted, Number(bits)) ? null : "not near the requested address";
     };
   },
 };

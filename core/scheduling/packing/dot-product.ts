@@ -4,7 +4,7 @@ import type { PackingPolicy } from "./packing-policy.ts";
 import { gpuMilliSum } from "./task-shape.ts";
 import { tightestGpu } from "./tightest-gpu.ts";
 
-/** Prefers the machine whose free CPU and GPU have the smallest dot product with what the task takes, in whole per cent. */
+/** Prefers the machine whose free CPU and GPU have the smallest dot product with the task's amounts, in whole per cent. */
 export function dotProduct(park: MachinePark): PackingPolicy {
   return {
     score(task, machine) {

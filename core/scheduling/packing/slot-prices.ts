@@ -26,7 +26,7 @@ export class SlotPrices {
   #expected: readonly ExpectedShape[] = [];
   /** By shape: all slots of all machines. */
   #slots = new Float64Array(0);
-  /** By shape: what one slot is worth, in thousandths of a GPU. */
+  /** By shape: the price of one slot, in thousandths of a GPU. */
   #prices = new Float64Array(0);
   /** Numbers of slots, by state and then by shape. */
   #slotsOf: (Int32Array | undefined)[] = [];
@@ -55,7 +55,7 @@ export class SlotPrices {
     this.#count(after, 1);
   }
 
-  /** Sets the prices. `gpuFreeMilli` is the free GPU of all machines, `gpuMilliPerTask` what a task takes on average. */
+  /** Sets the prices. `gpuFreeMilli` is the free GPU of all machines, `gpuMilliPerTask` the average amount of a task. */
   reprice(gpuFreeMilli: number, gpuMilliPerTask: number): void {
     const tasks = (HORIZON * gpuFreeMilli) / Math.max(1, gpuMilliPerTask);
     for (const [index, { shape, rate }] of this.#expected.entries()) {

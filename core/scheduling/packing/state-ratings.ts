@@ -32,7 +32,7 @@ export class StateRatings {
   /** By shape, then by state: the rating, and the epoch in which it was made. A rating of an older epoch is invalid. */
   #ratings: { readonly values: Float64Array; readonly epochs: Uint32Array }[] = [];
   #epoch = 1;
-  /** By shape: the state that follows a given state and free part of the GPU that is taken. */
+  /** By shape: the next state of a machine, for its present state and the free part of the GPU that the task takes. */
   #next: Map<number, number>[] = [];
 
   constructor(waste: Waste, rate: Rate = (saved) => saved) {

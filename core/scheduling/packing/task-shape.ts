@@ -1,4 +1,4 @@
-/** What a task takes of a machine. Tasks that take the same share one object. */
+/** The amounts of a machine that a task takes. Tasks with equal amounts share one object. */
 export interface TaskShape {
   /** Counts from 0 in order of first appearance. */
   readonly index: number;

@@ -4,7 +4,7 @@ import type { CellRanking } from "./cell-ranking.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
 import { WeightRange } from "./weight-range.ts";
 
-/** What one weigher adds to a host's weight: `normalised` times `multiplier`. For an absolute weigher, `normalised` is the raw weight. */
+/** The contribution of one weigher to a host's weight: `normalised` times `multiplier`. For an absolute weigher, `normalised` is the raw weight. */
 export interface WeightPart {
   readonly weigher: string;
   readonly raw: number;

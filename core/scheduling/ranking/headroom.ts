@@ -8,7 +8,7 @@ interface WholeAmount {
   readonly requested: RequestedAmount;
   /** Number of groups that request the amount. */
   readonly groups: number;
-  /** Amount of its class that all groups of the request take together. */
+  /** Sum of the amounts that all groups of the request take of the class. */
   readonly ofClass: number;
 }
 

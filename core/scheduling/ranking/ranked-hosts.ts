@@ -8,7 +8,7 @@ import type { HostClass } from "./host-class.ts";
 import { isForNow, placeOnTree, waysOnTree } from "./place-on-tree.ts";
 import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
 
-/** What one request requires of the hosts of its class. */
+/** The conditions of one request for the hosts of its class. */
 export interface RankedAsk {
   readonly seed: number;
   /** By cell in the order of the class: filters whose verdicts are valid for this request only. */

@@ -19,7 +19,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 /**
  * Why an extra spec is invalid by itself, or null when it is valid. Extra specs are written one after the other, so a missing companion is
- * no reason yet: servers of the flavor are refused until it is complete.
+ * accepted for now: servers of the flavor are refused until it is complete.
  */
 export function checkExtraSpec(key: string, value: string): RequestRefusal | null {
   const choices = Object.hasOwn(CHOICES, key) ? CHOICES[key] : undefined;

@@ -34,7 +34,7 @@ export function cpuPlan(asked: Asked): CpuPlan | RequestRefusal {
     ([key, value]) => /^resources\w*:[VP]CPU$/.test(key) && Number(value) > 0,
   );
   if (policy !== null && amount !== undefined)
-    return badExtraSpec(amount[0], amount[1], "left out, since a CPU policy says the same in another way");
+    return badExtraSpec(amount[0], amount[1], "left out, because a CPU policy is given");
   const emulator = extraSpecs[EMULATOR_KEY];
   if (emulator !== undefined && emulator !== "isolate" && emulator !== "share")
     return badExtraSpec(EMULATOR_KEY, emulator, "isolate or share");
@@ -60,7 +60,7 @@ function readPolicy(asked: Asked): { readonly kind: "request"; readonly value: C
   // dedicated CPUs, since they would make the server more expensive.
   const isMore = flavor.value === "mixed" ? image.value === "dedicated" : image.value !== "shared";
   if (flavor.value !== "dedicated" && isMore)
-    return contradiction(flavor, image, "an image may not ask for more dedicated CPUs");
+    return contradiction(flavor, image, "an image may not request more dedicated CPUs");
   return ofFlavor;
 }
 
@@ -71,10 +71,10 @@ function mixedPlan(asked: Asked, extraPcpus: number): CpuPlan | RequestRefusal {
   const mask = extraSpecs[MASK_KEY];
   const ofRealtime = isRealtime ? (realtime.image ?? realtime.flavor) : null;
   if (mask !== undefined && isRealtime)
-    return badExtraSpec(MASK_KEY, mask, "left out where hw:cpu_realtime names the CPUs already");
+    return badExtraSpec(MASK_KEY, mask, "left out if hw:cpu_realtime already names the CPUs");
   const key = mask === undefined && ofRealtime ? ofRealtime.key : MASK_KEY;
   const text = mask ?? ofRealtime?.value;
-  if (text === undefined) return badExtraSpec(MASK_KEY, "", "given, since hw:cpu_policy is mixed");
+  if (text === undefined) return badExtraSpec(MASK_KEY, "", "given, because hw:cpu_policy is mixed");
   const dedicated = parseCpuMask(text.trim().startsWith("^") ? `0-${vcpus - 1},${text}` : text);
   const isProper =
     dedicated !== null && dedicated.size > 0 && dedicated.size < vcpus && [...dedicated].every((cpu) => cpu < vcpus);

@@ -50,10 +50,10 @@ function threadPolicy(
   const where = inNodes ? draft : draft.group("");
   const said = saidOfTrait(asked);
   if (said && request) {
-    const allowed = `left out beside ${request.key}, which says the same in another way`;
+    const allowed = `left out, because ${request.key} is given`;
     if (said.ofImage)
       return flavor
-        ? contradiction(flavor, said, "each says in its own way what CPU threads are for")
+        ? contradiction(flavor, said, "only one of the two may set the use of CPU threads")
         : badImageProperty(said.key, said.value, allowed);
     return badExtraSpec(said.key, said.value, allowed);
   }

@@ -32,7 +32,8 @@ function readExtraSpec(draft: HostRequestDraft, key: string, value: string): Req
   const match = SPEC_KEY.exec(key);
   if (!match) return null;
   const [, prefix, suffix = "", name = ""] = match;
-  if (!NAME.test(name)) return badExtraSpec(key, value, "a key whose name has upper-case letters, digits and _ only");
+  if (!NAME.test(name))
+    return badExtraSpec(key, value, "a key whose name consists of upper-case letters, digits and _");
   const group = draft.namedGroup(suffix);
   return prefix === "resources" ? addResource(group, key, name, value) : addTrait(group, key, name, value);
 }
@@ -41,7 +42,7 @@ function addSubtrees(draft: HostRequestDraft, key: string, value: string): Reque
   for (const list of value.split(";")) {
     const suffixes = list.split(",").map((suffix) => suffix.trim());
     if (!suffixes.every((suffix) => SUFFIX.test(suffix)))
-      return badExtraSpec(key, value, "suffixes of numbered groups with commas between, as _A,_B");
+      return badExtraSpec(key, value, "suffixes of numbered groups, separated by commas, like _A,_B");
     draft.sameSubtree.push(suffixes);
   }
   return null;

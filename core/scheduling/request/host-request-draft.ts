@@ -130,19 +130,19 @@ export class HostRequestDraft {
     return badExtraSpec(
       `trait${suffix}:${name}`,
       value,
-      `in a group that asks for resources, as resources${suffix}:CLASS=N`,
+      `in a group that requests resources, like resources${suffix}:CLASS=N`,
     );
   }
 
   #refuse(groups: readonly RequestGroup[]): RequestRefusal | null {
     if (!groups.some((group) => group.resources.size > 0))
-      return badExtraSpec("resources:CLASS", "", "given, since the flavor asks for nothing");
+      return badExtraSpec("resources:CLASS", "", "given, because the flavor requests no resources");
     if (this.groupPolicy === null && groups.filter(({ suffix }) => this.#named.has(suffix)).length > 1)
-      return badExtraSpec("group_policy", "", "none or isolate, since there is more than one numbered request group");
+      return badExtraSpec("group_policy", "", "none or isolate, because there is more than one numbered request group");
     const suffixes = new Set(groups.map(({ suffix }) => suffix));
     for (const list of this.sameSubtree) {
       if (!list.every((suffix) => suffix !== "" && suffixes.has(suffix)))
-        return badExtraSpec("same_subtree", list.join(), "suffixes of numbered groups that there are, as _A,_B");
+        return badExtraSpec("same_subtree", list.join(), "suffixes of existing numbered groups, like _A,_B");
     }
     return null;
   }

@@ -16,9 +16,13 @@ export const imageTraits: TranslationRule = ({ flavor, imageProperties }, draft)
     if (value !== "required") return badImageProperty(key, value, "required");
     const name = key.slice(PREFIX.length);
     if (!NAME.test(name))
-      return badImageProperty(key, value, "a key whose name has upper-case letters, digits and _ only");
+      return badImageProperty(key, value, "a key whose name consists of upper-case letters, digits and _");
     if (flavor.extraSpecs[key] === "forbidden")
-      return contradiction({ key, value: "forbidden" }, { key, value }, "what one requires the other forbids");
+      return contradiction(
+        { key, value: "forbidden" },
+        { key, value },
+        "one requires the trait and the other forbids it",
+      );
     draft.group("").required.add(trait(name));
   }
   return null;

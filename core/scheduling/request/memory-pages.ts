@@ -9,7 +9,7 @@ const KIB_PER_UNIT: Readonly<Record<string, number>> = { "": 1, KB: 1, MB: 1024,
 /** The size of ordinary pages, which MEMORY_MB already counts. */
 const SMALL_PAGE_KIB = 4;
 const LARGE_PAGES = "CUSTOM_MEMORY_PAGES_LARGE";
-const ALLOWED = "small, large, any, or a size as 2048, 2MB or 1GB";
+const ALLOWED = "small, large, any, or a size like 2048, 2MB or 1GB";
 
 /** The resource class of memory pages of one size. */
 export function pageClass(pageKib: number): string {
@@ -63,7 +63,7 @@ function readPageSize(asked: Asked): NamedValue | RequestRefusal | null {
   if (!image) return flavor;
   if (!isPageSize(image.value)) return badImageProperty(image.key, image.value, ALLOWED);
   if (flavor.value === "large" || flavor.value === "any") return image;
-  return contradiction(flavor, image, "an image may choose the size only where the flavor says large or any");
+  return contradiction(flavor, image, "an image may choose the size only if the flavor says large or any");
 }
 
 function isPageSize(value: string): boolean {

@@ -74,7 +74,7 @@ export function guestNodes(asked: Asked): GuestNodes {
   if (vcpus % count !== 0 || memoryMib % count !== 0)
     return refuse(
       request,
-      `a divisor of the flavor's CPUs (${vcpus}) and memory (${memoryMib} MiB), or come with numa_cpus.N and numa_mem.N`,
+      `a divisor of the flavor's CPUs (${vcpus}) and memory (${memoryMib} MiB), or accompanied by numa_cpus.N and numa_mem.N`,
     );
   const share = vcpus / count;
   const nodes = Array.from({ length: count }, (_, index) => ({
@@ -103,7 +103,7 @@ function laidOut(asked: Asked, layouts: readonly NodeLayout[], request: Hardware
     if (cpuText === undefined || memoryText === undefined)
       return refuse(
         request,
-        `accompanied by numa_cpus.${index} and numa_mem.${index}, as those of other nodes are given`,
+        `accompanied by numa_cpus.${index} and numa_mem.${index}, because those of other nodes are given`,
       );
     const set = parseCpuMask(cpuText);
     if (set === null || set.size === 0 || [...set].some((cpu) => cpu >= vcpus || seen.has(cpu)))

@@ -12,7 +12,7 @@ export const persistentMemory: TranslationRule = ({ flavor }, draft) => {
       .trim()
       .toUpperCase()
       .replace(/[^A-Z0-9_]/g, "_");
-    if (name === "") return badExtraSpec(KEY, text, "labels of persistent memory with commas between");
+    if (name === "") return badExtraSpec(KEY, text, "labels of persistent memory, separated by commas");
     draft.add("", `CUSTOM_PMEM_NAMESPACE_${name}`, 1);
   }
   return null;

@@ -35,7 +35,7 @@ export const DEFAULT_REQUEST_FILTER_SETTINGS: RequestFilterSettings = {
 };
 
 /**
- * What request filters read besides the request. Replace the whole object when something changes, since translations are remembered by it.
+ * The input of request filters in addition to the request. Replace the whole object when something changes, since translations are remembered by it.
  */
 export interface RequestContext {
   /** All aggregates of the cloud. */

@@ -33,7 +33,7 @@ export function describeRequestRefusal(refusal: RequestRefusal): string {
       return `image property ${image.key}=${image.value} contradicts the flavor's extra spec ${flavor.key}=${flavor.value}: ${why}`;
     }
     case "no-aggregate-for-project":
-      return `no aggregate is open to project ${refusal.projectId}`;
+      return `no aggregate allows project ${refusal.projectId}`;
     default:
       return refusal satisfies never;
   }

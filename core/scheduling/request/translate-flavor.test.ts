@@ -84,23 +84,23 @@ describe("translateFlavor", () => {
     ],
     [
       { "resources:vcpu": "1" },
-      "extra spec resources:vcpu=1 must be a key whose name has upper-case letters, digits and _ only",
+      "extra spec resources:vcpu=1 must be a key whose name consists of upper-case letters, digits and _",
     ],
     [{ "trait:CUSTOM_A": "maybe" }, "extra spec trait:CUSTOM_A=maybe must be required or forbidden"],
     [{ group_policy: "spread" }, "extra spec group_policy=spread must be none or isolate"],
     [
       { "resources1:VGPU": "1", "resources2:VGPU": "1" },
-      "extra spec group_policy is missing; it must be none or isolate, since there is more than one numbered request group",
+      "extra spec group_policy is missing; it must be none or isolate, because there is more than one numbered request group",
     ],
     [
       { "trait7:CUSTOM_A": "required" },
-      "extra spec trait7:CUSTOM_A=required must be in a group that asks for resources, as resources7:CLASS=N",
+      "extra spec trait7:CUSTOM_A=required must be in a group that requests resources, like resources7:CLASS=N",
     ],
   ])("refuses %o by name", (extraSpecs, message) => {
     expect(refusalOf(flavor(extraSpecs as Record<string, string>))).toBe(message);
   });
 
   it("refuses a flavor that requests nothing", () => {
-    expect(refusalOf(flavor({}, { vcpus: 0, memoryMib: 0, diskGib: 0 }))).toContain("the flavor asks for nothing");
+    expect(refusalOf(flavor({}, { vcpus: 0, memoryMib: 0, diskGib: 0 }))).toContain("the flavor requests no resources");
   });
 });

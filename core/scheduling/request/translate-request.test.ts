@@ -242,7 +242,7 @@ const REFUSALS: readonly [Specs, Specs, string][] = [
     { os_secure_boot: "required" },
     "contradicts the flavor's extra spec os:secure_boot",
   ],
-  [{ same_subtree: "_A,_B" }, {}, "extra spec same_subtree=_A,_B must be suffixes of numbered groups that there are"],
+  [{ same_subtree: "_A,_B" }, {}, "extra spec same_subtree=_A,_B must be suffixes of existing numbered groups"],
 ];
 
 describe("requests that cannot be translated", () => {

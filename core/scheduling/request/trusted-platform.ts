@@ -12,7 +12,7 @@ export const trustedPlatform: TranslationRule = (asked, draft) => {
   if (model.kind !== "request") return model;
   if (version.value === null) return null;
   if (model.value === "tpm-crb" && version.value !== "2.0")
-    return badExtraSpec("hw:tpm_version", version.value, "2.0, since the model is tpm-crb");
+    return badExtraSpec("hw:tpm_version", version.value, "2.0, because the model is tpm-crb");
   draft.requireOfRoot(model.value === "tpm-crb" ? "COMPUTE_SECURITY_TPM_CRB" : "COMPUTE_SECURITY_TPM_TIS");
   draft.requireOfRoot(version.value === "2.0" ? "COMPUTE_SECURITY_TPM_2_0" : "COMPUTE_SECURITY_TPM_1_2");
   return null;

@@ -3,7 +3,7 @@ import type { AbsoluteWeigher } from "./weigher.ts";
 import type { WeigherSettings } from "./weigher-settings.ts";
 
 /**
- * Prefers the host that is left with the least of what the request asks for, in the classes of the setting or in all of them. Its weight
+ * Prefers the host that is left with the least of the requested classes, in the classes of the setting or in all of them. Its weight
  * goes from 0 (nothing is left of any class) down to −1 (everything is left of each).
  */
 export function bestFit({ bestFitClasses }: WeigherSettings): AbsoluteWeigher {

@@ -25,7 +25,7 @@ export interface HostBatch {
  */
 export type Weigher = RelativeWeigher | AbsoluteWeigher;
 
-/** What a ranking must know about a weigher to stay up to date. */
+/** The properties of a weigher that a ranking needs to stay up to date. */
 interface KeptWeigher {
   readonly name: string;
   /** The parts of the spec on which its weights depend, besides the host request. */

@@ -70,9 +70,9 @@ export interface SweepQuery {
   readonly exceptCells?: readonly string[];
 }
 
-/** What the servers of one project are limited to when requests are accepted. */
+/** The limits of one project's servers when requests are accepted. */
 export interface AcceptLimits {
-  /** Most requests of a project that are accepted and not yet assigned to a cell. Null is no limit. */
+  /** Most requests of a project that are accepted and not yet assigned to a cell. Null means unlimited. */
   readonly openMax: number | null;
   /** The quotas of projects for which operators have set none. Null means that quotas are not looked at. */
   readonly quotas: QuotaLimits | null;

@@ -29,7 +29,7 @@ export interface KeypairQuery {
  * store's error.
  */
 export interface KeypairStore {
-  /** `too-many` means that the user already has `keypairsMax` keypairs. Null is no limit. The limit holds for concurrent calls too. */
+  /** `too-many` means that the user already has `keypairsMax` keypairs. Null means unlimited. The limit holds for concurrent calls too. */
   createKeypair(keypair: NewKeypair, keypairsMax: number | null): Promise<"created" | "name-taken" | "too-many">;
   /** Returns the keypair of this user by its name, or null. */
   keypair(userId: string, name: string): Promise<KeypairRecord | null>;

@@ -3,7 +3,7 @@ import type { MirrorChange, OperatorState, RatioChange, Ratios } from "../cell/h
 import { effectiveRatios, ratiosOf } from "./effective-ratios.ts";
 import type { RatioSettings } from "./ratio-store.ts";
 
-/** What the API tier decides about all hosts. */
+/** The API tier's settings for all hosts. */
 export interface OperatorsWill {
   readonly aggregates: readonly AggregateRecord[];
   /** UUIDs of deleted aggregates. */
@@ -11,7 +11,7 @@ export interface OperatorsWill {
   readonly ratios: RatioSettings;
 }
 
-/** What must be written in a cell for one host, so that it matches the API tier's decisions. */
+/** The changes in a cell that make one host match the API tier's settings. */
 export interface HostSync {
   readonly host: string;
   readonly mirror: MirrorChange | null;

@@ -28,7 +28,7 @@ export class ProjectQuota {
     this.#ofUsers = new Map(used.ofUsers);
   }
 
-  /** Admits what a user asks for in addition, and returns null; or changes nothing and returns why it is refused. */
+  /** Adds the amounts of a user's request and returns null, or changes nothing and returns the reason of the refusal. */
   admit(userId: string, asked: ServerAmounts, each: ServerAmounts = asked): QuotaExcess | null {
     const project = limitsOfProject(this.#set, this.#defaults);
     const own = this.#ofUsers.get(userId) ?? NO_SERVERS;

@@ -40,7 +40,7 @@ export type ServerAmounts = Readonly<Record<ServerResource, number>>;
 
 export const NO_SERVERS: ServerAmounts = { cores: 0, instances: 0, ram: 0 };
 
-/** What the servers of a project, and of each of its users there, count for. */
+/** The amounts used by the servers of a project, and by those of each of its users. */
 export interface ServerUsage {
   readonly ofProject: ServerAmounts;
   readonly ofUsers: ReadonlyMap<string, ServerAmounts>;
@@ -67,7 +67,7 @@ export function limitsOfUser(set: SetLimits, defaults: QuotaLimits, userId: stri
   return { ...limitsOfProject(set, defaults), ...set.ofUsers.get(userId) };
 }
 
-/** Returns what a server counts for: one instance, and the VCPUs and memory of its flavor. */
+/** Returns the amounts of a server: one instance, and the VCPUs and memory of its flavor. */
 export function amountsOf(flavor: ServerSpec["flavor"]): ServerAmounts {
   return { cores: flavor?.vcpus ?? 0, instances: 1, ram: flavor?.memoryMib ?? 0 };
 }

@@ -10,11 +10,11 @@ export interface QuotaScope {
 /** A server that is about to be resized. */
 export interface ResizeCharge {
   readonly serverUuid: string;
-  /** What the server counts for with the flavor that it is to get. */
+  /** The amounts of the server with its new flavor. */
   readonly amounts: ServerAmounts;
 }
 
-/** A server whose resize was charged. What it counts for has to be brought in line with its flavor when the resize has ended. */
+/** A server whose resize was charged. Its amounts must be updated to its flavor when the resize has ended. */
 export interface ChargedResize {
   readonly serverUuid: string;
   /** Rises with each charge of the server, so that a settlement cannot undo a later charge. */
@@ -22,7 +22,7 @@ export interface ChargedResize {
 }
 
 /**
- * Quotas in the API database: the limits that operators set, and what servers count for. Usage is written by the statements that accept and
+ * Quotas in the API database: the limits that operators set, and the amounts of servers. Usage is written by the statements that accept and
  * cancel requests (see ApiStore), so it is exact. Both implementations (Postgres, in-memory) pass test/contract/quota-store. Operating
  * failures throw the store's error.
  */
@@ -33,7 +33,7 @@ export interface QuotaStore {
   forgetLimits(scope: QuotaScope): Promise<void>;
   setClassLimits(className: string, limits: Partial<QuotaLimits>): Promise<void>;
   classLimits(className: string): Promise<Partial<QuotaLimits>>;
-  /** What the living servers of the project count for. */
+  /** The sums of the amounts of the project's living servers. */
   usage(projectId: string): Promise<ServerUsage>;
   /**
    * Counts a server as the larger of its present size and the new one, and keeps a note of it. Returns why it is refused when the difference
@@ -42,6 +42,6 @@ export interface QuotaStore {
   chargeResize(charge: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null>;
   /** Hands out charged resizes that were charged and last handed out at least `untouchedMs` ago. */
   chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]>;
-  /** Counts the server as what it is now, and drops the note, unless it was charged again since. */
+  /** Counts the server with its present amounts and drops the note, unless it was charged again since. */
   settleResize(resize: Pick<ChargedResize, "serverUuid" | "version">, amounts: ServerAmounts): Promise<void>;
 }

@@ -1,7 +1,7 @@
 /** The section that holds the schedulers' settings (core/scheduling/scheduling-settings). */
 export const SCHEDULING_SECTION = "scheduling";
 
-/** What operators have set in one section. It contains only values that differ from the defaults, as they were typed. */
+/** The settings of operators in one section. It contains only values that differ from the defaults, as they were typed. */
 export interface StoredSettings {
   /** Rises with every write, and is 0 when the section was never set. */
   readonly version: number;

@@ -203,7 +203,7 @@ export interface TaskStore {
   ): Promise<readonly CommitOutcome[]>;
   /**
    * Ends tasks whose payload no conductor can read. Their servers go to ERROR with `reason` shown to their owners. A server keeps its
-   * allocations, its home and its open move until it is deleted, since nobody knows which orders its hosts have received.
+   * allocations, its home and its open move until it is deleted, because it is unknown which orders its hosts have received.
    */
   endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]>;
   /**
@@ -213,7 +213,7 @@ export interface TaskStore {
   commitDeleted(deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]>;
 }
 
-/** What all conductors of a cell together know about a host's agent. */
+/** The combined knowledge of a cell's conductors about a host's agent. */
 export interface HostSighting {
   readonly name: string;
   /** The agent that last reported the host. */
@@ -225,7 +225,7 @@ export interface HostSighting {
   readonly seenAgoMs: number;
 }
 
-/** What the cell knows of a provider that an agent reports as the root of its host's tree. */
+/** The stored facts about a provider that an agent reports as the root of its host's tree. */
 export interface KnownRoot {
   /** The provider's name in the ledger, or null when there is no such provider. */
   readonly name: string | null;
@@ -233,7 +233,7 @@ export interface KnownRoot {
   readonly hosts: readonly string[];
 }
 
-/** What an agent reports about one of its hosts. */
+/** An agent's report about one of its hosts. */
 export interface HostReport {
   readonly name: string;
   readonly rootProvider: string;

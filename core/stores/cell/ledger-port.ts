@@ -12,11 +12,11 @@ import type { ReportOutcome } from "../../ledger/report-outcome.ts";
  */
 export interface Ledger {
   applyAllocations(changes: readonly AllocationChange[]): Promise<readonly AllocationOutcome[]>;
-  /** Replaces trees by these, whoever has written them. */
+  /** Replaces trees by these, whatever their previous authors. */
   putTrees(trees: readonly ProviderTree[]): Promise<readonly TreeOutcome[]>;
   /**
-   * Takes over what agents report of their hosts, under the operators' word. What belongs to others stays, and so does what servers use
-   * (`mergeReport`). Where a class is in use that the tree now offers on other providers, the allocations move there together with the tree
+   * Merges the agents' reports of their hosts, with the operators' settings applied. Resources of others stay, and so do resources that
+   * servers use (`mergeReport`). Where a class is in use that the tree now offers on other providers, the allocations move there together with the tree
    * (`planReshape`), or nothing changes.
    */
   reportTrees(reports: readonly ProviderTree[]): Promise<readonly ReportOutcome[]>;

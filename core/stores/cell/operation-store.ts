@@ -7,7 +7,7 @@ import type { BeginOperation, OperationPosition, OperationSignal, OperationStep 
 import type { Fenced } from "../../tasks/tenure.ts";
 
 /**
- * What a cell's database records about operations, which are all actions on a server after its build (docs/decisions/0006). Every call is
+ * The records of a cell's database about operations, which are all actions on a server after its build (docs/decisions/0006). Every call is
  * one batch and one transaction, answered in order. Both implementations pass test/contract/operation-store.
  */
 export interface OperationStore extends BeginStore, StepStore, MigrationStore {}
@@ -40,8 +40,8 @@ export type BeginOutcome =
  * be planned from the wrong allocations. It may run at the destination, so a reboot could make it run at its home as well.
  */
 export const MOVE_BROKEN_OFF =
-  "an earlier move of the server was broken off, and nobody can tell where the server runs. Its guests and what it holds are kept: save what " +
-  "they hold, then delete the server";
+  "an earlier move of the server was interrupted, and it is unknown where the server runs. Its guests and allocations are kept: save the guests' " +
+  "data, then delete the server";
 
 /** An operator's request to set a server's status. */
 export interface StatusReset {
@@ -82,7 +82,7 @@ export interface BeginStore {
    */
   patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]>;
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
-  /** What was claimed for each attempt, with its mapping of request groups to providers. Null when there is no such attempt. */
+  /** The claim of each attempt, with its mapping of request groups to providers. Null when there is no such attempt. */
   claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]>;
   /** The allocations of each consumer, or null for a consumer that has none. */
   holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]>;

@@ -3,7 +3,7 @@ import type { AggregateUuid, ConsumerUuid, ProviderUuid, ResourceClass, Trait } 
 import type { AllocationItem, Consumer, Inventory } from "../../ledger/model.ts";
 
 /**
- * What the Placement API needs of one cell's ledger, beyond claims: it reads and writes every resource of that API one at a time, with
+ * The functions of one cell's ledger that the Placement API needs in addition to claims: it reads and writes every resource of that API one at a time, with
  * upstream's rules on generations. Times are milliseconds since the epoch and become `last-modified`.
  */
 export interface PlacementStore {

@@ -1,6 +1,6 @@
 /**
- * What a cell's database does with guests that a comparison would destroy. A database that was restored to an earlier moment, or that lost
- * commits in a failover, does not know some servers that really exist. Its word is no reason to destroy the only copy of such a server (law
+ * The treatment of guests that a comparison would destroy. A database that was restored to an earlier moment, or that lost
+ * commits in a failover, does not know some servers that really exist. Its rows are not a reason to destroy the only copy of such a server (law
  * 6).
  */
 
@@ -38,7 +38,7 @@ export interface QuarantinedGuest {
   readonly condemned: boolean;
 }
 
-/** What the database knows of a doomed guest's server and attempt. */
+/** The records of the database about the server and attempt of a guest that is about to be destroyed. */
 export interface KnownOfGuest {
   /** Null when there is no such server. */
   readonly revision: number | null;
@@ -54,9 +54,9 @@ const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended"]
 /** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {
   if (known.revision !== null && guest.revision > known.revision)
-    return `it has obeyed order ${guest.revision} of its server, and the cell's database knows of ${known.revision}`;
+    return `it has obeyed order ${guest.revision} of its server, but the cell's database only knows orders up to ${known.revision}`;
   if (known.revision !== null && !known.isStartKnown && HAS_RUN.includes(guest.state))
-    return "it has run, and the cell's database does not know that this attempt of its server was ever started";
+    return "it has run, but the cell's database does not know that this attempt of its server was started";
   const isOther = guest.incarnation !== "" && guest.incarnation !== known.incarnation;
   if (!isOther || (known.revision !== null && known.isAttemptKnown)) return null;
   const what = known.revision === null ? "its server" : "this attempt of its server";

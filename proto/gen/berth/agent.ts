@@ -158,7 +158,7 @@ export interface Welcome {
 export interface Heartbeat {
 }
 
-/** What one host offers. It is sent on the first stream that welcomes the agent, on every change, and repeatedly until a verdict arrives. */
+/** The resources of one host. The message is sent on the first stream that welcomes the agent, on every change, and repeatedly until a verdict arrives. */
 export interface TreeReport {
   host: string;
   rootProvider: string;

@@ -124,7 +124,7 @@ export interface BuildPlan {
   attemptsMax: number;
 }
 
-/** Cancels whatever the cell does for the server, destroys it wherever it is, and releases what it holds. */
+/** Cancels all work of the cell for the server, destroys its guests on all hosts, and releases its allocations. */
 export interface DeletePlan {
 }
 

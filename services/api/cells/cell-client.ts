@@ -92,7 +92,7 @@ export class CellClient {
     return this.#ask(() => this.#cell.store.hosts());
   }
 
-  /** Reads hosts with what operators have set for them. `null` reads all hosts. */
+  /** Reads hosts with the operators' settings for them. `null` reads all hosts. */
   adminHosts(names: readonly string[] | null): Promise<CellAnswer<readonly AdminHost[]>> {
     const { admin, store } = this.#cell;
     if (admin !== undefined) return this.#ask(() => admin.adminHosts(names));

@@ -4,7 +4,7 @@ import { changedSpec, type ServerLock, type UserChanges } from "../../../core/ta
 import type { CellClient } from "./cell-client.ts";
 
 /**
- * A server as far as it is known. When `unreachable` is true, its cell does not answer and `server` describes the request. When `inCell` is
+ * The known facts about a server. When `unreachable` is true, its cell does not answer and `server` describes the request. When `inCell` is
  * true, `server` comes from its cell.
  */
 export interface KnownServer {
@@ -75,7 +75,7 @@ function livesInCell(record: RequestRecord): record is RequestRecord & { readonl
   return record.cell !== null && record.state !== "failed" && record.state !== "deleted";
 }
 
-/** Combines a request with its server: the cell's data where it exists, else the data of the request itself, and what users have changed. */
+/** Combines a request with its server: the cell's data where it exists, else the data of the request itself, with the changes of users. */
 export function knownServer(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer {
   const { cell, changes } = record;
   const known = { cell, lock: changes?.lock ?? null, unreachable };

@@ -12,7 +12,7 @@ const FILES: Readonly<Record<string, { readonly file: string; readonly type: str
   "/dashboard/app.css": { file: "app.css", type: "text/css; charset=utf-8" },
 };
 
-/** The page may load and ask its own origin alone, and nobody may frame it. */
+/** The page may load and ask its own origin alone, and no page may frame it. */
 const POLICY = [
   "default-src 'none'",
   ...["script-src", "style-src", "connect-src", "img-src"].map((what) => `${what} 'self'`),

@@ -1,6 +1,6 @@
 import type { LiveFaults } from "./live-picture.ts";
 
-/** One change of what is broken on purpose. */
+/** A change of the injected faults. */
 export type FaultChange =
   | { readonly kind: "builds"; readonly failShare: number; readonly buildMs: number }
   | { readonly kind: "host" | "conductor" | "cell"; readonly name: string; readonly broken: boolean };

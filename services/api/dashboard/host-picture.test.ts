@@ -48,7 +48,7 @@ test("a count of failed builds that changes or fades away is a change of its hos
   expect(picture.look()?.rows.map(([, name, , , , failures]) => [name, failures])).toEqual([[hostName(1), 0]]);
 });
 
-test("a host that is removed is gone, and a reload of the whole view changes only what is another", async () => {
+test("a removed host is gone, and a reload of the whole view reports only differences", async () => {
   const { view, followed, picture } = await openCell(4);
   picture.look();
   followed.apply({ kind: "host-removed", host: hostName(2) });

@@ -17,7 +17,7 @@ export interface HostChanges {
 
 /**
  * Reads the hosts of all cells from their views. A look costs as much as the hosts that changed since the last one, by the views' own
- * record of changes; nothing is registered with a view, so a picture that nobody looks at costs nothing.
+ * record of changes; nothing is registered with a view, so an unread picture costs nothing.
  */
 export class HostPicture {
   readonly #cells: readonly Followed[];

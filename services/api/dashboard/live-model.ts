@@ -9,7 +9,7 @@ import type { LiveCell, LiveChange, LiveFigures, LivePicture } from "./live-pict
 import { PathBook } from "./path-book.ts";
 
 const TICK_MS = 250;
-/** How often the API database is asked for requests, and the cells and Redis for what is not in the views. */
+/** How often the API database is asked for requests, and the cells and Redis for data that is not in the views. */
 const REQUESTS_MS = 500;
 const SURROUNDINGS_MS = 2_000;
 const NEWEST_REQUESTS = 100;
@@ -95,7 +95,7 @@ export class LiveModel {
 
   #watcherOf({ name, source }: CellPort): ServerWatcher {
     const { clock } = this.#deps;
-    // A load brings every server again, and these rows are no events.
+    // A load brings every server again. These rows are not events.
     const isLoading = () => source?.ready === false;
     return {
       serverPut: (change, before) => {

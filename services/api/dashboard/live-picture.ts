@@ -16,11 +16,11 @@ export interface LivePicture {
   readonly figures: LiveFigures;
 }
 
-/** Only what differs from the picture so far. */
+/** Only the differences from the previous picture. */
 export interface LiveChange {
   readonly cells?: readonly LiveCell[];
   readonly hosts?: readonly LiveHostRow[];
-  /** Hosts that are no more, by the cell's place in `cells` and by name. */
+  /** Removed hosts, by the cell's place in `cells` and by name. */
   readonly goneHosts?: readonly (readonly [cell: number, name: string])[];
   readonly paths?: readonly LivePath[];
   /** Ids of paths that are no longer shown. */

@@ -21,7 +21,7 @@ const FaultBody = Type.Object(
     /** The share of builds that fail, and how long a build takes. Both together. */
     fail_share: Type.Optional(Type.Number({ minimum: 0, maximum: 1 })),
     build_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 60_000 })),
-    /** What is broken or healed; `broken` says which. */
+    /** The target that is broken or healed; `broken` says which of the two. */
     host: Type.Optional(Name),
     conductor: Type.Optional(Name),
     cell: Type.Optional(Name),

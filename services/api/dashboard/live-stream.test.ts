@@ -72,7 +72,7 @@ describe("the stream of the dashboard", () => {
     expect(sink.ids).toEqual(["e0-0", "e0-1", "e0-2"]);
   });
 
-  test("one who comes back gets what was missed, or the whole picture when too much was, or the run is another", () => {
+  test("a client that reconnects gets the missed changes, or the whole picture if there were too many or the run is another one", () => {
     const { stream, tell } = open();
     stream.watch(new Sink(), null);
     for (let index = 0; index < 700; index += 1) tell({ gonePaths: [String(index)] });
@@ -88,7 +88,7 @@ describe("the stream of the dashboard", () => {
     expect(back("e0-699").kinds).toEqual(["picture"]);
   });
 
-  test("what is kept is bounded by its size, too", () => {
+  test("the kept changes are also limited by their size", () => {
     const { stream, tell } = open();
     stream.watch(new Sink(), null);
     for (let index = 0; index < 20; index += 1) tell({ gonePaths: ["x".repeat(1024 * 1024)] });

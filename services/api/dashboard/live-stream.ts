@@ -8,7 +8,7 @@ const KEPT_BYTES = 8 * 1024 * 1024;
 const UNSENT_BYTES_MAX = 8 * 1024 * 1024;
 const WATCHERS_MAX = 64;
 /**
- * A watcher is disconnected after so long. It comes back with its token, so that one whose token has expired or was revoked sees no more.
+ * A watcher is disconnected after this time. It reconnects with its token, so an expired or revoked token stops working.
  */
 const WATCH_MS = 300_000;
 /** How long the model continues after the last watcher has left, so that a watcher who returns soon misses nothing. */

@@ -18,7 +18,7 @@ interface BookedPath {
 
 /**
  * The ways of the newest builds and moves, at most PATHS_MAX. When there are more, those that ended well on their first host are dropped
- * first, then others that ended, then the oldest. What is dropped is still counted.
+ * first, then others that ended, then the oldest. Dropped ones are still counted.
  *
  * A path begins with an accepted request, or with a server's row that a view applies, and ends with such a row. Rows may come twice. The
  * attempts are read from the cell afterwards, for the paths that `stale` names.
@@ -59,7 +59,7 @@ export class PathBook {
     }
   }
 
-  /** Takes a server's row from the cell's view. `before` is what was known of it until now. */
+  /** Takes a server's row from the cell's view. `before` is its previous row. */
   serverPut(
     cell: string,
     change: ServerPut,

@@ -44,7 +44,7 @@ const WRONG_METHOD = "The method specified is not allowed for this resource.";
 
 /**
  * Creates the HTTP server without its routes: limits, request ids, the error envelope, 405s and metrics. It does not listen yet. Fastify's
- * logger is off because it creates a child logger for each request; events.ts logs what is worth a line.
+ * logger is off because it creates a child logger for each request; events.ts writes the log lines.
  */
 export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: UnsupportedFields): Http {
   const paths = new KnownPaths();
@@ -174,7 +174,7 @@ function answerError(
   const fault = faultOf(error, request, unsupported);
   if (fault === null) {
     events.failed(request.id, request.method, request.url, error);
-    const message = "Unexpected API Error. The log of this process has more under the request id of this answer.";
+    const message = "Unexpected API Error. The log of this process has details under the request id of this answer.";
     reply.code(500).send(faultBody(500, message));
     return;
   }
@@ -210,7 +210,7 @@ function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupport
 function unavailability(error: unknown): Fault | null {
   if (error instanceof StoreError && error.code === "unavailable")
     return unavailable("The database does not answer.", error);
-  if (error instanceof QueueFullError) return unavailable("Too many requests wait already; try again.", error);
+  if (error instanceof QueueFullError) return unavailable("Too many requests are already waiting; try again.", error);
   return null;
 }
 
@@ -218,6 +218,6 @@ function tooLarge(request: FastifyRequest): Fault {
   const bytesMax = request.routeOptions.bodyLimit;
   return new Fault(
     413,
-    `The request body is too large: at most ${bytesMax} bytes are taken here. Ask for less in one call.`,
+    `The request body is too large: at most ${bytesMax} bytes are accepted. Send smaller requests.`,
   );
 }

@@ -54,6 +54,6 @@ const spoken: readonly VersionHeaders[] = Array.from({ length: MINOR_MAX + 1 }, 
 /** Returns the headers that tell a client which microversion its answer has. */
 export function versionHeaders(minor: number): VersionHeaders {
   const headers = spoken[minor];
-  if (headers === undefined) throw new RangeError(`microversion 2.${minor} is not spoken`);
+  if (headers === undefined) throw new RangeError(`microversion 2.${minor} is not supported`);
   return headers;
 }

@@ -9,8 +9,8 @@ declare module "fastify" {
   }
 }
 
-const NUL = "It holds the character NUL, which no database keeps.";
-const SURROGATE = "It holds half of a surrogate pair, which is no character.";
+const NUL = "It contains the character NUL, which databases cannot store.";
+const SURROGATE = "It contains half of a surrogate pair, which is not a character.";
 const NOT_UTF8 = "It is not percent-encoded UTF-8.";
 
 /** Returns why a text cannot be stored or searched for, or null when it can. */

@@ -42,7 +42,7 @@ export function explainLargeSpec(spec: ServerSpec): Fault | null {
   return tooLarge("server", "an object", {
     is: bytes,
     max: SPEC_BYTES_MAX,
-    instead: `${largestPart(spec)} the most of it; make that smaller`,
+    instead: `${largestPart(spec)} most of it: make that smaller`,
   });
 }
 

@@ -202,7 +202,7 @@ describe("this service's own token", () => {
     for (const _ of [1, 2])
       await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 503, headers: { "retry-after": "5" } });
     expect(told).toEqual([
-      "lost: keystone-refuses-service: Keystone does not let this service's user ask about tokens: it answers 401",
+      "lost: keystone-refuses-service: Keystone does not let this service's user validate tokens: it answers 401",
     ]);
     keystone.password = "changed";
     expect(await ask(authenticator, "t1")).toEqual(identity);
@@ -223,7 +223,7 @@ describe("while Keystone is down", () => {
       for (const _ of [1, 2])
         await expect(withPauses(ask(authenticator, "t2"))).rejects.toMatchObject({
           status: 503,
-          message: "The identity service does not answer, so the token could not be looked at; try again later.",
+          message: "The identity service does not answer, so the token could not be validated; try again later.",
         });
       expect(questions()).toHaveLength(6);
       expect(await ask(authenticator, "t1")).toEqual(identity);
@@ -259,7 +259,7 @@ describe("while Keystone is down", () => {
     const first = ask(authenticator, "t1");
     await expect(ask(authenticator, "t2")).rejects.toMatchObject({
       status: 503,
-      message: "Too many tokens are being looked at; try again later.",
+      message: "Too many tokens are being validated; try again later.",
     });
     resolve();
     expect(await first).toEqual(identity);
@@ -275,7 +275,7 @@ test.each([
 ])("an answer that Keystone does not give is 503: %j", async (document) => {
   keystone.tokens.set("t1", document);
   await expect(ask(create(), "t1")).rejects.toMatchObject({ status: 503 });
-  expect(told).toEqual(["lost: keystone-malformed: Keystone's answer to a token is none that its API knows"]);
+  expect(told).toEqual(["lost: keystone-malformed: Keystone's answer about a token does not match its API"]);
 });
 
 describe("the shared cache", () => {

@@ -86,7 +86,7 @@ export class KeystoneAuthenticator {
 
   async #find(key: string, token: string): Promise<TokenIdentity | null> {
     if (this.#asked.size >= this.#settings.validationsMax)
-      throw unavailable(new KeystoneError("keystone-overload", "too many tokens are being asked about"));
+      throw unavailable(new KeystoneError("keystone-overload", "too many tokens are being validated"));
     const text = await this.#deps.shared?.get(key);
     const shared = typeof text === "string" ? decodeRecord(text) : null;
     if (shared !== null && this.#remember(key, shared)) return shared.identity;
@@ -130,10 +130,10 @@ export class KeystoneAuthenticator {
 
 function unavailable(error: KeystoneError): TokenRefused {
   const why = {
-    "keystone-unreachable": "The identity service does not answer, so the token could not be looked at",
-    "keystone-refuses-service": "This service could not log in to the identity service to look at the token",
+    "keystone-unreachable": "The identity service does not answer, so the token could not be validated",
+    "keystone-refuses-service": "This service could not log in to the identity service to validate the token",
     "keystone-malformed": "The identity service gave an answer that could not be read",
-    "keystone-overload": "Too many tokens are being looked at",
+    "keystone-overload": "Too many tokens are being validated",
   }[error.code];
   return new TokenRefused(503, `${why}; try again later.`, { "retry-after": "5" });
 }

@@ -151,7 +151,7 @@ const single = (value: string | string[] | undefined): string | null => (typeof 
 const refusesService = (status: number): KeystoneError =>
   new KeystoneError(
     "keystone-refuses-service",
-    `Keystone does not let this service's user ask about tokens: it answers ${status}`,
+    `Keystone does not let this service's user validate tokens: it answers ${status}`,
   );
 
 /** Returns the error's code if it has one, for example `ECONNREFUSED` or `UND_ERR_HEADERS_TIMEOUT`. */

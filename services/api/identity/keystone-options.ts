@@ -6,9 +6,11 @@ const password: Kind<string> = { ...text(), secret: true };
 
 /** The settings for authenticating callers by Keystone. Spread them into a declaration. */
 export const keystoneOptions = {
-  keystoneUrl: optional(url("http", "https"), { about: "Keystone, like http://keystone:5000/v3; for --auth keystone" }),
-  keystoneUser: setting(text(), { about: "the user by which tokens are looked at", default: "placement" }),
-  keystonePassword: optional(password, { about: "that user's password; better given in the environment" }),
+  keystoneUrl: optional(url("http", "https"), {
+    about: "URL of Keystone, like http://keystone:5000/v3; for --auth keystone",
+  }),
+  keystoneUser: setting(text(), { about: "the user that validates tokens", default: "placement" }),
+  keystonePassword: optional(password, { about: "that user's password; give it in the environment or in a file" }),
   keystoneProject: setting(text(), { about: "that user's project", default: "service" }),
   keystoneUserDomain: setting(text(), {
     about: "the user's domain",
@@ -19,15 +21,17 @@ export const keystoneOptions = {
     default: DEFAULT_KEYSTONE_SETTINGS.projectDomain,
   }),
   keystoneCacheTtl: setting(duration({ minMs: 0, maxMs: 3_600_000 }), {
-    about: "how long a token is believed without asking again",
+    about: "how long a validated token is cached",
     default: "300s",
   }),
-  tokenCacheUrl: optional(url("redis", "rediss"), { about: "Redis in which processes share what they know of tokens" }),
+  tokenCacheUrl: optional(url("redis", "rediss"), {
+    about: "URL of the Redis in which processes share their cached tokens",
+  }),
 };
 
 export type KeystoneOptions = ValuesOf<typeof keystoneOptions>;
 
-/** What `--auth keystone` lacks, a line each. */
+/** The missing settings of `--auth keystone`, one line each. */
 export function keystoneFaults({ keystoneUrl, keystonePassword }: KeystoneOptions): readonly string[] {
   const missing = [
     ...(keystoneUrl === null ? ["BERTH_KEYSTONE_URL (--keystone-url)"] : []),

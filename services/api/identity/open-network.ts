@@ -6,7 +6,7 @@ import type { AuthKind } from "./auth-kind.ts";
 /** The setting that lets an API trust unauthenticated callers on other machines. Spread it into a declaration of settings. */
 export const openNetworkOptions = {
   allowUnauthenticatedNetwork: setting(boolean, {
-    about: "listen beyond this machine though callers are not asked who they are (--auth none, noauth2)",
+    about: "listen beyond this machine although callers are not authenticated (--auth none, noauth2)",
     default: "false",
   }),
 };
@@ -25,6 +25,6 @@ export function refuseOpenNetwork(options: {
     return;
   const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
   throw new SettingsError(
-    `BERTH_LISTEN (--listen) is ${host}:${listen.port} and BERTH_AUTH (--auth) is ${auth}: whoever reaches that address would be an administrator. Set BERTH_AUTH=keystone, listen on 127.0.0.1, or give BERTH_ALLOW_UNAUTHENTICATED_NETWORK=true (--allow-unauthenticated-network) where the network keeps others out`,
+    `BERTH_LISTEN (--listen) is ${host}:${listen.port} and BERTH_AUTH (--auth) is ${auth}: any client that reaches that address would be an administrator. Set BERTH_AUTH=keystone, listen on 127.0.0.1, or give BERTH_ALLOW_UNAUTHENTICATED_NETWORK=true (--allow-unauthenticated-network) if the network keeps other clients out`,
   );
 }

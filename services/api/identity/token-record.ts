@@ -31,7 +31,7 @@ export function recordOfDocument(document: unknown): TokenRecord {
   const roles = token?.roles ?? [];
   const ids = [token?.user?.id, token?.project?.id ?? "", token?.domain?.id ?? "", ...roles.map((role) => role?.name)];
   if (token === undefined || !Number.isFinite(untilMs) || !ids.every((id) => typeof id === "string"))
-    throw new KeystoneError("keystone-malformed", "Keystone's answer to a token is none that its API knows");
+    throw new KeystoneError("keystone-malformed", "Keystone's answer about a token does not match its API");
   return {
     identity: {
       userId: token.user.id,

@@ -112,5 +112,5 @@ function readVisibility(query: QueryReader): string | null {
 function checkImage(fields: unknown): ChangedImage {
   if (Value.Check(ChangedImage, fields)) return fields;
   const [error] = Value.Errors(ChangedImage, fields);
-  throw badRequest(`The image cannot be like that: ${error?.instancePath.slice(1) ?? ""} ${error?.message ?? ""}.`);
+  throw badRequest(`The image is not valid: ${error?.instancePath.slice(1) ?? ""} ${error?.message ?? ""}.`);
 }

@@ -142,7 +142,7 @@ function groupsOf(request: ResourceRequest): PortGroup[] {
   if (!("request_groups" in request)) return [groupOf(request)];
   const groups = request.request_groups.map(groupOf);
   const ids = new Set(groups.map(({ id }) => id));
-  if (ids.size < groups.length) throw badRequest("Two of the port's request_groups have one id.");
+  if (ids.size < groups.length) throw badRequest("Two of the port's request_groups have the same id.");
   const subtree = new Set((request.same_subtree ?? []).map(storedSpelling));
   if (subtree.size > 0 && (subtree.size !== ids.size || ![...subtree].every((id) => ids.has(id))))
     throw badRequest("same_subtree must name all of the port's request_groups, or be left out.");

@@ -51,7 +51,7 @@ const HostTree = Type.Object({
       changed_at: NullableString,
     }),
   ),
-  /** Sentences about what servers use beyond what the host offers, and about a report that was refused. */
+  /** Sentences about servers' use beyond the host's capacity, and about a refused report. */
   notes: Type.Array(Type.String()),
 });
 const HostAnswer = Type.Object({
@@ -77,7 +77,7 @@ const ChangeBody = Type.Object(
   { additionalProperties: false, minProperties: 1 },
 );
 
-/** Registers `/hosts`, which combines what all sources know of each host. Admins only. */
+/** Registers `/hosts`, which combines the facts of all sources about each host. Admins only. */
 export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
   const { stores, cells } = deps;
 
@@ -101,7 +101,8 @@ export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
   http.put("/hosts/:host", { schema: change }, async (request) => {
     requireAdmin(callOf(request), "berth:hosts:update");
     const { disabled, reason, reset_failures: reset } = request.body;
-    if (reason !== undefined && disabled !== true) throw badRequest("A reason goes with disabling.");
+    if (reason !== undefined && disabled !== true)
+      throw badRequest("A reason is allowed only together with disabled: true.");
     const found = await findHost(cells, request.params.host);
     if (disabled !== undefined) await changeHost(cells, found, { disabled, reason: reason ?? null });
     if (reset === true) await stores.softState.clearBuildFailures(found.cell.name, found.host.name);
@@ -164,7 +165,7 @@ function treeView({ providers, kept, refusal }: HostTreeRecord) {
       ...kept.map(describeKept),
       ...(refusal === ""
         ? []
-        : [`the tree stays as it was, because its servers do not fit into the new one: ${refusal}`]),
+        : [`the tree stays unchanged, because its servers do not fit into the new one: ${refusal}`]),
     ],
   };
 }

@@ -34,7 +34,7 @@ const SettingsAnswer = Type.Object({
 /** Most retries after concurrent writes. After that, the caller gets a conflict. */
 const TRIES_MAX = 10;
 
-/** `GET` and `PUT /settings`: what schedulers read while they run. Admins only. A change is all or nothing. */
+/** `GET` and `PUT /settings`: the settings that schedulers read while they run. Admins only. A change is applied completely or not at all. */
 export function registerSettingsRoutes(http: Http, { settings }: Pick<OperatorStores, "settings">): void {
   http.get("/settings", { schema: { response: { 200: SettingsAnswer } } }, async (request) => {
     requireAdmin(callOf(request), "berth:settings:show");
@@ -52,7 +52,8 @@ export function registerSettingsRoutes(http: Http, { settings }: Pick<OperatorSt
       const values = changedValues(stored.values, request.body);
       const outcome = await settings.write(SCHEDULING_SECTION, stored.version, values);
       if (outcome.kind === "written") return view({ version: outcome.version, values });
-      if (tries === TRIES_MAX) throw conflict("The settings were changed by others all the time; try again.");
+      if (tries === TRIES_MAX)
+        throw conflict("The settings were changed by other requests again and again; try again.");
     }
   });
 }

@@ -3,7 +3,7 @@ import type { SyncReport } from "../compute/aggregates/host-syncer.ts";
 
 const Strings = Type.Array(Type.String());
 
-/** What a sync changed in the cells, host by host. Hosts of cells that did not answer are changed later. */
+/** The changes of a sync in the cells, host by host. Hosts of cells that did not answer are changed later. */
 export const SyncAnswer = Type.Object({
   changed: Type.Array(
     Type.Object({

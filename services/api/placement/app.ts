@@ -122,7 +122,7 @@ function checkedQuery(query: string): string {
     throw new PlacementError(400, "Invalid query string parameters: the query string is not UTF-8");
   }
   if (decoded.includes("\0"))
-    throw new PlacementError(400, "Invalid query string parameters: a value must not hold the character NUL");
+    throw new PlacementError(400, "Invalid query string parameters: a value must not contain the character NUL");
   return query;
 }
 

@@ -85,7 +85,7 @@ describe("a request", () => {
     expect(await ask({}, "GET", { origin: "http://invalid.example.com" })).toBe(application);
     expect(await ask({}, "GET", {})).toBe(application);
   });
-  test("from anywhere is allowed by a star, which is then what the answer names", async () => {
+  test("a star allows every origin, and the answer then names the star", async () => {
     expect((await ask({ allowedOrigins: ["*"] }, "GET", { origin: "http://any.example.com" })).headers).toMatchObject({
       "access-control-allow-origin": "*",
     });

@@ -136,7 +136,7 @@ export function answerBrokenRequest(error: Error & { readonly code?: string }, s
   const why =
     error.code === "HPE_INVALID_CONTENT_LENGTH"
       ? "content-length header must be an integer"
-      : "The bytes sent are no HTTP request.";
+      : "The bytes that were sent are not an HTTP request.";
   const body = JSON.stringify(
     errorDocument(new PlacementError(400, why), { method: "", requestId: "", withCode: false }),
   );

@@ -45,7 +45,7 @@ interface LedgerDatabase {
   readonly url: string;
 }
 
-/** Functions that close what was opened, to be called in reverse order. */
+/** Functions that close the opened resources, to be called in reverse order. */
 type Closers = (() => Promise<unknown>)[];
 
 async function composePlacement({ settings, logger }: ServiceContext<PlacementOptions>): Promise<Service> {

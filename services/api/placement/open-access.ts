@@ -10,7 +10,7 @@ import { Policy } from "./policy/policy.ts";
 import { PolicyFile } from "./policy/policy-file.ts";
 import { corsSettings, type placementApiSettings } from "./settings.ts";
 
-/** Who may do what over the Placement API, from where. */
+/** The permissions of callers of the Placement API, and the origins from which browsers may call. */
 export interface PlacementAccess {
   readonly authenticate: Authenticate;
   /** The Keystone authenticator for other APIs of this process, or null when Keystone is not used. */
@@ -76,8 +76,9 @@ function followPolicy(path: string, policy: Policy, logger: Logger): PolicyFile 
     events: {
       policyLoaded: (loaded, overrides) => logger.info({ path: loaded, overrides }, "policy file in force"),
       policyRefused: (refused, reason) =>
-        logger.error({ path: refused, reason }, "policy file refused; the old rules stay in force"),
-      policyDoubted: (doubted, doubt) => logger.warn({ path: doubted, doubt }, "policy file looks like a mistake"),
+        logger.error({ path: refused, reason }, "policy file refused; the previous rules stay in force"),
+      policyDoubted: (doubted, doubt) =>
+        logger.warn({ path: doubted, doubt }, "the policy file probably contains a mistake"),
     },
   });
 }

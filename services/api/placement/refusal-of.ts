@@ -18,15 +18,16 @@ export function refusalOf(error: unknown): PlacementError | null {
   if (error instanceof TokenRefused) return new PlacementError(error.status, error.message, { headers: error.headers });
   if (!(error instanceof StoreError)) return null;
   if (error.code === "unavailable") {
-    const why = "The ledger's database cannot be asked now. A write may or may not have happened; try again.";
+    const why = "The ledger's database does not answer now. A write may or may not have happened; try again.";
     return new PlacementError(503, why, { headers: LATER });
   }
   const state = (error.cause as { readonly code?: unknown } | undefined)?.code;
   if (typeof state !== "string") return null;
-  if (state.startsWith("22")) return new PlacementError(400, "The request holds a value that the ledger cannot keep.");
+  if (state.startsWith("22"))
+    return new PlacementError(400, "The request contains a value that the ledger cannot store.");
   if (state.startsWith("23"))
     return placementConflict(
-      "Another request changed the same at the same time; try again.",
+      "Another request changed the same data at the same time; try again.",
       ERROR_CODES.concurrentUpdate,
     );
   return null;

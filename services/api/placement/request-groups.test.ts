@@ -21,7 +21,7 @@ describe("a query for candidates", () => {
     expect([groupPolicy, limit, nested]).toEqual(["isolate", 5, true]);
   });
 
-  test("has any names as suffixes from 1.33 on, and only numbers before", () => {
+  test("from 1.33 on, suffixes of request groups may be names; before, only numbers", () => {
     expect(read("resources=VCPU:1&resources_a=VCPU:1", 33).groups).toHaveLength(2);
     expect(read("resources=VCPU:1&resources_a=VCPU:1", 32).groups).toHaveLength(1);
     expect(read("resources=VCPU:1&resources2=VCPU:1", 32).groups).toHaveLength(2);

@@ -6,7 +6,7 @@ import { LIMIT_PATTERN, NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./sch
 
 const LIMIT = new RegExp(LIMIT_PATTERN);
 
-/** Reads the groups and what concerns them all. Throws 400, in upstream's order of checks. */
+/** Reads the groups and the parameters that concern all of them. Throws 400, in upstream's order of checks. */
 export function readCandidateQuery(call: PlacementCall): CandidateQuery {
   const { query } = call;
   const rootTraits = readRootTraits(query);

@@ -43,7 +43,7 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
   const [first, ...others] = deps.cells;
   const watch = (cell: PlacementCell): NamedStore =>
     watchStore(cell, {
-      storeLost: (name, error) => logger.error({ cell: name, err: error }, "the cell's database cannot be asked"),
+      storeLost: (name, error) => logger.error({ cell: name, err: error }, "the cell's database does not answer"),
       storeBack: (name) => logger.info({ cell: name }, "the cell's database answers again"),
     });
   return {
@@ -64,7 +64,7 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
         "unexpected error",
       ),
     onBoundReached: ({ requestId, query }: PlacementRequest) =>
-      logger.warn({ requestId, query }, "a search for candidates gave up at its bound on work"),
+      logger.warn({ requestId, query }, "a search for candidates reached the limit of its work"),
   };
 }
 
@@ -109,7 +109,7 @@ export function createPlacement(
   return {
     get address() {
       const bound = http.server.address();
-      if (bound === null || typeof bound === "string") throw new Error("the service does not listen yet");
+      if (bound === null || typeof bound === "string") throw new Error("the service is not listening yet");
       return { host: bound.address, port: bound.port };
     },
     async start() {

@@ -71,7 +71,7 @@ export const placementApiSettings = {
     default: DEFAULT_CORS_SETTINGS.exposeHeaders.join(","),
   }),
   corsMaxAge: setting(integer({ min: 0, max: 86_400 }), {
-    about: "seconds that a browser may remember this; 0: not said",
+    about: "seconds for which a browser may cache this; 0: not sent",
     default: String(DEFAULT_CORS_SETTINGS.maxAgeSeconds),
   }),
   corsAllowCredentials: setting(boolean, { about: "whether such pages may send credentials", default: "true" }),
@@ -93,40 +93,40 @@ export function corsSettings(options: ValuesOf<typeof placementApiSettings>): Co
 
 export const placementDeclaration = {
   command: "berth api --only placement",
-  about: "Serves the Placement API alone; needs nothing but a database.",
+  about: "Serves only the Placement API; needs only a database.",
   settings: {
     ...processSettings,
-    only: setting(oneOf("placement"), { about: "which API to serve alone", default: "placement" }),
+    only: setting(oneOf("placement"), { about: "serve only this API", default: "placement" }),
     listen: setting(hostPort, { about: "where to listen", default: "127.0.0.1:8778" }),
-    databaseUrl: optional(postgresUrl, { about: "API database: all its cells are shown as one" }),
+    databaseUrl: optional(postgresUrl, { about: "URL of the API database, whose cells are shown as one" }),
     cellDatabaseUrl: optional(postgresUrl, {
-      about: "one ledger's database, without an API database",
+      about: "URL of one ledger's database, without an API database",
     }),
     dataDir: setting(text(), {
-      about: "where the embedded Postgres keeps its data when no database is named",
+      about: "data directory of the embedded Postgres, if no database is given",
       default: ".berth",
     }),
-    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are known", default: "none" }),
+    auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are authenticated", default: "none" }),
     ...openNetworkOptions,
-    metricsListen: setting(hostPort, { about: "where /metrics is, apart from the API", default: "127.0.0.1:0" }),
+    metricsListen: setting(hostPort, { about: "address of /metrics, separate from the API's", default: "127.0.0.1:0" }),
     ...placementApiSettings,
-    defaultCell: optional(text(), { about: "the cell that new root providers go to" }),
+    defaultCell: optional(text(), { about: "cell for new root providers" }),
     allocationCandidatesGenerationStrategy: setting(oneOf("depth-first", "breadth-first"), {
-      about: "candidates of one tree after the other, or of all trees in turn",
+      about: "order of candidates: one tree after the other, or all trees in turn",
       default: "depth-first",
     }),
     randomizeAllocationCandidates: setting(boolean, { about: "candidates in random order", default: "false" }),
     maxAllocationCandidates: setting(integer({ min: -1, max: 10_000_000 }), {
-      about: "most candidates of one answer; -1: all",
+      about: "maximum number of candidates in one answer; -1: all",
       default: "-1",
     }),
     searchStepsMax: setting(integer({ min: 1_000, max: 2_000_000_000 }), {
-      about: "most providers that one search tries",
+      about: "maximum number of providers that one search tries",
       default: "5000000",
     }),
     bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
     requestTimeout: setting(duration({ minMs: 100, maxMs: 600_000 }), {
-      about: "longest time for one request",
+      about: "maximum duration of one request",
       default: "30s",
     }),
   },

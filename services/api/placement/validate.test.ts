@@ -27,7 +27,7 @@ describe("a body", () => {
     expect(read({ name: "a", parent: UUID.toUpperCase() }, 14)).toEqual({ name: "a", parent: UUID.toUpperCase() });
     expect(whyNot({ name: "a", parent: UUID }, 13)).toContain("Additional properties are not allowed ('parent' was");
     expect(() => readBody({ json: {}, version: new Microversion(0) }, { "1.2": {} })).toThrow(
-      "no schema counts at 1.0",
+      "no schema is valid at 1.0",
     );
   });
 

@@ -30,7 +30,7 @@ function validatorFor(schemas: VersionedSchemas, version: Microversion): Validat
     compiled.set(schemas, list);
   }
   const found = list.find((entry) => version.has(entry.minor));
-  if (found === undefined) throw new Error(`no schema counts at ${version}: the route's own version is wrong`);
+  if (found === undefined) throw new Error(`no schema is valid at ${version}: the route's own version is wrong`);
   return found.validate;
 }
 
@@ -160,8 +160,8 @@ const UNREADABLE_ESCAPE = /\\u(?:0000|d[89a-f])/i;
 /** Refuses text that databases do not store: NUL and unpaired surrogates. */
 function refuseUnreadable(key: string, value: unknown): unknown {
   for (const text of typeof value === "string" ? [key, value] : [key]) {
-    if (text.includes("\0")) throw new Error("a text must not hold the character NUL");
-    if (!text.isWellFormed()) throw new Error("a text must not hold half of a surrogate pair");
+    if (text.includes("\0")) throw new Error("a text must not contain the character NUL");
+    if (!text.isWellFormed()) throw new Error("a text must not contain half of a surrogate pair");
   }
   return value;
 }

@@ -24,7 +24,7 @@ export interface SearchedCell {
 }
 
 export interface ViewCandidatesOptions extends CellsSearchOptions {
-  /** How long a search waits for a view to show what was written before it. */
+  /** How long a search waits for a view to show earlier writes. */
   readonly freshnessDeadlineMs: number;
 }
 

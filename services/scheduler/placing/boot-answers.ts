@@ -72,7 +72,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     const { views, decisions, newId } = this.#parts;
     const { at, shut } = learnt;
     if (at !== null && !shut.has(at) && !views.cells.get(at)?.answers) {
-      return { kind: "cannot-yet", why: `cell ${at}, which it is assigned to, cannot be reached` };
+      return { kind: "cannot-yet", why: `its assigned cell ${at} cannot be reached` };
     }
     const links = views.cells.all();
     const choice = views.chooser.choose(this.#search, learnt, links);
@@ -117,7 +117,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
 
   async "leave-cell"({ cell }: Asked<"leave-cell">): Promise<AnswerTo<"leave-cell">> {
     const link = this.#parts.views.cells.get(cell);
-    if (!link) return { kind: "cannot-yet", why: `cell ${cell}, which it is assigned to, is not known here` };
+    if (!link) return { kind: "cannot-yet", why: `its assigned cell ${cell} is not known to this scheduler` };
     const shut = await link.shut(this.#search.spec.uuid);
     return shut === "present" ? { kind: "found", cell } : { kind: "cell-left" };
   }
@@ -161,7 +161,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
       case "group-conflict":
         return outcome;
       case "consumer-taken": {
-        const fault = `Somebody else holds allocations under this server's id: ${outcome.why}.`;
+        const fault = `Another client has allocations under this server's id: ${outcome.why}.`;
         return { kind: "unplaceable", fault, mayHaveBegun: false };
       }
       case "no-capacity":
@@ -193,7 +193,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
 
   #linkOf(cell: string): CellLink {
     const link = this.#parts.views.cells.get(cell);
-    assert(link !== undefined, `cell ${cell} was chosen, and is not known here`);
+    assert(link !== undefined, `cell ${cell} was chosen but is not known`);
     return link;
   }
 }
@@ -204,6 +204,6 @@ function changeOf({ uuid, projectId, userId }: ServerSpec, { items }: ReservedCl
 
 /** Cells that may have room and were not searched, sorted by name. */
 function unsearched({ shut }: Learnt, links: readonly CellLink[]): string[] {
-  if (links.length === 0) return ["any (none is open here yet)"];
+  if (links.length === 0) return ["any (none is connected yet)"];
   return links.filter((link) => !link.disabled && !link.answers && !shut.has(link.name)).map((link) => link.name);
 }

@@ -42,7 +42,7 @@ describe("requests that fail again and again", () => {
     expect(rig.putOff).toEqual([]);
     expect(await rig.state(serverId(1))).toBe("failed one");
     expect(await faultOf(1)).toMatch(
-      /^Somebody else holds allocations under this server's id: consumer .* exists already/,
+      /^Another client has allocations under this server's id: consumer .* already exists/,
     );
   });
 

@@ -200,9 +200,7 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
   #awayNow(): Extract<AnswerTo<"ask-cell">, { readonly kind: "cannot-yet" }> {
     const { cell } = this.#move;
     const isReached = this.#parts.views.cells.get(cell)?.answers;
-    const why = isReached
-      ? `this scheduler moves no servers of cell ${cell}`
-      : `cell ${cell}, where it lives, cannot be reached`;
+    const why = isReached ? `this scheduler moves no servers of cell ${cell}` : `its cell ${cell} cannot be reached`;
     return { kind: "cannot-yet", why };
   }
 
@@ -227,7 +225,7 @@ function describeNotPlanned(kind: OperationKind, planned: Exclude<PlannedOperati
     case "busy":
       return { ...never(`Another operation is under way: ${planned.running}.`), mayHaveBegun: true };
     case "wrong-status": {
-      const fault = `The server is ${planned.status} by now; ${kind} is for ${planned.allowed.join(", ")}.`;
+      const fault = `The server is now ${planned.status}; ${kind} is allowed for ${planned.allowed.join(", ")}.`;
       return { ...never(fault), mayHaveBegun: true };
     }
     case "nothing-to-confirm":

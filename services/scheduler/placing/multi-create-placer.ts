@@ -138,12 +138,12 @@ export class MultiCreatePlacer {
       }
       if (known.cell !== null) {
         const link = this.#links.get(known.cell);
-        if (!link) return { kind: "later", why: `cell ${known.cell}, which it is assigned to, is not known here` };
+        if (!link) return { kind: "later", why: `its assigned cell ${known.cell} is not known to this scheduler` };
         await deleteInCell(link, known.serverUuid, { newId: this.#newId, events: this.#events });
       }
       known = await this.#writes.fail({ serverUuid: record.serverUuid, cell: known.cell, fault });
     }
-    return { kind: "later", why: "others go on assigning it to cells" };
+    return { kind: "later", why: "other schedulers keep assigning it to cells" };
   }
 }
 

@@ -49,7 +49,7 @@ describe("requests that are limited to some hosts", () => {
       { ...rig.wants(3), requestedHost: "host-99" },
     ]);
     expect(hosts.slice(0, 2)).toEqual([hostName(7), hostName(9)]);
-    expect(hosts[2]).toContain(`Of ${HOSTS} hosts: ${HOSTS} not the host that was named`);
+    expect(hosts[2]).toContain(`Of ${HOSTS} hosts: ${HOSTS} not the requested host`);
     expect(await rig.state(serverId(3))).toBe("failed");
   });
 
@@ -94,7 +94,7 @@ describe("requests that are limited to some hosts", () => {
       zone(rig.wants(3), "west"),
     ]);
     expect(hosts.slice(0, 2)).toEqual([hostName(3), hostName(4)]);
-    expect(hosts[2]).toContain("4 outside the aggregates asked for");
+    expect(hosts[2]).toContain("4 outside the requested aggregates");
   });
 
   test("a cell that is added later knows at once to which projects its hosts are closed", async () => {

@@ -87,7 +87,7 @@ describe("server groups", () => {
     expect(states.filter((state) => state?.startsWith("failed"))).toHaveLength(1);
     expect(new Set(await placesIn([cell], 3)).size).toBe(2);
     const [refused] = await rig.apiStore.requests(rig.putOff.slice(0, 1));
-    expect(refused?.fault).toContain("has as many servers of the anti-affinity group as it may (");
+    expect(refused?.fault).toContain("has as many servers of the anti-affinity group as allowed (");
   });
 
   test("an anti-affinity group of fifty on fifty hosts: a server whose claims fail because others hop is still placed", async () => {

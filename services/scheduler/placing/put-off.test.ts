@@ -86,7 +86,7 @@ describe("requests that cannot be placed yet", () => {
     const [record] = await moves.moves([move.id]);
     expect(record?.ageMs).toBeGreaterThanOrEqual(600_000);
     expect(record?.fault).toMatch(
-      /^The move was given up after 10 minutes: cell away, where it lives, cannot be reached\. The server stays as it is; ask again/,
+      /^The move was given up after 10 minutes: its cell away cannot be reached\. The server stays as it is\. Try again/,
     );
   });
 

@@ -114,8 +114,8 @@ export class RequestChooser {
   }
 
   /**
-   * The alternates of a server of a multi-create. Hosts that were chosen for other servers of the call come last, and only as far as the
-   * other hosts are too few: where servers outnumber the hosts, a failed build could otherwise go nowhere.
+   * The alternates of a server of a multi-create. Hosts that were chosen for other servers of the call come last, and are used only if
+   * there are too few other hosts: if servers outnumber the hosts, a failed build could otherwise not be retried.
    */
   alternatesOf(search: HostSearch, learnt: Learnt, link: CellLink, host: string): readonly Selection[] {
     const { excluded } = this.#limitsOf(search, learnt);

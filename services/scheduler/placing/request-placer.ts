@@ -62,7 +62,7 @@ export class RequestPlacer {
   }): Promise<{ readonly spec: ServerSpec; readonly placement: Placement }> {
     const { serverUuid, specBytes } = request;
     const fault =
-      `The request is ${specBytes} bytes large; at most ${SPEC_BYTES_MAX} can be placed. Delete the server and ask again with fewer or ` +
+      `The request is ${specBytes} bytes large; at most ${SPEC_BYTES_MAX} can be placed. Delete the server and create it again with fewer or ` +
       "shorter scheduler hints, metadata or image properties.";
     const spec = bareSpec(serverUuid);
     return { spec, placement: await this.refuse(spec, fault) };

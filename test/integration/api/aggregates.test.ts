@@ -90,7 +90,7 @@ describe("os-aggregates", () => {
     await eventually("the mirror", async () => Object.keys(await mirrored("south", [uuid])).length === 0);
   });
 
-  test("sync-aggregates lists what it would repair, and repairs it", async () => {
+  test("sync-aggregates lists the differences, and repairs them", async () => {
     const { id, uuid } = await create("fast");
     await act(id, { add_host: { host: "host-1" } });
     const [host] = await rig.cell("north").store.hosts();

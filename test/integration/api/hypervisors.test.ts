@@ -143,7 +143,7 @@ describe("the list of hypervisors", () => {
   });
 });
 
-it("does not find an aggregate with a negative id, and refuses an id that is no number", async () => {
+it("does not find an aggregate with a negative id, and refuses an id that is not a number", async () => {
   const ofAggregate = (id: string) => status(`/v2.1/os-aggregates/${id}`, ADMIN(96));
   expect([await ofAggregate("-1"), await ofAggregate("x")]).toEqual([404, 400]);
 });

@@ -43,7 +43,7 @@ describe("the whole life of a server", () => {
     const silent = await lifeOf(uuid);
     expect(silent.hosts).toMatchObject([{ name: hostName(1), up: false, forced_down: false }]);
     expect(silent.waits).toEqual([
-      expect.stringMatching(/^host-1 is silent, last heard of at .*: the build waits for it\.$/),
+      expect.stringMatching(/^host-1 is silent; it was last heard at .*: the build waits for it\.$/),
     ]);
     expect(lifeText(silent)).toContain("Awaited now:\n- host-1 is silent");
   });
@@ -124,7 +124,7 @@ describe("the whole life of a server", () => {
     await rig.store.markDeleted(goneFrom("north", [archived.uuid]));
     const rest = await lifeOf(archived.uuid);
     expect(rest).toMatchObject({ state: null, deletion: { request_id: "req-gone" } });
-    expect(rest.missing).toContainEqual(expect.stringMatching(/Cell north has no more of the server.*archived/));
+    expect(rest.missing).toContainEqual(expect.stringMatching(/Cell north has no records of the server.*archived/));
   });
 
   test("is shown for a server that only its cell still has, and says that its request was archived", async () => {

@@ -3,7 +3,7 @@ import { hostName } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
-/** Servers by their names: three in the cells, and one that waits for a host. */
+/** Returns the servers by name: three in the cells, and one that waits for a host. */
 const byName = new Map<string, string>();
 beforeAll(async () => {
   rig = await ApiRig.start({ auth: "noauth2" });

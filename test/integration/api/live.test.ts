@@ -55,7 +55,7 @@ afterEach(async () => {
 });
 
 describe("what the dashboard is told", () => {
-  test("the hosts of all cells with what they offer, and each change of them", async () => {
+  test("the hosts of all cells with their resources, and each change of them", async () => {
     await watcher.open(rig);
     await eventually("the hosts", () => watcher.held?.hosts.size === 6);
     expect(watcher.held?.classes).toContain("VCPU");
@@ -110,7 +110,7 @@ describe("what the dashboard is told", () => {
     expect(watcher.path(id)).toMatchObject({ cell: "south", attempts: [{ host: hostName(4), result: "success" }] });
   });
 
-  test("one who comes back with the last id gets only what was missed", async () => {
+  test("a client that reconnects with the last id gets only the missed changes", async () => {
     await watcher.open(rig);
     await eventually("the picture", () => watcher.held !== null);
     await eventually("the conductors", () => watcher.held?.cells.every(({ conductors }) => conductors.length === 1));
@@ -161,7 +161,7 @@ describe("who may see it", () => {
     }
   });
 
-  test("nobody where the dashboard is not allowed", async () => {
+  test("no caller can see it if the dashboard is disabled", async () => {
     const closed = await ApiRig.start();
     for (const path of ["/dashboard", "/berth/v1/live", "/berth/v1/live/picture"])
       expect((await closed.get(path)).statusCode).toBe(404);

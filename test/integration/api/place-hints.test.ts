@@ -59,7 +59,9 @@ describe("the place of a new server", () => {
     expect(await specOf(forced)).toMatchObject({ availabilityZone: "east", forcedHost: "host-1" });
     const byNode = { server: { ...SERVER, availability_zone: "east::host-1" } };
     expect(await specOf(byNode)).toMatchObject({ forcedHost: "host-1" });
-    expect(await refusalOf({ server: { ...SERVER, availability_zone: "east:a:b" } })).toMatch(/400.*two names/);
+    expect(await refusalOf({ server: { ...SERVER, availability_zone: "east:a:b" } })).toMatch(
+      /400.*two different names/,
+    );
     expect(await refusalOf({ server: { ...SERVER, availability_zone: "west" } })).toMatch(/400.*not available/);
   });
 

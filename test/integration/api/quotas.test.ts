@@ -68,7 +68,7 @@ describe("/os-quota-sets", () => {
     expect((await boot()).statusCode).toBe(403);
   });
 
-  it("refuses fields that a microversion does not have, and numbers that are no limit", async () => {
+  it("refuses fields that a microversion does not have, and numbers that are not valid limits", async () => {
     const status = async (quota_set: object, minor = 96) =>
       (await setQuota(quota_set, "", as("admin:ops", minor))).statusCode;
     expect(await status({ floating_ips: 1 }, 36)).toBe(400);

@@ -32,7 +32,7 @@ test("addresses and security groups are those that the server itself shows", asy
     404,
     { itemNotFound: { code: 404, message: "Instance is not a member of specified network" } },
   ]);
-  // A name that every object has is no network either.
+  // A name that every object has is not a network, either.
   expect((await get(id, "ips/constructor")).statusCode).toBe(404);
   expect(await toldAt(id, "os-volume_attachments", OWNER, 1)).toEqual([200, { volumeAttachments: [] }]);
   const [status, { security_groups: groups }] = await toldAt(id, "os-security-groups", OWNER, 1);
@@ -78,7 +78,7 @@ test("the topology has the NUMA nodes that flavors lay out, from 2.78 on", async
   expect(await ofFlavor("pinned", { "hw:cpu_policy": "dedicated" })).toEqual(whole);
 });
 
-test("diagnostics are for admins, and have what is known of a running server", async () => {
+test("diagnostics are for admins, and show the known facts of a running server", async () => {
   const id = await active({ config_drive: true });
   expect(await toldAt(id, "diagnostics")).toEqual([
     403,

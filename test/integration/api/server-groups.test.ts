@@ -9,7 +9,7 @@ import { serverSpec } from "../../contract/cell-fixtures.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
-/** Limits that let a group have so many members. */
+/** Limits that allow this number of members in a group. */
 const upTo = (server_group_members: number) => ({
   ofUser: async () => ({ ...QUOTA_DEFAULTS.unlimited, server_group_members }),
 });

@@ -32,7 +32,7 @@ describe("a URL with the caller's project", () => {
     expect(page.statusCode).toBe(200);
   });
 
-  it("is refused with Nova's message when it is another project's, whoever asks", async () => {
+  it("is refused with Nova's message for every caller if it belongs to another project", async () => {
     for (const token of [`alice:${PROJECT}`, `admin:${PROJECT}`]) {
       const answer = await rig.get(`/v2.1/${OTHER}/servers`, { "x-auth-token": token });
       expect(answer.statusCode).toBe(400);

@@ -46,10 +46,10 @@ describe("while the database is away", () => {
     ]);
     expect(countStatuses(refused)).toEqual({ 503: 25 });
     for (const { text, headers } of refused) {
-      expect(text).toMatch(/database cannot be asked now|does not show its latest writes/);
+      expect(text).toMatch(/database does not answer now|does not show its latest writes/);
       expect(headers["retry-after"]).toBe("1");
     }
-    expect(logged("the cell's database cannot be asked")).toHaveLength(1);
+    expect(logged("the cell's database does not answer")).toHaveLength(1);
     expect(logged("unexpected error")).toEqual([]);
 
     relay.mend();

@@ -42,7 +42,7 @@ describe("processes of the Placement API", { timeout: 120_000 }, () => {
     return client;
   }
 
-  test("show through one what was acknowledged through the other, 200 times", async () => {
+  test("one process shows each write that the other one acknowledged, 200 times", async () => {
     const [a, b] = await Promise.all([clientOf(placementProcess("a")), clientOf(placementProcess("b"))]);
     const host = randomUUID();
     await a.makeProvider(host, { inventories: { VCPU: 4 } });

@@ -1,4 +1,4 @@
--- Written by `npm run schema`: what a migrated database has. Changes belong into migrations/ and functions/.
+-- Written by `npm run schema`: the schema of a migrated database. Make changes in migrations/ and functions/.
 
 create type ledger_batch as (
   consumers uuid[],

@@ -16,12 +16,12 @@ export function pciDevices(asked: Asked, draft: HostRequestDraft, { settings }: 
   const text = asked.flavor.extraSpecs[PCI_ALIAS_SPEC];
   if (text === undefined || text === "") return null;
   const wanted = devicesWanted(text, settings.pciAliases);
-  if (wanted === null) return badExtraSpec(PCI_ALIAS_SPEC, text, "aliases with their numbers, as gpu:1,nic:2");
+  if (wanted === null) return badExtraSpec(PCI_ALIAS_SPEC, text, "aliases with their numbers, like gpu:1,nic:2");
   const suffixes: string[] = [];
   for (const [name, count] of wanted) {
     if (suffixes.length + count > DEVICES_MAX)
       return badExtraSpec(PCI_ALIAS_SPEC, text, `at most ${DEVICES_MAX} devices`);
-    // A flavor that names the class explicitly has already said what it needs of it.
+    // A flavor that names the class explicitly already contains the amount.
     if (draft.names(name)) continue;
     for (let device = 0; device < count; device += 1) {
       const suffix = `_PCI${suffixes.length}`;

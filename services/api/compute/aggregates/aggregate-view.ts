@@ -5,7 +5,7 @@ import { isoMicroseconds } from "../../http/times.ts";
 /** From this microversion on aggregates show the uuid that placement knows them by. */
 const UUID_FROM_MINOR = 41;
 
-/** What `POST /os-aggregates` answers: neither hosts nor metadata. Source: Nova's api-ref, "Host aggregates". */
+/** The answer to `POST /os-aggregates`, without hosts and metadata. Source: Nova's api-ref, "Host aggregates". */
 export function newAggregateView(aggregate: AggregateRecord, minor: number) {
   return {
     id: aggregate.id,

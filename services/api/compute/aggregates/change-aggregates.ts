@@ -137,7 +137,7 @@ async function refuseZoneOfServers(
   if (zone === undefined) return;
   if (zone === null || zone === "")
     throw badRequest(`Aggregate ${aggregate.name} does not support an availability zone without a name.`);
-  if (zone.includes(":")) throw badRequest("The name of an availability zone has no colon.");
+  if (zone.includes(":")) throw badRequest("The name of an availability zone must not contain a colon.");
   if (zone === zoneOfMetadata(aggregate.metadata)) return;
   if ((await countServers(cells, aggregate.hosts)) > 0)
     throw badRequest(`One or more hosts of aggregate ${aggregate.name} have servers, whose zone would change.`);

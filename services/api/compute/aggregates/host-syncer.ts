@@ -12,7 +12,7 @@ import type { ApiEvents } from "../../events.ts";
 import type { OperatorStores } from "../../ports.ts";
 import { HostMapKeeper } from "./host-map-keeper.ts";
 
-/** What a sync changed, or would change. */
+/** The changes of a sync, made or planned. */
 export interface SyncReport {
   readonly changed: readonly (HostSync & { readonly cell: string })[];
   /** Cells that did not answer. They are synced once they do. */
@@ -25,7 +25,7 @@ const OVERTAKEN_MAX = 5;
 const BATCH_MAX = 500;
 
 /**
- * Copies what operators set in the API tier to the cells: placement aggregates to the hosts' roots, allocation ratios to their inventories.
+ * Copies the operators' settings of the API tier to the cells: placement aggregates to the hosts' roots, allocation ratios to their inventories.
  * The API database is authoritative: changes that a cell missed while it was unreachable are found by comparison and written later.
  *
  * `sync` does this once. In the background, every change of the version is applied, whichever api made it. Cells that were unreachable are
@@ -124,7 +124,7 @@ export class HostSyncer {
   }
 }
 
-/** Returns what was (or would be) written in the cell, or null when the cell did not answer. It may then have received a part. */
+/** Returns the changes that were (or would be) written in the cell, or null when the cell did not answer. It may then have received a part. */
 async function syncCell(
   cell: CellClient,
   will: OperatorsWill,

@@ -22,7 +22,7 @@ const BY_UUID_FROM_MINOR = 53;
 const DOWN_CELLS_FROM_MINOR = 69;
 const COMPUTE = "nova-compute";
 
-/** A service whose cell does not answer has `binary`, `host` and `status` alone. */
+/** A service whose cell does not answer has only `binary`, `host` and `status`. */
 const Service = Type.Object({
   id: Type.Unsafe<string | number>({}),
   binary: Type.String(),

@@ -18,7 +18,7 @@ const KeyParams = Type.Object({ flavorId: Type.String(), key: Type.String() });
 
 type Specs = Readonly<Record<string, string>>;
 
-/** `/flavors/{id}/os-extra_specs`. Only admins write; what is written is checked. */
+/** `/flavors/{id}/os-extra_specs`. Only admins write; new values are checked. */
 export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
   const path = "/flavors/:flavorId/os-extra_specs";
   registerReads(http, deps, path);

@@ -1,7 +1,7 @@
 import { providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { CellPort } from "../../ports.ts";
 
-/** What a host's provider tree offers and has in use, of the classes that the Compute API shows. */
+/** The capacity and use of a host's provider tree, for the classes that the Compute API shows. */
 export interface HostUsage {
   readonly vcpus: number;
   readonly vcpusUsed: number;

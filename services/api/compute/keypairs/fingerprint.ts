@@ -3,7 +3,7 @@ import type { KeypairType } from "../../../../core/stores/api/keypair-store.ts";
 
 /**
  * Returns the fingerprint that Nova shows: MD5 over the key of an SSH line, SHA-1 over a certificate, in pairs of hexadecimal digits with
- * colons. Returns null when the text is no public key of this type.
+ * colons. Returns null when the text is not a public key of this type.
  */
 export function fingerprintOf(type: KeypairType, publicKey: string): string | null {
   return type === "ssh" ? sshFingerprint(publicKey) : certificateFingerprint(publicKey);

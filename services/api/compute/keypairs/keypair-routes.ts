@@ -118,7 +118,7 @@ async function listKeypairs(
   };
 }
 
-/** Stores the key that was sent, or a new one. Refuses what is no key (400), a name that is taken (409), and a key beyond the quota (403). */
+/** Stores the key that was sent, or a new one. Refuses a text that is not a key (400), a name that is taken (409), and a key beyond the quota (403). */
 async function createKeypair(deps: KeypairDeps, asked: AskedKeypair, userId: string, keypairsMax: number | null) {
   const { name, type } = asked;
   const createdAtMs = deps.clock.now();

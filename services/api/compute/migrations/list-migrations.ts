@@ -111,8 +111,7 @@ export async function listMigrations(
     const isLate = deps.clock.monotonic() > endMs;
     if ((isLate || merged.scanned >= SCANNED_MAX) && found.length > 0)
       return { migrations: found, nextMarker: last.uuid };
-    if (isLate)
-      throw unavailable("None of the youngest migrations matches, and looking through the others takes too long.");
+    if (isLate) throw unavailable("None of the youngest migrations matches, and searching the others takes too long.");
   }
 }
 

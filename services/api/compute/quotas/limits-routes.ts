@@ -37,7 +37,7 @@ const IMAGE_META_UNTIL = 38;
 const KNOWN: ReadonlySet<string> = new Set(["tenant_id"]);
 const NONE: ReadonlySet<string> = new Set();
 
-/** `/limits`: the limits of the caller's project with what it uses, or for an admin those of `tenant_id`. */
+/** `/limits`: the limits of the caller's project with its use, or for an admin those of `tenant_id`. */
 export function registerLimitsRoutes(http: Http, deps: QuotaDeps): void {
   http.get("/limits", { schema: { querystring: AnyQuery, response: { 200: LimitsAnswer } } }, async (request) => {
     const call = callOf(request);

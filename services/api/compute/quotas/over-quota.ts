@@ -1,7 +1,7 @@
 import type { QuotaExcess, QuotaLimits, ServerResource } from "../../../../core/stores/api/quota-limits.ts";
 import { Fault } from "../../http/fault.ts";
 
-/** Returns the 403 of a call whose servers exceed a quota. `asked` has what the call asks for, by resource. Source: Nova's `TooManyInstances`. */
+/** Returns the 403 of a call whose servers exceed a quota. `asked` has the requested amounts by resource. Source: Nova's `TooManyInstances`. */
 export function overQuota(excess: QuotaExcess, asked: Readonly<Record<ServerResource, number | string>>): Fault {
   const { overs, used, limits } = excess;
   const listed = (values: Readonly<Record<ServerResource, number | string>>) =>

@@ -25,7 +25,7 @@ export const UpdateQuotaClassBody = Type.Object(
   { additionalProperties: false },
 );
 
-/** Reads the limits of a body. Refuses resources that the microversion does not have, and texts that are no limit. */
+/** Reads the limits of a body. Refuses resources that the microversion does not have, and texts that are not limits. */
 export function readLimits(
   asked: Readonly<Record<string, unknown>>,
   resources: readonly QuotaResource[],

@@ -5,7 +5,7 @@ import { Fault } from "../../http/fault.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 
 /**
- * Reads what a project, or a user in it, has in use. Resources that are left out have 0: like Nova, keypairs and members of groups are
+ * Reads the use of a project, or of a user in it. Resources that are left out have 0: like Nova, keypairs and members of groups are
  * counted only where they are limited. Server groups are always the project's.
  */
 export async function readQuotaUsage(

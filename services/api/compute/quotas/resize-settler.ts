@@ -11,9 +11,9 @@ import type { RequestsPort } from "../../ports.ts";
 const BATCH_MAX = 100;
 
 /**
- * Brings what resized servers count for in line with their flavors. A resize is charged before it is accepted, and it ends in a cell, which
- * tells nobody. So each charged server is looked at from time to time until it has no operation and nothing to confirm; then it counts as
- * what it is. A cell that does not answer changes nothing.
+ * Updates the amounts of resized servers to their flavors. A resize is charged before it is accepted, and it ends in a cell, which does not
+ * report this. So each charged server is looked at from time to time until it has no operation and nothing to confirm; then its present
+ * amounts are counted. A cell that does not answer changes nothing.
  *
  * A charge is left alone for `settleMs`, which is longer than the call that made it may take to have its move accepted.
  */
@@ -65,7 +65,7 @@ export class ResizeSettler {
     }
   }
 
-  /** Returns what the server counts for, or null while that is not decided or not known. */
+  /** Returns the amounts of the server, or null while they are undecided or unknown. */
   async #amountsOf({ serverUuid }: ChargedResize): Promise<ServerAmounts | null> {
     const [record] = await this.#store.requests([serverUuid]);
     if (record === undefined || record.state === "cancelled" || record.state === "deleted") return NO_SERVERS;

@@ -8,7 +8,7 @@ import type { QuotaScope } from "../../../../core/stores/api/quota-store.ts";
 import { badRequest } from "../../http/fault.ts";
 
 /**
- * Refuses limits below what is in use or was given to users of the project, and limits of a user beyond what is left of the project's. The
+ * Refuses limits below the use or below the sum of the limits of the project's users, and limits of a user above the rest of the project's. The
  * flag `force` skips this. Source: Nova's `get_settable_quotas`.
  */
 export function refuseOutOfRange(

@@ -45,7 +45,7 @@ export async function beginInCell(
     tell(deps, target, begin.task, request.carrier);
     return;
   }
-  throw conflict(`Instance ${target.server.uuid} changes all the time; try again.`);
+  throw conflict(`Instance ${target.server.uuid} kept changing; try again.`);
 }
 
 async function plan(target: ActionTarget, taskId: string, request: Parameters<typeof beginInCell>[2]) {
@@ -57,7 +57,7 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   const holding = answered(target, await cell.holding(uuid));
   const migration = kind === "confirm" || kind === "revert" ? await waitingMigration(target) : undefined;
-  // The task carries what users have changed since the server's spec was written in its cell.
+  // The task contains the changes of users since the server's spec was written in its cell.
   const { changes } = target.record;
   const current = changedSpec(server.spec, changes);
   const inPlace = kind === "rebuild" ? [await hereAgain(target, server, holding)] : [];
@@ -103,7 +103,7 @@ async function waitingMigration(target: ActionTarget): Promise<ReadableMigration
   return migration;
 }
 
-/** Refuses all but what has begun. */
+/** Throws the error of every outcome except a begun operation. */
 function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome, { kind: "changed" }>): void {
   const subject = { action, uuid: server.uuid };
   switch (outcome.kind) {

@@ -10,7 +10,7 @@ import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 import type { RequestedMove } from "./move-acceptor.ts";
 
-/** What the parameters of moves are checked against. */
+/** The data against which the parameters of moves are checked. */
 export interface MoveChecks {
   readonly flavors: FlavorCatalog;
   readonly zones: KnownZones;

@@ -39,7 +39,7 @@ export interface RebuildWish {
   readonly changes: UserChanges;
 }
 
-/** Reads what a rebuild changes. Refuses fields that the microversion does not have, and those that Berth does not support. */
+/** Reads the changes of a rebuild. Refuses fields that the microversion does not have, and those that Berth does not support. */
 export async function readRebuild(
   deps: {
     readonly images: ImageCatalog | null;

@@ -88,7 +88,7 @@ async function move(
   { body, call, carrier }: ActionCall,
   { resizeToSameHost, evacuateUnfenced }: ActionOptions,
 ): Promise<void> {
-  if (deps.mover === null) throw unavailable("This process moves no servers.");
+  if (deps.mover === null) throw unavailable("This process does not move servers.");
   const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
   await deps.mover.accept(target, await read(checks, target, body, call), call, carrier);
 }
@@ -213,8 +213,8 @@ const REMOVED_ACTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Runs the one action of a body. Refuses a body of no action, or of several, an action that there is not, and one that is reserved for
- * admins. The policy is asked before the server is looked for, so that the answer tells nothing about the server.
+ * Runs the one action of a body. Refuses a body of no action, or of several, an unknown action, and one that is reserved for admins.
+ * The policy is checked before the server is searched, so that the answer reveals nothing about the server.
  */
 export function runAction(
   deps: ActionDeps,

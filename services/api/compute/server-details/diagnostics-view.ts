@@ -5,8 +5,8 @@ import type { Server } from "../../../../core/tasks/server.ts";
 const SAME_FIELDS_FROM_MINOR = 48;
 
 /**
- * Returns the diagnostics of a running server: what its cell knows of it and of its host. What only the guest's process could tell is null
- * or left out. Before microversion 2.48 drivers named the fields themselves; these are those of Nova's libvirt driver.
+ * Returns the diagnostics of a running server: its cell's facts about it and about its host. Facts that only the guest's process knows are
+ * null or left out. Before microversion 2.48 drivers named the fields themselves; these are those of Nova's libvirt driver.
  *
  * Source: Nova's api-ref, "Servers diagnostics". Of the names that its schema has for drivers, libvirt's is the nearest for every
  * hypervisor but bare metal.

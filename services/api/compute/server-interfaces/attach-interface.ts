@@ -25,7 +25,7 @@ const WAYS_MAX = 64;
 const SEEN_DEADLINE_MS = 2_000;
 
 /**
- * Attaches a port to a server: what the port asks of the server's host is added to the server's allocations, on the first providers of the
+ * Attaches a port to a server: the port's resource request is added to the server's allocations, on the first providers of the
  * host that have room. Refuses an unknown port (404), a port of another server (409), and a port for which the host has no room (400); then
  * nothing is changed. A network instead of a port gets the server a port of its own.
  */
@@ -178,7 +178,7 @@ class WaysOnHost {
   ): Promise<ReadonlyMap<string, string> | Extract<Planned, "again">> {
     const { cell, server } = this.#target;
     const { view } = cell;
-    if (view === null) throw unavailable(`This process does not know what the hosts of cell ${cell.name} offer.`);
+    if (view === null) throw unavailable(`This process does not know the resources of the hosts of cell ${cell.name}.`);
     const request = { ...translatePort(groups), trees: onHost(host), limit: WAYS_MAX };
     for (const way of new CandidateSearch(view, request)) {
       if (lacking.some((shortfall) => isPartOf(way, shortfall))) continue;
@@ -188,7 +188,7 @@ class WaysOnHost {
       throw badRequest(`Failed to allocate additional resources to ${server.uuid} during interface attach`);
     this.#isFresh = true;
     if (!(await cell.viewSeesAll(SEEN_DEADLINE_MS)))
-      throw unavailable(`What the hosts of cell ${cell.name} offer is not known at the moment.`);
+      throw unavailable(`The resources of the hosts of cell ${cell.name} are not known at the moment.`);
     return "again";
   }
 }

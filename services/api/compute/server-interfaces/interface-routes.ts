@@ -16,7 +16,7 @@ import { interfaceView } from "./interface-view.ts";
 const ServerParams = Type.Object({ id: Type.String() });
 const PortParams = Type.Object({ id: Type.String(), portId: Type.String() });
 
-/** `/servers/{id}/os-interface`: the ports of a server, which come and go with what they ask of its host. */
+/** `/servers/{id}/os-interface`: attaches and detaches the ports of a server, with their resource requests. */
 export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
   const list = { params: ServerParams, querystring: AnyQuery, response: { 200: InterfaceListAnswer } };
   http.get("/servers/:id/os-interface", { schema: list }, async (request) => {

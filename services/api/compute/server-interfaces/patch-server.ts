@@ -73,7 +73,7 @@ export async function patchServer(
         outcome satisfies never;
     }
   }
-  throw conflict(`Instance ${uuid} changes all the time; try again.`);
+  throw conflict(`Instance ${uuid} kept changing; try again.`);
 }
 
 async function readServed(target: ActionTarget): Promise<ServedServer> {
@@ -88,7 +88,7 @@ async function readServed(target: ActionTarget): Promise<ServedServer> {
     throw wrongState({ action, uuid }, server.status);
   const [held, claimed] = await Promise.all([cell.holding(uuid), cell.claimed(attemptId)]);
   const holding = answered(target, held);
-  if (holding === null) throw conflict(`Cannot '${action}' instance ${uuid}: it holds nothing.`);
+  if (holding === null) throw conflict(`Cannot '${action}' instance ${uuid}: it has no allocations.`);
   return { server, host, holding, mapping: homeMapping(server.spec, answered(target, claimed)) };
 }
 

@@ -8,7 +8,7 @@ const FIELDS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Accepts the one block device mapping that asks for what every server gets: its image on a local disk, which it boots from and which is
+ * Accepts only the block device mapping that describes the default of every server: its image on a local disk, which it boots from and which is
  * deleted with it. Some clients send it for an ordinary boot. Refuses all others.
  *
  * Source: `BlockDeviceDict.from_api` of Nova.

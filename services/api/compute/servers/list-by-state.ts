@@ -3,7 +3,7 @@ import { SERVER_STATUSES, type ServerStatus } from "../../../../core/tasks/serve
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** Statuses that so many servers have that going through the list finds them soon, and those that no index serves. */
+/** Statuses for which the list is scanned: those that very many servers have, so that a scan finds them soon, and those without an index. */
 const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
 
 /** Whether servers of these shown statuses are found by indexes. */
@@ -25,7 +25,7 @@ export async function findByState(
   }: { readonly projectId: string | null; readonly shown: ReadonlySet<string>; readonly limit: number },
 ): Promise<readonly RequestRecord[]> {
   const statuses = SERVER_STATUSES.filter((status): status is ServerStatus => shown.has(status));
-  // A status that is no state between two operations is shown while one is under way.
+  // A status that a server only has during an operation.
   const busy = shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
   const most = limit + 1;
   const page = { projectId, marker: null, limit: most };

@@ -17,8 +17,8 @@ interface Deps {
 
 /**
  * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
- * enough servers match. Returns null when so many servers have the statuses that going through the list finds them soon. Refuses an order
- * or any other filter that more servers pass than one call sorts.
+ * enough servers match. Returns null when very many servers have the statuses, because a scan of the list then finds them soon. Refuses an order
+ * or any other filter that matches more servers than one call can sort.
  */
 export async function listFound(
   deps: Deps,
@@ -29,7 +29,7 @@ export async function listFound(
   const isTooMany = records.length > SORTED_MAX;
   if (isTooMany && query.source?.kind === "states" && query.order === null) return null;
   if (isTooMany)
-    throw badRequest(`More than ${SORTED_MAX} servers are to be sorted: name a filter that fewer servers pass.`);
+    throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
   const known = await hydrateServers(records, deps.cells, { withDeleted: false });
   return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
 }

@@ -1,7 +1,7 @@
 import { invalidQuery } from "../../http/fault.ts";
 
 const CHARACTERS_MAX = 255;
-/** More than so many `*`, `+` and `{n,}` in one pattern could make a match take very long. */
+/** Maximum number of `*`, `+` and `{n,}` in one pattern, because more could make a match take very long. */
 const REPETITIONS_MAX = 2;
 
 /** A pattern that a filter looks for. */
@@ -12,8 +12,8 @@ export interface ListPattern {
 }
 
 /**
- * Reads a regular expression of a filter, which may match anywhere in a value. As in Nova on PostgreSQL, case matters. Refuses what is no
- * regular expression, and those that could take very long: groups that are repeated, references, looks ahead and behind, and more than
+ * Reads a regular expression of a filter, which may match anywhere in a value. As in Nova on PostgreSQL, case matters. Refuses texts that
+ * are not regular expressions, and expressions that could take very long: groups that are repeated, references, looks ahead and behind, and more than
  * two repetitions of any length.
  */
 export function readPattern(field: string, text: string): ListPattern {

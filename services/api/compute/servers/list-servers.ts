@@ -108,12 +108,12 @@ async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPa
 
 function foundNothingInTime(scanned: number): Fault {
   return unavailable(
-    `None of the newest ${scanned} servers matches, and looking through the others takes too long: name a marker, or a filter that more servers pass.`,
+    `None of the newest ${scanned} servers matches, and searching the others takes too long: use a marker, or a filter that more servers match.`,
   );
 }
 
 /**
- * Lists what has changed since a time, including deleted servers, newest first. Cells know the changes of their servers, and the API
+ * Lists the servers that have changed since a time, including deleted servers, newest first. Cells know the changes of their servers, and the API
  * database those of requests in no cell. Refuses a time so far back that a cell has more changes than one call reads.
  */
 async function listChanged(
@@ -155,6 +155,6 @@ function isWanted({ server }: KnownServer, { projectId, nameContains, deleted, c
 
 function refuseSoFarBack(): never {
   throw badRequest(
-    `Invalid input for query parameters changes-since: more than ${CHANGES_MAX} servers have changed since; name a later time.`,
+    `Invalid input for query parameters changes-since: more than ${CHANGES_MAX} servers have changed since then; use a later time.`,
   );
 }

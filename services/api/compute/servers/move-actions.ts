@@ -65,7 +65,7 @@ function actionOf(
   };
 }
 
-/** Returns events for what the move currently waits for, or for the reason why it could not be confirmed or reverted. */
+/** Returns events with the reason why the move currently waits, or could not be confirmed or reverted. */
 function noteEvents(migration: Migration | undefined): ActionEvent[] {
   if (migration === undefined || migration.note === "") return [];
   const { status, note, destHost, updatedAtMs } = migration;

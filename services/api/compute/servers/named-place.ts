@@ -46,7 +46,9 @@ export async function readPlace(
     }
     requireAdmin(call, "compute:servers:create:requested_destination");
     if (forcedHost !== "")
-      throw badRequest("A host is named by availability_zone, or by host and hypervisor_hostname, not by both.");
+      throw badRequest(
+        "A host can be requested by availability_zone, or by host and hypervisor_hostname, but not by both.",
+      );
   }
   if (zone !== "" && !(await zones.has(zone))) throw badRequest("The requested availability zone is not available");
   if (requestedHost !== "" && !(await mayHaveHost(cells, requestedHost)))
@@ -58,7 +60,7 @@ export async function readPlace(
 function oneName(names: readonly string[], field: string, given: unknown): string {
   const [first = "", ...others] = names.filter((name) => name !== "");
   if (others.some((name) => name !== first)) {
-    throw invalidField(field, given, "A hypervisor is called as its host, and two names are given.");
+    throw invalidField(field, given, "A hypervisor has the name of its host, but two different names are given.");
   }
   return first;
 }

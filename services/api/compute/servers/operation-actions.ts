@@ -79,7 +79,7 @@ const EVENTS: Readonly<Record<UserAction["action"], string>> = {
   resetState: "api_reset_state",
 };
 
-/** Returns what users did with a server without an operation, newest first. */
+/** Returns the actions on a server that needed no operation, newest first. */
 export function userActionsOf(actions: readonly UserAction[]): InstanceAction[] {
   return actions.toReversed().map(({ action, requestId, userId, projectId, atMs, host }) => ({
     action,

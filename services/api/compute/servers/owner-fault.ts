@@ -6,21 +6,21 @@ const HIDDEN: readonly (readonly [beginning: string, shown: string])[] = [
   ["No valid host was found.", NO_HOST],
   [
     "No valid host: ",
-    "No valid host was found. Exceeded maximum number of retries: every host that was tried failed or had no more room.",
+    "No valid host was found. Exceeded maximum number of retries: every host that was tried failed or had no room left.",
   ],
   [
     "Build failed on ",
-    "The build of the server failed on its host in a way that no other host could cure. Check the image and the flavor.",
+    "The build of the server failed on its host in a way that another host would not change. Check the image and the flavor.",
   ],
   [
     "The request was given up after ",
     "The request was given up: it could not be placed for too long. Delete the server and create it again.",
   ],
-  ["Somebody else holds allocations ", "The request was given up: the server's id is in use."],
+  ["Another client has allocations ", "The request was given up: the server's id is in use."],
 ];
 
 /** The end of a fault about other servers of the same call, which the caller owns. */
-const OF_THE_CALL = / Only \d+ of at least \d+ servers of this call found a host, so all were given back\.$/;
+const OF_THE_CALL = / Only \d+ of at least \d+ servers of this call found a host, so all of them were released\.$/;
 
 /**
  * The text that replaces other faults of a cell, since they may quote a host. Other faults of the scheduler are shown unchanged, as they

@@ -18,7 +18,7 @@ const [DESCRIPTION_FROM_MINOR] = CREATE_FIELDS_KNOWN.description;
 export interface CreateRequest {
   readonly flavorId: string;
   readonly count: number;
-  /** Fewest servers that must find a host; otherwise none is created. */
+  /** Minimum number of servers that must find a host; otherwise none is created. */
   readonly minCount: number;
   readonly returnReservationId: boolean;
   /** The host name, or "" when it is derived from the name. */

@@ -98,7 +98,10 @@ export class RequestAcceptor {
 
   #tell(spec: ServerSpec, headers: Readonly<Record<string, string>>): void {
     if (this.#telling.size >= this.#tellingMax) {
-      this.#events.publishFailed(spec.uuid, new Error(`${this.#tellingMax} publishes wait for an answer already`));
+      this.#events.publishFailed(
+        spec.uuid,
+        new Error(`${this.#tellingMax} publishes are already waiting for an answer`),
+      );
       return;
     }
     const told = this.#bus
@@ -129,6 +132,6 @@ function refusal(excess: QuotaExcess, asked: readonly ServerSpec[], minCount: nu
 function overLimit(asked: number, open: number, openMax: number | null): Fault {
   return new Fault(
     403,
-    `Quota exceeded for open requests: Requested ${asked}, but already used ${open} of ${openMax} open requests. They wait to be placed; ask again when some of them have been, or delete some.`,
+    `Quota exceeded for open requests: Requested ${asked}, but already used ${open} of ${openMax} open requests. They wait to be placed; try again when some of them have been placed, or delete some.`,
   );
 }

@@ -5,7 +5,7 @@ import { hostnameOf } from "./hostname.ts";
 import { reservationIdOf } from "./server-view.ts";
 import { powerStateOf, VM_STATES } from "./shown-state.ts";
 
-/** What servers are filtered and sorted by. Null is a value that the server does not have: no filter matches it. */
+/** The attributes by which servers are filtered and sorted. Null means that the server does not have the attribute; no filter matches it. */
 export type AttributeValue = string | number | null;
 
 type ReadAttribute = (known: KnownServer, zones: Pick<HostZones, "of">) => AttributeValue;
@@ -53,7 +53,7 @@ export type ServerAttribute = keyof typeof READERS;
 /** The attributes of a server under the names of Nova's database columns, which its filters and sort keys have. */
 export const SERVER_ATTRIBUTES: Readonly<Record<ServerAttribute, ReadAttribute>> = READERS;
 
-/** Times by their milliseconds, so that an order tells apart what happened within one second. */
+/** Times by their milliseconds, so that events within one second are ordered. */
 const TIMES: Partial<Record<ServerAttribute, ReadAttribute>> = {
   created_at: ({ server }) => server.createdAtMs,
   launched_at: ({ server }) => server.launchedAtMs,

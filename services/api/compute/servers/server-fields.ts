@@ -8,7 +8,7 @@ export const TAGS_MAX = 50;
 const TEXT_CHARACTERS_MAX = 255;
 const USER_DATA_CHARACTERS_MAX = 65_535;
 
-/** A tag: any text without `,` and `/`. Halves of a surrogate pair are no text. */
+/** A tag is any text without `,` and `/`. Text with half of a surrogate pair is refused. */
 export const Tag = Type.String({ minLength: 1, maxLength: TAG_CHARACTERS_MAX, pattern: "^[^,/\\p{Cs}]*$" });
 export const Tags = Type.Array(Tag, { maxItems: TAGS_MAX });
 

@@ -1,7 +1,7 @@
 import type { TaskLife } from "../../../../core/scheduling/explain/task-life.ts";
 import type { KnownLife } from "./known-life.ts";
 
-/** Describes in words what the server currently waits for. Empty when it waits for nothing. */
+/** Returns sentences that say what the server currently waits for. Empty when it does not wait. */
 export function describeWaits({ request, moves, cellName, inCell }: KnownLife): readonly string[] {
   const waits: string[] = [];
   if (request?.state === "accepted" && cellName === null) waits.push("No scheduler has placed the server yet.");
@@ -10,9 +10,9 @@ export function describeWaits({ request, moves, cellName, inCell }: KnownLife): 
   if (inCell === null) return waits;
   if (request?.state === "dispatched" && inCell.server === null)
     waits.push(
-      `The server was sent to cell ${cellName}, which does not have it. A server on its way arrives within seconds. Otherwise the cell's database has lost it, ` +
-        "as a restored one has what came after its backup: once the cell's hosts have been compared with it, an operator runs berth audit --heal, " +
-        "which has the server built again unless its guest is still there. A server that is not wanted any longer can be deleted.",
+      `The server was sent to cell ${cellName}, which does not have it. A dispatched server arrives within seconds. Otherwise the cell's database has lost it, ` +
+        "for example because a backup was restored: when the cell's hosts have been compared with it, an operator should run berth audit --heal, " +
+        "after which the server is built again unless its guest still exists. A server that is no longer needed can be deleted.",
     );
   const open = inCell.tasks.filter(({ outcome }) => outcome === null);
   for (const task of open) waits.push(...waitsOf(task));
@@ -22,7 +22,7 @@ export function describeWaits({ request, moves, cellName, inCell }: KnownLife): 
     waits.push("The server waits for the resize or migration to be confirmed or reverted.");
   for (const { name, up, forcedDown, seenAtMs } of inCell.hosts) {
     if (up) continue;
-    const heard = seenAtMs === null ? "" : `, last heard of at ${new Date(seenAtMs).toISOString()}`;
+    const heard = seenAtMs === null ? "" : `; it was last heard at ${new Date(seenAtMs).toISOString()}`;
     const waiting = open.map(({ kind }) => kind).join(", ");
     const then = waiting === "" ? "the server's guest there is left alone" : `the ${waiting} waits for it`;
     waits.push(forcedDown ? `${name} was forced down by an operator${heard}.` : `${name} is silent${heard}: ${then}.`);
@@ -35,7 +35,7 @@ function waitsOf({ kind, conductors, stage }: TaskLife): readonly string[] {
   return stage === null ? [] : [`The ${kind} is at the stage ${stage}.`];
 }
 
-/** Describes in words what is not known and why. Empty when nothing is known to be missing. */
+/** Returns sentences that say which information is missing, and why. Empty when nothing is known to be missing. */
 export function describeMissing(known: KnownLife): readonly string[] {
   const { request, decisions, cellName, inCell, unreachable } = known;
   const missing = unreachable.map((cell) =>
@@ -47,20 +47,20 @@ export function describeMissing(known: KnownLife): readonly string[] {
     missing.push("The server's request is not in the API database: it was archived (berth db archive).");
   if (decisions.length === 0)
     missing.push(
-      "No decision of a scheduler about the server is kept: it was not made yet, long ago (berth scheduler --keep-decisions), or at a busy time.",
+      "No decision of a scheduler about the server is kept: it was not made yet, or long ago (berth scheduler --keep-decisions), or at a busy time.",
     );
   if (inCell === null) return missing;
   if (inCell.server === null)
     missing.push(
       request?.state === "deleted"
-        ? `Cell ${cellName} has no more of the server: its history there was archived (berth db archive), or it was deleted before it came there.`
-        : `Cell ${cellName} has no such server: it has not come there yet, or was deleted before it did.`,
+        ? `Cell ${cellName} has no records of the server: they were archived (berth db archive), or the server was deleted before it came there.`
+        : `Cell ${cellName} does not have the server: it has not come there yet, or was deleted before it did.`,
     );
   else if (inCell.tasks.length === 0) missing.push(`Cell ${cellName} has the server, but none of its tasks.`);
   const unnamed = inCell.tasks.filter(({ conductors, outcome }) => conductors.length === 0 && outcome !== null);
   if (unnamed.length > 0)
     missing.push(
-      `Which conductor carried it was not noted of: ${unnamed.map(({ kind, id }) => `${kind} ${id}`).join(", ")} (cancelled before one took it, or carried by a version that did not note it).`,
+      `The conductors of these tasks were not recorded: ${unnamed.map(({ kind, id }) => `${kind} ${id}`).join(", ")} (cancelled before a conductor took them, or carried out by a version that did not record it).`,
     );
   return missing;
 }

@@ -61,7 +61,7 @@ const ALTERNATES = 2;
 
 /**
  * Explains where a server would go, according to this process's views. Nothing is stored and no scheduler is involved. Refuses an unknown
- * flavor or group. State that only schedulers have is left out: their latest picks, their slices, and what they learnt from failed claims.
+ * flavor or group. State that only schedulers have is left out: their latest picks, their slices, and the knowledge from failed claims.
  */
 export async function explainCall(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Promise<ExplainedCall> {
   const spec = await specOf(deps, call, body);

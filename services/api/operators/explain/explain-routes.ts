@@ -25,8 +25,8 @@ export interface ExplainRouteDeps extends ExplainDeps {
 }
 
 /**
- * `POST /explain`: where a server would go. `GET /explain/{server}`: all that is known of a server. `GET /decisions/{server}`: only what the
- * schedulers decided about it. Admins only.
+ * `POST /explain`: where a server would go. `GET /explain/{server}`: all known facts about a server. `GET /decisions/{server}`: only the
+ * schedulers' decisions about it. Admins only.
  */
 export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void {
   const explain = { body: ExplainBody, response: { 200: ExplainAnswerSchema } };

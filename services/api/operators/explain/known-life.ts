@@ -33,7 +33,7 @@ export interface KnownLife {
   readonly unreachable: readonly string[];
 }
 
-/** What a cell stores about a server. */
+/** The records of a cell about a server. */
 export interface CellLife {
   /** Null when the cell does not have the server (any longer). */
   readonly server: Server | null;

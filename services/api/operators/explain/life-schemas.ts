@@ -114,9 +114,9 @@ export const LifeAnswer = Type.Object({
       seen_at: NullableString,
     }),
   ),
-  /** What the server currently waits for, in words. */
+  /** Sentences that say what the server currently waits for. */
   waits: Type.Array(Type.String()),
-  /** What is missing from this answer and why, in words. Empty when nothing is known to be missing. */
+  /** Sentences that say what is missing from this answer, and why. Empty when nothing is known to be missing. */
   missing: Type.Array(Type.String()),
 });
 export type LifeAnswer = Type.Static<typeof LifeAnswer>;

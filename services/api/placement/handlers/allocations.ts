@@ -249,10 +249,10 @@ function describeShortfall(shortfall: Shortfall): string {
 function underWay({ consumer, what }: Extract<PlacementChangeOutcome, { kind: "under-way" }>): PlacementError {
   const why =
     what === "move"
-      ? "it is a move of a server, and what it holds is needed to finish that move or to go back"
-      : `it is a server, and a task (${what}) that works on it counts on what it holds`;
+      ? "it is a move of a server, which needs the allocations to finish or to go back"
+      : `it is a server, and its task (${what}) needs the allocations`;
   return placementConflict(
-    `The allocations of consumer ${consumer} cannot be changed now: ${why}. Wait until the server is at rest, or use the Compute API.`,
+    `The allocations of consumer ${consumer} cannot be changed now: ${why}. Wait until the server has no task, or use the Compute API.`,
     ERROR_CODES.concurrentUpdate,
   );
 }

@@ -13,7 +13,7 @@ import { readUuidLike } from "../uuids.ts";
 import { checkQuery, readBody } from "../validate.ts";
 import { requireKnownClasses, requireKnownTraits } from "./known-names.ts";
 
-/** The provider's UUID in the path; 404 for what cannot be one. */
+/** The provider's UUID in the path; 404 if it is not a UUID. */
 export function providerInPath(call: PlacementCall): ProviderUuid {
   const text = call.params["uuid"] ?? "";
   const uuid = readUuidLike(text);

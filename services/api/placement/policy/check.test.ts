@@ -80,12 +80,12 @@ describe("binds `not` more tightly than `and`, and `and` more tightly than `or`"
   ])("%j: %s", (expression, expected) => expect(lets(expression)).toBe(expected));
 });
 
-describe("refuses expressions that oslo.policy would log and treat as allowing nobody", () => {
+describe("refuses expressions that oslo.policy would log and treat as allowing no caller", () => {
   test.each([
     ["   ", 'a check is missing at word 1 of "   "'],
-    ["admin", '"admin" is no check at word 1'],
-    ["'role:admin'", `"'role:admin'" is no check at word 1`],
-    [":x", '":x" is no check at word 1'],
+    ["admin", '"admin" is not a check at word 1'],
+    ["'role:admin'", `"'role:admin'" is not a check at word 1`],
+    [":x", '":x" is not a check at word 1'],
     ["role:admin role:reader", '"role:reader" is unexpected at word 2'],
     ["role:admin or", "a check is missing at word 3"],
     ["role:admin or or role:reader", "a check is missing at word 3"],
@@ -100,7 +100,7 @@ describe("refuses expressions that oslo.policy would log and treat as allowing n
   ])("%j", (expression, message) => expect(() => parseCheck(expression)).toThrow(message));
 });
 
-test("makes nobody the owner of a resource without a project", () => {
+test("no caller is the owner of a resource without a project", () => {
   const homeless: TokenIdentity = { userId: "u1", projectId: null, systemScope: null, roles: [] };
   const check = parseCheck("project_id:%(project_id)s");
   expect(holds(check, rules, homeless, { project_id: null })).toBe(false);

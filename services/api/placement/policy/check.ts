@@ -7,7 +7,7 @@ export type Check =
   | { readonly kind: "not"; readonly check: Check }
   | { readonly kind: "and" | "or"; readonly checks: readonly Check[] }
   | { readonly kind: "rule"; readonly name: string }
-  /** `%(name)s` in the value stands for what the request is about. */
+  /** `%(name)s` in the value is replaced by an attribute of the request's target. */
   | { readonly kind: "role"; readonly value: string }
   /** A credential compared with a value; a list of credentials needs one that is equal. */
   | { readonly kind: "credential"; readonly name: string; readonly value: string }
@@ -82,7 +82,7 @@ function leaf(word: string): Check | string {
   if (word === "@") return { kind: "always" };
   if (word === "!") return { kind: "never" };
   const colon = word.indexOf(":");
-  if (colon < 1 || /^(["']).*\1$/.test(word)) return `${JSON.stringify(word)} is no check`;
+  if (colon < 1 || /^(["']).*\1$/.test(word)) return `${JSON.stringify(word)} is not a check`;
   const [kind, value] = [word.slice(0, colon), word.slice(colon + 1)];
   if (kind === "http" || kind === "https") return "checks by asking another server are not supported";
   if (value.replace(FILLING, "").includes("%"))

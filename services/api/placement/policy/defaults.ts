@@ -36,7 +36,7 @@ export const RULES = {
 } as const;
 export type RuleName = (typeof RULES)[keyof typeof RULES];
 
-/** The rules that other rules are made of. */
+/** The rules to which other rules refer. */
 const BASE = {
   admin_api: "role:admin",
   service_api: "role:service",

@@ -28,10 +28,10 @@ describe("the text of a policy file", () => {
   test.each([
     ["- a\n- b", "it must be a map of rules by name"],
     ["just words", "it must be a map of rules by name"],
-    ["a:", 'policy rule "a" must be text ("@" lets everybody, "!" nobody), it is null'],
-    ["a: true", 'policy rule "a" must be text ("@" lets everybody, "!" nobody), it is true'],
-    ["a: [[1]]", 'policy rule "a" is a list of something else than lists of checks'],
-    ["a: [['role:x or role:y']]", 'policy rule "a" is a list of something else than lists of checks'],
+    ["a:", 'policy rule "a" must be text ("@" allows every caller, "!" none), but it is null'],
+    ["a: true", 'policy rule "a" must be text ("@" allows every caller, "!" none), but it is true'],
+    ["a: [[1]]", 'policy rule "a" must be a list of lists of checks'],
+    ["a: [['role:x or role:y']]", 'policy rule "a" must be a list of lists of checks'],
     ["a: 1\na: 2", "Map keys must be unique"],
   ])("%j is refused", (text, message) => expect(() => parsePolicyFile(text)).toThrow(message));
 });
@@ -104,7 +104,7 @@ describe("a policy file that is followed", () => {
       `refused: policy rule "${RULES.traitsList}": a check is missing at word 3 of "role:x or"`,
     ]);
     await writeFile(path, "a: [");
-    expect(await nextTold()).toEqual([expect.stringMatching(/^refused: it is no YAML: .* at line 1, column \d+$/)]);
+    expect(await nextTold()).toEqual([expect.stringMatching(/^refused: it is not YAML: .* at line 1, column \d+$/)]);
     await unlink(path);
     expect(await nextTold()).toEqual(["refused: it cannot be read"]);
     expect(traitsAreOpen()).toBe(true);
@@ -128,12 +128,12 @@ describe("a policy file that is followed", () => {
 
   test("reports names that no rule uses", async () => {
     await start('"placement:trait:list": "@"');
-    expect(told).toEqual(['doubted: nothing asks for rule "placement:trait:list"', "loaded 1"]);
+    expect(told).toEqual(['doubted: no route uses rule "placement:trait:list"', "loaded 1"]);
   });
 
   test.each([
     ["is not there", null, "ENOENT"],
-    ["does not parse", "a: [", "it is no YAML"],
+    ["does not parse", "a: [", "it is not YAML"],
     ["has a rule that does not", "a: role:x or", 'policy rule "a": a check is missing'],
   ])("that %s refuses start", async (_what, text, reason) => {
     if (text !== null) await writeFile(path, text);

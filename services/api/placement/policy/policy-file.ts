@@ -140,7 +140,7 @@ function expressionOf(name: string, value: unknown): string {
   if (typeof value === "string") return value;
   if (Array.isArray(value)) return expressionOfLists(name, value);
   throw new Error(
-    `policy rule ${JSON.stringify(name)} must be text ("@" lets everybody, "!" nobody), it is ${JSON.stringify(value)}`,
+    `policy rule ${JSON.stringify(name)} must be text ("@" allows every caller, "!" none), but it is ${JSON.stringify(value)}`,
   );
 }
 
@@ -152,8 +152,7 @@ function expressionOfLists(name: string, alternatives: readonly unknown[]): stri
       const fits =
         Array.isArray(part) &&
         part.every((check) => typeof check === "string" && /^[^\s()]+$|^[^\s()]*%\([^\s()]+\)s$/.test(check));
-      if (!fits)
-        throw new Error(`policy rule ${JSON.stringify(name)} is a list of something else than lists of checks`);
+      if (!fits) throw new Error(`policy rule ${JSON.stringify(name)} must be a list of lists of checks`);
       return part as readonly string[];
     })
     .filter((part) => part.length > 0);
@@ -164,5 +163,5 @@ function expressionOfLists(name: string, alternatives: readonly unknown[]): stri
 function oneLine(error: unknown): string {
   const text = error instanceof Error ? error.message : String(error);
   const line = text.split("\n")[0]!.trim();
-  return error instanceof YAMLParseError ? `it is no YAML: ${line.replace(/:$/, "")}` : line;
+  return error instanceof YAMLParseError ? `it is not YAML: ${line.replace(/:$/, "")}` : line;
 }

@@ -88,8 +88,8 @@ describe("overrides", () => {
       admin_api: "role:boss",
     };
     expect(policy.doubtsAbout(overrides)).toEqual([
-      'nothing asks for rule "placement:trait:list"',
-      'rule "nobodys" is called but does not exist',
+      'no route uses rule "placement:trait:list"',
+      'rule "nobodys" is referred to but does not exist',
     ]);
     expect(policy.doubtsAbout({ default: "!" })).toEqual([]);
   });

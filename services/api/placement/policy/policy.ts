@@ -30,14 +30,14 @@ export class Policy {
     );
     const missing = [...called].filter((name) => ruleOf(rules, name) === undefined);
     return [
-      ...unused.map((name) => `nothing asks for rule ${JSON.stringify(name)}`),
-      ...missing.map((name) => `rule ${JSON.stringify(name)} is called but does not exist`),
+      ...unused.map((name) => `no route uses rule ${JSON.stringify(name)}`),
+      ...missing.map((name) => `rule ${JSON.stringify(name)} is referred to but does not exist`),
     ];
   }
 
   /**
    * Whether this identity may do what the rule names. Every rule is of project scope: a token of system or domain scope may
-   * not, not even where the rule lets everybody. Source: upstream's `scope_types` with `enforce_scope`.
+   * not, not even if the rule allows every caller. Source: upstream's `scope_types` with `enforce_scope`.
    */
   allows(rule: RuleName, identity: TokenIdentity, target: PolicyTarget): boolean {
     const check = this.#rules.get(rule);
@@ -66,7 +66,7 @@ function refuseCircles(rules: ReadonlyMap<string, Check>): void {
   const settled = new Set<string>();
   const visit = (name: string, path: readonly string[]): void => {
     if (path.includes(name))
-      throw new Error(`policy rules call each other in a circle: ${[...path, name].join(" → ")}`);
+      throw new Error(`policy rules refer to each other in a circle: ${[...path, name].join(" → ")}`);
     const check = settled.has(name) ? undefined : ruleOf(rules, name);
     for (const next of check === undefined ? [] : calledRules(check)) visit(next, [...path, name]);
     settled.add(name);
