@@ -50,7 +50,7 @@ export class QuickHistogram<Label extends string = never> {
     this.labelNames = options.labelNames ?? [];
     this.#bounds = options.buckets;
     this.reset();
-    // A registry needs no more of a metric than this class has, but its types accept only prom-client's classes.
+    // This class has all members of a metric that a registry uses, but the registry's types accept only prom-client's classes.
     for (const registry of options.registers) registry.registerMetric(this as unknown as Metric);
   }
 
@@ -59,7 +59,7 @@ export class QuickHistogram<Label extends string = never> {
    * 50 ns.
    */
   observe(value: number, labels: Readonly<Record<Label, string>> = NO_LABELS, traceId = ""): void {
-    assert(Number.isFinite(value), "what is observed is a number");
+    assert(Number.isFinite(value), "observed values are numbers");
     const series = this.#seriesOf(labels);
     series.sum += value;
     series.count += 1;
