@@ -59,7 +59,7 @@ describe.runIf(isInstalled)("a Prometheus of its own", () => {
     return answer?.ok === true ? ((await answer.json()) as { readonly data: Data }).data : null;
   }
 
-  test("takes every line of a service, and keeps the trace of an observation", async () => {
+  test("takes every line of a service, and keeps the trace of an observation", { timeout: 90_000 }, async () => {
     const target = await eventually(
       "a scrape",
       async () => {

@@ -37,7 +37,8 @@ async function flagsOf(command: Command): Promise<ReadonlySet<string>> {
   return new Set(printed.replaceAll("--[no-]", "--").match(/--[a-z][a-z-]*/g));
 }
 
-test("every command in the documentation exists, with all its flags", async () => {
+// It loads the whole of every command.
+test("every command in the documentation exists, with all its flags", { timeout: 120_000 }, async () => {
   const lines = commandLines();
   expect(lines.length).toBeGreaterThan(50);
   const wrong: string[] = [];
