@@ -1,4 +1,5 @@
 import { availableParallelism } from "node:os";
+import { join } from "node:path";
 import { defineConfig } from "vitest/config";
 import { CountReporter } from "./test/rigs/count-reporter.ts";
 
@@ -10,6 +11,10 @@ const PROCESSES = ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"];
 const PARTS = [
   "{core,adapters,runtime,services,audit,sim,chaos,replay,cloud,cli,deploy,release,site,test,bench,examples}/**/*.test.ts",
 ];
+
+// Node keeps compiled code here. Every test file runs in a process of its own, and many start `berth` commands: these would all compile
+// the same files again.
+process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cache/berth-compiled");
 
 // Forks instead of threads: some tests start processes, and a crash of one file must not affect the others.
 const pool = "forks";

@@ -89,7 +89,8 @@ export class LocalCloud {
   static async start(options: LocalCloudOptions): Promise<LocalCloud> {
     const dir = makeScratchDir();
     // Shares compiled code, so that each file is compiled by only one process.
-    const env = { ...options.env, NODE_COMPILE_CACHE: join(dir.path, "compiled") };
+    const compiled = process.env.NODE_COMPILE_CACHE ?? join(dir.path, "compiled");
+    const env = { ...options.env, NODE_COMPILE_CACHE: compiled };
     const links = new Links(options.proxied ?? false);
     const openings = new Openings();
     const cellOptions = { ...DEFAULTS, ...options, env, dir: dir.path, openings };

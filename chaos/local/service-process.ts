@@ -19,7 +19,7 @@ export interface ServiceSpec {
   readonly name: string;
   /** The command line after `berth`. */
   readonly argv: readonly string[];
-  /** Returns the process' whole environment besides PATH. It is called for each start. */
+  /** Returns the process' whole environment besides PATH and the directory of compiled code. It is called for each start. */
   readonly env: () => Readonly<Record<string, string>>;
   /** Returns the path of the `berth` to start, and is called for each start; by default the one of this working tree. */
   readonly berth?: () => string;
@@ -109,7 +109,8 @@ export class ServiceProcess {
   }
 
   #spawn(): Life {
-    const env = { PATH: process.env.PATH ?? "", ...this.#spec.env() };
+    const { PATH = "", NODE_COMPILE_CACHE } = process.env;
+    const env = { PATH, ...(NODE_COMPILE_CACHE === undefined ? {} : { NODE_COMPILE_CACHE }), ...this.#spec.env() };
     const berth = this.#spec.berth?.() ?? OWN_BERTH;
     const child = spawn("/bin/sh", ["-c", WATCHED, berth, ...this.#spec.argv], {
       stdio: ["pipe", "pipe", "pipe"],

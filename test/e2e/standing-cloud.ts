@@ -106,7 +106,7 @@ export class StandingCloud {
   }
 
   async #startServices(): Promise<void> {
-    const env = { NODE_COMPILE_CACHE: join(this.#dir.path, "compiled") };
+    const env = { NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE ?? join(this.#dir.path, "compiled") };
     const above = { ...env, BERTH_DATABASE_URL: this.#servers.above.url("api"), BERTH_NATS_URL: this.nats.apiUrl };
     const added = { ...above, BERTH_CELL_DATABASE_URL: this.cellUrl, BERTH_NATS_URL: this.nats.cellApiUrl(CELL) };
     await this.#service("cell add", ["cell", "add", CELL], added).run();
