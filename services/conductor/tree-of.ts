@@ -30,7 +30,8 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
     );
     if (strange !== undefined)
       return { refused: `provider ${provider.name}: ${shown(strange)} is not a resource class or trait` };
-    if (!UUID.test(provider.uuid)) return { refused: `provider ${provider.name}: ${shown(provider.uuid)} is no UUID` };
+    if (!UUID.test(provider.uuid))
+      return { refused: `provider ${provider.name}: ${shown(provider.uuid)} is not a UUID` };
     for (const [name, inventory] of Object.entries(provider.inventories)) {
       if (!isSound(inventory))
         return { refused: `provider ${provider.name}: the inventory of ${name} is out of range` };
