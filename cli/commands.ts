@@ -163,6 +163,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/settings-set.ts")).runSettingsUnsetCommand(argv),
   },
   {
+    name: "console-log",
+    summary: "print what a server has written to its console",
+    run: async (argv) => (await import("./operators/console-log.ts")).runConsoleLogCommand(argv),
+  },
+  {
     name: "explain",
     summary: "explain why a server is on its host or on none, or where a new one would go",
     run: async (argv) => (await import("./operators/explain.ts")).runExplainCommand(argv),

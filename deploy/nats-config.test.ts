@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { conductorPermissions } from "../adapters/nats/streams.ts";
+import { cellPermissionsOfApi, conductorPermissions } from "../adapters/nats/streams.ts";
 import { natsConfig, publishSubjects } from "./nats-config.ts";
 
 const cell = { name: "c1", apiPassword: "p1", conductorPassword: "p2" };
@@ -26,6 +26,15 @@ test("there is an account for the API tier and one for each cell, and the server
 
 test("the same cells give the same text", () => {
   expect(natsConfig(options)).toBe(natsConfig(options));
+});
+
+test("only conductors may answer, each answer where it was asked for and nowhere else", () => {
+  const text = natsConfig(options);
+  expect(text).toContain(
+    'subscribe { allow: ["_INBOX.conductor-c1.>", "cell.c1.consoles"] }\n          allow_responses { max: 1',
+  );
+  expect(text.match(/allow_responses/g)).toHaveLength(1);
+  expect(publishSubjects(cellPermissionsOfApi("c1"))).toContain("cell.c1.consoles");
 });
 
 test("quotes and backslashes of a password are escaped", () => {

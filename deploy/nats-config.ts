@@ -112,13 +112,16 @@ export function user(name: string, password: string, permissions: BusPermissions
   const own = publishSubjects(permissions);
   const sent = domain === undefined ? own : own.map((subject) => subject.replace(/^\$JS\.API\./, `$JS.${domain}.API.`));
   const publish = [...new Set([...own, ...sent])].map(quoted).join(", ");
-  const subscribe = quoted(`${inboxPrefixOf(name)}.>`);
+  const subscribe = [`${inboxPrefixOf(name)}.>`, ...permissions.answer].map(quoted).join(", ");
+  // An answer goes to the inbox of the user that asked, where nothing else may be published.
+  const answers = permissions.answer.length === 0 ? [] : [`          allow_responses { max: 1, expires: "1m" }`];
   return [
     `      {`,
     `        user: ${quoted(name)}, password: ${quoted(password)}`,
     `        permissions {`,
     `          publish { allow: [${publish}] }`,
     `          subscribe { allow: [${subscribe}] }`,
+    ...answers,
     `        }`,
     `      }`,
   ].join("\n");
@@ -139,7 +142,9 @@ export function publishSubjects(permissions: BusPermissions): readonly string[] 
     "$JS.API.CONSUMER.DURABLE.CREATE.>",
     "$JS.API.CONSUMER.INFO.>",
   ];
-  return [...new Set([...permissions.publish, ...consume, ...(permissions.ensureStreams ? manage : [])])];
+  return [
+    ...new Set([...permissions.publish, ...permissions.ask, ...consume, ...(permissions.ensureStreams ? manage : [])]),
+  ];
 }
 
 /** A string of the configuration. Throws on text that cannot be written as one. */

@@ -1,10 +1,11 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { createNatsBus, type NatsBus } from "../adapters/nats/nats-bus.ts";
 import {
   apiStreams,
+  cellConsolesSubject,
   cellEventsForApi,
   cellEventsSubject,
   cellStreams,
@@ -96,6 +97,13 @@ test("the API tier reaches a cell's streams through the hub, conductors reach th
     everyMs: 20,
     withinMs: 10_000,
   });
+  await below.answer(cellConsolesSubject("c1"), async (question) => Buffer.from(`${Buffer.from(question)}!`));
+  const ask = () => above.ask(cellConsolesSubject("c1"), Buffer.from("console"), { timeoutMs: 5_000 });
+  const answer = await eventually("the answer from below", () => ask().catch(() => null), {
+    everyMs: 50,
+    withinMs: 10_000,
+  });
+  expect(Buffer.from(answer).toString()).toBe("console!");
 
   await hubServer.stop();
   await below.publish(cellEventsSubject("c1"), Buffer.from("built while the hub was away"));

@@ -25,11 +25,24 @@ export interface Bus {
    * failed, the bus checks the streams after each reconnection and whenever it notices that one is gone, and creates them again.
    */
   ensureStreams(specs: readonly StreamSpec[]): Promise<void>;
+  /**
+   * Asks a question that nobody stores, and resolves with the answer of one of those who answer on the subject. Rejects with a `BusError`:
+   * `not-permitted`, `no-stream` (nobody answers there now), `timeout`, `closed`.
+   */
+  ask(subject: string, question: Uint8Array, options: { readonly timeoutMs: number }): Promise<Uint8Array>;
+  /**
+   * Answers questions on the subject, of which each goes to one of all who answer there. It goes on after reconnections. `onQuestion` must
+   * bound its own work, and a question for which it rejects gets no answer. Rejects with a `BusError` `closed`. A user that may not answer
+   * there gets no questions.
+   */
+  answer(subject: string, onQuestion: AnswerQuestion): Promise<Subscription>;
   /** Whether the streams that this bus maintains exist, as far as the bus knows at this moment. */
   streamState(): StreamState;
   /** Stops every subscription of this connection, sends what is buffered, and disconnects. Repeatable. */
   close(): Promise<void>;
 }
+
+export type AnswerQuestion = (question: Uint8Array) => Promise<Uint8Array>;
 
 /**
  * `there`: the streams exist. `full`: the streams exist, but recent messages were refused for lack of room. `missing`: a server answers,
@@ -100,13 +113,16 @@ export interface ConsumerSpec {
 export interface BusPermissions {
   readonly publish: readonly string[];
   readonly consume: readonly ConsumerName[];
+  /** Subjects on which the user may ask questions, and those on which it may answer them. */
+  readonly ask: readonly string[];
+  readonly answer: readonly string[];
   readonly ensureStreams: boolean;
 }
 
 export type BusErrorCode =
   /** The user of this connection may not do this, so repeating it is pointless. */
   | "not-permitted"
-  /** No stream takes the subject, or the named stream or consumer does not exist (yet). */
+  /** No stream takes the subject, nobody answers on it, or the named stream or consumer does not exist (yet). */
   | "no-stream"
   /** The server did not answer in time. The request may have been carried out. */
   | "timeout"

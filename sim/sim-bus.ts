@@ -18,6 +18,28 @@ export function simBus(process: SimProcess, place: string, bus: Bus, network: Ne
     publish: (subject, data, options) =>
       process.call(place, () => bus.publish(subject, data, options)).catch(asBusError(subject)),
     ensureStreams: (specs) => process.call(place, () => bus.ensureStreams(specs)).catch(asBusError("streams")),
+    ask: (subject, question, options) =>
+      process.call(place, () => bus.ask(subject, question, options)).catch(asBusError(subject)),
+    async answer(subject, onQuestion) {
+      const overNetwork = (question: Uint8Array) =>
+        new Promise<Uint8Array>((resolve, reject) => {
+          const answer = (tell: () => void) => process.send(place, tell);
+          process.receive(place, () =>
+            onQuestion(question).then(
+              (bytes) => answer(() => resolve(bytes)),
+              (error: unknown) => answer(() => reject(error)),
+            ),
+          );
+        });
+      const subscription = await process.call(place, () => bus.answer(subject, overNetwork)).catch(asBusError(subject));
+      subscriptions.add(subscription);
+      return {
+        stop: async () => {
+          subscriptions.delete(subscription);
+          await subscription.stop();
+        },
+      };
+    },
     streamState: () => bus.streamState(),
     async consume(name, options, onMessage) {
       const deliver = (message: BusMessage) => {

@@ -176,6 +176,7 @@ export class SimHosts {
       start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
       power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
+      readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
     };
   }

@@ -1,4 +1,5 @@
 import {
+  type AnswerQuestion,
   type Bus,
   BusError,
   type BusMessage,
@@ -10,6 +11,7 @@ import {
 } from "../../runtime/bus.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { managerOf } from "./ensure-streams.ts";
+import { NatsAnswerer } from "./nats-answerer.ts";
 import { toBusError } from "./nats-errors.ts";
 import { type NatsEvent, NatsLink } from "./nats-link.ts";
 import { NatsPublisher } from "./nats-publisher.ts";
@@ -50,6 +52,7 @@ class JetStreamBus implements NatsBus {
   readonly #keeper: StreamKeeper;
   readonly #room: StoreRoom;
   readonly #pullers = new Set<NatsPuller>();
+  readonly #answerers = new Set<NatsAnswerer>();
 
   constructor(options: NatsBusOptions) {
     this.#clock = options.clock ?? systemClock;
@@ -100,6 +103,28 @@ class JetStreamBus implements NatsBus {
     };
   }
 
+  async ask(subject: string, question: Uint8Array, { timeoutMs }: { readonly timeoutMs: number }): Promise<Uint8Array> {
+    const connection = await this.#link.whenUp(timeoutMs);
+    try {
+      return (await connection.request(subject, question, { timeout: timeoutMs })).data;
+    } catch (error) {
+      throw toBusError(subject, error);
+    }
+  }
+
+  async answer(subject: string, onQuestion: AnswerQuestion): Promise<Subscription> {
+    if (this.#link.closed) throw new BusError("closed", subject, "the connection is closed");
+    const answerer = new NatsAnswerer(this.#link, subject, onQuestion);
+    this.#answerers.add(answerer);
+    answerer.start();
+    return {
+      stop: async () => {
+        this.#answerers.delete(answerer);
+        answerer.stop();
+      },
+    };
+  }
+
   async ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
     const { replicas } = this.#link;
     await this.#keeper.ensure(replicas === undefined ? specs : specs.map((spec) => ({ replicas, ...spec })));
@@ -113,6 +138,8 @@ class JetStreamBus implements NatsBus {
   async close(): Promise<void> {
     await Promise.all([...this.#pullers].map((puller) => puller.stop()));
     this.#pullers.clear();
+    for (const answerer of this.#answerers) answerer.stop();
+    this.#answerers.clear();
     await Promise.all([this.#link.close(), this.#keeper.close()]);
     this.#publisher.close();
   }

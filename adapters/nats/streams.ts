@@ -32,6 +32,11 @@ export function cellEventsSubject(cell: string): string {
   return `cell.${cell}.events`;
 }
 
+/** The subject of questions about the consoles of a cell's guests. Conductors answer. */
+export function cellConsolesSubject(cell: string): string {
+  return `cell.${cell}.consoles`;
+}
+
 /** Streams of the API tier's account. */
 export const apiStreams: readonly StreamSpec[] = [
   {
@@ -71,23 +76,33 @@ export function cellStreams(cell: string): readonly StreamSpec[] {
 export const apiPermissions: BusPermissions = {
   publish: [schedulerRequestsSubject],
   consume: [schedulerRequestsConsumer],
+  ask: [],
+  answer: [],
   ensureStreams: true,
 };
 
-/** The permissions of the API tier's user in a cell's account: it sends tasks, reads events and sets up the streams. */
+/** The permissions of the API tier's user in a cell's account: it sends tasks, asks questions, reads events and sets up the streams. */
 export function cellPermissionsOfApi(cell: string): BusPermissions {
   return {
     publish: [cellTasksSubject(cell)],
     consume: [cellEventsForSchedulers, cellEventsForApi],
+    ask: [cellConsolesSubject(cell)],
+    answer: [],
     ensureStreams: true,
   };
 }
 
 /**
- * The permissions of a cell's conductors: they take the cell's tasks and publish its events. Nothing reaches upwards or into another cell.
+ * The permissions of a cell's conductors: they take the cell's tasks, publish its events and answer questions. Nothing reaches upwards or into another cell.
  */
 export function conductorPermissions(cell: string): BusPermissions {
-  return { publish: [cellEventsSubject(cell)], consume: [cellTasksConsumer], ensureStreams: false };
+  return {
+    publish: [cellEventsSubject(cell)],
+    consume: [cellTasksConsumer],
+    ask: [],
+    answer: [cellConsolesSubject(cell)],
+    ensureStreams: false,
+  };
 }
 
 /** The inbox for the answers to a user's requests. No other user may listen there. */

@@ -56,8 +56,8 @@ export interface CellPort {
   readonly store: ServerStore & BeginStore & MigrationStore & Pick<HostStore, "residents">;
   /** The operators' settings for the cell's hosts. Without it, this process cannot change these settings. */
   readonly admin?: HostAdminStore;
-  /** The cell's bus, on which tasks are published and events arrive. */
-  readonly bus: Pick<Bus, "publish" | "consume" | "ensureStreams">;
+  /** The cell's bus, on which tasks are published, questions are asked and events arrive. */
+  readonly bus: Pick<Bus, "publish" | "ask" | "consume" | "ensureStreams">;
   /** The cell's ledger view, which shows the capacity and use of hosts. Null when this process follows no view of the cell. */
   readonly view: LedgerView | null;
   /**

@@ -111,6 +111,11 @@ export interface Driver {
    * `onProgress` may be called at any time and as often as the driver likes.
    */
   handOff(order: HandOffOrder, signal: AbortSignal, onProgress: (progress: TransferProgress) => void): Promise<void>;
+  /**
+   * Reads the end of what the guest has written to its serial console on its host, at most `bytesMax` bytes. It may be called at any time, also
+   * while another call for the guest runs. Resolves with null when there is no such guest.
+   */
+  readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null>;
   /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

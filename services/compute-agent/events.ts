@@ -85,6 +85,10 @@ export class AgentEvents {
     this.#logger.error({ reason }, "the driver could not report the states of its guests");
   }
 
+  consoleFailed(guest: GuestName, reason: string): void {
+    this.#logger.error({ ...guest, reason }, "the console of a guest could not be read");
+  }
+
   destroyed(guest: GuestName): void {
     this.#metrics.destroyed.inc();
     this.#logger.debug({ ...guest }, "guest removed");

@@ -12,6 +12,7 @@ import type {
   PrepareOrder,
   PrepareOutcome,
 } from "./driver.ts";
+import { FakeConsoles } from "./fake-consoles.ts";
 import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
 
@@ -57,6 +58,7 @@ export class FakeDriver implements Driver {
   readonly #destroyFailures = new Map<string, number>();
   readonly #orderFailures = new Map<string, number>();
 
+  readonly #consoles = new FakeConsoles();
   /** How often each guest has begun to run, which tells a run that a script is to end from a later one. */
   readonly #runs = new Map<string, number>();
   #onChanged: (guest: GuestName) => void = () => {};
@@ -137,6 +139,7 @@ export class FakeDriver implements Driver {
   async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "power_ms", signal);
     if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
+    if (verb === "reboot" || verb === "hard-reboot") this.#consoles.boot(guest);
     this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
@@ -176,6 +179,7 @@ export class FakeDriver implements Driver {
     if (found === undefined) throw new Error("there is no such guest");
     const { endedAtMs: _, ...kept } = found;
     this.#guests.set(keyOf(name), { ...kept, power });
+    if (power === "running" && BOOTED_FROM.includes(found.power)) this.#consoles.boot(name);
     if (power === "running" && found.power !== "running") this.#beginRun(name);
   }
 
@@ -203,6 +207,10 @@ export class FakeDriver implements Driver {
     return true;
   }
 
+  async readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null> {
+    return this.#guests.has(keyOf(guest)) ? this.#consoles.read(guest, bytesMax) : null;
+  }
+
   async destroy(guest: GuestName, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "destroy_ms", signal);
     const failures = this.#destroyFailures.get(keyOf(guest)) ?? 0;
@@ -213,6 +221,7 @@ export class FakeDriver implements Driver {
     this.#destroyFailures.delete(keyOf(guest));
     this.#ownScripts.delete(keyOf(guest));
     this.#runs.delete(keyOf(guest));
+    this.#consoles.forget(guest);
     this.#guests.delete(keyOf(guest));
   }
 
@@ -272,6 +281,8 @@ function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
 }
 
 const POWER_AFTER: Partial<Record<PowerVerb, Power>> = { stop: "stopped", pause: "paused", suspend: "suspended" };
+/** A guest in one of these states boots when it runs again. */
+const BOOTED_FROM: readonly Power[] = ["stopped", "shut-down", "crashed"];
 /** How often a hand-over reports how far it has come. */
 const HAND_OFF_PARTS = 10;
 const MEMORY_BYTES = 512 * 2 ** 20;

@@ -8,6 +8,7 @@ import type { Service } from "../../runtime/service.ts";
 import { AttemptReporter, attemptReportOf } from "./attempt-reporter.ts";
 import type { ConductorOrder } from "./conductor-link.ts";
 import { ConductorLinks } from "./conductor-links.ts";
+import { ConsoleReader } from "./console-reader.ts";
 import type { Driver } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
 import { GuestBuilder } from "./guest-builder.ts";
@@ -154,7 +155,9 @@ function assemble(
     if (guest !== undefined)
       anyWelcomed()?.send({ body: { $case: "stopped", value: { host, guest: listedGuest(store, guest) } } });
   });
-  const parties = { builder, destroyer, orders, trees, store, observer, failed };
+  const hosts = new Set(settings.hosts.map(({ name }) => name));
+  const consoles = new ConsoleReader({ driver, hosts, clock, events });
+  const parties = { consoles, builder, destroyer, orders, trees, store, observer, failed };
   const onOrder = (order: ConductorOrder, from: ConductorStream) => obey(parties, order, from);
   const hello = () => helloOf(settings, store);
   const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
@@ -170,6 +173,7 @@ function assemble(
 /** Passes a conductor's message to the part of the agent that carries it out. */
 function obey(
   parties: {
+    readonly consoles: ConsoleReader;
     readonly builder: GuestBuilder;
     readonly destroyer: GuestDestroyer;
     readonly orders: GuestOrders;
@@ -200,6 +204,9 @@ function obey(
       break;
     case "listGuests":
       listGuests({ store, observer }, order.value, from).catch(failed);
+      break;
+    case "readConsole":
+      parties.consoles.read(order.value, from).catch(failed);
       break;
     case "tree":
       trees.judged(order.value, from);

@@ -13,7 +13,7 @@ export type ConductorStore = TaskStore &
   QuarantineStore &
   Pick<ServerStore, "attempts" | "servers">;
 export type ConductorLedger = Pick<Ledger, "reportTrees">;
-export type ConductorBus = Pick<Bus, "publish" | "consume">;
+export type ConductorBus = Pick<Bus, "publish" | "consume" | "answer">;
 
 /** The span of a task within the trace of its request. */
 export interface TaskSpan {

@@ -12,6 +12,7 @@ import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { type AgentConnection, AgentRegistry, type AgentReport } from "./agent-registry.ts";
 import { AgentWatch } from "./agent-watch.ts";
+import { ConsoleAsker } from "./console-asker.ts";
 import { EventPublisher } from "./event-publisher.ts";
 import { ConductorEvents } from "./events.ts";
 import { FencedRelease } from "./fenced-release.ts";
@@ -70,7 +71,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
   const close = closeOnce(async () => {
     ready = false;
     patience.giveUp();
-    await parts.intake.stop();
+    await Promise.all([parts.intake.stop(), parts.consoles.stop()]);
     await Promise.all([parts.confirmer.stop(), parts.orphans.stop(), parts.fenced.stop()]);
     stop.abort();
     parts.runs.abandonAll();
@@ -94,6 +95,7 @@ export function createConductor(deps: ConductorDeps, settings: ConductorSettings
         parts.registry.listen(deps.listener);
         parts.watch.start();
         await parts.intake.start();
+        await parts.consoles.start();
         parts.confirmer.start();
         parts.orphans.start();
         parts.fenced.start();
@@ -111,7 +113,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const { store, ledger, bus, clock, tracing } = deps;
   const commits = new StepCommitter({ store, conductorId: settings.conductorId, clock, events, stop });
   const onReport = (report: AgentReport, connection: AgentConnection) =>
-    dispatchReport({ runs, settler, comparer, trees, events }, report, connection);
+    dispatchReport({ runs, settler, comparer, trees, consoles, events }, report, connection);
   const { conductorId, heartbeatMs, allowCellWideCertificates } = settings;
   const registry: AgentRegistry = new AgentRegistry({
     ...{ clock, heartbeatMs, conductorId, allowCellWideCertificates, events },
@@ -141,6 +143,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries });
   const guests = new GuestLooker({ comparer, judge, settler, connectionOf: (host) => registry.connectionOf(host) });
   const publisher = new EventPublisher({ bus, cell: settings.cell, clock, events });
+  const consoles = new ConsoleAsker({ bus, cell: settings.cell, clock, events, registry });
   const unconnectedMs = (host: string) => registry.unconnectedMs(host);
   const releaser = new TaskReleaser({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
   const runPorts = {
@@ -174,7 +177,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const fenced = new FencedRelease({ store, clock, events });
   const orphans = new OrphanFinder({ store, clock, events, settings });
   const watch = new AgentWatch({ store, registry, trees, comparer, clock, events, settings });
-  return { registry, runs, intake, lease, watch, confirmer, orphans, fenced, transfers };
+  return { registry, runs, consoles, intake, lease, watch, confirmer, orphans, fenced, transfers };
 }
 
 function dispatchReport(
@@ -183,6 +186,7 @@ function dispatchReport(
     readonly settler: GuestSettler;
     readonly comparer: GuestComparer;
     readonly trees: TreeKeeper;
+    readonly consoles: ConsoleAsker;
     readonly events: ConductorEvents;
   },
   report: AgentReport,
@@ -205,6 +209,9 @@ function dispatchReport(
     case "stopped":
       // The promise rejects only when the conductor stops.
       parts.comparer.told(report.value, connection).catch(() => {});
+      break;
+    case "console":
+      parts.consoles.told(report.value, connection);
       break;
     case "guests":
       parts.comparer.listed(report.value, connection);

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import {
+  cellConsolesSubject,
   cellEventsForApi,
   cellEventsForSchedulers,
   cellEventsSubject,
@@ -9,6 +10,7 @@ import {
   schedulerRequestsConsumer,
   schedulerRequestsSubject,
 } from "../../adapters/nats/streams.ts";
+import type { Bus } from "../../runtime/bus.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { type BusCells, collect, encode, range, shortStreams, textOf } from "./bus-cells.ts";
 
@@ -42,6 +44,97 @@ export function busLogTests(cells: () => BusCells): void {
     await sendEvent("a");
     await eventually("the second delivery", () => deliveries.length === 2);
     expect(deliveries).toEqual([1, 2]);
+  });
+}
+
+/** The guarantees of questions, which need no streams. */
+export function busQuestionTests(cells: () => BusCells): void {
+  const patient = { timeoutMs: 5_000 };
+  const made = () => {
+    const cell = cells().fresh();
+    return { cell, api: cell.connectApi(), subject: cellConsolesSubject(cell.name) };
+  };
+  /** The answer to a question, once somebody answers there. */
+  const asked = (api: Bus, subject: string, text: string) =>
+    eventually("an answer", async () => {
+      const answer = await api.ask(subject, encode(text), patient).catch((error: { code: string }) => {
+        if (error.code === "no-stream") return null;
+        throw error;
+      });
+      return answer === null ? null : Buffer.from(answer).toString();
+    });
+  const echo = (name: string) => async (question: Uint8Array) => encode(`${name} ${Buffer.from(question).toString()}`);
+
+  test("gets the answer of one of those who answer, and of all of them in the long run", async () => {
+    const { cell, api, subject } = made();
+    const conductors = ["a", "b"].map((name) => ({ name, bus: cell.connectConductor() }));
+    for (const { name, bus } of conductors) await bus.answer(subject, echo(name));
+    const seen = new Set<string>();
+    await eventually("answers of both", async () => seen.add(await asked(api, subject, "?")).size === 2);
+    expect([...seen].sort()).toEqual(["a ?", "b ?"]);
+  });
+
+  test("asks nobody where nobody answers, or answers no longer", async () => {
+    const { cell, api, subject } = made();
+    const question = () => api.ask(subject, encode("?"), patient);
+    await expect(question()).rejects.toMatchObject({ code: "no-stream", about: subject });
+    const conductor = cell.connectConductor();
+    const answering = await conductor.answer(subject, echo("a"));
+    expect(await asked(api, subject, "?")).toBe("a ?");
+    await answering.stop();
+    await eventually("the end of the answers", () =>
+      question().then(
+        () => false,
+        ({ code }: { code: string }) => code === "no-stream",
+      ),
+    );
+    const again = await conductor.answer(subject, echo("b"));
+    expect(await asked(api, subject, "?")).toBe("b ?");
+    await conductor.close();
+    await again.stop();
+  });
+
+  test("ends at its deadline when the answer does not come, or cannot be given", async () => {
+    const { cell, api, subject } = made();
+    const conductor = cell.connectConductor();
+    const silent = [() => new Promise<Uint8Array>(() => undefined), () => Promise.reject(new Error("no answer"))];
+    for (const answer of silent) {
+      let isTaken = false;
+      const answering = await conductor.answer(subject, () => {
+        isTaken = true;
+        return answer();
+      });
+      // The first questions may be asked before both are connected.
+      const late = await eventually("the deadline of a question that was taken", async () => {
+        const error = await api.ask(subject, encode("?"), { timeoutMs: 100 }).catch((caught) => caught);
+        return isTaken && error;
+      });
+      expect(late).toMatchObject({ code: "timeout" });
+      await answering.stop();
+    }
+  });
+
+  test("carries answers of 100 KiB unchanged", async () => {
+    const { cell, api, subject } = made();
+    const bytes = new Uint8Array(102_400).map((_, index) => index % 251);
+    await cell.connectConductor().answer(subject, async () => bytes);
+    await asked(api, subject, "");
+    expect(Buffer.from(await api.ask(subject, encode(""), patient)).equals(bytes)).toBe(true);
+  });
+
+  test("is refused after close, and to users who may not ask or answer", async () => {
+    const { cell, api, subject } = made();
+    const conductor = cell.connectConductor();
+    await expect(conductor.ask(subject, encode("?"), { timeoutMs: 1_000 })).rejects.toMatchObject({
+      code: "not-permitted",
+    });
+    // A user that may not answer gets no questions, and takes none away from others.
+    await api.answer(subject, echo("api"));
+    await conductor.answer(subject, echo("conductor"));
+    for (const text of range(5)) expect(await asked(api, subject, text)).toBe(`conductor ${text}`);
+    await api.close();
+    await expect(api.ask(subject, encode("?"), patient)).rejects.toMatchObject({ code: "closed" });
+    await expect(api.answer(subject, echo("api"))).rejects.toMatchObject({ code: "closed" });
   });
 }
 

@@ -1,5 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
-import { busLogTests, busPermissionTests, busSetUpTests } from "./bus-account.ts";
+import { busLogTests, busPermissionTests, busQuestionTests, busSetUpTests } from "./bus-account.ts";
 import { BusCells, type BusSubject } from "./bus-cells.ts";
 import { busLimitTests, busWorkQueueTests } from "./bus-work-queue.ts";
 
@@ -17,6 +17,7 @@ export function busContract(name: string, makeSubject: () => Promise<BusSubject>
     describe("a work queue", () => busWorkQueueTests(cells));
     describe("limits", () => busLimitTests(cells));
     describe("a log", () => busLogTests(cells));
+    describe("a question", () => busQuestionTests(cells));
     describe("setting up", () => busSetUpTests(cells));
     describe("permissions", () => busPermissionTests(cells));
   });

@@ -9,6 +9,7 @@ import type {
   PrepareOutcome,
 } from "../../services/compute-agent/driver.ts";
 import type { GuestName } from "../../services/compute-agent/journal.ts";
+import { eventually } from "../rigs/eventually.ts";
 
 /** A driver with two hosts that can hand guests over to each other. */
 export interface DriverSubject {
@@ -63,6 +64,23 @@ export function driverContract(
         await driver.power(guest, verb, NEVER);
         expect(await scene.powerOf(guest), verb).toBe(power);
       }
+    });
+
+    test("shows the end of a guest's console, also after the guest has stopped, and of no other guest", async () => {
+      const { driver, scene } = await opened();
+      const guest = scene.guest(0, 0);
+      expect(await driver.readConsole(guest, 1_000)).toBeNull();
+      await scene.prepare(guest);
+      expect(await driver.readConsole(guest, 1_000)).toHaveLength(0);
+      await driver.start(guest, NEVER);
+      const shown = async (bytesMax = 1_000) => Buffer.from((await driver.readConsole(guest, bytesMax)) ?? []);
+      await eventually("something on the console", async () => (await shown()).length > 2);
+      await driver.power(guest, "stop", NEVER);
+      const all = await shown();
+      expect(await shown(2)).toEqual(all.subarray(-2));
+      expect(await driver.readConsole(scene.guest(1, 0), 1_000)).toBeNull();
+      await driver.destroy(guest, NEVER);
+      expect(await driver.readConsole(guest, 1_000)).toBeNull();
     });
 
     test("removes a guest, whether it exists or not", async () => {

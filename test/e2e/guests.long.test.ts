@@ -89,6 +89,8 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     const { id, host } = await booted();
     await done(id, "os-stop", "SHUTOFF");
     expect(guestAt(id, host).console).toMatch(/^P$/m);
+    const shown = await cloud.compute.call("POST", `/servers/${id}/action`, { "os-getConsoleOutput": { length: 2 } });
+    expect(await shown.json()).toEqual({ output: "P\n" });
     const before = guestAt(id, host).ticks.length;
     await done(id, "os-start", "ACTIVE");
     await ticksOver(id, host, before);

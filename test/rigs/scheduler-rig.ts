@@ -213,6 +213,8 @@ export class SchedulerRig {
       publish: (...args) => bus.publish(...args),
       ensureStreams: (specs) => bus.ensureStreams(specs),
       streamState: () => bus.streamState(),
+      ask: (...args) => bus.ask(...args),
+      answer: (...args) => bus.answer(...args),
       close: () => bus.close(),
       consume: (name, options, onMessage) => bus.consume(name, options, (message) => onMessage(watch(message))),
     };

@@ -11,6 +11,7 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { CellEvent, Task } from "../../proto/gen/berth/cell.ts";
+import type { Bus } from "../../runtime/bus.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
@@ -319,6 +320,9 @@ export class CellOn<Store extends CellStore> {
   publish(message: Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<void> {
     return this.#bus.publish(cellTasksSubject(CELL), message, { headers });
   }
+
+  /** Asks the cell's conductors a question, as an api does. */
+  readonly ask: Bus["ask"] = (...question) => this.#bus.ask(...question);
 
   async server(server: number): Promise<Server> {
     const [found] = await this.store.servers([serverId(server)]);

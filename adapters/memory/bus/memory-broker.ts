@@ -1,6 +1,7 @@
 import { type Bus, BusError, type BusPermissions, type StreamSpec } from "../../../runtime/bus.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { MemoryBus } from "./memory-bus.ts";
+import { MemoryQuestions } from "./memory-questions.ts";
 import { MemoryStream } from "./memory-stream.ts";
 
 /**
@@ -8,12 +9,14 @@ import { MemoryStream } from "./memory-stream.ts";
  * `Bus`. Messages are handed over by reference, in microtasks. All times come from the clock.
  */
 export class MemoryBroker {
+  readonly questions: MemoryQuestions;
   readonly #clock: Clock;
   readonly #streams = new Map<string, MemoryStream>();
   readonly #bySubject = new Map<string, MemoryStream>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
+    this.questions = new MemoryQuestions(clock);
   }
 
   /** Opens a connection that may do only what `permissions` allow, or everything when they are absent. */

@@ -1,4 +1,5 @@
 import {
+  type AnswerQuestion,
   type Bus,
   BusError,
   type BusMessage,
@@ -9,6 +10,7 @@ import {
   type StreamState,
   type Subscription,
 } from "../../../runtime/bus.ts";
+import type { MemoryQuestions } from "./memory-questions.ts";
 import type { MemoryStream } from "./memory-stream.ts";
 
 const noHeaders: Readonly<Record<string, string>> = Object.freeze({});
@@ -16,6 +18,7 @@ const stored = Promise.resolve();
 
 /** The streams of a broker, as one connection uses them. */
 interface BrokerStreams {
+  readonly questions: MemoryQuestions;
   streamOf(subject: string): MemoryStream | undefined;
   streamNamed(name: string): MemoryStream | undefined;
   ensureStream(spec: StreamSpec): void;
@@ -26,6 +29,8 @@ export class MemoryBus implements Bus {
   readonly #broker: BrokerStreams;
   readonly #mayPublish: ReadonlySet<string> | undefined;
   readonly #mayConsume: ReadonlySet<string> | undefined;
+  readonly #mayAsk: ReadonlySet<string> | undefined;
+  readonly #mayAnswer: ReadonlySet<string> | undefined;
   readonly #mayEnsure: boolean;
   readonly #subscriptions = new Set<Subscription>();
   #closed = false;
@@ -34,6 +39,8 @@ export class MemoryBus implements Bus {
     this.#broker = broker;
     this.#mayPublish = permissions && new Set(permissions.publish);
     this.#mayConsume = permissions && new Set(permissions.consume.map(consumerKey));
+    this.#mayAsk = permissions && new Set(permissions.ask);
+    this.#mayAnswer = permissions && new Set(permissions.answer);
     this.#mayEnsure = permissions?.ensureStreams ?? true;
   }
 
@@ -65,6 +72,27 @@ export class MemoryBus implements Bus {
       stop: async () => {
         this.#subscriptions.delete(subscription);
         consumer.unsubscribe(taker);
+      },
+    };
+    this.#subscriptions.add(subscription);
+    return subscription;
+  }
+
+  async ask(subject: string, question: Uint8Array, options: { readonly timeoutMs: number }): Promise<Uint8Array> {
+    if (this.#closed) throw closedError(subject);
+    if (this.#mayAsk?.has(subject) === false)
+      throw new BusError("not-permitted", subject, "this user may not ask there");
+    return this.#broker.questions.ask(subject, question, options.timeoutMs);
+  }
+
+  async answer(subject: string, onQuestion: AnswerQuestion): Promise<Subscription> {
+    if (this.#closed) throw closedError(subject);
+    const isPermitted = this.#mayAnswer?.has(subject) ?? true;
+    const end = isPermitted ? this.#broker.questions.answer(subject, onQuestion) : () => undefined;
+    const subscription: Subscription = {
+      stop: async () => {
+        this.#subscriptions.delete(subscription);
+        end();
       },
     };
     this.#subscriptions.add(subscription);

@@ -1,5 +1,6 @@
 import type { MessagePort } from "node:worker_threads";
 import {
+  type AnswerQuestion,
   type Bus,
   BusError,
   type BusErrorCode,
@@ -11,22 +12,29 @@ import {
   type Subscription,
 } from "../../../runtime/bus.ts";
 import { TurnQueue } from "../../../runtime/turn-queue.ts";
+import { PassedQuestions } from "./passed-questions.ts";
 
 /** The calls that another thread sends to a bus. */
 type Call =
   | { readonly kind: "publish"; readonly subject: string; readonly data: Uint8Array; readonly options: PublishOptions }
   | { readonly kind: "consume"; readonly consumer: ConsumerName; readonly maxInFlight: number }
+  | { readonly kind: "ask"; readonly subject: string; readonly data: Uint8Array; readonly timeoutMs: number }
+  | { readonly kind: "answer"; readonly subject: string }
   | { readonly kind: "stop"; readonly subscription: number }
   | { readonly kind: "ensureStreams"; readonly specs: readonly StreamSpec[] }
   | { readonly kind: "close" };
 type Asked =
   | { readonly kind: "call"; readonly id: number; readonly call: Call }
+  | { readonly kind: "answered"; readonly number: number; readonly data: Uint8Array }
+  /** The question gets no answer. */
+  | { readonly kind: "unanswered"; readonly number: number }
   | { readonly kind: "ack"; readonly number: number }
   | { readonly kind: "retry"; readonly number: number; readonly delayMs: number };
 
 /** The answers to these calls, and the delivered messages. A subscription is identified by the number of the call that opened it. */
 type Told =
-  | { readonly kind: "done"; readonly id: number }
+  | { readonly kind: "done"; readonly id: number; readonly data?: Uint8Array }
+  | { readonly kind: "question"; readonly subscription: number; readonly number: number; readonly data: Uint8Array }
   | { readonly kind: "failed"; readonly id: number; readonly failure: Failure }
   | { readonly kind: "message"; readonly subscription: number; readonly number: number; readonly message: Delivered };
 type Delivered = Pick<BusMessage, "subject" | "data" | "headers" | "deliveries" | "storedAtMs">;
@@ -43,9 +51,17 @@ interface Failure {
 export function serveBus(bus: Bus, port: MessagePort): void {
   const told = new TurnQueue<Told>((words) => port.postMessage(words));
   const out = new Map<number, BusMessage>();
+  const questions = new PassedQuestions();
   const subscriptions = new Map<number, Subscription>();
   let delivered = 0;
-  const carryOut = async (id: number, call: Call): Promise<void> => {
+  const passOn = (subscription: number, data: Uint8Array) =>
+    questions.pass((number) => told.add({ kind: "question", subscription, number, data: exact(data) }));
+  const carryOut = async (id: number, call: Call): Promise<Uint8Array | undefined> => {
+    if (call.kind === "ask") return bus.ask(call.subject, call.data, { timeoutMs: call.timeoutMs });
+    await carryOutUnanswered(id, call);
+    return undefined;
+  };
+  const carryOutUnanswered = async (id: number, call: Exclude<Call, { readonly kind: "ask" }>): Promise<void> => {
     if (call.kind === "publish") return bus.publish(call.subject, call.data, call.options);
     if (call.kind === "ensureStreams") return bus.ensureStreams(call.specs);
     if (call.kind === "stop") {
@@ -54,6 +70,10 @@ export function serveBus(bus: Bus, port: MessagePort): void {
       return subscription?.stop();
     }
     if (call.kind === "close") return bus.close();
+    if (call.kind === "answer") {
+      subscriptions.set(id, await bus.answer(call.subject, (question) => passOn(id, question)));
+      return;
+    }
     const { consumer, maxInFlight } = call;
     const subscription = await bus.consume(consumer, { maxInFlight }, (message) => {
       delivered += 1;
@@ -66,9 +86,13 @@ export function serveBus(bus: Bus, port: MessagePort): void {
     for (const asked of words) {
       if (asked.kind === "call") {
         carryOut(asked.id, asked.call).then(
-          () => told.add({ kind: "done", id: asked.id }),
+          (data) => told.add({ kind: "done", id: asked.id, ...(data !== undefined && { data: exact(data) }) }),
           (error: unknown) => told.add({ kind: "failed", id: asked.id, failure: failureOf(error) }),
         );
+        continue;
+      }
+      if (asked.kind === "answered" || asked.kind === "unanswered") {
+        questions.settle(asked.number, asked.kind === "answered" ? asked.data : null);
         continue;
       }
       const message = out.get(asked.number);
@@ -79,6 +103,7 @@ export function serveBus(bus: Bus, port: MessagePort): void {
   });
   port.on("close", () => {
     out.clear();
+    questions.close();
     bus.close().catch(() => undefined);
   });
 }
@@ -90,7 +115,8 @@ export function serveBus(bus: Bus, port: MessagePort): void {
 export class ThreadBus implements Bus {
   readonly #port: MessagePort;
   readonly #asked: TurnQueue<Asked>;
-  readonly #waiting = new Map<number, PromiseWithResolvers<void>>();
+  readonly #waiting = new Map<number, PromiseWithResolvers<Uint8Array | undefined>>();
+  readonly #answering = new Map<number, AnswerQuestion>();
   readonly #consumers = new Map<number, (message: BusMessage) => void>();
   #calls = 0;
   #closing: Promise<void> | null = null;
@@ -105,8 +131,8 @@ export class ThreadBus implements Bus {
     port.on("close", () => this.#end());
   }
 
-  publish(subject: string, data: Uint8Array, options: PublishOptions = {}): Promise<void> {
-    return this.#call(subject, { kind: "publish", subject, data: exact(data), options });
+  async publish(subject: string, data: Uint8Array, options: PublishOptions = {}): Promise<void> {
+    await this.#call(subject, { kind: "publish", subject, data: exact(data), options });
   }
 
   async consume(
@@ -131,8 +157,30 @@ export class ThreadBus implements Bus {
     return { stop: () => (this.#closing === null ? stop() : this.#closing) };
   }
 
-  ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
-    return this.#call(specs.map(({ stream }) => stream).join(", "), { kind: "ensureStreams", specs });
+  async ask(subject: string, data: Uint8Array, { timeoutMs }: { readonly timeoutMs: number }): Promise<Uint8Array> {
+    const answer = await this.#call(subject, { kind: "ask", subject, data: exact(data), timeoutMs });
+    if (answer === undefined) throw new BusError("refused", subject, "the answer was empty");
+    return answer;
+  }
+
+  async answer(subject: string, onQuestion: AnswerQuestion): Promise<Subscription> {
+    const subscription = this.#calls + 1;
+    this.#answering.set(subscription, onQuestion);
+    try {
+      await this.#call(subject, { kind: "answer", subject });
+    } catch (error) {
+      this.#answering.delete(subscription);
+      throw error;
+    }
+    const stop = async (): Promise<void> => {
+      await this.#call(subject, { kind: "stop", subscription });
+      this.#answering.delete(subscription);
+    };
+    return { stop: () => (this.#closing === null ? stop() : this.#closing) };
+  }
+
+  async ensureStreams(specs: readonly StreamSpec[]): Promise<void> {
+    await this.#call(specs.map(({ stream }) => stream).join(", "), { kind: "ensureStreams", specs });
   }
 
   /** The broker is in the same process, so its streams exist as long as the connection does. */
@@ -153,16 +201,17 @@ export class ThreadBus implements Bus {
     for (const { reject } of this.#waiting.values()) reject(new BusError("closed", "the bus", "was closed"));
     this.#waiting.clear();
     this.#consumers.clear();
+    this.#answering.clear();
   }
 
-  #call(about: string, call: Call): Promise<void> {
+  #call(about: string, call: Call): Promise<Uint8Array | undefined> {
     if (this.#closing !== null) return Promise.reject(new BusError("closed", about, "the connection is closed"));
     return this.#send(call);
   }
 
-  #send(call: Call): Promise<void> {
+  #send(call: Call): Promise<Uint8Array | undefined> {
     this.#calls += 1;
-    const waiting = Promise.withResolvers<void>();
+    const waiting = Promise.withResolvers<Uint8Array | undefined>();
     this.#waiting.set(this.#calls, waiting);
     this.#asked.add({ kind: "call", id: this.#calls, call });
     return waiting.promise;
@@ -173,10 +222,23 @@ export class ThreadBus implements Bus {
       this.#consumers.get(told.subscription)?.(this.#messageOf(told.number, told.message));
       return;
     }
+    if (told.kind === "question") {
+      this.#hearQuestion(told);
+      return;
+    }
     const waiting = this.#waiting.get(told.id);
     this.#waiting.delete(told.id);
-    if (told.kind === "done") waiting?.resolve();
+    if (told.kind === "done") waiting?.resolve(told.data);
     else waiting?.reject(new BusError(told.failure.code, told.failure.about, told.failure.detail));
+  }
+
+  #hearQuestion({ subscription, number, data }: Extract<Told, { readonly kind: "question" }>): void {
+    const onQuestion = this.#answering.get(subscription);
+    const answer = onQuestion?.(data) ?? Promise.reject(new BusError("closed", "the bus", "nobody answers now"));
+    answer.then(
+      (bytes) => this.#settle({ kind: "answered", number, data: exact(bytes) }),
+      () => this.#settle({ kind: "unanswered", number }),
+    );
   }
 
   #messageOf(number: number, message: Delivered): BusMessage {

@@ -87,6 +87,7 @@ export interface AgentMessage {
     | { $case: "ordered"; value: OrderReport }
     | { $case: "stopped"; value: GuestStopped }
     | { $case: "progress"; value: HandOffProgress }
+    | { $case: "console"; value: ConsoleOutput }
     | undefined;
 }
 
@@ -104,6 +105,7 @@ export interface ConductorMessage {
     | { $case: "power"; value: Power }
     | { $case: "handOff"; value: HandOff }
     | { $case: "compared"; value: Compared }
+    | { $case: "readConsole"; value: ReadConsole }
     | undefined;
 }
 
@@ -371,6 +373,26 @@ export interface GuestList {
   guests: Guest[];
 }
 
+/** Reads the end of what the guest has written to its serial console on this host. */
+export interface ReadConsole {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** Repeated in the answer. */
+  query: number;
+  bytesMax: number;
+}
+
+export interface ConsoleOutput {
+  host: string;
+  query: number;
+  output: Buffer;
+  /** The host has no such guest. */
+  absent: boolean;
+  /** Why the output could not be read; otherwise empty. */
+  failed: string;
+}
+
 function createBaseAgentFrame(): AgentFrame {
   return { messages: [] };
 }
@@ -515,6 +537,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "progress":
         HandOffProgress.encode(message.body.value, writer.uint32(74).fork()).join();
         break;
+      case "console":
+        ConsoleOutput.encode(message.body.value, writer.uint32(82).fork()).join();
+        break;
     }
     return writer;
   },
@@ -604,6 +629,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "progress", value: HandOffProgress.decode(reader, reader.uint32()) };
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.body = { $case: "console", value: ConsoleOutput.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -676,6 +709,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "console": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "console", value: ConsoleOutput.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -717,6 +756,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "compared":
         Compared.encode(message.body.value, writer.uint32(82).fork()).join();
+        break;
+      case "readConsole":
+        ReadConsole.encode(message.body.value, writer.uint32(90).fork()).join();
         break;
     }
     return writer;
@@ -815,6 +857,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "compared", value: Compared.decode(reader, reader.uint32()) };
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.body = { $case: "readConsole", value: ReadConsole.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -890,6 +940,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "compared": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "compared", value: Compared.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "readConsole": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "readConsole", value: ReadConsole.fromPartial(object.body.value) };
         }
         break;
       }
@@ -3479,6 +3535,212 @@ export const GuestList: MessageFns<GuestList> = {
     message.host = object.host ?? "";
     message.query = object.query ?? 0;
     message.guests = object.guests?.map((e) => Guest.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseReadConsole(): ReadConsole {
+  return { host: "", serverUuid: "", attemptId: "", query: 0, bytesMax: 0 };
+}
+
+export const ReadConsole: MessageFns<ReadConsole> = {
+  encode(message: ReadConsole, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.query !== 0) {
+      writer.uint32(32).int64(message.query);
+    }
+    if (message.bytesMax !== 0) {
+      writer.uint32(40).uint32(message.bytesMax);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReadConsole {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReadConsole();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.bytesMax = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ReadConsole>): ReadConsole {
+    return ReadConsole.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReadConsole>): ReadConsole {
+    const message = createBaseReadConsole();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.query = object.query ?? 0;
+    message.bytesMax = object.bytesMax ?? 0;
+    return message;
+  },
+};
+
+function createBaseConsoleOutput(): ConsoleOutput {
+  return { host: "", query: 0, output: Buffer.alloc(0), absent: false, failed: "" };
+}
+
+export const ConsoleOutput: MessageFns<ConsoleOutput> = {
+  encode(message: ConsoleOutput, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.query !== 0) {
+      writer.uint32(16).int64(message.query);
+    }
+    if (message.output.length !== 0) {
+      writer.uint32(26).bytes(message.output);
+    }
+    if (message.absent !== false) {
+      writer.uint32(32).bool(message.absent);
+    }
+    if (message.failed !== "") {
+      writer.uint32(42).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConsoleOutput {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConsoleOutput();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.output = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.absent = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ConsoleOutput>): ConsoleOutput {
+    return ConsoleOutput.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ConsoleOutput>): ConsoleOutput {
+    const message = createBaseConsoleOutput();
+    message.host = object.host ?? "";
+    message.query = object.query ?? 0;
+    message.output = object.output ?? Buffer.alloc(0);
+    message.absent = object.absent ?? false;
+    message.failed = object.failed ?? "";
     return message;
   },
 };

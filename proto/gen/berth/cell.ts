@@ -140,6 +140,24 @@ export interface CellEvent {
   more: CellEvent[];
 }
 
+/** Asked on cell.<name>.consoles, where one conductor of the cell answers. */
+export interface ConsoleQuestion {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  bytesMax: number;
+}
+
+export interface ConsoleAnswer {
+  answer: { $case: "output"; value: Buffer } | //
+  /** The host has no such guest. */
+  { $case: "absent"; value: boolean } | //
+  /** The host is not connected to this conductor. It may be connected to another one. */
+  { $case: "away"; value: boolean } | //
+  /** Why the output could not be read. */
+  { $case: "failed"; value: string } | undefined;
+}
+
 function createBaseTaskNotice(): TaskNotice {
   return { id: "", more: [] };
 }
@@ -892,6 +910,212 @@ export const CellEvent: MessageFns<CellEvent> = {
     message.reason = object.reason ?? "";
     message.atMs = object.atMs ?? 0;
     message.more = object.more?.map((e) => CellEvent.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseConsoleQuestion(): ConsoleQuestion {
+  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0 };
+}
+
+export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
+  encode(message: ConsoleQuestion, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.bytesMax !== 0) {
+      writer.uint32(32).uint32(message.bytesMax);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConsoleQuestion {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConsoleQuestion();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.bytesMax = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ConsoleQuestion>): ConsoleQuestion {
+    return ConsoleQuestion.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ConsoleQuestion>): ConsoleQuestion {
+    const message = createBaseConsoleQuestion();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.bytesMax = object.bytesMax ?? 0;
+    return message;
+  },
+};
+
+function createBaseConsoleAnswer(): ConsoleAnswer {
+  return { answer: undefined };
+}
+
+export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
+  encode(message: ConsoleAnswer, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    switch (message.answer?.$case) {
+      case "output":
+        writer.uint32(10).bytes(message.answer.value);
+        break;
+      case "absent":
+        writer.uint32(16).bool(message.answer.value);
+        break;
+      case "away":
+        writer.uint32(24).bool(message.answer.value);
+        break;
+      case "failed":
+        writer.uint32(34).string(message.answer.value);
+        break;
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConsoleAnswer {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConsoleAnswer();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.answer = { $case: "output", value: Buffer.from(reader.bytes()) };
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.answer = { $case: "absent", value: reader.bool() };
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.answer = { $case: "away", value: reader.bool() };
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.answer = { $case: "failed", value: reader.string() };
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ConsoleAnswer>): ConsoleAnswer {
+    return ConsoleAnswer.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ConsoleAnswer>): ConsoleAnswer {
+    const message = createBaseConsoleAnswer();
+    switch (object.answer?.$case) {
+      case "output": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "output", value: object.answer.value };
+        }
+        break;
+      }
+      case "absent": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "absent", value: object.answer.value };
+        }
+        break;
+      }
+      case "away": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "away", value: object.answer.value };
+        }
+        break;
+      }
+      case "failed": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "failed", value: object.answer.value };
+        }
+        break;
+      }
+    }
     return message;
   },
 };

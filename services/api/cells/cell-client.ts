@@ -1,3 +1,4 @@
+import { cellConsolesSubject } from "../../../adapters/nats/streams.ts";
 import { TaskAnnouncer } from "../../../adapters/nats/task-announcer.ts";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type { DeleteOutcome, PeriodQuery, PeriodStretch } from "../../../core/stores/cell/cell-store.ts";
@@ -5,9 +6,10 @@ import type { AdminHost, HostAdminStore } from "../../../core/stores/cell/host-a
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
-import type { Task } from "../../../proto/gen/berth/cell.ts";
+import { ConsoleAnswer, ConsoleQuestion, type Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
+import { BusError } from "../../../runtime/bus.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import type { ApiEvents } from "../events.ts";
@@ -17,6 +19,9 @@ import type { CellSettings } from "../settings.ts";
 /** The answer of a cell, or `unreachable` when it did not answer in time or has just failed to answer another question. */
 export type CellAnswer<Value> = { readonly kind: "answer"; readonly value: Value } | { readonly kind: "unreachable" };
 
+/** How long a conductor may take to read a console, and how many conductors are asked. */
+const CONSOLE_MS = 5_000;
+const CONSOLE_ASKS_MAX = 3;
 /** Factor by which questions about all hosts may take longer than users' questions. */
 const ADMIN_PATIENCE = 5;
 
@@ -163,6 +168,25 @@ export class CellClient {
    */
   publishTask(task: Task, headers: Readonly<Record<string, string>>, messageId?: string): Promise<void> {
     return this.#announcer.announce(task.id, headers, messageId);
+  }
+
+  /**
+   * Reads the end of a guest's console on its host. `failed` means that this is impossible now; the cell itself may be well then, so this does
+   * not shut it. A conductor to which the host is not connected answers in vain, so several are asked.
+   */
+  async console(question: ConsoleQuestion): Promise<Exclude<ConsoleAnswer["answer"], undefined | { $case: "away" }>> {
+    const bytes = ConsoleQuestion.encode(question).finish();
+    try {
+      for (let ask = 0; ask < CONSOLE_ASKS_MAX; ask += 1) {
+        const told = await this.#cell.bus.ask(cellConsolesSubject(this.name), bytes, { timeoutMs: CONSOLE_MS });
+        const { answer } = ConsoleAnswer.decode(told);
+        if (answer !== undefined && answer.$case !== "away") return answer;
+      }
+      return { $case: "failed", value: "the host is connected to no conductor that was asked" };
+    } catch (error) {
+      if (!(error instanceof BusError)) throw error;
+      return { $case: "failed", value: error.message };
+    }
   }
 
   async #readServers(uuids: readonly string[]): Promise<(Server | null)[]> {

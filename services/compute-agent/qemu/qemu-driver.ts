@@ -6,6 +6,7 @@ import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, type RunState, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
+import { readLogEnd } from "../../../adapters/qemu/read-log-end.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
@@ -230,6 +231,12 @@ export class QemuDriver implements Driver {
     else if (order.live) return this.#handOverLive(guest, order, to, { signal, onProgress });
     else await this.#handOverCold(guest, order, to, { signal, onProgress });
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
+  }
+
+  /** A guest that has not started yet has no log, and so has written nothing. */
+  async readConsole(name: GuestName, bytesMax: number): Promise<Uint8Array | null> {
+    const guest = this.#find(name);
+    return guest === null ? null : readLogEnd(join(guest.dir, GUEST_FILES.consoleLog), bytesMax);
   }
 
   async destroy(name: GuestName): Promise<void> {

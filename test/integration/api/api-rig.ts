@@ -317,8 +317,9 @@ function mortal<Store extends object>(cell: RigCell, of: Store): Store {
 }
 
 /** The cell's bus, which records the messages to the cell. */
-function listening(cell: RigCell): Pick<Bus, "publish" | "consume" | "ensureStreams"> {
+function listening(cell: RigCell): Pick<Bus, "publish" | "ask" | "consume" | "ensureStreams"> {
   return {
+    ask: (subject, question, options) => cell.bus.ask(subject, question, options),
     ensureStreams: (specs) => cell.bus.ensureStreams(specs),
     publish: (subject, data, options) => {
       const { id, more } = TaskNotice.decode(data);

@@ -29,6 +29,7 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-availability-zone", "AvailabilityZone", "Availability zones and their hosts."],
   ["os-block-device-mapping-v2-boot", "BlockDeviceMappingV2Boot", "Disks of a new server."],
   ["os-config-drive", "ConfigDrive", "Config drives of servers."],
+  ["os-console-output", "ConsoleOutput", "The end of what servers have written to their consoles."],
   ["os-deferred-delete", "DeferredDelete", "Deletion of servers in any state."],
   ["os-evacuate", "Evacuate", "Evacuation of servers from hosts that have failed."],
   ["os-extended-evacuate-find-host", "ExtendedEvacuateFindHost", "Evacuation to a host that a scheduler chooses."],

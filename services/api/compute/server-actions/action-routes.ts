@@ -24,6 +24,7 @@ export function registerActionRoutes(
     const { id } = request.params;
     const answer = await runAction(deps, request.body, { id, call, carrier: carrierFor(request) }, options);
     reply.code(answer.status);
+    if (answer.body !== undefined) return answer.body;
     const password = options.instancePasswords ? { adminPass: adminPassword(answer.givenPassword) } : {};
     if (answer.shows === "password" && call.minor <= PASSWORD_UNTIL_MINOR && options.instancePasswords) return password;
     if (answer.shows !== "server") return reply.send();

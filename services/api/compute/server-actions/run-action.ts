@@ -12,6 +12,7 @@ import { writeChanges } from "../servers/update-server.ts";
 import { ActionBody } from "./action-body.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
+import { readConsoleLength, readConsoleOutput } from "./console-output.ts";
 import type { MoveAcceptor } from "./move-acceptor.ts";
 import {
   type MoveChecks,
@@ -52,6 +53,8 @@ export interface ActionCall {
 /** The answer to an action. With `server`, its body shows the changed server. */
 export interface ActionResult {
   readonly status: 200 | 202 | 204;
+  /** The whole body of the answer, if it is none of the bodies that `shows` names. */
+  readonly body?: object;
   readonly shows?: "server" | "password";
   /** The password that the call gave, which the answer repeats. */
   readonly givenPassword?: string | undefined;
@@ -169,6 +172,11 @@ const unlock: RunAction = async (deps, { call, id }) => {
   return ACCEPTED;
 };
 
+const consoleOutput: RunAction = async (deps, { call, id, body }) => {
+  const lines = readConsoleLength(body);
+  return { status: 200, body: { output: await readConsoleOutput(deps, call, { id, lines }) } };
+};
+
 /** One kind of action. */
 interface ServerAction {
   readonly run: RunAction;
@@ -200,6 +208,7 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["resume", forMembers(inCell("resume"))],
   ["lock", forMembers(lock)],
   ["unlock", forMembers(unlock)],
+  ["os-getConsoleOutput", forMembers(consoleOutput)],
   ["forceDelete", forMembers(forceDelete)],
   ["restore", forMembers(restore)],
   ["changePassword", forMembers(changePassword)],

@@ -1,0 +1,100 @@
+import { randomInt } from "node:crypto";
+import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
+import type { ConsoleOutput } from "../../proto/gen/berth/agent.ts";
+import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
+import type { Subscription } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { withDeadline } from "../../runtime/deadline.ts";
+import type { AgentConnection, AgentRegistry } from "./agent-registry.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorBus } from "./ports.ts";
+
+const ANSWER_MS = 4_000;
+/** Questions that may wait for agents at a time. Each may bring `BYTES_MAX`. */
+const OPEN_MAX = 64;
+const BYTES_MAX = 131_072;
+const REASON_CHARACTERS_MAX = 1_000;
+/** Query ids are random, so that an agent cannot answer a query that it was not sent. */
+const QUERY_MAX = 2 ** 47;
+
+interface Query {
+  readonly connection: AgentConnection;
+  readonly host: string;
+  readonly resolve: (output: ConsoleOutput) => void;
+}
+
+/**
+ * Answers the api's questions about the consoles of guests, by asking the agents of their hosts. Nothing is stored, and the cell's tasks do not
+ * depend on it.
+ */
+export class ConsoleAsker {
+  readonly #options: {
+    readonly bus: ConductorBus;
+    readonly cell: string;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+    readonly registry: Pick<AgentRegistry, "connectionOf">;
+  };
+  readonly #queries = new Map<number, Query>();
+  #subscription: Subscription | null = null;
+
+  constructor(options: {
+    readonly bus: ConductorBus;
+    readonly cell: string;
+    readonly clock: Clock;
+    readonly events: ConductorEvents;
+    readonly registry: Pick<AgentRegistry, "connectionOf">;
+  }) {
+    this.#options = options;
+  }
+
+  /** Without the bus nobody asks, so a failure is only logged. */
+  async start(): Promise<void> {
+    const { bus, cell, events } = this.#options;
+    try {
+      this.#subscription = await bus.answer(cellConsolesSubject(cell), (question) => this.#answer(question));
+    } catch (error) {
+      events.busFailed(error);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#subscription?.stop();
+  }
+
+  /** Takes an agent's answer if it comes from the asked connection and names the asked host. */
+  told(output: ConsoleOutput, connection: AgentConnection): void {
+    const query = this.#queries.get(output.query);
+    if (query === undefined) return;
+    if (query.connection === connection && query.host === output.host) query.resolve(output);
+    else this.#options.events.reportDropped(connection.agentId, output.host, "console");
+  }
+
+  async #answer(question: Uint8Array): Promise<Uint8Array> {
+    return ConsoleAnswer.encode({ answer: await this.#ask(ConsoleQuestion.decode(question)) }).finish();
+  }
+
+  async #ask({ host, serverUuid, attemptId, bytesMax }: ConsoleQuestion): Promise<ConsoleAnswer["answer"]> {
+    const connection = this.#options.registry.connectionOf(host);
+    if (connection === null || connection.stream.closed) return { $case: "away", value: true };
+    if (this.#queries.size >= OPEN_MAX) return { $case: "failed", value: "too many consoles are being read" };
+    const query = randomInt(1, QUERY_MAX);
+    const { promise, resolve } = Promise.withResolvers<ConsoleOutput>();
+    this.#queries.set(query, { connection, host, resolve });
+    try {
+      const value = { host, serverUuid, attemptId, query, bytesMax: Math.min(bytesMax, BYTES_MAX) };
+      connection.stream.send({ body: { $case: "readConsole", value } });
+      const told = await withDeadline(promise, ANSWER_MS, "reading a console", this.#options.clock);
+      if (told.absent) return { $case: "absent", value: true };
+      if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, REASON_CHARACTERS_MAX) };
+      return { $case: "output", value: endOf(told.output, value.bytesMax) };
+    } catch {
+      // Only the deadline rejects.
+      return { $case: "failed", value: "the agent of its host did not answer in time" };
+    } finally {
+      this.#queries.delete(query);
+    }
+  }
+}
+
+const endOf = (output: Buffer, bytesMax: number): Buffer => output.subarray(Math.max(0, output.length - bytesMax));

@@ -1,0 +1,85 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
+import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
+import { overriding } from "../../runtime/overriding.ts";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
+
+const CELL = "cell-1";
+let cell: SmallCell;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+});
+afterEach(() => cell.close());
+
+/** Server 1 runs on host 0. */
+async function start(readConsole?: Driver["readConsole"]) {
+  const conductor = await cell.startConductor(1);
+  const before = (driver: FakeDriver): Driver =>
+    readConsole === undefined ? driver : overriding<Driver>(driver, { readConsole });
+  const agent = await cell.startAgent({ id: "agent-0", hosts: [0], before });
+  await cell.hostsUp(1);
+  await cell.boot(1, [0]);
+  await cell.become(1, "ACTIVE");
+  await eventually("the guest to run", () => cell.runsOn(1).length === 1);
+  return { agent, conductor };
+}
+
+/** What a conductor says of the console of the guest of server 1. */
+async function consoleOf(bytesMax = 1_000): Promise<ConsoleAnswer["answer"]> {
+  const { host, attemptId, uuid: serverUuid } = await cell.server(1);
+  const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax };
+  const bytes = ConsoleQuestion.encode(question).finish();
+  const answer = await cell.ask(cellConsolesSubject(CELL), bytes, { timeoutMs: 10_000 });
+  return ConsoleAnswer.decode(answer).answer;
+}
+
+async function shown(bytesMax?: number): Promise<string> {
+  const answer = await consoleOf(bytesMax);
+  if (answer?.$case !== "output") throw new Error(`no output: ${JSON.stringify(answer)}`);
+  return Buffer.from(answer.value).toString();
+}
+
+test("a guest's console is read while it runs, after a reboot, and when it has stopped", async () => {
+  await start();
+  const first = await shown();
+  expect(first).toMatch(/boot 1: login:\n$/);
+  await cell.operate({ server: 1, kind: "reboot" });
+  await cell.rest(1);
+  expect(await shown(100_000)).toMatch(/boot 1: login:\n(.*\n)*.*boot 2: login:\n$/);
+  await cell.operate({ server: 1, kind: "stop" });
+  await cell.become(1, "SHUTOFF");
+  expect(await shown(7)).toBe("login:\n");
+});
+
+test("more than was asked for is cut, and a driver's error is no console that is absent", async () => {
+  let answer = async () => new TextEncoder().encode("0123456789");
+  await start(() => answer());
+  expect(await shown(4)).toBe("6789");
+  answer = () => Promise.reject(new Error("the disk is broken"));
+  expect(await consoleOf()).toEqual({ $case: "failed", value: "the disk is broken" });
+});
+
+test("a host that has no such guest, and one that is away, are told apart", async () => {
+  const { agent } = await start(async () => null);
+  expect(await consoleOf()).toEqual({ $case: "absent", value: true });
+  agent.cutOff();
+  await eventually("the conductor to miss the agent", async () => (await consoleOf())?.$case === "away");
+});
+
+test("no more consoles are read at a time than a conductor holds, and those that wait are answered", async () => {
+  const { promise, resolve } = Promise.withResolvers<Uint8Array>();
+  let reading = 0;
+  await start(() => {
+    reading += 1;
+    return promise;
+  });
+  const asked = Array.from({ length: 65 }, () => consoleOf());
+  await eventually("the reads", () => reading === 64);
+  expect(await asked[64]).toEqual({ $case: "failed", value: "too many consoles are being read" });
+  resolve(new TextEncoder().encode("x"));
+  const answers = await Promise.all(asked.slice(0, 64));
+  expect(answers.map((answer) => answer?.$case)).toEqual(Array(64).fill("output"));
+});
