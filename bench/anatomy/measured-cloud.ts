@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { Pool } from "pg";
+import type { Pool, PoolClient } from "pg";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
 import type { DatabaseServer } from "../../chaos/local/database-server.ts";
 import { LocalCloud } from "../../chaos/local/local-cloud.ts";
@@ -34,14 +34,10 @@ export class MeasuredCloud {
   readonly #client: ComputeClient;
   readonly #servers: readonly MeasuredServer[];
 
-  private constructor(cloud: LocalCloud, client: ComputeClient) {
+  private constructor(cloud: LocalCloud, client: ComputeClient, servers: readonly MeasuredServer[]) {
     this.#cloud = cloud;
     this.#client = client;
-    const { cells, database, databaseUrl } = cloud;
-    this.#servers = [
-      serverOf("api postgres", database, databaseUrl),
-      ...cells.map((cell) => serverOf("cell postgres", cell.database, cell.databaseUrl)),
-    ];
+    this.#servers = servers;
   }
 
   /** Starts the cloud from the tree with this `bin/berth`, and resolves when all hosts are up. `env` is for all its services. */
@@ -53,7 +49,11 @@ export class MeasuredCloud {
       berth: () => berth,
     });
     const client = new ComputeClient(new PoolSender({ apiUrl: cloud.apiUrls[0]!, connections: CONNECTIONS }));
-    const measured = new MeasuredCloud(cloud, client);
+    const servers = await openServers(cloud).catch(async (error) => {
+      await cloud.close();
+      throw error;
+    });
+    const measured = new MeasuredCloud(cloud, client, servers);
     try {
       for (const { database } of measured.#servers) await prepareCounting(database.url("postgres"));
       await measured.#until("all hosts are up", "select count(*) = $1 as done from hosts where up", HOSTS);
@@ -105,8 +105,8 @@ export class MeasuredCloud {
     add("nats of the api tier", usageOf(this.#cloud.nats.pid));
     add("redis", usageOf(this.#cloud.redis.pid));
     for (const cell of this.#cloud.cells) add("nats of the cell", usageOf(cell.nats.pid));
-    for (const { name, database, pool } of this.#servers) {
-      for (const { pid, application } of await backendsOf(pool)) add(`${name}: ${application}`, usageOf(pid));
+    for (const { name, database, client } of this.#servers) {
+      for (const { pid, application } of await backendsOf(client)) add(`${name}: ${application}`, usageOf(pid));
       const ended = { cpuMs: endedChildrenMs(database.pid), wakeUps: 0, writes: 0, writtenBytes: 0 };
       add(`${name}: processes that ended`, ended);
     }
@@ -145,6 +145,7 @@ export class MeasuredCloud {
 
   async close(): Promise<void> {
     await this.#client.close();
+    for (const { client } of this.#servers) client.release();
     await Promise.all(this.#servers.map(({ pool }) => pool.end()));
     await this.#cloud.close();
   }
@@ -156,7 +157,7 @@ export class MeasuredCloud {
 
   async #until(what: string, sql: string, value: number): Promise<void> {
     const deadline = performance.now() + LIMIT_MS;
-    const cell = this.#servers.at(-1)!.pool;
+    const cell = this.#servers.at(-1)!.client;
     for (;;) {
       const { rows } = await cell.query<{ done: boolean }>(sql, [value]);
       if (rows[0]?.done === true) return;
@@ -170,10 +171,20 @@ interface MeasuredServer {
   readonly name: string;
   readonly database: DatabaseServer;
   readonly pool: Pool;
+  /** Held all the time, since a pool closes idle connections, and a new one would cost the measured server CPU. */
+  readonly client: PoolClient;
 }
 
-function serverOf(name: string, database: DatabaseServer, url: string): MeasuredServer {
-  return { name, database, pool: createPool({ url, applicationName: OWN, connectionsMax: 1 }) };
+function openServers({ cells, database, databaseUrl }: LocalCloud): Promise<readonly MeasuredServer[]> {
+  return Promise.all([
+    openServer("api postgres", database, databaseUrl),
+    ...cells.map((cell) => openServer("cell postgres", cell.database, cell.databaseUrl)),
+  ]);
+}
+
+async function openServer(name: string, database: DatabaseServer, url: string): Promise<MeasuredServer> {
+  const pool = createPool({ url, applicationName: OWN, connectionsMax: 1 });
+  return { name, database, pool, client: await pool.connect() };
 }
 
 /** What was used between two readings, for each unit of work. A part that began in between counts from its start. */
@@ -202,8 +213,8 @@ export function sumOf(one: Usage | undefined, other: Usage): Usage {
   };
 }
 
-async function backendsOf(pool: Pool): Promise<readonly { pid: number; application: string }[]> {
-  const { rows } = await pool.query<{ pid: number; application: string }>(
+async function backendsOf(client: PoolClient): Promise<readonly { pid: number; application: string }[]> {
+  const { rows } = await client.query<{ pid: number; application: string }>(
     `select pid, case when backend_type in ('client backend', 'walsender') then application_name else 'background' end
        as application
      from pg_stat_activity where application_name <> $1 and backend_type is not null`,
