@@ -69,9 +69,12 @@ export function registerPortRoutes(
   });
 }
 
-/** The filters that the store applies, so that a page holds only what was asked for. */
+/** The filters that the store applies, so that a page holds only what was asked for. A field of several values is filtered afterwards. */
 function storedFilters(query: NetworkQuery): Partial<PortQuery> {
-  const text = (name: string): string | undefined => [query[name] ?? []].flat()[0];
+  const text = (name: string): string | undefined => {
+    const [value, ...others] = [query[name] ?? []].flat();
+    return others.length === 0 ? value : undefined;
+  };
   const address = [query.fixed_ips ?? []]
     .flat()
     .find((one) => one.startsWith("ip_address="))

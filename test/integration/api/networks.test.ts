@@ -132,6 +132,15 @@ test("a call that is refused after its ports were made leaves none of them", asy
   expect((await read("ports")).ports).toEqual([]);
 });
 
+test("servers of a call that the quota cuts off leave no ports", async () => {
+  const cut = await create({ networks: "auto", min_count: 1, max_count: 5, return_reservation_id: true });
+  expect([cut.statusCode, cut.body]).toEqual([202, expect.anything()]);
+  const { servers } = (await rig.get("/v2.1/servers", as("p"))).json();
+  const holders = (await read("ports")).ports.map(({ device_id }: { device_id: string }) => device_id);
+  expect(holders.sort()).toEqual(servers.map(({ id }: { id: string }) => id).sort());
+  expect(holders).toHaveLength(3);
+});
+
 test("an interface comes with an address and goes with it, and a refused one leaves no port", async () => {
   const id = await active({ networks: "none" });
   const { id: net_id } = await network();
@@ -161,4 +170,6 @@ test("ports are found by their fields, renamed, and shown only to their project"
   expect(await count(`fixed_ips=ip_address%3D${port.fixed_ips[0].ip_address}`)).toBe(1);
   expect(await count("status=DOWN")).toBe(0);
   expect(await count("project_id=q")).toBe(0);
+  const other = await boot();
+  expect(await count(`device_id=${id}&device_id=${other}`)).toBe(2);
 });

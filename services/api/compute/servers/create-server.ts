@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { PortBinding, PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { PortRecord } from "../../../../core/tasks/port-record.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -100,6 +101,7 @@ export async function createServer(
     bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
     const [first, ...others] = await deps.acceptor.accept(specs, request.minCount, options.carrier);
     if (first === undefined) throw new Error("a call planned no server");
+    await endOthers(deps.networkPorts, made, [first, ...others]);
     return { specs: [first, ...others], returnReservationId: request.returnReservationId };
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
@@ -109,6 +111,21 @@ export async function createServer(
     }
     throw error;
   }
+}
+
+/** Removes the ports that were made for servers that the quota cut off. */
+async function endOthers(
+  store: PortStore | null,
+  made: readonly PortRecord[],
+  accepted: readonly ServerSpec[],
+): Promise<void> {
+  const kept = new Set(accepted.map(({ uuid }) => uuid));
+  const others = made.flatMap(({ binding }) =>
+    binding === null || kept.has(binding.serverUuid) ? [] : binding.serverUuid,
+  );
+  if (store === null || others.length === 0) return;
+  // The servers have been accepted, so the call succeeds even if this fails. The sweep of ports then removes the ports.
+  await store.endServers(others).catch(() => undefined);
 }
 
 async function releasePorts(
