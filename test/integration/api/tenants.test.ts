@@ -140,6 +140,7 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   changePassword: { adminPass: "secret" },
   injectNetworkInfo: null,
   "os-resetState": { state: "error" },
+  "os-getConsoleOutput": { length: 1 },
 };
 const FOR_ADMINS = ["migrate", "os-migrateLive", "evacuate", "shelveOffload", "injectNetworkInfo", "os-resetState"];
 
