@@ -18,6 +18,7 @@ test("shows no password, whatever field or text contains it", () => {
     logger.info({ url: "postgres://berth:s3cret@db:5432/api" }, "connecting");
     logger.error({ err: new Error("cannot reach nats://api:s3cret@nats:4222") }, "lost postgres://a:s3cret@b/c");
     logger.info({ password: "s3cret", request: { authorization: "s3cret" } }, "login");
+    logger.info({ "x-auth-token": "s3cret", headers: { "x-subject-token": "s3cret", cookie: "s3cret" } }, "call");
   });
   expect(lines).not.toContain("s3cret");
   expect(lines).toContain("postgres://berth:[redacted]@db:5432/api");

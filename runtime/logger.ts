@@ -5,6 +5,8 @@ export type { Logger } from "pino";
 export const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 export type LogLevel = (typeof LOG_LEVELS)[number];
 
+const SECRET_FIELDS = ["password", "token", "authorization", "x-auth-token", "x-subject-token", "cookie"];
+
 /**
  * A logger that writes JSON lines to standard error (standard output is the command's own). Passwords in URLs, anywhere in a line, and
  * fields named for secrets are never shown.
@@ -22,7 +24,7 @@ export function createLogger(options: {
       level: options.level,
       base: { name: options.name },
       redact: {
-        paths: ["password", "*.password", "token", "*.token", "authorization", "*.authorization"],
+        paths: SECRET_FIELDS.flatMap((name) => [`["${name}"]`, `*["${name}"]`]),
         censor: "[redacted]",
       },
       timestamp: pino.stdTimeFunctions.isoTime,

@@ -71,7 +71,7 @@ export class DashboardProxy {
       answer.writeHead(303, { location: "/dashboard", "set-cookie": cookie, "referrer-policy": "no-referrer" }).end();
       return;
     }
-    if (!this.#isKey(cookieOf(call, this.#cookie)) || !isOwnPage(call))
+    if (!this.#isKey(cookieOf(call, this.#cookie)) || !isOwnPage(call, `http://127.0.0.1:${this.#port}`))
       return refuse(answer, 403, "Open the address that berth dashboard printed.");
     const method = METHODS.find((one) => one === call.method);
     if (method === undefined || !PASSED.test(pathname))
@@ -113,10 +113,13 @@ export class DashboardProxy {
   }
 }
 
-/** Browsers say from where a call comes. Pages of other ports of this machine count as the same site, and get the cookie, too. */
-function isOwnPage(call: IncomingMessage): boolean {
-  const from = call.headers["sec-fetch-site"];
-  return from === undefined || from === "same-origin" || from === "none";
+/**
+ * Browsers say from where a call comes. Pages of other ports of this machine count as the same site, and get the cookie, too. An old browser
+ * says it only by the origin of calls that may change something.
+ */
+function isOwnPage({ headers }: IncomingMessage, ownOrigin: string): boolean {
+  const from = headers["sec-fetch-site"] ?? "same-origin";
+  return (from === "same-origin" || from === "none") && (headers.origin ?? ownOrigin) === ownOrigin;
 }
 
 function cookieOf(call: IncomingMessage, name: string): string | null {

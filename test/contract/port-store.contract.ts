@@ -100,6 +100,18 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
       expect(await store.ports([one.id])).toEqual([]);
     });
 
+    test("a port that a server has is not deleted as a free one", async () => {
+      const one = port();
+      await store.createPort(one);
+      const server = randomUUID();
+      await store.bindPorts([one.id], server, []);
+      expect(await store.deleteFreePort(one.id)).toBe(false);
+      expect((await store.ports([one.id]))[0]?.binding).toMatchObject({ serverUuid: server });
+      await store.unbindPorts([one.id], server);
+      expect([await store.deleteFreePort(one.id), await store.deleteFreePort(one.id)]).toEqual([true, false]);
+      expect(await store.deleteFreePort("no uuid")).toBe(false);
+    });
+
     test("a port's name can be changed, and nothing of an unknown port", async () => {
       const one = port();
       await store.createPort(one);

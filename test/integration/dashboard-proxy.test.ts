@@ -86,7 +86,8 @@ describe("berth dashboard", () => {
 describe("a caller without the token's rights", () => {
   test("is refused without the key, with another one, and from another page of the same browser", async () => {
     const other = cookie.replace(/=.*/, `=${"A".repeat(32)}`);
-    for (const headers of [{}, { cookie: other }, { cookie, "sec-fetch-site": "same-site" }])
+    const elsewhere = { cookie, origin: "http://127.0.0.1:1" };
+    for (const headers of [{}, { cookie: other }, { cookie, "sec-fetch-site": "same-site" }, elsewhere])
       expect((await fetch(`${origin}/berth/v1/live/picture`, { headers })).status).toBe(403);
     expect(await open(`${origin}/?key=${"A".repeat(32)}`)).toMatchObject({ status: 403, given: "" });
     expect((await fetch(`${origin}/dashboard`)).status).toBe(403);

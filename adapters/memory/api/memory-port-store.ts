@@ -149,4 +149,8 @@ export class MemoryPortStore implements PortStore {
   async deletePort(id: string): Promise<boolean> {
     return this.#ports.delete(id);
   }
+
+  async deleteFreePort(id: string): Promise<boolean> {
+    return this.#ports.get(id)?.binding === null && this.#ports.delete(id);
+  }
 }

@@ -142,4 +142,13 @@ export class PostgresPortStore implements PortStore {
     });
     return rows.length > 0;
   }
+
+  async deleteFreePort(id: string): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "delete_free_port",
+      text: "delete from ports where id = any($1::uuid[]) and server_uuid is null returning id",
+      values: [onlyUuids([id])],
+    });
+    return rows.length > 0;
+  }
 }

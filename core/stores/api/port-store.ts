@@ -56,6 +56,8 @@ export interface PortStore {
   listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
   renamePort(id: string, name: string): Promise<boolean>;
   deletePort(id: string): Promise<boolean>;
+  /** Deletes a port that no server has, so that its address can be given out again. False when a server has it, or it does not exist. */
+  deleteFreePort(id: string): Promise<boolean>;
   /**
    * Gives ports to a server: free ones, its own, and those of the servers in `instead`, which lose them without notice. Returns the ports
    * that the server has now. Of two concurrent calls for one port, only one gets it.

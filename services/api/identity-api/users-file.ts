@@ -1,5 +1,5 @@
-import { randomBytes } from "node:crypto";
-import { readFileSync, statSync, writeFileSync } from "node:fs";
+import { randomBytes, randomUUID } from "node:crypto";
+import { linkSync, readFileSync, statSync, unlinkSync, writeFileSync } from "node:fs";
 import { Type } from "typebox";
 import { Value } from "typebox/value";
 import { parse, stringify } from "yaml";
@@ -68,7 +68,14 @@ export function writeUsersFile(path: string): void {
     { name: "admin", password: randomPassword(), projects: { admin: "admin", demo: "admin" } },
     { name: "demo", password: randomPassword(), projects: { demo: "member" } },
   ];
-  writeFileSync(path, HEAD + stringify({ users }), { mode: 0o600, flag: "wx" });
+  // Written under another name first, so that no death of this process leaves half a file, which the next start would refuse.
+  const fresh = `${path}.${randomUUID()}`;
+  writeFileSync(fresh, HEAD + stringify({ users }), { mode: 0o600, flag: "wx" });
+  try {
+    linkSync(fresh, path);
+  } finally {
+    unlinkSync(fresh);
+  }
 }
 
 const randomPassword = (): string => randomBytes(18).toString("base64url");

@@ -19,7 +19,7 @@ export function withFields(view: View, { fields }: NetworkQuery): View {
 
 function isAsked(view: View, query: NetworkQuery): boolean {
   return Object.entries(query).every(([name, value]) => {
-    const field = view[name];
+    const field = Object.hasOwn(view, name) ? view[name] : undefined;
     if (field === undefined || (typeof field === "object" && field !== null)) return true;
     return [value].flat().some((one) => one.toLowerCase() === String(field).toLowerCase());
   });

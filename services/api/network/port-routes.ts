@@ -63,9 +63,13 @@ export function registerPortRoutes(
   });
 
   http.delete("/v2.0/ports/:id", { schema: { params: IdParams } }, async (request, reply) => {
-    const { id } = await findPort(store, callOf(request), request.params.id);
-    if (!(await store.deletePort(id))) throw portNotFound(id);
-    return reply.code(204).send();
+    const { id, networkId } = await findPort(store, callOf(request), request.params.id);
+    if (await store.deleteFreePort(id)) return reply.code(204).send();
+    // A server would go on with an address that another one could get.
+    const { binding } = await findPort(store, callOf(request), id);
+    throw conflict(
+      `Unable to complete operation on port ${id} for network ${networkId}. Port already has an attached device ${binding?.serverUuid ?? ""}. Remove the port from the server first.`,
+    );
   });
 }
 

@@ -133,6 +133,11 @@ describe("the Networking API's ports", () => {
     expect((await call("GET", "/network/v2.0/ports", "bob:p")).json()).toEqual({ ports: [port] });
     expect((await call("GET", "/network/v2.0/ports", "eve:q")).json()).toEqual({ ports: [] });
     expect((await call("DELETE", `/network/v2.0/ports/${port.id}`, "eve:q")).statusCode).toBe(404);
+    const server = randomUUID();
+    await rig.networkPorts.bindPorts([port.id], server, []);
+    const inUse = await call("DELETE", `/network/v2.0/ports/${port.id}`, "bob:p");
+    expect([inUse.statusCode, inUse.body]).toEqual([409, expect.stringContaining(`attached device ${server}`)]);
+    await rig.networkPorts.unbindPorts([port.id], server);
     expect((await call("DELETE", `/network/v2.0/ports/${port.id}`, "bob:p")).statusCode).toBe(204);
     expect((await call("GET", `/network/v2.0/ports/${port.id}`, "bob:p")).statusCode).toBe(404);
   });

@@ -170,6 +170,7 @@ test("ports are found by their fields, renamed, and shown only to their project"
   expect(await count(`fixed_ips=ip_address%3D${port.fixed_ips[0].ip_address}`)).toBe(1);
   expect(await count("status=DOWN")).toBe(0);
   expect(await count("project_id=q")).toBe(0);
+  expect(await count("constructor=x")).toBe(1);
   const other = await boot();
   expect(await count(`device_id=${id}&device_id=${other}`)).toBe(2);
 });
