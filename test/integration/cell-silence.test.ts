@@ -90,7 +90,7 @@ describe("a revert whose destination dies right after it destroyed the guest", (
     await cell.become(1, "VERIFY_RESIZE");
     diesAt(1, "destroy", "after");
     await cell.operate({ server: 1, kind: "revert" });
-    await noted("host-1 was told to destroy its guest of the server and is away");
+    await noted("host-1 was ordered to destroy its guest of the server, but is silent");
     expect(await cell.server(1)).toMatchObject({ status: "VERIFY_RESIZE", taskState: "resize_reverting" });
     expect(cell.existsOn(1)).toEqual(["host-0"]);
   };
@@ -117,7 +117,7 @@ test("a revert whose destination cannot destroy its guest keeps trying, and says
   await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
   await cell.become(1, "VERIFY_RESIZE");
   await cell.operate({ server: 1, kind: "revert" });
-  await noted("host-1 was told to destroy its guest of the server and cannot: the device is busy");
+  await noted("host-1 was ordered to destroy its guest of the server, but cannot: the device is busy");
   expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-0" });
   await runs(0);
   await only(0);
@@ -211,7 +211,7 @@ describe.each(["live-migrate", "rebuild"] as const)("a %s whose destination dies
     await start();
     diesAt(to, "start", when);
     await cell.operate({ server: 1, kind, hosts: [to], vcpus: 1 });
-    await noted(`host-${to} was told to start the server and is away`);
+    await noted(`host-${to} was ordered to start the server, but is silent`);
     expect(await cell.server(1)).toMatchObject({ status: "ACTIVE", host: `host-${to}` });
     expect((await cell.server(1)).taskState).not.toBe(null);
     expect(cell.existsOn(1)).toContain("host-0");
@@ -252,7 +252,7 @@ describe("an evacuation whose destination dies before its first answer", () => {
     await fence(0);
     diesAt(1, "start", when);
     await cell.operate({ server: 1, kind: "evacuate", hosts: [1] });
-    await noted("host-1 was told to start the server and is away");
+    await noted("host-1 was ordered to start the server, but is silent");
     await returns(0);
     await cell.store.hostAdmin().setForcedDown("host-0", false);
     await isUp(0);
