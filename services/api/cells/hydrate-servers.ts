@@ -79,7 +79,10 @@ function livesInCell(record: RequestRecord): record is RequestRecord & { readonl
 export function knownServer(record: RequestRecord, server: Server | null, unreachable: boolean): KnownServer {
   const { cell, changes } = record;
   const known = { cell, lock: changes?.lock ?? null, unreachable };
-  if (server === null) return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
+  // A scheduler that refuses all servers of a call deletes each in its cell before it fails the request, and meanwhile the server is not gone.
+  const isTakenBack = server?.status === "DELETED" && (record.state === "accepted" || record.state === "dispatched");
+  if (server === null || isTakenBack)
+    return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
   const deleting = record.state === "cancelled" && server.status !== "DELETED";
   const shown = deleting ? { ...server, taskState: "deleting" } : server;
   return { ...known, server: withChanges(shown, changes), inCell: true };

@@ -1,4 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { deleteTaskOf } from "../../../core/tasks/server-spec.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -41,6 +43,18 @@ describe("GET /servers/{id}", () => {
       "OS-EXT-SRV-ATTR:host": null,
       "OS-SRV-USG:launched_at": null,
     });
+  });
+
+  it("shows a server that a scheduler has taken back from its cell until its request has failed", async () => {
+    const uuid = await rig.boot();
+    await rig.dispatch(uuid, "north", [0]);
+    const { store } = rig.cell("north");
+    await store.requestDelete([deleteTaskOf(randomUUID(), uuid)]);
+    const [task] = rig.deleteTasks("north");
+    await store.commitDeleted([await rig.take("north", task!)]);
+    expect(await show(uuid)).toMatchObject({ status: "BUILD", "OS-EXT-STS:task_state": "scheduling" });
+    await rig.store.failRequests([{ serverUuid: uuid, cell: "north", fault: "No valid host was found." }]);
+    expect(await show(uuid)).toMatchObject({ status: "ERROR" });
   });
 
   it("shows an admin where a server runs, and since when", async () => {
