@@ -80,7 +80,8 @@ export function knownServer(record: RequestRecord, server: Server | null, unreac
   const { cell, changes } = record;
   const known = { cell, lock: changes?.lock ?? null, unreachable };
   // A scheduler that refuses all servers of a call deletes each in its cell before it fails the request, and meanwhile the server is not gone.
-  const isTakenBack = server?.status === "DELETED" && (record.state === "accepted" || record.state === "dispatched");
+  const isOpen = record.state === "accepted" || record.state === "dispatched";
+  const isTakenBack = isOpen && record.spec.reservationId !== "" && server?.status === "DELETED";
   if (server === null || isTakenBack)
     return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
   const deleting = record.state === "cancelled" && server.status !== "DELETED";

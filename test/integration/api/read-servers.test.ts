@@ -46,7 +46,7 @@ describe("GET /servers/{id}", () => {
   });
 
   it("shows a server that a scheduler has taken back from its cell until its request has failed", async () => {
-    const uuid = await rig.boot();
+    const uuid = await rig.boot({ min_count: 2, max_count: 2 });
     await rig.dispatch(uuid, "north", [0]);
     const { store } = rig.cell("north");
     await store.requestDelete([deleteTaskOf(randomUUID(), uuid)]);

@@ -24,12 +24,14 @@ export async function showHost(cells: Cells, name: string) {
       ? await cell.servers((residents.value[0] ?? []).map(({ serverUuid }) => serverUuid))
       : residents;
   if (servers.kind === "unreachable") throw unavailable(`The cell ${cell.name} does not answer.`);
-  const byProject = Map.groupBy(servers.value, ({ spec }) => spec.projectId);
+  const byProject = [...Map.groupBy(servers.value, ({ spec }) => spec.projectId)];
   const lines: readonly (readonly [project: string, amounts: Amounts])[] = [
     ["(total)", totalOf(usage)],
     ["(used_now)", usedOf(usage)],
     ["(used_max)", sumOfFlavors(servers.value)],
-    ...[...byProject].map(([project, own]) => [project, sumOfFlavors(own)] as const),
+    ...byProject
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([project, own]) => [project, sumOfFlavors(own)] as const),
   ];
   return lines.map(([project, amounts]) => ({ resource: { host: host.name, project, ...amounts } }));
 }
