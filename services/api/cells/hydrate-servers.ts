@@ -1,3 +1,4 @@
+import { isOpenRequest } from "../../../core/placing/multi-create.ts";
 import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { Server } from "../../../core/tasks/server.ts";
 import { changedSpec, type ServerLock, type UserChanges } from "../../../core/tasks/user-changes.ts";
@@ -80,8 +81,7 @@ export function knownServer(record: RequestRecord, server: Server | null, unreac
   const { cell, changes } = record;
   const known = { cell, lock: changes?.lock ?? null, unreachable };
   // A scheduler that refuses all servers of a call deletes each in its cell before it fails the request, and meanwhile the server is not gone.
-  const isOpen = record.state === "accepted" || record.state === "dispatched";
-  const isTakenBack = isOpen && record.spec.reservationId !== "" && server?.status === "DELETED";
+  const isTakenBack = isOpenRequest(record) && record.spec.reservationId !== "" && server?.status === "DELETED";
   if (server === null || isTakenBack)
     return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
   const deleting = record.state === "cancelled" && server.status !== "DELETED";

@@ -29,6 +29,8 @@ export class UserDirectory {
   /** Passwords are kept as keyed hashes, whose key exists only in this process. */
   readonly #key = randomBytes(32);
   readonly #passwords: ReadonlyMap<string, Buffer>;
+  /** Compared with in place of the hash of a user who does not exist. */
+  readonly #ofNobody = this.#hash("");
 
   constructor({ users }: UsersFile) {
     const projectNames = new Set(users.flatMap((user) => Object.keys(user.projects)));
@@ -52,7 +54,7 @@ export class UserDirectory {
 
   /** The time that it takes says nothing of the password, nor of whether there is such a user. */
   isPassword(user: KnownUser | null, password: string): boolean {
-    const expected = (user && this.#passwords.get(user.id)) ?? this.#hash("");
+    const expected = (user && this.#passwords.get(user.id)) ?? this.#ofNobody;
     const isEqual = timingSafeEqual(this.#hash(password), expected);
     return user !== null && isEqual;
   }

@@ -4,7 +4,7 @@ export type NetworkQuery = Readonly<Record<string, string | readonly string[]>>;
 
 /**
  * Keeps the views whose fields have one of the values that the query gives for them, as Neutron does, and of these the fields that it names.
- * Parameters that name no field (paging, orders) are ignored, since no list here is longer than a page.
+ * Parameters that name no field (paging, orders) are ignored: a list ends after its first page.
  */
 export function filteredViews(views: readonly View[], query: NetworkQuery): View[] {
   return views.filter((view) => isAsked(view, query)).map((view) => withFields(view, query));
