@@ -156,7 +156,7 @@ test("that hangs is failed by its host when its time is over, and goes to the al
 
 test("is one trace, from the message's headers through the conductor to the agent", async () => {
   const exporter = new InMemorySpanExporter();
-  const traced = await new SmallCell(startTracing({ service: "berth-test", exportTo: exporter })).open();
+  const traced = await new SmallCell({ tracing: startTracing({ service: "berth-test", exportTo: exporter }) }).open();
   try {
     await traced.startConductor(1);
     await traced.startAgent({ id: "agent-1", hosts: [1] });

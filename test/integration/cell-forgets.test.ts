@@ -13,6 +13,11 @@ import { type KeptTables, keepTables } from "../rigs/kept-tables.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import { type AgentProcess, CellOn, type ConductorProcess } from "../rigs/small-cell.ts";
 
+/** The product's own waits, of a second and more, dominate these tests. */
+const SPEED = 4;
+/** Times that the database measures, by its own clock. */
+const DATABASE_TIMES = { leaseMs: 400, untakenMs: 300 };
+
 let database: TestDatabase;
 let pool: Pool;
 let cell: CellOn<PostgresCellStore>;
@@ -22,7 +27,8 @@ let agents: AgentProcess[];
 beforeEach(async () => {
   database = await freshDatabase("cell");
   pool = createPool({ url: database.url, applicationName: "forgetful cell test" });
-  cell = await new CellOn({ store: new PostgresCellStore(pool), ledger: new PostgresLedger(pool) }).open();
+  const body = () => ({ store: new PostgresCellStore(pool), ledger: new PostgresLedger(pool) });
+  cell = await new CellOn(body, { speed: SPEED }).open();
 });
 afterEach(async () => {
   await cell.close();
@@ -43,7 +49,11 @@ async function start(): Promise<void> {
 
 async function startConductor(): Promise<void> {
   // The agents must be back before a host counts as gone, even on a busy machine.
-  conductor = await cell.startConductor(1, { auditHostsPerSecond: 20, hostGraceMs: 5_000 });
+  conductor = await cell.startConductor(1, {
+    ...DATABASE_TIMES,
+    auditHostsPerSecond: 20,
+    hostGraceMs: 5_000 * SPEED,
+  });
 }
 
 const runsOn = (host: number) =>

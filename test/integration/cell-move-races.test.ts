@@ -10,13 +10,15 @@ import { beginOperationOn, type RequestedOperation } from "../rigs/begin-operati
 import { eventually } from "../rigs/eventually.ts";
 import { type AgentProcess, type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
 
-const UNSEEN_MS = 1_000;
+/** The product's own waits, of a second and more, dominate these tests. */
+const SPEED = 5;
+const UNSEEN_MS = 500 * SPEED;
 let cell: SmallCell;
 let agents: AgentProcess[];
 let disks: MemoryDisk[];
 let first: ConductorProcess;
 beforeEach(async () => {
-  cell = await new SmallCell().open();
+  cell = await new SmallCell({ speed: SPEED }).open();
   agents = [];
   disks = [0, 1, 2].map(() => ({ records: [] }));
 });
@@ -209,7 +211,7 @@ test("an evacuated host that is forced down is fenced: its old allocation is rel
 });
 
 test("an evacuation against a host that comes back: the server stays, and runs once", async () => {
-  await start({ 1: { duration_ms: 1_500 } });
+  await start({ 1: { duration_ms: 1_500 * SPEED } });
   await lose(0);
   await isDown(0);
   const migration = await cell.operate({ ...EVACUATION, fenceWaived: true });
@@ -329,7 +331,7 @@ test("a delete against a live migration that copies leaves nothing on either hos
 });
 
 test("a conductor is killed while a resize copies: another one completes it", async () => {
-  await start({ 0: { hand_off_ms: 1_500 } });
+  await start({ 0: { hand_off_ms: 1_500 * SPEED } });
   const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
   await eventually("the copying", async () => (await stageOf(migration)) === "handing-over");
   await cell.startConductor(2, { unseenMs: UNSEEN_MS });
@@ -340,7 +342,7 @@ test("a conductor is killed while a resize copies: another one completes it", as
 
 test("a resize that is not confirmed in time is confirmed automatically", async () => {
   await start();
-  await cell.startConductor(2, { unseenMs: UNSEEN_MS, confirmAfterMs: 200 });
+  await cell.startConductor(2, { unseenMs: UNSEEN_MS, confirmAfterMs: 200 * SPEED });
   const migration = await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
   await eventually("its confirmation", async () => {
     const [record] = await cell.store.migrations({ serverUuid: serverId(1), limit: 1 });

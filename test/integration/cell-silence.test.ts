@@ -7,11 +7,14 @@ import { serverId } from "../contract/cell-fixtures.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
 
+/** The product's own waits, of a second and more, dominate these tests. */
+const SPEED = 8;
+
 let cell: SmallCell;
 let agents: AgentProcess[];
 let disks: MemoryDisk[];
 beforeEach(async () => {
-  cell = await new SmallCell().open();
+  cell = await new SmallCell({ speed: SPEED }).open();
   agents = [];
   disks = [];
 });
@@ -19,7 +22,7 @@ afterEach(() => cell.close());
 
 /** Three hosts of 4 VCPUs, each with its own agent, and server 1 on the first. A host is down soon after its agent falls silent. */
 async function start(scripts: Readonly<Record<number, FakeScript>> = {}, settings: Partial<ConductorSettings> = {}) {
-  await cell.startConductor(1, { unseenMs: 1_000, ...settings });
+  await cell.startConductor(1, { unseenMs: 500 * SPEED, ...settings });
   for (const host of [0, 1, 2]) {
     disks[host] = { records: [] };
     await startAgent(host, scripts[host]);
@@ -178,7 +181,7 @@ describe("a confirmation", () => {
   });
 
   test("that no user asked for is refused in the same way", async () => {
-    await start({}, { confirmAfterMs: 1_500 });
+    await start({}, { confirmAfterMs: 1_000 * SPEED });
     await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 2 });
     const { attemptId } = await cell.become(1, "VERIFY_RESIZE");
     await runs(1);

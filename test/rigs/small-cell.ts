@@ -12,83 +12,34 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { CellEvent, Task } from "../../proto/gen/berth/cell.ts";
 import type { Bus } from "../../runtime/bus.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import { FAKE_METADATA_KEY, type FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { createMemoryJournal, type MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../../services/compute-agent/service.ts";
-import type { ConductorStore } from "../../services/conductor/ports.ts";
 import { type Conductor, createConductor } from "../../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS, type ConductorSettings } from "../../services/conductor/settings.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, providerOf, serverId } from "../contract/cell-fixtures.ts";
 import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
 import { eventually } from "./eventually.ts";
+import { GatedStore } from "./gated-store.ts";
+import { quickClock } from "./quick-clock.ts";
 
 const CELL = "cell-1";
-const TEST_SETTINGS = {
+
+/** Short waits, which take the same real time whatever the speed of the cell's clock is. */
+const settingsAt = (speed: number) => ({
   ...CONDUCTOR_DEFAULTS,
-  leaseMs: 400,
-  renewMs: 50,
-  sweepMs: 50,
-  untakenMs: 300,
-  heartbeatMs: 300,
-  hostGraceMs: 300,
-};
+  leaseMs: 400 * speed,
+  renewMs: 50 * speed,
+  sweepMs: 50 * speed,
+  untakenMs: 300 * speed,
+  heartbeatMs: 300 * speed,
+  hostGraceMs: 300 * speed,
+});
 const silent = () => ({ logger: pino({ level: "silent" }), registry: new Registry() });
-
-/** A store whose calls can be held before they begin. It can also die, and then no call ever returns. */
-export class GatedStore {
-  readonly store: ConductorStore;
-  readonly #gates = new Map<string, Promise<void>>();
-  readonly #held = new Map<string, number>();
-  readonly #changes = new Map<string, (answer: unknown) => unknown>();
-  #dead = false;
-
-  constructor(target: ConductorStore) {
-    const call = async (name: string, run: () => Promise<unknown>): Promise<unknown> => {
-      const gate = this.#gates.get(name);
-      if (gate !== undefined) {
-        this.#held.set(name, (this.#held.get(name) ?? 0) + 1);
-        await gate;
-      }
-      if (this.#dead) return new Promise(() => {});
-      const answer = await run();
-      return this.#changes.get(name)?.(answer) ?? answer;
-    };
-    this.store = new Proxy(target, {
-      get:
-        (store, name: keyof ConductorStore) =>
-        (...args: unknown[]) =>
-          call(name, () => (store[name] as (...args: unknown[]) => Promise<unknown>).apply(store, args)),
-    });
-  }
-
-  /** Holds calls of `name` until the returned function is called. */
-  hold(name: keyof ConductorStore): () => void {
-    const { promise, resolve } = Promise.withResolvers<void>();
-    this.#gates.set(name, promise);
-    return () => {
-      this.#gates.delete(name);
-      resolve();
-    };
-  }
-
-  /** From now on the answers of `name` are passed through `change`. */
-  change(name: keyof ConductorStore, change: (answer: unknown) => unknown): void {
-    this.#changes.set(name, change);
-  }
-
-  /** How many calls of `name` were held so far. */
-  held(name: keyof ConductorStore): number {
-    return this.#held.get(name) ?? 0;
-  }
-
-  die(): void {
-    this.#dead = true;
-  }
-}
 
 export interface ConductorProcess {
   readonly conductor: Conductor;
@@ -114,9 +65,13 @@ export interface SmallCellBody<Store extends CellStore> {
   readonly ledger: Ledger;
 }
 
-function memoryBody(): SmallCellBody<MemoryCellStore> {
-  const ledger = new MemoryLedger();
-  return { ledger, store: new MemoryCellStore({ clock: systemClock, ledger }) };
+interface SmallCellOptions {
+  readonly tracing?: Tracing;
+  /**
+   * How many times as fast as the system's clock the cell's clock runs (default 1). The times in settings and scripts are on the cell's clock.
+   * Times that Postgres measures pass by its own clock.
+   */
+  readonly speed?: number;
 }
 
 /**
@@ -127,13 +82,23 @@ export class CellOn<Store extends CellStore> {
   readonly store: Store;
   readonly network = new MemoryNetwork();
   readonly events: CellEvent[] = [];
-  readonly #broker = new MemoryBroker(systemClock);
-  readonly #bus = this.#broker.connect();
+  readonly #clock: Clock;
+  readonly #speed: number;
+  readonly #broker: MemoryBroker;
+  readonly #bus: Bus;
   readonly #drivers: FakeDriver[] = [];
   readonly #closers: (() => Promise<void>)[] = [];
   readonly #tracing: Tracing;
 
-  constructor({ store, ledger }: SmallCellBody<Store>, tracing: Tracing = noTracing) {
+  constructor(
+    bodyOn: (clock: Clock) => SmallCellBody<Store>,
+    { tracing = noTracing, speed = 1 }: SmallCellOptions = {},
+  ) {
+    this.#speed = speed;
+    this.#clock = speed === 1 ? systemClock : quickClock(speed);
+    this.#broker = new MemoryBroker(this.#clock);
+    this.#bus = this.#broker.connect();
+    const { store, ledger } = bodyOn(this.#clock);
     this.store = store;
     this.ledger = ledger;
     this.#tracing = tracing;
@@ -164,13 +129,13 @@ export class CellOn<Store extends CellStore> {
       ledger: this.ledger,
       bus,
       listener,
-      clock: systemClock,
+      clock: this.#clock,
       tracing: this.#tracing,
       ...silent(),
     };
     const id = conductorId(index);
     const conductor = createConductor(deps, {
-      ...TEST_SETTINGS,
+      ...settingsAt(this.#speed),
       cell: CELL,
       conductorId: id,
       name: `conductor-${index}`,
@@ -204,7 +169,7 @@ export class CellOn<Store extends CellStore> {
     const hosts = options.hosts.map((host) => hostOf(host, options));
     let crashes = 0;
     const driver = new FakeDriver({
-      clock: systemClock,
+      clock: this.#clock,
       seed: 1,
       scripts: new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake]]))),
       byMetadata: true,
@@ -221,7 +186,7 @@ export class CellOn<Store extends CellStore> {
         dialer: { ...dialer, dial: (address) => dialer.dial(isCutOff ? "nowhere" : address) },
         journal: createMemoryJournal(options.disk),
         driver: options.before?.(driver) ?? driver,
-        clock: systemClock,
+        clock: this.#clock,
         tracing: this.#tracing,
         fail: (error) => {
           throw error;
@@ -233,7 +198,7 @@ export class CellOn<Store extends CellStore> {
         conductors: (options.conductors ?? [1]).map((index) => `conductor-${index}`),
         hosts,
         buildLimit: 10,
-        stopBelievedMs: 50,
+        stopBelievedMs: 50 * this.#speed,
         ...(options.resumesGuests === undefined ? {} : { resumesGuests: options.resumesGuests }),
       },
     );
@@ -384,8 +349,11 @@ export class CellOn<Store extends CellStore> {
 
 /** A cell whose database is also in memory. */
 export class SmallCell extends CellOn<MemoryCellStore> {
-  constructor(tracing: Tracing = noTracing) {
-    super(memoryBody(), tracing);
+  constructor(options: SmallCellOptions = {}) {
+    super((clock) => {
+      const ledger = new MemoryLedger();
+      return { ledger, store: new MemoryCellStore({ clock, ledger }) };
+    }, options);
   }
 }
 
