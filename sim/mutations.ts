@@ -137,7 +137,7 @@ export const MUTATIONS: readonly Mutation[] = [
     about: "a cell that a request leaves is not shut for it",
     // A claim has to be under way for as long as a hop takes.
     profile: "slow",
-    cellStore: (store) => overriding(store, { close: async (uuids) => uuids.map(() => "closed" as const) }),
+    cellStore: (store) => overriding(store, { close: async (closings) => closings.map(() => "closed" as const) }),
   },
   {
     name: "delete-task-lost",
@@ -163,8 +163,10 @@ export const MUTATIONS: readonly Mutation[] = [
       overriding(store, {
         assignCells: async (assignments) => {
           const records = await store.requests(assignments.map(({ serverUuid }) => serverUuid));
-          const at = new Map(records.map(({ serverUuid, cell }) => [serverUuid, cell]));
-          return store.assignCells(assignments.map((one) => ({ ...one, from: at.get(one.serverUuid) ?? null })));
+          const at = new Map(
+            records.map(({ serverUuid, cell, assignment }) => [serverUuid, { from: cell, assignment }]),
+          );
+          return store.assignCells(assignments.map((one) => ({ ...one, ...at.get(one.serverUuid) })));
         },
       }),
   },

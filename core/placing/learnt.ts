@@ -4,10 +4,16 @@ import type { PlacingRoute } from "./placing-routes.ts";
 const NO_CELLS: ReadonlySet<string> = new Set();
 const NO_HOSTS: HostsByCell = new Map();
 
-/** The initial facts of a placing. `at` is the cell in the row. */
-export function nothingLearnt(at: string | null): Learnt {
+/** How often a placing may find a cell closed before it leaves such cells out. Other schedulers may close cells at the same time. */
+const CLOSURES_MAX = 3;
+
+/** The initial facts of a placing. `at` is the cell in the row, and `assignment` its number. */
+export function nothingLearnt(at: string | null, assignment: number): Learnt {
   return {
     at,
+    assignment,
+    isLeft: false,
+    closures: 0,
     shut: NO_CELLS,
     tried: NO_HOSTS,
     pinned: null,
@@ -24,18 +30,38 @@ export function nothingLearnt(at: string | null): Learnt {
 }
 
 /** The server was read, perhaps again. Everything learnt about its earlier state is forgotten. */
-export function serverRead({ at, reads }: Learnt, leftOut: HostsByCell): Learnt {
-  return { ...nothingLearnt(at), reads, tried: leftOut };
+export function serverRead({ at, assignment, reads }: Learnt, leftOut: HostsByCell): Learnt {
+  return { ...nothingLearnt(at, assignment), reads, tried: leftOut };
 }
 
-/** The server can never be stored in the cell from now on. */
-export function cellShut(learnt: Learnt, cell: string): Learnt {
-  return { ...learnt, shut: new Set(learnt.shut).add(cell) };
+/** The assigned cell is closed to the server under the present assignment, by this scheduler. */
+export function cellLeft(learnt: Learnt): Learnt {
+  return { ...learnt, isLeft: true };
 }
 
-/** Another scheduler has assigned the request elsewhere, so earlier views may be out of date. */
-export function takenOver(learnt: Learnt, cell: string | null): Learnt {
-  return { ...learnt, at: cell, fresh: false };
+/**
+ * A claim has found its cell closed to the server. It was closed under the number that the request had then, so the cell may take the
+ * server under a new one. A cell that stays closed was closed for good, by a delete, and is left out.
+ */
+export function cellFoundClosed(learnt: Learnt, cell: string): Learnt {
+  const closures = learnt.closures + 1;
+  const shut = closures > CLOSURES_MAX ? new Set(learnt.shut).add(cell) : learnt.shut;
+  return { ...learnt, isLeft: true, closures, shut };
+}
+
+/** This scheduler has assigned the request to the cell: under a new number, if the request has left another cell or this one before. */
+export function assignedTo(learnt: Learnt, cell: string): Learnt {
+  const { at, assignment, isLeft } = learnt;
+  const isRenewed = at !== null && (at !== cell || isLeft);
+  return { ...learnt, at: cell, assignment: assignment + (isRenewed ? 1 : 0), isLeft: false };
+}
+
+/** Another scheduler has assigned the request elsewhere. */
+export function assignedElsewhere(
+  learnt: Learnt,
+  { cell, assignment }: { readonly cell: string | null; readonly assignment: number },
+): Learnt {
+  return { ...learnt, at: cell, assignment, isLeft: false };
 }
 
 /** The host had no room after all, and the next choice skips it. */

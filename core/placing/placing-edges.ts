@@ -1,4 +1,5 @@
 import { describeGivenUp, STORE_FAILED } from "./describe-placing.ts";
+import { assignedTo } from "./learnt.ts";
 import type {
   Learnt,
   PlacingDeed,
@@ -54,8 +55,21 @@ export function approach(
   let next = after === null ? 0 : route.approach.indexOf(after) + 1;
   if (route.approach[next] === "leaving" && !mustLeave(learnt, claim.cell)) next += 1;
   const kind = route.approach[next];
-  if (kind === undefined) return askQuestion({ kind: "claiming", learnt, claim }, { kind: "claim", claim }, deeds);
+  if (kind === undefined) return askQuestion({ kind: "claiming", learnt, claim }, claimQuestion(learnt, claim), deeds);
   return askQuestion({ kind, learnt, claim }, questionOf(kind, learnt, claim), deeds);
+}
+
+function claimQuestion({ assignment }: Learnt, claim: ReservedClaim): PlacingQuestion {
+  return { kind: "claim", claim, assignment };
+}
+
+function assignQuestion(learnt: Learnt, to: string): PlacingQuestion {
+  const { at: from, assignment } = learnt;
+  return { kind: "assign", from, to, assignment, next: assignedTo(learnt, to).assignment };
+}
+
+function leaveQuestion({ at, assignment }: Learnt): PlacingQuestion {
+  return { kind: "leave-cell", cell: at ?? "", assignment };
 }
 
 function questionOf(kind: ApproachStep, learnt: Learnt, claim: ReservedClaim): PlacingQuestion {
@@ -63,11 +77,11 @@ function questionOf(kind: ApproachStep, learnt: Learnt, claim: ReservedClaim): P
     case "joining":
       return { kind: "join", claim, learnt };
     case "leaving":
-      return { kind: "leave-cell", cell: learnt.at ?? "" };
+      return leaveQuestion(learnt);
     case "pinning":
       return { kind: "pin-group", cell: claim.cell };
     case "assigning":
-      return { kind: "assign", from: learnt.at, to: claim.cell };
+      return assignQuestion(learnt, claim.cell);
     case "marking":
       return { kind: "mark-asked", claim };
     default:
@@ -76,8 +90,8 @@ function questionOf(kind: ApproachStep, learnt: Learnt, claim: ReservedClaim): P
 }
 
 /** Whether the assigned cell must be closed to the server before the request goes to another one. */
-function mustLeave({ at, shut }: Learnt, to: string | null): boolean {
-  return at !== null && at !== to && !shut.has(at);
+function mustLeave({ at, isLeft }: Learnt, to: string | null): boolean {
+  return at !== null && at !== to && !isLeft;
 }
 
 /** claiming → ended, or noting. */
@@ -122,7 +136,7 @@ export function refuse(
   deeds: readonly PlacingDeed[],
 ): PlacingStep {
   if (plan.route.beforeRefusal === "withdrawing" && mustLeave(learnt, null))
-    return askQuestion({ kind: "withdrawing", learnt, refusal }, { kind: "leave-cell", cell: learnt.at ?? "" }, deeds);
+    return askQuestion({ kind: "withdrawing", learnt, refusal }, leaveQuestion(learnt), deeds);
   return writeRefusal(plan, learnt, refusal, deeds);
 }
 
@@ -133,9 +147,13 @@ export function writeRefusal(
   refusal: PlacingRefusal,
   deeds: readonly PlacingDeed[],
 ): PlacingStep {
-  const cell = learnt.at;
+  const { at: cell, assignment } = learnt;
   if (route.refusals === "reported") return ended(learnt, { kind: "unplaced", cell, ...refusal }, deeds);
-  return askQuestion({ kind: "refusing", learnt, refusal }, { kind: "refuse", cell, fault: refusal.fault }, deeds);
+  return askQuestion(
+    { kind: "refusing", learnt, refusal },
+    { kind: "refuse", cell, assignment, fault: refusal.fault },
+    deeds,
+  );
 }
 
 /** → ended (later). An old request is given up instead, once. */

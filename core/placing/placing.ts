@@ -34,7 +34,13 @@ export interface ReservedClaim {
 export interface Learnt {
   /** The cell to which the request is assigned, or in which the moving server is, as far as is known. Null when there is no cell yet. */
   readonly at: string | null;
-  /** Cells that can no longer store the server. */
+  /** The number of this assignment (see RequestRecord). A move has none, so it is 0 there. */
+  readonly assignment: number;
+  /** The assigned cell is closed to the server under this assignment, so the next one gets a new number. */
+  readonly isLeft: boolean;
+  /** How often a claim has found its cell closed to the server. */
+  readonly closures: number;
+  /** Cells that stayed closed to the server under new assignments. */
   readonly shut: ReadonlySet<string>;
   /** Hosts that had no room after all, and excluded hosts. */
   readonly tried: HostsByCell;
@@ -140,11 +146,11 @@ export type PlacingEvent =
   | { readonly kind: "pinned" }
   | { readonly kind: "pinned-elsewhere"; readonly cell: string }
   | { readonly kind: "assigned" }
-  | { readonly kind: "assigned-elsewhere"; readonly cell: string | null }
+  | { readonly kind: "assigned-elsewhere"; readonly cell: string | null; readonly assignment: number }
   | { readonly kind: "marked" }
   /** `xid` is the id of the cell's transaction, as its view will show it. */
   | { readonly kind: "claimed"; readonly xid: number }
-  /** The cell is closed to the server. */
+  /** The cell is closed to the server under this assignment. */
   | { readonly kind: "closed" }
   /** The server has changed since it was read. */
   | { readonly kind: "server-changed" }
@@ -169,7 +175,7 @@ export type PlacingEvent =
   | { readonly kind: "refused" }
   | { readonly kind: "may-have-begun" }
   /** Another scheduler has assigned the request to this cell in the meantime. */
-  | { readonly kind: "taken-over"; readonly cell: string | null }
+  | { readonly kind: "taken-over"; readonly cell: string | null; readonly assignment: number }
   /** The server or the move is already in this cell. */
   | { readonly kind: "found"; readonly cell: string }
   /** No host is suitable. `mayHaveBegun`: perhaps because this very move has begun. */
@@ -187,16 +193,23 @@ export type PlacingQuestion =
   | { readonly kind: "choose"; readonly learnt: Learnt }
   | { readonly kind: "pause" }
   | { readonly kind: "join"; readonly claim: ReservedClaim; readonly learnt: Learnt }
-  | { readonly kind: "leave-cell"; readonly cell: string }
+  | { readonly kind: "leave-cell"; readonly cell: string; readonly assignment: number }
   | { readonly kind: "pin-group"; readonly cell: string }
-  | { readonly kind: "assign"; readonly from: string | null; readonly to: string }
+  /** `assignment` is the number of the present assignment, and `next` that of the one to `to`. */
+  | {
+      readonly kind: "assign";
+      readonly from: string | null;
+      readonly to: string;
+      readonly assignment: number;
+      readonly next: number;
+    }
   | { readonly kind: "mark-asked"; readonly claim: ReservedClaim }
-  | { readonly kind: "claim"; readonly claim: ReservedClaim }
+  | { readonly kind: "claim"; readonly claim: ReservedClaim; readonly assignment: number }
   | { readonly kind: "look-again"; readonly shut: ReadonlySet<string> }
   | { readonly kind: "note-begun" }
   | { readonly kind: "ask-cell" }
   | { readonly kind: "refuse-unasked"; readonly fault: string }
-  | { readonly kind: "refuse"; readonly cell: string | null; readonly fault: string };
+  | { readonly kind: "refuse"; readonly cell: string | null; readonly assignment: number; readonly fault: string };
 
 /** An action that is carried out at once and has no answer. */
 export type PlacingDeed =

@@ -47,9 +47,10 @@ describe("a new server", () => {
       "release learn-shortfalls tell-lost choose",
       "reserve leave-cell",
     ]);
-    expect(steps[1]!.effects.at(-1)).toEqual({ kind: "leave-cell", cell: "one" });
-    expect(steps[2]!.effects.at(-1)).toEqual({ kind: "assign", from: "one", to: "two" });
-    expect(steps[5]!.effects.at(-1)).toEqual({ kind: "leave-cell", cell: "two" });
+    expect(steps[1]!.effects.at(-1)).toEqual({ kind: "leave-cell", cell: "one", assignment: 0 });
+    expect(steps[2]!.effects.at(-1)).toEqual({ kind: "assign", from: "one", to: "two", assignment: 0, next: 1 });
+    expect(steps[3]!.effects.at(-1)).toMatchObject({ kind: "claim", assignment: 1 });
+    expect(steps[5]!.effects.at(-1)).toEqual({ kind: "leave-cell", cell: "two", assignment: 1 });
   });
 
   test("is found in the cell that it was about to leave, and its claim elsewhere is released", () => {
@@ -59,7 +60,7 @@ describe("a new server", () => {
   });
 
   test("that another scheduler assigned elsewhere gets a host again, from there", () => {
-    const last = lastOf(plan, null, [chosen("one"), { kind: "assigned-elsewhere", cell: "two" }]);
+    const last = lastOf(plan, null, [chosen("one"), { kind: "assigned-elsewhere", cell: "two", assignment: 0 }]);
     expect(last.effects.map(({ kind }) => kind)).toEqual(["release", "choose"]);
     expect(last.state.learnt.at).toBe("two");
   });
@@ -136,7 +137,7 @@ describe("a new server", () => {
   });
 
   test("that another scheduler continues to place in another cell is looked for there", () => {
-    const events: PlacingEvent[] = [noHost(), looked, noHost(), { kind: "taken-over", cell: "two" }];
+    const events: PlacingEvent[] = [noHost(), looked, noHost(), { kind: "taken-over", cell: "two", assignment: 0 }];
     const last = lastOf(plan, null, events);
     expect([last.state.kind, last.state.learnt.at, last.state.learnt.fresh]).toEqual(["choosing", "two", false]);
   });
@@ -154,7 +155,7 @@ describe("a new server", () => {
   test("that cannot be placed at all is refused at once, even when others have assigned it meanwhile", () => {
     const malformed = placingPlan({ malformed: "It has no flavor." });
     const steps = run(malformed, null, [
-      { kind: "taken-over", cell: "one" },
+      { kind: "taken-over", cell: "one", assignment: 0 },
       { kind: "cell-left" },
       { kind: "refused" },
     ]);
@@ -181,7 +182,9 @@ describe("an old request", () => {
   test("is still put off when its cell cannot be closed to it, or another scheduler has it", () => {
     const later = { kind: "later", why: "cell one is away" };
     expect(endOf(plan, "one", [away, { kind: "cannot-yet", why: "still away" }])).toEqual(later);
-    expect(endOf(plan, "one", [away, { kind: "cell-left" }, { kind: "taken-over", cell: "two" }])).toEqual(later);
+    expect(
+      endOf(plan, "one", [away, { kind: "cell-left" }, { kind: "taken-over", cell: "two", assignment: 0 }]),
+    ).toEqual(later);
   });
 
   test("is given up when stores keep failing, with that reason; when the refusal fails, too, it is tried again", () => {

@@ -1,6 +1,16 @@
 import { noValidHost } from "./describe-no-host.ts";
 import { GROUP_IN_FLIGHT } from "./describe-placing.ts";
-import { cellShut, groupLearnt, hostLost, nothingLearnt, serverRead, takenOver, viewsSeen } from "./learnt.ts";
+import {
+  assignedElsewhere,
+  assignedTo,
+  cellFoundClosed,
+  cellLeft,
+  groupLearnt,
+  hostLost,
+  nothingLearnt,
+  serverRead,
+  viewsSeen,
+} from "./learnt.ts";
 import {
   AWAITED,
   type EventFor,
@@ -46,12 +56,16 @@ import {
  *   look at fresh views → choose again; still no host → refuse, or put off
  *
  * A request may be in several hands at once. Its server stays in one cell all the same: a cell is assigned by compare-and-set before
- * anything is claimed there; within the cell the server's row decides; and a cell is left only after it was shut for the server.
+ * anything is claimed there; within the cell the server's row decides; and a cell is left only after it was shut for the server. A request
+ * may come back to such a cell, since each assignment has a number, and a cell is shut only under the number that the request had.
  */
 
-/** The first step, also after a crash or for a second delivery. `cell` is the one in the row, or null when there is none yet. */
-export function beginPlacing(plan: PlacingPlan, cell: string | null): PlacingStep {
-  const learnt = nothingLearnt(cell);
+/**
+ * The first step, also after a crash or for a second delivery. `cell` is the one in the row, or null when there is none yet, and
+ * `assignment` is its number.
+ */
+export function beginPlacing(plan: PlacingPlan, cell: string | null, assignment = 0): PlacingStep {
+  const learnt = nothingLearnt(cell, assignment);
   return plan.route.begins === "reading" ? read(plan, learnt, NOTHING) : nextRound(plan, learnt, NOTHING);
 }
 
@@ -143,7 +157,10 @@ function judge(plan: PlacingPlan, learnt: Learnt, none: EventFor<"choosing"> & {
     return putPlacingOff(plan, learnt, why, NOTHING);
   }
   const mayWait = route.groupInFlight === "waited-for" && (learnt.groupInFlight || none.awaitsGroup);
-  const refusal: PlacingRefusal = { fault: noValidHost(none.choice, unseen, explainedUnder), choice: none.choice };
+  const refusal: PlacingRefusal = {
+    fault: noValidHost(none.choice, { unseen, closed: [...learnt.shut], keptFor: explainedUnder }),
+    choice: none.choice,
+  };
   const verdict: PlacingVerdict = mayWait ? { kind: "put-off", why: GROUP_IN_FLIGHT } : { kind: "refuse", refusal };
   if (route.beforeRefusal === "asking-cell") return askCell(learnt, verdict);
   if (verdict.kind === "put-off") return putPlacingOff(plan, learnt, verdict.why, NOTHING);
@@ -166,7 +183,7 @@ function stepLeaving(plan: PlacingPlan, state: StateOf<"leaving">, event: EventF
   switch (event.kind) {
     case "cell-left": {
       const cell = learnt.at ?? "";
-      return approach(plan, cellShut(learnt, cell), claim, { after: "leaving", deeds: [{ kind: "tell-left", cell }] });
+      return approach(plan, cellLeft(learnt), claim, { after: "leaving", deeds: [{ kind: "tell-left", cell }] });
     }
     case "found":
       return found(plan, learnt, event.cell, releaseOf(state));
@@ -189,9 +206,9 @@ function stepAssigning(plan: PlacingPlan, state: StateOf<"assigning">, event: Ev
   const { learnt, claim } = state;
   switch (event.kind) {
     case "assigned":
-      return approach(plan, { ...learnt, at: claim.cell }, claim, { after: "assigning", deeds: NOTHING });
+      return approach(plan, assignedTo(learnt, claim.cell), claim, { after: "assigning", deeds: NOTHING });
     case "assigned-elsewhere":
-      return nextRound(plan, { ...learnt, at: event.cell }, releaseOf(state));
+      return nextRound(plan, assignedElsewhere(learnt, event), releaseOf(state));
     case "over":
       return ended(learnt, { kind: "over" }, releaseOf(state));
     default:
@@ -224,7 +241,7 @@ function stepClaiming(plan: PlacingPlan, state: StateOf<"claiming">, event: Even
     case "found":
       return found(plan, learnt, event.cell, released);
     case "closed":
-      return nextRound(plan, cellShut(learnt, claim.cell), released);
+      return nextRound(plan, cellFoundClosed(learnt, claim.cell), released);
     case "server-changed":
       return read(plan, learnt, released);
     case "lost": {
@@ -253,7 +270,7 @@ function stepWithdrawing(
   switch (event.kind) {
     case "cell-left": {
       const cell = learnt.at ?? "";
-      return writeRefusal(plan, cellShut(learnt, cell), refusal, [{ kind: "tell-left", cell }]);
+      return writeRefusal(plan, cellLeft(learnt), refusal, [{ kind: "tell-left", cell }]);
     }
     case "found":
       return found(plan, learnt, event.cell, NOTHING);
@@ -293,7 +310,7 @@ function stepRefusing(
     case "refused":
       return ended(learnt, { kind: "refused", ...refusal }, NOTHING);
     case "taken-over":
-      return nextRound(plan, takenOver(learnt, event.cell), NOTHING);
+      return nextRound(plan, { ...assignedElsewhere(learnt, event), fresh: false }, NOTHING);
     case "over":
       return ended(learnt, { kind: "over" }, NOTHING);
     default:

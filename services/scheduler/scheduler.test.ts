@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { schedulerRequestsSubject } from "../../adapters/nats/streams.ts";
-import type { Dispatch } from "../../core/stores/cell/cell-store.ts";
+import type { Closing, Dispatch } from "../../core/stores/cell/cell-store.ts";
 import { deleteTask, dispatchOf, serverId } from "../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { HeldSource, loadingSource, type RigCell, SchedulerRig } from "../../test/rigs/scheduler-rig.ts";
@@ -58,8 +58,8 @@ class SlowStore implements SchedulerCellStore {
     return outcomes;
   }
 
-  close(uuids: readonly string[]) {
-    return this.#store.close(uuids);
+  close(closings: readonly Closing[]) {
+    return this.#store.close(closings);
   }
 
   homes(uuids: readonly string[]) {

@@ -48,8 +48,8 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
       const [record] = await store.requests([serverId(server)]);
       return record && [record.state, record.cell];
     };
-    const assign = async (server: number, from: string | null, to: string) =>
-      (await store.assignCells([{ serverUuid: serverId(server), from, to }]))[0];
+    const assign = async (server: number, from: string | null, to: string, assignment = 0) =>
+      (await store.assignCells([{ serverUuid: serverId(server), from, to, assignment }]))[0];
 
     test("answers a ping", async () => {
       await store.ping();
@@ -143,6 +143,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
           serverUuid: serverId(1),
           state: "dispatched",
           cell: "east",
+          assignment: 0,
           spec: serverSpec(1),
           changes: null,
           fault: null,
@@ -156,13 +157,32 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
 
       test("is assigned to a cell only from the cell that the caller expects", async () => {
         await accept(1);
-        expect(await assign(1, "east", "west")).toEqual({ kind: "moved", cell: null });
+        expect(await assign(1, "east", "west")).toEqual({ kind: "moved", cell: null, assignment: 0 });
         expect(await assign(1, null, "east")).toEqual({ kind: "assigned" });
-        expect(await assign(1, null, "west")).toEqual({ kind: "moved", cell: "east" });
+        expect(await assign(1, null, "west")).toEqual({ kind: "moved", cell: "east", assignment: 0 });
         expect(await assign(1, "east", "east")).toEqual({ kind: "assigned" });
         expect(await assign(1, "east", "west")).toEqual({ kind: "assigned" });
         expect(await stateOf(1)).toEqual(["dispatched", "west"]);
         expect(await assign(9, null, "east")).toEqual({ kind: "ended" });
+      });
+
+      test("is assigned under the next number by each change of its cell, and only under the number that the caller expects", async () => {
+        await accept(1);
+        const steps = async (...cells: readonly (string | null)[]) => {
+          for (const [at, to] of cells.slice(1).entries())
+            await assign(1, cells[at] ?? null, to ?? "", Math.max(0, at - 1));
+        };
+        await steps(null, "east", "west", "east");
+        expect(await store.requests([serverId(1)])).toMatchObject([{ cell: "east", assignment: 2 }]);
+        // A slow scheduler still believes in the first assignment to the same cell.
+        expect(await assign(1, "east", "north")).toEqual({ kind: "moved", cell: "east", assignment: 2 });
+        await store.failRequests([{ serverUuid: serverId(1), cell: "east", fault: "of long ago" }]);
+        expect(await stateOf(1)).toEqual(["dispatched", "east"]);
+        expect(await assign(1, "east", "east", 2)).toEqual({ kind: "assigned" });
+        const { found } = await store.placeable([serverId(1)], { specBytesMax: 10_000, pageBytesMax: 10_000 });
+        expect(found).toMatchObject([{ cell: "east", assignment: 2 }]);
+        await store.failRequests([{ serverUuid: serverId(1), cell: "east", assignment: 2, fault: "No valid host" }]);
+        expect(await stateOf(1)).toEqual(["failed", "east"]);
       });
 
       test("is assigned in the order of the batch when the batch names it twice", async () => {
@@ -179,7 +199,12 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
             assignment(2, null, "west"),
             assignment(1, "east", "north"),
           ]),
-        ).toEqual([{ kind: "assigned" }, { kind: "moved", cell: "east" }, { kind: "assigned" }, { kind: "assigned" }]);
+        ).toEqual([
+          { kind: "assigned" },
+          { kind: "moved", cell: "east", assignment: 0 },
+          { kind: "assigned" },
+          { kind: "assigned" },
+        ]);
         expect(await stateOf(1)).toEqual(["dispatched", "north"]);
       });
 
@@ -313,7 +338,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
           const [, home] = (await stateOf(server)) ?? [];
           const answers = outcomes.map((batch, index) => batch[index % 2 === 0 ? at : servers.length - 1 - at]);
           expect(answers).toEqual(
-            cells.map((name) => (name === home ? { kind: "assigned" } : { kind: "moved", cell: home })),
+            cells.map((name) => (name === home ? { kind: "assigned" } : { kind: "moved", cell: home, assignment: 0 })),
           );
         }
       });

@@ -4,7 +4,7 @@ import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids
 import { type AllocationItem, CONSUMER_TYPE_INSTANCE, type ConsumerOwner } from "../../core/ledger/model.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { Deletion } from "../../core/stores/api/api-store.ts";
-import type { Dispatch } from "../../core/stores/cell/cell-store.ts";
+import type { Closing, Dispatch } from "../../core/stores/cell/cell-store.ts";
 import { PLAIN_REQUEST } from "../../core/tasks/server-spec.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
@@ -96,6 +96,11 @@ export function dispatchOf(input: {
     work: { $case: "build", value: { selections, attemptsMax } },
   };
   return { task: build, change: claim(consumerUuid(serverId(server)), owner, vcpusOf(hosts[0] ?? 0, vcpus)) };
+}
+
+/** Closes a cell to a server whose request never came back to it. */
+export function closingOf(server: number, assignment = 0): Closing {
+  return { serverUuid: serverId(server), assignment };
 }
 
 export function deleteTask(server: number, task: number): Task {

@@ -3,6 +3,7 @@ import { claim } from "../../core/ledger/allocation-change.ts";
 import { consumerUuid, providerUuid, resourceClass } from "../../core/ledger/ids.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import {
+  closingOf,
   conductorId,
   deleteTask,
   dispatchOf,
@@ -131,8 +132,8 @@ export function dispatchContract(cell: () => CellUnderTest): void {
   describe("closing", () => {
     test("marks the UUID of an absent server as closed, repeatedly", async () => {
       const { store } = cell();
-      expect(await store.close([serverId(1), serverId(2), serverId(1)])).toEqual(["closed", "closed", "closed"]);
-      expect(await store.close([serverId(2)])).toEqual(["closed"]);
+      expect(await store.close([closingOf(1), closingOf(2), closingOf(1)])).toEqual(["closed", "closed", "closed"]);
+      expect(await store.close([closingOf(2)])).toEqual(["closed"]);
       expect(await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0] })])).toEqual([{ kind: "closed" }]);
       expect(await cell().used()).toEqual([0, 0, 0]);
       expect(await store.servers([serverId(1)])).toEqual([]);
@@ -140,12 +141,50 @@ export function dispatchContract(cell: () => CellUnderTest): void {
       expect(await store.serversChangedSince(0, 10)).toEqual([]);
     });
 
+    test("holds for its assignment and earlier ones, and a higher one opens the cell to the server again", async () => {
+      const { store } = cell();
+      const dispatchUnder = async (server: number, assignment: number) => {
+        const dispatch = dispatchOf({ server, task: server, hosts: [0] });
+        return (await store.dispatch([{ ...dispatch, assignment }]))[0]?.kind;
+      };
+      // The lower number comes later, from a slow scheduler.
+      await store.close([closingOf(1, 1), closingOf(1, 0), closingOf(2, 1)]);
+      expect(await dispatchUnder(1, 0)).toBe("closed");
+      expect(await dispatchUnder(1, 1)).toBe("closed");
+      expect(await dispatchUnder(1, 2)).toBe("dispatched");
+      expect(await store.close([closingOf(1, 2)])).toEqual(["present"]);
+      await store.close([closingOf(2, 3)]);
+      expect(await dispatchUnder(2, 3)).toBe("closed");
+      expect(await dispatchUnder(2, 4)).toBe("dispatched");
+      expect(await cell().used()).toEqual([2, 0, 0]);
+    });
+
+    test("is for good when a delete comes after it, whatever the number", async () => {
+      const { store } = cell();
+      await store.close([closingOf(1)]);
+      expect(await store.requestDelete([deleteTask(1, 11)])).toEqual([{ kind: "deleted" }]);
+      await store.close([closingOf(1, 1)]);
+      const dispatch = dispatchOf({ server: 1, task: 1, hosts: [0] });
+      expect(await store.dispatch([{ ...dispatch, assignment: 5 }])).toEqual([{ kind: "closed" }]);
+    });
+
+    test("a dispatch that is refused after it has opened the cell leaves nothing behind", async () => {
+      const { store } = cell();
+      await store.close([closingOf(1)]);
+      const tooLarge = dispatchOf({ server: 1, task: 1, hosts: [0], vcpus: 1_000 });
+      expect(await store.dispatch([{ ...tooLarge, assignment: 1 }])).toMatchObject([{ kind: "no-capacity" }]);
+      expect(await store.servers([serverId(1)])).toEqual([]);
+      expect(await store.close([closingOf(1, 1)])).toEqual(["closed"]);
+      const dispatch = dispatchOf({ server: 1, task: 2, hosts: [0] });
+      expect(await store.dispatch([{ ...dispatch, assignment: 1 }])).toEqual([{ kind: "closed" }]);
+    });
+
     test("is refused for a present server, but not for a deleted one", async () => {
       const { store } = cell();
       await store.dispatch([1, 2].map((server) => dispatchOf({ server, task: server, hosts: [0] })));
       await store.requestDelete([deleteTask(2, 12)]);
       await store.commitDeleted([tenureOf(await cell().take(12))]);
-      expect(await store.close([serverId(1), serverId(2)])).toEqual(["present", "closed"]);
+      expect(await store.close([closingOf(1), closingOf(2)])).toEqual(["present", "closed"]);
       expect(await store.dispatch([dispatchOf({ server: 2, task: 22, hosts: [0] })])).toEqual([{ kind: "closed" }]);
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "BUILD" }]);
     });

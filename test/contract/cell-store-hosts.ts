@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { UNKNOWN_HYPERVISOR } from "../../core/ledger/hypervisor-facts.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import { deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
+import { closingOf, deleteTask, dispatchOf, providerOf, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const NEVER_MS = 3_600_000;
@@ -91,7 +91,7 @@ export function hostContract(cell: () => CellUnderTest): void {
     const { store } = cell();
     await store.dispatch([1, 2, 3].map((server) => dispatchOf({ server, task: server, hosts: [server % 2] })));
     await store.commitActive([{ ...tenureOf(await cell().take(1)), selection: 0 }]);
-    await store.close([serverId(9)]);
+    await store.close([closingOf(9)]);
     const home = (server: number, status: string) => ({
       ...quiet,
       serverUuid: serverId(server),

@@ -1,6 +1,16 @@
 import { expect, test } from "vitest";
 import type { DispatchOutcome } from "../../core/stores/cell/cell-store.ts";
-import { conductorId, deleteTask, dispatchOf, hostName, hostTree, serverId, swapTo, taskId } from "./cell-fixtures.ts";
+import {
+  closingOf,
+  conductorId,
+  deleteTask,
+  dispatchOf,
+  hostName,
+  hostTree,
+  serverId,
+  swapTo,
+  taskId,
+} from "./cell-fixtures.ts";
 import { type CellUnderTest, HOST_VCPUS, tenureOf } from "./cell-under-test.ts";
 
 /** Each race is run this often, on servers of its own. */
@@ -86,7 +96,7 @@ export function raceContract(cell: () => CellUnderTest): void {
       rounds.map(async (server) => {
         const [[dispatched], [closed]] = await Promise.all([
           store.dispatch([dispatchOf({ server, task: server, hosts: [0] })]),
-          store.close([serverId(server)]),
+          store.close([closingOf(server)]),
         ]);
         expect([
           ["dispatched", "present"],
@@ -222,7 +232,7 @@ export function raceContract(cell: () => CellUnderTest): void {
       store.requestDelete(rounds.map((server) => deleteTask(server, 1000 + server))),
       store.takeTasks(conductorId(0), rounds.map(taskId).reverse()),
       store.sweepTasks(conductorId(1), 0, ROUNDS),
-      store.close(rounds.map(serverId).reverse()),
+      store.close(rounds.map((server) => closingOf(server)).reverse()),
     ]);
     const dump = await ledger.dump();
     const held = dump.consumers.flatMap((consumer) => consumer.items).reduce((sum, item) => sum + item.amount, 0);

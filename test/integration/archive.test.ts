@@ -55,7 +55,7 @@ beforeEach(async () => {
   const store = new PostgresCellStore(pool);
   const dispatched = await store.dispatch(SERVERS.map((server) => dispatchOf({ server, task: server, hosts: [0] })));
   expect(dispatched.map(({ kind }) => kind)).toEqual(SERVERS.map(() => "dispatched"));
-  await store.close([SHUT]);
+  await store.close([{ serverUuid: SHUT, assignment: 0 }]);
   await endAll();
 });
 

@@ -99,7 +99,7 @@ async function dumpOf({ store, ledger, tasks }: Body): Promise<unknown> {
     changed: (await store.serversChangedSince(0, 100)).map((server) => server.uuid).sort(),
     homes: await store.homes(uuids),
     attempts: await Promise.all(uuids.map((uuid) => store.attempts(uuid))),
-    closed: await store.close(uuids),
+    closed: await store.close(uuids.map((serverUuid) => ({ serverUuid, assignment: 0 }))),
     hosts: await store.hosts(),
     counts: [...(await store.serverCountByHost())].sort(),
     residents: await store.residents(HOSTS.map((host) => `host-${host}`)),

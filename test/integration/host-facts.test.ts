@@ -14,6 +14,7 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { ViewSource } from "../../core/stores/cell/view-source.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import {
+  closingOf,
   conductorId,
   deleteTask,
   dispatchOf,
@@ -76,7 +77,7 @@ async function live(cell: Followed): Promise<unknown[]> {
   const spec = { group: GROUP, imageProperties };
   await store.dispatch([dispatchOf({ server: 1, task: 1, hosts: [0, 1], spec })]);
   await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [1] })]);
-  await store.close([serverId(7)]);
+  await store.close([closingOf(7)]);
   seen.push(await shown(cell));
   const [taken] = await store.takeTasks(conductorId(0), [taskId(1)]);
   const tenure = tenureOf(taken!);

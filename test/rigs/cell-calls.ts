@@ -127,7 +127,7 @@ export function perform(call: CellCall, drawn: Drawn): (store: CellStore) => Pro
       return (store) => store.dispatch(dispatches);
     }
     case "close":
-      return (store) => store.close(call.servers.map(serverId));
+      return (store) => store.close(call.servers.map((server) => ({ serverUuid: serverId(server), assignment: 0 })));
     case "request-delete": {
       const tasks = call.servers.map((uuid, at) => deleteTask(uuid, firstTask + at));
       drawn.tasks += tasks.length;

@@ -20,6 +20,7 @@ import type {
   SpecLimits,
   SweepQuery,
 } from "../../../core/stores/api/api-store.ts";
+import { nextAssignment } from "../../../core/stores/api/next-assignment.ts";
 import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -118,6 +119,7 @@ export class MemoryApiStore implements ApiStore {
         serverUuid,
         state: "accepted",
         cell: null,
+        assignment: 0,
         spec,
         changes: spec.tags.length === 0 ? null : { tags: spec.tags },
         fault: null,
@@ -180,20 +182,24 @@ export class MemoryApiStore implements ApiStore {
   }
 
   async assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]> {
-    return assignments.map(({ serverUuid, from, to }) => {
+    return assignments.map((assign) => {
+      const { serverUuid, from, to, assignment = 0 } = assign;
       const record = this.#requests.get(serverUuid);
       if (record === undefined || !isBeingPlaced(record)) return { kind: "ended" };
-      if (record.cell !== from) return { kind: "moved", cell: record.cell };
-      this.#write(record, { state: "dispatched", cell: to });
+      if (record.cell !== from || record.assignment !== assignment) {
+        return { kind: "moved", cell: record.cell, assignment: record.assignment };
+      }
+      this.#write(record, { state: "dispatched", cell: to, assignment: nextAssignment(assign) });
       if (to !== from) this.#arrived.delete(serverUuid);
       return { kind: "assigned" };
     });
   }
 
   async failRequests(failures: readonly RequestFailure[]): Promise<void> {
-    for (const { serverUuid, cell, fault } of failures) {
+    for (const { serverUuid, cell, assignment = 0, fault } of failures) {
       const record = this.#requests.get(serverUuid);
-      if (record === undefined || !isBeingPlaced(record) || record.cell !== cell) continue;
+      if (record === undefined || !isBeingPlaced(record)) continue;
+      if (record.cell !== cell || record.assignment !== assignment) continue;
       this.#write(record, { state: "failed", fault });
     }
   }
@@ -240,14 +246,24 @@ export class MemoryApiStore implements ApiStore {
     for (const uuid of new Set(serverUuids)) {
       const record = this.#requests.get(uuid);
       if (record === undefined) continue;
-      const { serverUuid, state, cell } = record;
+      const { serverUuid, state, cell, assignment } = record;
       const specBytes = ServerSpec.encode(record.spec).finish().length;
       const { times: putOffs, acceptedAtMs } = this.#putOffs.of(uuid);
       const ageMs = this.#clock.now() - acceptedAtMs;
       const isRead = specBytes <= specBytesMax;
       if (isRead) pageBytes += specBytes;
       if (isRead && pageBytes > pageBytesMax) left.push(uuid);
-      else found.push({ serverUuid, state, cell, spec: isRead ? record.spec : null, specBytes, putOffs, ageMs });
+      else
+        found.push({
+          serverUuid,
+          state,
+          cell,
+          assignment,
+          spec: isRead ? record.spec : null,
+          specBytes,
+          putOffs,
+          ageMs,
+        });
     }
     return { found, left };
   }
@@ -337,7 +353,7 @@ export class MemoryApiStore implements ApiStore {
 
   #write(
     record: RequestRecord,
-    change: Partial<Pick<RequestRecord, "state" | "cell" | "fault" | "cancellation">>,
+    change: Partial<Pick<RequestRecord, "state" | "cell" | "assignment" | "fault" | "cancellation">>,
   ): RequestRecord {
     const written: RequestRecord = { ...record, ...change, updatedAtMs: this.#clock.now() };
     this.#requests.set(record.serverUuid, written);

@@ -3,6 +3,7 @@ import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type {
   CellStore,
+  Closing,
   CommitOutcome,
   DeleteOutcome,
   Dispatch,
@@ -167,8 +168,8 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return this.#step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
   }
 
-  async close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
-    return this.#step((tx) => serverUuids.map((uuid) => closeStep(tx, uuid)));
+  async close(closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]> {
+    return this.#step((tx) => closings.map((closing) => closeStep(tx, closing)));
   }
 
   async requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {

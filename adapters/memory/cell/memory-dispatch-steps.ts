@@ -1,6 +1,6 @@
 import { assert } from "../../../core/assert.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
-import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { Closing, DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
 import { PLAIN_REQUEST } from "../../../core/tasks/server-spec.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
@@ -8,13 +8,17 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { CellTransaction, ServerRow, TaskRow } from "./cell-state.ts";
 import { groupConflictOf } from "./memory-group-check.ts";
 
+/** No assignment has this number. A delete closes the cell to its server for good. */
+const CLOSED_FOR_EVER = 2 ** 31 - 1;
+
 /** Writes the claim, the server, the task and its first attempt, or nothing. */
-export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): DispatchOutcome {
+export function dispatchStep(tx: CellTransaction, { task, change, assignment = 0 }: Dispatch): DispatchOutcome {
   const spec = task.server;
   const selection = task.work?.$case === "build" ? task.work.value.selections[0] : undefined;
   assert(spec !== undefined && selection !== undefined, `task ${task.id} builds nothing`);
   const present = tx.cell.servers.get(spec.uuid);
-  if (present !== undefined) {
+  const isClosedBefore = present?.status === "CLOSED" && present.revision < assignment;
+  if (present !== undefined && !isClosedBefore) {
     return { kind: present.status === "CLOSED" || present.status === "DELETED" ? "closed" : "already-dispatched" };
   }
   const conflict = groupConflictOf(tx, spec.uuid, spec.group, selection.host);
@@ -42,10 +46,11 @@ export function dispatchStep(tx: CellTransaction, { task, change }: Dispatch): D
   return { kind: "dispatched", xid: tx.xid };
 }
 
-/** Marks the UUID of an absent server as closed, so that the server cannot be dispatched here later. */
-export function closeStep(tx: CellTransaction, serverUuid: string): "closed" | "present" {
+/** Marks the UUID of an absent server as closed, so that the server cannot be dispatched here later under this assignment. */
+export function closeStep(tx: CellTransaction, { serverUuid, assignment }: Closing): "closed" | "present" {
   const present = tx.cell.servers.get(serverUuid);
-  if (present === undefined) shut(tx, serverUuid);
+  if (present === undefined) shut(tx, serverUuid, assignment);
+  else if (present.status === "CLOSED") present.revision = Math.max(present.revision, assignment);
   return present === undefined || present.status === "CLOSED" || present.status === "DELETED" ? "closed" : "present";
 }
 
@@ -54,9 +59,10 @@ export function requestDeleteStep(tx: CellTransaction, task: Task): DeleteOutcom
   assert(task.work?.$case === "delete" && task.server !== undefined, `task ${task.id} deletes nothing`);
   const server = tx.cell.servers.get(task.server.uuid);
   if (server === undefined) {
-    shut(tx, task.server.uuid);
+    shut(tx, task.server.uuid, CLOSED_FOR_EVER);
     return { kind: "deleted" };
   }
+  if (server.status === "CLOSED") server.revision = CLOSED_FOR_EVER;
   if (server.status === "CLOSED" || server.status === "DELETED") return { kind: "deleted" };
   const tasks = tx.cell.tasksByServer.get(server.uuid) ?? [];
   const earlier = tasks.find((row) => row.kind === "delete" && row.endedAtMs === null);
@@ -109,7 +115,8 @@ export function addTask(tx: CellTransaction, task: Task, kind: TaskRow["kind"]):
   });
 }
 
-function shut(tx: CellTransaction, serverUuid: string): void {
+/** The revision of a closed server is the number of the last assignment under which it must not come to this cell. */
+function shut(tx: CellTransaction, serverUuid: string, assignment: number): void {
   const nothing: ServerSpec = {
     uuid: serverUuid,
     name: "",
@@ -123,7 +130,7 @@ function shut(tx: CellTransaction, serverUuid: string): void {
     createdAtMs: tx.nowMs,
     ...PLAIN_REQUEST,
   };
-  tx.cell.servers.set(serverUuid, newServer(nothing, tx.nowMs, tx.nowMs, "CLOSED"));
+  tx.cell.servers.set(serverUuid, { ...newServer(nothing, tx.nowMs, tx.nowMs, "CLOSED"), revision: assignment });
 }
 
 function newServer(spec: ServerSpec, createdAtMs: number, nowMs: number, status: ServerRow["status"]): ServerRow {

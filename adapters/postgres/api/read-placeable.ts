@@ -9,6 +9,7 @@ interface PlaceableRow {
   readonly server_uuid: string;
   readonly state: RequestState;
   readonly cell: string | null;
+  readonly assignment: number;
   readonly spec: Buffer | null;
   readonly spec_bytes: number;
   readonly put_offs: number;
@@ -29,14 +30,14 @@ export async function readPlaceable(
   const rows = await queryStored<PlaceableRow>(pool, {
     name: "placeable_requests",
     text: `with sized as (
-        select r.server_uuid, r.state, r.cell, r.spec, octet_length(r.spec) as spec_bytes, coalesce(o.put_offs, 0) as put_offs,
+        select r.server_uuid, r.state, r.cell, r.assignment, r.spec, octet_length(r.spec) as spec_bytes, coalesce(o.put_offs, 0) as put_offs,
           extract(epoch from now() - coalesce(o.accepted_at, r.updated_at))::float8 * 1000 as age_ms,
           sum(case when octet_length(r.spec) <= $2::int then octet_length(r.spec) else 0 end) over (order by a.at) as page_bytes
         from unnest($1::uuid[]) with ordinality as a (uuid, at)
         join requests r on r.server_uuid = a.uuid
         left join open_requests o on o.server_uuid = a.uuid
       )
-      select server_uuid, state, cell, spec_bytes, put_offs, age_ms,
+      select server_uuid, state, cell, assignment, spec_bytes, put_offs, age_ms,
         case when spec_bytes <= $2::int and page_bytes <= $3::bigint then spec end as spec
       from sized`,
     values: [textArrayLiteral(uuids), specBytesMax, pageBytesMax],
@@ -53,6 +54,7 @@ function placeableOf(row: PlaceableRow): PlaceableRequest {
     serverUuid: row.server_uuid,
     state: row.state,
     cell: row.cell,
+    assignment: row.assignment,
     spec: row.spec === null ? null : decodeKept(ServerSpec, row.spec),
     specBytes: row.spec_bytes,
     putOffs: row.put_offs,

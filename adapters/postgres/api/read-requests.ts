@@ -15,6 +15,7 @@ export interface RequestRow {
   readonly server_uuid: string;
   readonly state: RequestState;
   readonly cell: string | null;
+  readonly assignment: number;
   readonly spec: Buffer;
   /** The present name. The spec has the original one. */
   readonly name: string;
@@ -26,7 +27,7 @@ export interface RequestRow {
   readonly updated_at_ms: number;
 }
 
-export const REQUEST_COLUMNS = `server_uuid, state, cell, spec, name, changes, fault, cancel_request_id, ${[
+export const REQUEST_COLUMNS = `server_uuid, state, cell, assignment, spec, name, changes, fault, cancel_request_id, ${[
   "cancelled_at",
   "created_at",
   "updated_at",
@@ -41,6 +42,7 @@ export function requestOf(row: RequestRow): RequestRecord {
     serverUuid: row.server_uuid,
     state: row.state,
     cell: row.cell,
+    assignment: row.assignment,
     // Decoded only when it is read, because many callers, such as deletes, never read it.
     get spec() {
       spec ??= changedSpec({ ...ServerSpec.decode(row.spec), name: row.name }, row.changes);

@@ -8,8 +8,9 @@ import type {
   RequestRecord,
   RequestState,
 } from "../../../core/stores/api/api-store.ts";
+import { nextAssignment } from "../../../core/stores/api/next-assignment.ts";
 import { inRounds } from "../client/in-rounds.ts";
-import { textArrayLiteral } from "../client/literals.ts";
+import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { countUsage } from "./count-usage.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
@@ -21,6 +22,7 @@ interface AssignRow {
   readonly at: number;
   readonly state: RequestState | null;
   readonly cell: string | null;
+  readonly assignment: number;
   readonly assigned: boolean;
 }
 
@@ -37,18 +39,21 @@ async function assignRound(pool: Pool, assignments: readonly AssignCell[]): Prom
   const rows = await queryStored<AssignRow>(pool, {
     name: "assign_cells",
     text: `with wanted as (
-        select * from unnest($1::uuid[], $2::text[], $3::text[]) with ordinality as w (uuid, from_cell, to_cell, at)
+        select * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::int[])
+          with ordinality as w (uuid, from_cell, to_cell, assignment, next, at)
       ), locked as (
-        select server_uuid, state, cell from requests where server_uuid = any ($1)
+        select server_uuid, state, cell, assignment from requests where server_uuid = any ($1)
         order by server_uuid for no key update
       ), assigned as (
         update requests r set state = 'dispatched', cell = w.to_cell, updated_at = now(),
-          arrived = r.arrived and w.to_cell is not distinct from w.from_cell
+          arrived = r.arrived and w.to_cell is not distinct from w.from_cell,
+          assignment = w.next
         from wanted w join locked l on l.server_uuid = w.uuid
         where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched') and l.cell is not distinct from w.from_cell
+          and l.assignment = w.assignment
         returning r.server_uuid
       )
-      select w.at::int, l.state, l.cell, a.server_uuid is not null as assigned
+      select w.at::int, l.state, l.cell, l.assignment, a.server_uuid is not null as assigned
       from wanted w
       left join locked l on l.server_uuid = w.uuid
       left join assigned a on a.server_uuid = w.uuid`,
@@ -56,6 +61,8 @@ async function assignRound(pool: Pool, assignments: readonly AssignCell[]): Prom
       textArrayLiteral(assignments.map((assignment) => assignment.serverUuid)),
       textArrayLiteral(assignments.map((assignment) => assignment.from)),
       textArrayLiteral(assignments.map((assignment) => assignment.to)),
+      arrayLiteral(assignments.map(({ assignment = 0 }) => assignment)),
+      arrayLiteral(assignments.map(nextAssignment)),
     ],
   });
   const outcomes: AssignOutcome[] = [];
@@ -64,9 +71,9 @@ async function assignRound(pool: Pool, assignments: readonly AssignCell[]): Prom
   return outcomes;
 }
 
-function outcomeOf({ state, cell, assigned }: AssignRow): AssignOutcome {
+function outcomeOf({ state, cell, assignment, assigned }: AssignRow): AssignOutcome {
   if (assigned) return { kind: "assigned" };
-  return state === "accepted" || state === "dispatched" ? { kind: "moved", cell } : { kind: "ended" };
+  return state === "accepted" || state === "dispatched" ? { kind: "moved", cell, assignment } : { kind: "ended" };
 }
 
 export async function failRequests(pool: Pool, failures: readonly RequestFailure[]): Promise<void> {
@@ -77,17 +84,19 @@ export async function failRequests(pool: Pool, failures: readonly RequestFailure
       await queryStored(pool, {
         name: "fail_requests",
         text: `with locked as (
-            select server_uuid, state, cell from requests where server_uuid = any ($1)
+            select server_uuid, state, cell, assignment from requests where server_uuid = any ($1)
             order by server_uuid for no key update
           )
           update requests r set state = 'failed', fault = w.fault, updated_at = now()
-          from unnest($1::uuid[], $2::text[], $3::text[]) as w (uuid, cell, fault)
+          from unnest($1::uuid[], $2::text[], $3::text[], $4::int[]) as w (uuid, cell, fault, assignment)
           join locked l on l.server_uuid = w.uuid
-          where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched') and l.cell is not distinct from w.cell`,
+          where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched') and l.cell is not distinct from w.cell
+            and l.assignment = w.assignment`,
         values: [
           textArrayLiteral(round.map((failure) => failure.serverUuid)),
           textArrayLiteral(round.map((failure) => failure.cell)),
           textArrayLiteral(round.map((failure) => failure.fault)),
+          arrayLiteral(round.map(({ assignment = 0 }) => assignment)),
         ],
       });
       return round;

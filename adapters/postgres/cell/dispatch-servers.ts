@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
-import type { Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { Closing, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
 import { groupsEntangle, isHardGroup } from "../../../core/tasks/group-rule.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
@@ -24,8 +24,15 @@ interface DispatchRow {
   readonly xid: number | string;
 }
 
-/** Writes claims, servers, tasks and first attempts of a batch. Cost: one round trip. */
-export function dispatchServers(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
+/**
+ * Writes claims, servers, tasks and first attempts of a batch. Cost: one round trip, and one more when a server may come back to a cell that
+ * it has left.
+ */
+export async function dispatchServers(
+  pool: Pool,
+  dispatches: readonly Dispatch[],
+): Promise<readonly DispatchOutcome[]> {
+  await reopen(pool, dispatches);
   return inRounds(
     dispatches,
     (dispatch) => specOf(dispatch.task).uuid,
@@ -33,6 +40,29 @@ export function dispatchServers(pool: Pool, dispatches: readonly Dispatch[]): Pr
     (dispatch, round) =>
       isGrouped(dispatch) && round.some((other) => groupsEntangle(claimOf(other), claimOf(dispatch))),
   );
+}
+
+/**
+ * Opens the cell to servers that left it under an earlier assignment. This needs no transaction with the dispatch: a claim of an earlier
+ * assignment that comes in between is as good, since the request is assigned to this cell again. If it has left the cell once more, the
+ * cell is closed under the present assignment, too, and stays so.
+ */
+async function reopen(pool: Pool, dispatches: readonly Dispatch[]): Promise<void> {
+  const again = dispatches.filter(({ assignment = 0 }) => assignment > 0);
+  if (again.length === 0) return;
+  await queryStored(pool, {
+    name: "cell_reopen",
+    text: `with left_before as (
+        select s.uuid from servers s join unnest($1::uuid[], $2::int[]) as w (uuid, assignment) on s.uuid = w.uuid
+        where s.status = 'CLOSED' and s.revision < w.assignment
+        order by s.uuid for update of s
+      )
+      delete from servers s using left_before l where s.uuid = l.uuid`,
+    values: [
+      textArrayLiteral(again.map(({ task }) => specOf(task).uuid)),
+      arrayLiteral(again.map(({ assignment = 0 }) => assignment)),
+    ],
+  });
 }
 
 /** For batches with servers of groups whose rules the claims must keep. Cost: four round trips, under the groups' locks. */
@@ -128,16 +158,19 @@ function encodeSpec(spec: ServerSpec | undefined): Uint8Array {
   return encodeOnce(ServerSpec, spec);
 }
 
-/** Marks the UUIDs of absent servers as closed, so that they cannot be dispatched here later. */
-export function closeServers(pool: Pool, serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
+/** Marks the UUIDs of absent servers as closed, so that they cannot be dispatched here later under these assignments. */
+export function closeServers(pool: Pool, closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]> {
   return inRounds(
-    serverUuids,
-    (uuid) => uuid,
-    async (uuids) => {
+    closings,
+    ({ serverUuid }) => serverUuid,
+    async (round) => {
       const rows = await queryStored<{ at: number; present: boolean }>(pool, {
-        name: "cell_close",
-        text: "select at, present from cell_close($1)",
-        values: [textArrayLiteral(uuids)],
+        name: "cell_leave",
+        text: "select at, present from cell_leave($1, $2)",
+        values: [
+          textArrayLiteral(round.map(({ serverUuid }) => serverUuid)),
+          arrayLiteral(round.map(({ assignment }) => assignment)),
+        ],
       });
       const answers: ("closed" | "present")[] = [];
       for (const { at, present } of rows) answers[at - 1] = present ? "present" : "closed";

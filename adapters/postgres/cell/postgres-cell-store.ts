@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type {
   CellStore,
+  Closing,
   CommitOutcome,
   DeleteOutcome,
   Dispatch,
@@ -100,8 +101,8 @@ export class PostgresCellStore implements CellStore {
     return dispatchServers(this.#pool, dispatches);
   }
 
-  close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]> {
-    return closeServers(this.#pool, serverUuids);
+  close(closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]> {
+    return closeServers(this.#pool, closings);
   }
 
   requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {

@@ -24,6 +24,11 @@ export interface RequestRecord {
   readonly serverUuid: string;
   readonly state: RequestState;
   readonly cell: string | null;
+  /**
+   * How often the request has gone from one cell to another. A cell that it left for one of the others takes it again only under a higher
+   * number.
+   */
+  readonly assignment: number;
   /** The server as it was requested, with the `changes`. */
   readonly spec: ServerSpec;
   /** Null when nothing was changed, and the server was accepted without tags. */
@@ -39,7 +44,7 @@ export interface RequestRecord {
 export type OpenRequest = Pick<RequestRecord, "serverUuid" | "state" | "cell">;
 
 /** A request as a scheduler reads it to place it. */
-export interface PlaceableRequest extends OpenRequest {
+export interface PlaceableRequest extends OpenRequest, Pick<RequestRecord, "assignment"> {
   /** Null when the spec is larger than the reader accepts. */
   readonly spec: ServerSpec | null;
   readonly specBytes: number;
@@ -95,7 +100,11 @@ export interface AssignCell {
   readonly serverUuid: string;
   /** The cell to which the request is assigned as far as the caller knows, or null when it has none yet. */
   readonly from: string | null;
+  /** The number of this assignment as far as the caller knows; 0 when it is absent. */
+  readonly assignment?: number;
   readonly to: string;
+  /** The number of the new assignment. Without it, a request that comes from another cell gets the next number, and others keep theirs. */
+  readonly next?: number;
 }
 
 /**
@@ -104,13 +113,15 @@ export interface AssignCell {
  */
 export type AssignOutcome =
   | { readonly kind: "assigned" }
-  | { readonly kind: "moved"; readonly cell: string | null }
+  | { readonly kind: "moved"; readonly cell: string | null; readonly assignment: number }
   | { readonly kind: "ended" };
 
 export interface RequestFailure {
   readonly serverUuid: string;
   /** The cell to which the request is assigned as far as the caller knows, or null when it has none yet. */
   readonly cell: string | null;
+  /** The number of this assignment as far as the caller knows; 0 when it is absent. */
+  readonly assignment?: number;
   readonly fault: string;
 }
 
@@ -192,12 +203,12 @@ export interface ApiStore {
   scanRequests(scan: RequestScan): Promise<RequestStretch>;
   /**
    * Assigns each request to the only cell in which it may be claimed from now on (state `dispatched`), provided that the request is still
-   * assigned as the caller believes.
+   * assigned as the caller believes, under the same number.
    */
   assignCells(assignments: readonly AssignCell[]): Promise<readonly AssignOutcome[]>;
   /**
    * Marks requests that found no host as `failed`, with the reason. Only an `accepted` or `dispatched` request that is still assigned to
-   * `cell` changes.
+   * `cell`, under the same number, changes.
    */
   failRequests(failures: readonly RequestFailure[]): Promise<void>;
   /**

@@ -24,6 +24,15 @@ export interface Dispatch {
   /** A task of kind `build`. `change` claims its `selections[0]`. */
   readonly task: Task;
   readonly change: AllocationChange;
+  /** The number of the request's assignment to this cell (see RequestRecord); 0 when it is absent. */
+  readonly assignment?: number;
+}
+
+/** A request that leaves a cell, or is refused there. */
+export interface Closing {
+  readonly serverUuid: string;
+  /** The number of the assignment that ends. A dispatch under a higher number opens the cell to the server again. */
+  readonly assignment: number;
 }
 
 export type DispatchOutcome =
@@ -46,10 +55,10 @@ export type DispatchOutcome =
 export interface DispatchStore {
   dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]>;
   /**
-   * Makes sure that the server can never be dispatched in this cell from now on. `"present"` means that the server is already here.
-   * Repeatable.
+   * Makes sure that the server can never be dispatched in this cell under this assignment or an earlier one. `"present"` means that the
+   * server is already here. Repeatable.
    */
-  close(serverUuids: readonly string[]): Promise<readonly ("closed" | "present")[]>;
+  close(closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]>;
 }
 
 export type DeleteOutcome =

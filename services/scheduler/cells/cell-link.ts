@@ -1,7 +1,7 @@
 import { TaskAnnouncer } from "../../../adapters/nats/task-announcer.ts";
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { LiveCellFacts } from "../../../core/scheduling/live-cell-facts.ts";
-import type { DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { Closing, DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -20,7 +20,7 @@ export class CellLink {
   disabled = false;
   readonly #announcer: TaskAnnouncer;
   readonly #dispatches: DispatchBatcher;
-  readonly #closes: Batcher<string, "closed" | "present">;
+  readonly #closes: Batcher<Closing, "closed" | "present">;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
   /** Null when this scheduler cannot move servers of this cell. */
   readonly moves: CellMoves | null;
@@ -48,7 +48,7 @@ export class CellLink {
     this.claims = new ClaimsInFlight({ view, source, clock, expiryMs: settings.claimExpiryMs });
     this.#dispatches = cell.dispatches ?? createDispatchBatcher(store, maxItems);
     this.#announcer = new TaskAnnouncer(cell.bus, cell.name);
-    this.#closes = new Batcher({ run: (uuids) => store.close(uuids), maxItems });
+    this.#closes = new Batcher({ run: (closings) => store.close(closings), maxItems });
     this.#deletes = new Batcher({ run: (tasks) => store.requestDelete(tasks), maxItems });
     this.moves = operations ? new CellMoves(operations, maxItems, (call) => this.#listen(call)) : null;
   }
@@ -91,9 +91,9 @@ export class CellLink {
     return this.#listen(this.#dispatches.submit(dispatch));
   }
 
-  /** Refuses every later dispatch of this server to the cell; see DispatchStore.close. */
-  shut(serverUuid: string): Promise<"closed" | "present"> {
-    return this.#listen(this.#closes.submit(serverUuid));
+  /** Refuses every later dispatch of this server to the cell under this assignment; see DispatchStore.close. */
+  shut(closing: Closing): Promise<"closed" | "present"> {
+    return this.#listen(this.#closes.submit(closing));
   }
 
   /** See ServerStore.requestDelete. Rejects as `dispatch` does. */

@@ -70,8 +70,8 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
 
   choose({ learnt }: Asked<"choose">): AnswerTo<"choose"> {
     const { views, decisions, newId } = this.#parts;
-    const { at, shut } = learnt;
-    if (at !== null && !shut.has(at) && !views.cells.get(at)?.answers) {
+    const { at, isLeft } = learnt;
+    if (at !== null && !isLeft && !views.cells.get(at)?.answers) {
       return { kind: "cannot-yet", why: `its assigned cell ${at} cannot be reached` };
     }
     const links = views.cells.all();
@@ -115,10 +115,10 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     return { kind: "joined" };
   }
 
-  async "leave-cell"({ cell }: Asked<"leave-cell">): Promise<AnswerTo<"leave-cell">> {
+  async "leave-cell"({ cell, assignment }: Asked<"leave-cell">): Promise<AnswerTo<"leave-cell">> {
     const link = this.#parts.views.cells.get(cell);
     if (!link) return { kind: "cannot-yet", why: `its assigned cell ${cell} is not known to this scheduler` };
-    const shut = await link.shut(this.#search.spec.uuid);
+    const shut = await link.shut({ serverUuid: this.#search.spec.uuid, assignment });
     return shut === "present" ? { kind: "found", cell } : { kind: "cell-left" };
   }
 
@@ -129,13 +129,19 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     return pin.kind === "pinned" ? pin : { kind: "pinned-elsewhere", cell: pin.cell };
   }
 
-  async assign({ from, to }: Asked<"assign">): Promise<AnswerTo<"assign">> {
-    const outcome = await this.#parts.requests.assign({ serverUuid: this.#search.spec.uuid, from, to });
+  async assign({ from, to, assignment, next }: Asked<"assign">): Promise<AnswerTo<"assign">> {
+    const outcome = await this.#parts.requests.assign({
+      serverUuid: this.#search.spec.uuid,
+      from,
+      to,
+      assignment,
+      next,
+    });
     switch (outcome.kind) {
       case "assigned":
         return { kind: "assigned" };
       case "moved":
-        return { kind: "assigned-elsewhere", cell: outcome.cell };
+        return { kind: "assigned-elsewhere", cell: outcome.cell, assignment: outcome.assignment };
       case "ended":
         return { kind: "over" };
       default:
@@ -143,14 +149,14 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     }
   }
 
-  async claim({ claim: held }: Asked<"claim">): Promise<AnswerTo<"claim">> {
+  async claim({ claim: held, assignment }: Asked<"claim">): Promise<AnswerTo<"claim">> {
     const { clock, events } = this.#parts;
     const { spec } = this.#search;
     const { selections } = this.#chosenHost();
     const task = buildTask(held.id, spec, { selections, attemptsMax: this.#attemptsMax });
     this.#task = task;
     const askedAtMs = clock.monotonic();
-    const outcome = await this.#linkOf(held.cell).dispatch({ task, change: changeOf(spec, held) });
+    const outcome = await this.#linkOf(held.cell).dispatch({ task, change: changeOf(spec, held), assignment });
     events.claimed(clock.monotonic() - askedAtMs);
     switch (outcome.kind) {
       case "dispatched":
@@ -173,14 +179,14 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     }
   }
 
-  async refuse({ cell, fault }: Asked<"refuse">): Promise<AnswerTo<"refuse">> {
-    const record = await this.#parts.requests.fail({ serverUuid: this.#search.spec.uuid, cell, fault });
+  async refuse({ cell, assignment, fault }: Asked<"refuse">): Promise<AnswerTo<"refuse">> {
+    const record = await this.#parts.requests.fail({ serverUuid: this.#search.spec.uuid, cell, assignment, fault });
     switch (record?.state) {
       case "failed":
         return { kind: "refused" };
       case "accepted":
       case "dispatched":
-        return { kind: "taken-over", cell: record.cell };
+        return { kind: "taken-over", cell: record.cell, assignment: record.assignment };
       default:
         return { kind: "over" };
     }

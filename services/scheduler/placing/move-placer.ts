@@ -55,7 +55,7 @@ export class MovePlacer {
     const plan: PlacingPlan = { route: MOVE, malformed: null, isOld, giveUpMs, placeWithinMs: 0, explainedUnder: null };
     const answers = new MoveAnswers(this.#parts, { move, unseenMs: hostUnseenMs });
     const carryOut = deedsOf(this.#parts, { serverUuid: move.serverUuid, newSpec: null, explain: () => {} });
-    return this.#placementOf(await runPlacing(plan, move.cell, { answers, carryOut }), answers);
+    return this.#placementOf(await runPlacing(plan, { cell: move.cell }, { answers, carryOut }), answers);
   }
 
   #placementOf({ end }: EndedPlacing, answers: MoveAnswers): MovePlacement {

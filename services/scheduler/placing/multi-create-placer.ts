@@ -141,7 +141,8 @@ export class MultiCreatePlacer {
         if (!link) return { kind: "later", why: `its assigned cell ${known.cell} is not known to this scheduler` };
         await deleteInCell(link, known.serverUuid, { newId: this.#newId, events: this.#events });
       }
-      known = await this.#writes.fail({ serverUuid: record.serverUuid, cell: known.cell, fault });
+      const { serverUuid, cell, assignment } = known;
+      known = await this.#writes.fail({ serverUuid, cell, assignment, fault });
     }
     return { kind: "later", why: "other schedulers keep assigning it to cells" };
   }
@@ -158,8 +159,8 @@ class ChosenHosts implements ChosenTogether {
 }
 
 /** Another server of the call. It was accepted in the same transaction, so it is as old. */
-function requestOf({ tries, agedMs }: PlacingRequest, { spec, cell }: RequestRecord): PlacingRequest {
-  return { spec, cell, tries, agedMs };
+function requestOf({ tries, agedMs }: PlacingRequest, { spec, cell, assignment }: RequestRecord): PlacingRequest {
+  return { spec, cell, assignment, tries, agedMs };
 }
 
 function openOnes(records: readonly RequestRecord[]): readonly RequestRecord[] {

@@ -35,6 +35,8 @@ export interface PlacingRequest {
   readonly spec: ServerSpec;
   /** The assigned cell, or null when there is none yet. */
   readonly cell: string | null;
+  /** The number of this assignment (see RequestRecord). */
+  readonly assignment: number;
   /** How often the request was taken so far, including this time. */
   readonly tries: number;
   /** The age of the request by the clock of the database that stores it. */

@@ -51,7 +51,7 @@ export class RequestPlacer {
 
   /** Records in the API database that the request found no place, unless it was placed meanwhile. Rejects as `place` does. */
   refuse(spec: ServerSpec, fault: string): Promise<Placement> {
-    const request = { spec, cell: null, agedMs: () => 0 };
+    const request = { spec, cell: null, assignment: 0, agedMs: () => 0 };
     return this.#run(request, new HostSearch(spec, NOTHING_ASKED), { malformed: fault, isOld: false, together: null });
   }
 
@@ -69,7 +69,7 @@ export class RequestPlacer {
   }
 
   async #run(
-    { spec, cell, agedMs }: Pick<PlacingRequest, "spec" | "cell" | "agedMs">,
+    { spec, cell, assignment, agedMs }: Pick<PlacingRequest, "spec" | "cell" | "assignment" | "agedMs">,
     search: HostSearch,
     how: Pick<PlacingPlan, "malformed" | "isOld"> & { readonly together: ChosenTogether | null },
   ): Promise<Placement> {
@@ -88,7 +88,7 @@ export class RequestPlacer {
         decisions.refused(spec, choice, { unseen, findMisses }, effortOf(learnt, null));
       },
     });
-    const ended = await runPlacing(plan, cell, { answers, carryOut });
+    const ended = await runPlacing(plan, { cell, assignment }, { answers, carryOut });
     return this.#placementOf(ended, answers, spec);
   }
 

@@ -37,11 +37,11 @@ export interface EndedPlacing {
  */
 export async function runPlacing(
   plan: PlacingPlan,
-  cell: string | null,
+  { cell, assignment = 0 }: { readonly cell: string | null; readonly assignment?: number },
   { answers, carryOut }: PlacingHands,
 ): Promise<EndedPlacing> {
   let error: unknown = null;
-  for (let step = beginPlacing(plan, cell); ; ) {
+  for (let step = beginPlacing(plan, cell, assignment); ; ) {
     const { state, effects } = step;
     let event: PlacingEvent | null = null;
     try {

@@ -87,9 +87,9 @@ export class WorkPlacer {
 
   /** The results of the request or, for a multi-create, of all its servers. */
   async #settle(row: ReadRequest, tries: number): Promise<readonly Settled[]> {
-    const { serverUuid, spec, specBytes, cell, agedMs } = row;
+    const { serverUuid, spec, specBytes, cell, assignment, agedMs } = row;
     if (spec === null) return [await this.#placer.refuseTooLarge({ serverUuid, specBytes })];
-    const request: PlacingRequest = { spec, cell, tries, agedMs };
+    const request: PlacingRequest = { spec, cell, assignment, tries, agedMs };
     if (spec.reservationId !== "") return this.#multiCreates.place(request);
     return [{ spec, placement: await this.#placer.place(request) }];
   }

@@ -253,6 +253,7 @@ create table requests (
   cores integer default 0 not null,
   ram_mib integer default 0 not null,
   changes jsonb,
+  assignment integer default 0 not null,
   constraint requests_pkey PRIMARY KEY (server_uuid),
   constraint requests_state_check CHECK ((state = ANY (ARRAY['accepted'::text, 'dispatched'::text, 'failed'::text, 'cancelled'::text, 'deleted'::text])))
 ) with (fillfactor=70);

@@ -565,6 +565,13 @@ create function cell_join_groups(server_uuids uuid[], group_uuids uuid[], polici
   returns TABLE(at integer, conflicting text[])
   language sql;
 
+create function cell_leave(server_uuids uuid[], assignments integer[])
+  returns TABLE(at integer, present boolean)
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off;
+
 create function cell_leave_behind(leftover uuid, of_server uuid, on_host text)
   returns void
   language sql;

@@ -11,6 +11,7 @@ const recordOf = (number: number): RequestRecord => ({
   spec: ServerSpec.fromPartial({ uuid: uuidOf(number), projectId: "p" }),
   state: "dispatched",
   cell: "east",
+  assignment: 0,
   changes: null,
   fault: null,
   cancellation: null,

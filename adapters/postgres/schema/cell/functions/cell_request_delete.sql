@@ -57,6 +57,11 @@ begin
     exit when known = cardinality(server_uuids);
     perform cell_shut(server_uuids);
   end loop;
+  -- Those that were closed before, perhaps only under an earlier assignment.
+  if cardinality(present) < known then
+    update servers s set revision = 2147483647, updated_at = now()
+    where s.uuid = any (server_uuids) and s.status = 'CLOSED' and s.revision < 2147483647;
+  end if;
   select coalesce(array_agg(l.server_uuid) filter (where l.kind = 'delete'), '{}'), coalesce(array_agg(l.id), '{}')
   into earlier, open_tasks
   from (

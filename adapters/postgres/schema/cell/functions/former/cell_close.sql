@@ -1,5 +1,6 @@
 -- requires: cell_shut
--- Whether each of these servers exists here. The UUIDs of those that do not are marked as closed (cell_shut).
+-- called by: services of the versions whose last migration of the API database is older than 0070-assignments
+-- Whether each of these servers exists here. The UUIDs of those that do not are marked as closed for good (cell_shut).
 create or replace function cell_close(server_uuids uuid[]) returns table (at int, present boolean)
   language plpgsql
   set enable_seqscan = off
