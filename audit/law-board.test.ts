@@ -8,7 +8,7 @@ const violation = (law: FoundViolation["law"], where: string): FoundViolation =>
   ...{ law, where, what: "an allocation of nobody", proof: "VCPU 2", since: "2026-01-01T00:00:00.000Z" },
 });
 
-/** A reading of one cell of two hosts, of which some have told what runs there. */
+/** A reading of one cell with two hosts, of which the given number have reported their guests. */
 function reading(told: number, given: Partial<CloudReading> = {}): CloudReading {
   const hosts = new Map(["a", "b"].map((host) => [host, host]));
   const runningGuests = new Map([...hosts.keys()].slice(0, told).map((host) => [host, []]));
@@ -17,7 +17,7 @@ function reading(told: number, given: Partial<CloudReading> = {}): CloudReading 
 }
 
 describe("the state of the laws", () => {
-  test("is unknown before the first complete reading, and has its time", () => {
+  test("is unknown before the first complete reading, and then has the time of that reading", () => {
     const board = new LawBoard();
     expect(board.laws()).toBeNull();
     expect(board.read(reading(2, { unread: new Map([["north", "no answer"]]) }), 1)).toBe(false);
@@ -28,7 +28,7 @@ describe("the state of the laws", () => {
     expect(board.laws()?.at).toBe(2);
   });
 
-  test("has what is broken now, as long as it is", () => {
+  test("lists each violation as long as it lasts", () => {
     const board = new LawBoard();
     board.take({ kind: "broken", violation: violation(2, "cell north"), isPast: false }, 0);
     board.take({ kind: "broken", violation: violation("groups", "group g"), isPast: false }, 0);
@@ -41,7 +41,7 @@ describe("the state of the laws", () => {
     expect(board.laws()?.broken.map(({ law }) => law)).toEqual([0]);
   });
 
-  test("has a violation of a moment that is over for ten minutes", () => {
+  test("lists a violation that was over after a moment for ten minutes", () => {
     const board = new LawBoard();
     board.take({ kind: "broken", violation: violation(1, "cell north"), isPast: true }, 1_000);
     board.read(reading(2), 600_999);
@@ -50,7 +50,7 @@ describe("the state of the laws", () => {
     expect(board.laws()?.broken).toEqual([]);
   });
 
-  test("says nothing about laws 4 and 6 while a host has not told what runs there", () => {
+  test("says nothing about laws 4 and 6 while a host has not reported its guests", () => {
     const board = new LawBoard();
     board.read(reading(1), 1);
     expect(board.laws()?.unchecked).toEqual([4, 6]);

@@ -4,9 +4,9 @@ import type { CloudReading } from "./read-cloud.ts";
 import { type AuditChange, HISTORY_SOURCE } from "./watch-cloud.ts";
 
 const SHOWN_MAX = 20;
-/** A violation of a moment that is over shows for so long. */
+/** A violation that is already over is still shown for this long. */
 const PAST_SHOWN_MS = 600_000;
-/** The laws that depend on what hosts say. */
+/** The laws that can only be judged by the hosts' reports of their guests. */
 const BY_WORD = [4, 6];
 
 /**

@@ -9,8 +9,8 @@ const KEPT_MS_MIN = 10_000;
 const KEPT_MS_MAX = 60_000;
 
 /**
- * Leaves what a watch finds in the soft state, where apis read it for dashboards. Nothing withdraws it: once the watch is silent, or cannot
- * read a cell, its time ends, and the laws are unknown.
+ * Publishes the findings of a watch in the soft state, where apis read them for dashboards. Nothing withdraws them: when the watch is
+ * silent, or cannot read a cell, they expire, and the state of the laws is unknown.
  */
 export function publishLaws(
   softState: Pick<SoftState, "recordLaws">,

@@ -29,8 +29,8 @@ interface FoundGuest extends RunningGuest {
 const ANSWER_MS_MAX = 5_000;
 
 /**
- * Asks all sources at the same time. An agent's answer takes precedence over a journal: a journal knows only hosts that ever had a guest,
- * but also the guests of a dead agent. Never rejects: sources that do not answer are named in the result.
+ * Asks all sources at the same time. An agent's answer takes precedence over a journal: a journal contains only hosts that ever had a
+ * guest, but it also shows the guests of a dead agent. Never rejects: sources that do not answer are named in the result.
  */
 export async function readGuests(sources: GuestSources): Promise<GuestReading> {
   const found = new Map<string, readonly FoundGuest[]>();

@@ -1,4 +1,7 @@
-/** A programmer's error: something that no input may bring about. Never caught to be survived, never part of an outcome. */
+/**
+ * A programmer's error: a state that no input may cause. It is never caught in order to continue, and never part of an
+ * outcome.
+ */
 export class AssertionError extends Error {
   override readonly name = "AssertionError";
 }

@@ -2,7 +2,7 @@ import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
 import type { AnswerQuestion } from "../../runtime/bus.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
 
-/** Those who answer on one subject share this queue group, so that the server gives each question to one of them. */
+/** All answerers of one subject share this queue group, so that the server gives each question to one of them. */
 const QUEUE = "answerers";
 
 /** Answers the questions of a subject over each connection of the link. */
@@ -48,7 +48,7 @@ export class NatsAnswerer implements LinkUser {
         // An answer that comes after the loss of its connection reaches nobody.
         if (this.#subscription?.isClosed() === false) message.respond(answer);
       },
-      // The one who asked finds out at the deadline.
+      // The asker finds out at the deadline.
       () => undefined,
     );
   }

@@ -101,7 +101,10 @@ export class NatsPublisher implements LinkUser {
     this.#connection = undefined;
   }
 
-  /** The server names only the refused subject. A subject that it refuses once it refuses always, so all messages to it are rejected. */
+  /**
+   * The server names only the refused subject. The server always refuses a subject that it has refused once, so all messages to it are
+   * rejected.
+   */
   onNotPermitted(subject: string): void {
     for (const [token, pending] of this.#pending) {
       if (pending.subject !== subject) continue;

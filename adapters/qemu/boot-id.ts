@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 
-/** Names this boot of the machine: another one after each boot. */
+/** Identifies this boot of the machine. The id is a different one after each boot. */
 export function bootId(): string {
   return readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
 }

@@ -6,7 +6,8 @@ const GREETING = "NBDMAGIC";
 const ANSWER_MS = 5_000;
 
 /**
- * Rejects with a QemuError when nobody offers disks there, or who does is silent. QEMU itself would wait for the answer with its guest halted.
+ * Rejects with a QemuError when no server offers disks at the address, or the server is silent. QEMU itself would wait for the answer while
+ * its guest is halted.
  */
 export function checkDisksServer(
   { host, port }: { readonly host: string; readonly port: number },

@@ -3,7 +3,7 @@ import { accessSync, constants, readdirSync } from "node:fs";
 import { release } from "node:os";
 import { join } from "node:path";
 
-/** How guests are run, and why so. */
+/** The way in which guests are run, and the reason for it. */
 export interface ChosenAccel {
   readonly accel: "tcg" | "kvm";
   readonly reason: string;
@@ -11,15 +11,16 @@ export interface ChosenAccel {
 
 const DEVICE = "/dev/kvm";
 const BOOT_DIR = "/boot";
-/** A kernel needs 1 or 2 s with KVM. One that needs this long would need less without. */
+/** A kernel boots in 1 or 2 s with KVM. A kernel that takes this long would boot faster without KVM. */
 const BOOT_MS = 30_000;
 /** The text that Linux prints when it has booted the whole machine and found no root file system. */
 const BOOTED = /Kernel panic - not syncing: VFS|Unable to mount root fs/;
 const OUTPUT_CHARS_MAX = 200_000;
 
 /**
- * Finds out whether KVM can be used. That its device opens says little: inside some virtual machines a guest's first instructions run and a
- * whole kernel does not. So this machine's own kernel is booted with it, up to where it looks for its disk.
+ * Finds out whether KVM can be used. It is not enough that KVM's device can be opened: inside some virtual machines a guest's first
+ * instructions run, and a whole kernel does not. So this machine's own kernel is booted with KVM, up to the point where it looks for its
+ * disk.
  */
 export async function chooseAccel(program: string, { bootDir = BOOT_DIR, device = DEVICE } = {}): Promise<ChosenAccel> {
   try {

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { createServer } from "node:net";
 
-/** A TCP port of this address that nobody has at present. Another process may take it before the caller does. */
+/** A TCP port of this address that no process uses at present. Another process may take it before the caller does. */
 export async function freePortAt(host: string): Promise<number> {
   const probe = createServer().listen(0, host);
   await once(probe, "listening");

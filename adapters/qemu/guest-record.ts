@@ -22,11 +22,11 @@ export interface GuestRecord {
    * in the same boot has crashed, and one from an earlier boot stopped with its host.
    */
   readonly runningIn: string | null;
-  /** Whether the guest's memory is saved in its first disk, from which it goes on. */
+  /** Whether the guest's memory is saved in its first disk, so that the guest will continue from there. */
   readonly isSuspended: boolean;
   /** The data for which a moved guest waits. Null after its first start, and for a new guest. */
   readonly receives: "memory" | "disks" | null;
-  /** Where the guest waits for it. */
+  /** The address at which the guest waits for this data. */
   readonly listensAt: string;
   /** The attempt to which this guest was, or is being, handed over. `wasRunning` tells whether the guest runs on if that fails. */
   readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;

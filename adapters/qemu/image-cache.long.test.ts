@@ -40,7 +40,7 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     expect(readdirSync(join(dir, "cache")).filter((name) => name.startsWith(".new"))).toEqual([]);
   });
 
-  test("an image that changes becomes another base, and guests keep the one that they stand on", async () => {
+  test("a changed image becomes another base, and guests keep the base on which they were built", async () => {
     const path = join(source, "a.raw");
     writeFileSync(path, nanoImage());
     const before = await image("a");

@@ -35,7 +35,8 @@ const SUFFIXES: readonly (readonly [suffix: string, format: ImageFormat | null])
 
 /**
  * Copies of images in a directory of the host, made from a directory in which an operator puts images under their ids. A copy is checked once,
- * before the first guest is built on it, and has its content's hash in its name, so that a changed source cannot change what guests stand on.
+ * before the first guest is built on it, and has its content's hash in its name, so that a changed source cannot change the base of
+ * existing guests.
  */
 export class ImageCache {
   readonly #sourceDir: string;

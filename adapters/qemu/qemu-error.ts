@@ -1,8 +1,8 @@
 /**
- * - `unavailable`: QEMU or one of its tools is not installed, or this host cannot use it so.
+ * - `unavailable`: QEMU or one of its tools is not installed, or this host cannot use it in this way.
  * - `not-started`: QEMU ended before it answered, or did not answer in time.
  * - `image`: an image cannot be used. `isFinal` images cannot be used on any host.
- * - `storage`: the host's disk.
+ * - `storage`: a disk or a stored file cannot be used.
  * - `state`: the guest is not in the state that the call needs.
  */
 export type QemuErrorCode = "unavailable" | "not-started" | "image" | "storage" | "state";

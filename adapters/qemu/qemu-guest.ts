@@ -18,8 +18,8 @@ const QUIT_MS = 10_000;
 const KILLED_MS = 10_000;
 
 /**
- * QEMU's own word for how a machine is (its RunState: `prelaunch`, `inmigrate`, `running`, `paused`, `shutdown`, `postmigrate`, …), `absent` when
- * no QEMU runs for the guest, or `starting` when one runs and does not listen, because it has just begun or is about to end.
+ * QEMU's own name for the state of a machine (its RunState: `prelaunch`, `inmigrate`, `running`, `paused`, `shutdown`, `postmigrate`, …),
+ * `absent` when no QEMU runs for the guest, or `starting` when one runs and does not listen, because it has just begun or is about to end.
  */
 export type RunState = string;
 
@@ -43,7 +43,10 @@ export class QemuGuest {
     this.#onEvent = onEvent;
   }
 
-  /** A new guest in an existing directory. `onEvent` hears what happens in its QEMU, and null when the connection to it ends. */
+  /**
+   * A new guest in an existing directory. `onEvent` is called with each event of its QEMU, and with null when the connection to
+   * it ends.
+   */
   static async create(
     dir: string,
     record: GuestRecord,
@@ -69,7 +72,7 @@ export class QemuGuest {
     this.#record = record;
   }
 
-  /** Starts QEMU with the guest halted. Rejects with a QemuError that has QEMU's own complaint. */
+  /** Starts QEMU with the guest halted. Rejects with a QemuError that contains QEMU's own error message. */
   async boot(program: string, { isReceiving }: { readonly isReceiving: boolean }): Promise<void> {
     for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.processId])
       rmSync(join(this.dir, name), { force: true });

@@ -91,7 +91,7 @@ test("gives each command its own answer, in whatever order they come", async () 
   client.close();
 });
 
-test("QEMU's refusal has its reason, and the connection goes on", async () => {
+test("a command that QEMU refuses fails with QEMU's reason, and the connection stays usable", async () => {
   const client = await connected((command, id) =>
     command === "bad"
       ? `{"error": {"class": "GenericError", "desc": "no such device"}, "id": ${id}}\r\n`
@@ -102,7 +102,7 @@ test("QEMU's refusal has its reason, and the connection goes on", async () => {
   client.close();
 });
 
-test("tells listeners of events until they leave", async () => {
+test("calls listeners with each event until they are removed", async () => {
   const client = await connected((command, id) => `{"event": "${command}", "data": {}}\n{"return": {}, "id": ${id}}\n`);
   const heard: QmpEvent[] = [];
   const leave = client.onEvent((event) => heard.push(event));

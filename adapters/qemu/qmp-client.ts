@@ -41,7 +41,7 @@ export class QmpClient {
   private constructor(socket: Socket, clock: Clock) {
     this.#socket = socket;
     this.#clock = clock;
-    // Both are also awaited by nobody, when the connection ends early.
+    // Nobody awaits this promise when the connection ends early, and its rejection must not end the process.
     this.#greeted.promise.catch(() => undefined);
     socket.on("data", (chunk: Buffer) => this.#take(chunk));
     socket.on("error", (error) => this.#end(new QmpError("lost", `QEMU's monitor: ${error.message}`)));

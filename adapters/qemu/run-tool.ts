@@ -5,8 +5,8 @@ const OUTPUT_BYTES_MAX = 1_048_576;
 const TOOL_MS = 120_000;
 
 /**
- * Runs one of QEMU's tools, or another program, and resolves with its standard output. Rejects with a QemuError that has the last line of its
- * complaint. The signal ends it.
+ * Runs one of QEMU's tools, or another program, and resolves with its standard output. Rejects with a QemuError that contains the last line
+ * of its error output. The signal ends the program.
  */
 export function runTool(program: string, args: readonly string[], signal?: AbortSignal): Promise<string> {
   return new Promise((resolve, reject) => {

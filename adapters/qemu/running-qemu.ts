@@ -43,7 +43,7 @@ function lookAt(pid: number, dir: string): RunningQemu | null {
   }
 }
 
-/** Null when there is no such process, or only what is left of it until its parent asks for its end. */
+/** Null when there is no such process, or when it has ended and its parent has not collected its exit status yet. */
 function startTimeOf(pid: number): string | null {
   let text: string;
   try {
@@ -58,7 +58,7 @@ function startTimeOf(pid: number): string | null {
 }
 
 /**
- * Null for a process that has ended, or is another user's. Throws every other error: a process that cannot be looked at has not ended for that.
+ * Null for a process that has ended, or is another user's. Throws every other error: a process whose state cannot be read may still be running.
  */
 function nullIfGone(error: unknown): null {
   const { code = "" } = error as NodeJS.ErrnoException;

@@ -50,7 +50,7 @@ async function endOf(guest: QemuMonitor, id: string, signal: AbortSignal): Promi
       await guest.execute("job-dismiss", { id });
       return job.error;
     }
-    // A half-saved memory is of no use, and saving cannot be called off: the call ends with it.
+    // Half-saved memory is of no use, and saving cannot be cancelled, so the call ends only when saving has ended.
     await delay(signal.aborted ? POLL_MS * 5 : POLL_MS);
   }
 }

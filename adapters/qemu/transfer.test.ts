@@ -42,7 +42,7 @@ function qemuWith(jobs: MirrorJob[]) {
 }
 
 describe("the end of the copying of disks", () => {
-  test("dismisses the jobs of complete copies, and lets go of the destination", async () => {
+  test("dismisses the jobs of complete copies, and disconnects from the destination", async () => {
     const qemu = qemuWith([{ device: "move-disk0", status: "ready" }]);
     await endMirrors(qemu, { isUnwanted: false });
     expect(qemu.jobs).toEqual([]);

@@ -5,7 +5,7 @@ import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
 
-/** Where a guest waits for another one's memory and disks. */
+/** The address and ports at which a guest waits for another guest's memory and disks. */
 export interface TransferTarget {
   readonly host: string;
   /** TCP port for the memory; null when only disks are wanted. */
@@ -75,8 +75,8 @@ export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
 }
 
 /**
- * Copies the guest's disks to where another one waits for them, and then every further write, until `endMirrors`. Resolves when both are the
- * same. With `isSameBase` only what the guest changed is copied.
+ * Copies the guest's disks to the address where another guest waits for them, and then every further write, until `endMirrors`. Resolves
+ * when both are the same. With `isSameBase` only what the guest changed is copied.
  */
 export async function mirrorDisks(
   guest: QemuGuest,
@@ -121,7 +121,7 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
   await within(isUnwanted ? CALLED_OFF_MS : COMPLETE_MS, "the copying of the disks", async () => {
     const jobs = await moveJobs(guest);
     for (const job of jobs.filter(({ status }) => status === "concluded")) {
-      // A job that has lost its destination ends like a complete one, but for its error.
+      // A job that has lost its destination ends like a complete one, except for its error.
       const error = isUnwanted ? undefined : await errorOf(guest, job);
       if (error !== undefined) throw brokenOff(error);
       await guest.execute("job-dismiss", { id: job.device });
@@ -134,7 +134,7 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
   }
 }
 
-/** Begins to copy the guest's memory to where another guest waits for it. */
+/** Begins to copy the guest's memory to the address where another guest waits for it. */
 export async function beginMemory(
   guest: QemuGuest,
   { host, port, bytesPerSecond }: { readonly host: string; readonly port: number; readonly bytesPerSecond: number },
@@ -164,7 +164,7 @@ export async function cancelTransfer(guest: QemuMonitor): Promise<void> {
   await within(CALLED_OFF_MS, "the transfer of the guest's memory", isOver);
 }
 
-/** A job that has ended meanwhile refuses to be cancelled. Whoever waits for it sees how it ended. */
+/** A job that has ended meanwhile refuses to be cancelled. The caller that waits for the job sees how it ended. */
 async function cancelJob(
   guest: QemuMonitor,
   args: { readonly device: string; readonly force: boolean },

@@ -35,7 +35,10 @@ export interface MachineDisk {
 
 export interface MachineInterface {
   readonly mac: string;
-  /** The host's bridge that a tap device is attached to. Null for QEMU's own network, which only reaches out. */
+  /**
+   * The host's bridge that a tap device is attached to. Null for QEMU's own network, which allows only outgoing
+   * connections.
+   */
   readonly bridge: string | null;
 }
 
@@ -48,7 +51,10 @@ export const GUEST_FILES = {
   errors: "qemu.log",
 } as const;
 
-/** TCG's cache of translated code. QEMU's default takes a quarter of the guest's memory more, and small guests do not need it. */
+/**
+ * TCG's cache of translated code. By default QEMU uses a quarter of the guest's memory for it in addition, which small guests do
+ * not need.
+ */
 const TRANSLATION_CACHE_MIB = 32;
 
 /**

@@ -58,7 +58,7 @@ export async function issueCa(name: string, lifetime: Lifetime): Promise<KeyPair
   return pairOf(certificate, keys);
 }
 
-/** Whom a certificate is for. */
+/** The holder of a certificate. */
 export type CertificateSubject =
   /** A process that serves and calls, known under DNS names and IP addresses; the first is its common name. */
   | { readonly names: readonly [string, ...string[]] }
@@ -142,7 +142,7 @@ function addressBytes(address: string): ArrayBuffer {
   return Uint8Array.from(groups.flatMap((group) => [group >> 8, group & 255])).buffer;
 }
 
-/** Positive, and not to be guessed. */
+/** The number is positive and cannot be guessed. */
 function serialNumber(): ArrayBuffer {
   const bytes = randomBytes(16);
   bytes[0] = ((bytes[0] as number) & 0x7f) | 0x40;

@@ -12,7 +12,7 @@ import { DEFAULT_OWN_IDENTITY_SETTINGS, OwnIdentity } from "../../services/api/i
 import { readUsersFile, type UsersFile, writeUsersFile } from "../../services/api/identity-api/users-file.ts";
 import { type Authenticate, authenticateNoauth2, authenticateNobody } from "../../services/api/placement/identity.ts";
 
-/** How the callers of a trial cloud are known. */
+/** How the callers of a trial cloud are identified. */
 export interface TrialAccess {
   /** Checks tokens for the Compute API. Null where they mean nothing. */
   readonly keystone: AuthenticateToken | null;

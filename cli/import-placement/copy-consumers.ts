@@ -35,7 +35,7 @@ function readConsumers(
   );
 }
 
-/** One row for each consumer, provider and class: nothing in upstream's tables keeps two from being there. */
+/** One row for each consumer, provider and class: upstream's tables do not prevent two of them. */
 function readAllocations({ source }: CopyContext, afterId: number, lastId: number): Promise<readonly SourceRow[]> {
   return source.query(
     `select a.consumer_id as consumer, a.resource_provider_id as provider_id, a.resource_class_id as name_id,

@@ -9,7 +9,7 @@ export interface NameIds {
   readonly consumerTypes: ReadonlyMap<number, string>;
 }
 
-/** Brings the names over and pairs the ids. Repeatable. Cost: some thousand names, read at once. */
+/** Copies the names, and maps the source's ids to the ledger's. Repeatable. Cost: some thousand names, read at once. */
 export async function copyNames(source: Source, ledger: ClientBase): Promise<NameIds> {
   return {
     classes: await copyTable(source, ledger, "resource_classes"),

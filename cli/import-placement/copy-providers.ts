@@ -2,7 +2,8 @@ import { batchOf, type CopyContext, type CopyStep, ledgerUuid } from "./copy-ste
 import type { SourceRow } from "./source.ts";
 
 // Providers keep their ids: the ledger had none of its own. A parent can be younger than its child (it was moved), so trees
-// come in three passes, each of which finds there what it refers to: roots; the others, as children of their root; parents.
+// are copied in three passes, each of which refers only to rows that exist already: roots; the others, as children of their
+// root; parents.
 
 /** Providers without a parent. */
 export const copyRoots: CopyStep = {

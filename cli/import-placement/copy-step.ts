@@ -24,7 +24,7 @@ export interface CopyStep {
   copy(context: CopyContext, afterId: number, rowsMax: number): Promise<CopiedBatch>;
 }
 
-/** The batch that these rows were, the last one's id being `key`. */
+/** The batch of these rows, of which the last one has the id `key`. */
 export function batchOf(rows: readonly Readonly<Record<string, unknown>>[], key = "id"): CopiedBatch {
   const last = rows.at(-1);
   return { lastId: last === undefined ? null : Number(last[key]), rows: rows.length };

@@ -45,7 +45,7 @@ describe("explanations in the form that people read", () => {
     expect(explanationText({ ...ANSWER, host: { ...good, host: "a" } }, "a")).toContain("a (cell one) would be taken");
   });
 
-  it("tell a refusal with the cells that did not answer", () => {
+  it("show a refusal together with the cells that did not answer", () => {
     const decision = {
       ...({ outcome: "refused", tries: 1, lostRaces: 2, looks: 1, viewLagMs: null } as const),
       ...{ hosts: 3, steps: ANSWER.steps, cells: [], nearest: [], unseen: ["far"] },

@@ -4,7 +4,7 @@ const BAR_WIDTH = 24;
 
 /**
  * Draws a host's tree of providers. Below each provider a bar for each class shows what is used (█), what is free (·), and what is reserved (░).
- * Of a class whose ratio is not 1 everything is shown in the units that may be allocated.
+ * For a class whose ratio is not 1, all amounts are in units that may be allocated.
  */
 export function hostTreeText({ tree, inventories }: Pick<ShownHost, "tree" | "inventories">): string {
   const children = Map.groupBy(tree.providers, ({ parent }) => parent);

@@ -13,7 +13,7 @@ export interface TopOptions {
   readonly nowMs: number;
   /** Events a second; null as long as they are not known. */
   readonly rates: LiveCounts | null;
-  /** Most requests that are shown, the newest. */
+  /** The maximum number of requests that are shown, beginning with the newest. */
   readonly pathsMax: number;
   /** Characters of a line; longer ones are cut. */
   readonly width: number;

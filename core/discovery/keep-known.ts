@@ -75,7 +75,10 @@ function knownPages(pools: InspectedHost["hugepages"], before: InspectedHost, ke
 
 type Pool = NonNullable<InspectedHost["hugepages"]>[number];
 
-/** A node's pool does not vanish while the host runs. One that is missing could not be read, as that of a node that could not be read. */
+/**
+ * A node's pool does not vanish while the host runs. A pool that is missing could not be read, like the pools of a node that could not be
+ * read.
+ */
 function nodesOfPool(
   pool: Pool,
   old: Pool,

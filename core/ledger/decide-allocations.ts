@@ -10,8 +10,8 @@
 //    memory, then writes, and it names every reason of a refusal. It exists because a decision is only safe under the locks of the database that
 //    stores it. It takes some thirty statements a batch, most of them for cases that a boot does not have. Operations, releases, attached
 //    ports and the Placement API's changes of existing consumers use it directly, and the three below leave to it whatever they cannot do.
-// 3. `ledger_claim_first` makes first claims over the Placement API: new consumers, all of which fit. It exists because this is what a busy Placement
-//    API is asked most, and because it may raise providers' generations, which a cell's own claims never do.
+// 3. `ledger_claim_first` makes first claims over the Placement API: new consumers, all of which fit. It exists because this is the most
+//    frequent request to a busy Placement API, and because it may raise providers' generations, which a cell's own claims never do.
 // 4. `ledger_claim_together` makes the claims of boots, inside the transaction of `cell_dispatch` that also writes the server and its task. It
 //    exists because every boot pays for it.
 // 5. `ledger_swap_together` makes the claims of hops, inside the transaction of `cell_hop`: a consumer gives back all that it holds and takes

@@ -23,7 +23,10 @@ export interface KeptOffer {
   readonly used: number;
   /** The capacity, or null when the host no longer offers the class: then all of it is reserved, and it goes when nothing uses it. */
   readonly capacity: number | null;
-  /** Whether a report has brought this about, by offering less than before, and not a claim. An audit tells the two apart by it. */
+  /**
+   * Whether this was caused by a report that offers less than before, and not by a claim. An audit distinguishes the two cases by
+   * it.
+   */
   readonly byReport: boolean;
 }
 
@@ -105,7 +108,7 @@ class Merge {
     this.#staying = this.#findStaying();
   }
 
-  /** Another's provider whose name the report gives to a provider of the agent's. */
+  /** A provider of somebody else, whose name the report gives to a provider of the agent. */
   takenName(): MergedReport | null {
     const other = this.#staying.find(({ uuid, name }) => !this.#isOwned(uuid) && this.#names.has(name));
     if (other === undefined) return null;

@@ -15,7 +15,7 @@ import type {
 } from "./placing.ts";
 import type { ApproachStep } from "./placing-routes.ts";
 
-// The edges of the machine that several states share. `deeds` are the actions that the left state still requires.
+// The edges of the machine that several states share. `deeds` are actions that the previous state still requires.
 
 /** The number of rounds after which a placing is put off. */
 const ROUNDS_MAX = 30;

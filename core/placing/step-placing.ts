@@ -55,7 +55,7 @@ import {
  *     ▼                                      └──▶ choose again, without that host
  *   look at fresh views → choose again; still no host → refuse, or put off
  *
- * A request may be in several hands at once. Its server stays in one cell all the same: a cell is assigned by compare-and-set before
+ * Several schedulers may place one request at once. Its server stays in one cell all the same: a cell is assigned by compare-and-set before
  * anything is claimed there; within the cell the server's row decides; and a cell is left only after it was shut for the server. A request
  * may come back to such a cell, since each assignment has a number, and a cell is shut only under the number that the request had.
  */

@@ -4,6 +4,6 @@ export interface LawsReading {
   readonly at: number;
   /** The violations that hold now, and those of moments of the last ten minutes, the newest 20. Law 0 stands for the policies of server groups. */
   readonly broken: readonly { readonly law: number; readonly subject: string; readonly evidence: string }[];
-  /** Laws that the reading says nothing about: 4 and 6 where not every host has told what it has. */
+  /** Laws that the reading says nothing about: 4 and 6 where not every host has reported its guests. */
   readonly unchecked: readonly number[];
 }

@@ -58,7 +58,10 @@ export interface Edges<A extends Ask = Ask> {
   readonly fenced: Target;
 }
 
-/** The operation begins in the first stage. `A` names what the stages ask, so that a route that asks for a power verb can be told apart. */
+/**
+ * The operation begins in the first stage. `A` is the type of the stages' questions, so that a route that asks for a power verb can be told
+ * apart.
+ */
 export type Route<A extends Ask = Ask> = ReadonlyMap<Stage, Edges<A>>;
 
 type RouteList<A extends Ask> = readonly (readonly [

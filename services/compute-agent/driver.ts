@@ -83,7 +83,7 @@ export interface Driver {
   readonly traits: readonly string[];
   /**
    * Called once, before all other calls. The driver calls `onChanged` when a guest may have changed without an order, and the agent then
-   * looks at the guest. Calling it too often does no harm. A change that is not told is found when the host is next compared.
+   * looks at the guest. Calling it too often does no harm. A change that is not reported is found when the host is next compared.
    */
   watch(onChanged: (guest: GuestName) => void): void;
   /**

@@ -59,7 +59,7 @@ export class FakeDriver implements Driver {
   readonly #orderFailures = new Map<string, number>();
 
   readonly #consoles = new FakeConsoles();
-  /** How often each guest has begun to run, which tells a run that a script is to end from a later one. */
+  /** How often each guest has begun to run. It distinguishes a run that a script is to end from a later one. */
   readonly #runs = new Map<string, number>();
   #onChanged: (guest: GuestName) => void = () => {};
 

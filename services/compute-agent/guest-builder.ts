@@ -236,7 +236,7 @@ export class GuestBuilder {
 /** The failure report of an attempt. */
 export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "failure" | "reason">;
 
-/** Fails a guest that listens where nobody could be told about. */
+/** Fails a guest whose address is too long to be told to the guest that moves to it. */
 function checked(outcome: PrepareOutcome): PrepareOutcome {
   const length = outcome.kind === "prepared" ? (outcome.listensAt ?? "").length : 0;
   if (length <= LISTENS_AT_CHARS_MAX) return outcome;

@@ -58,7 +58,7 @@ async function see(power: FoundPower): Promise<void> {
   await done;
 }
 
-/** Answers the look that the end of a doubt begins. */
+/** Answers the look that begins when a doubt ends. */
 async function believe(power: FoundPower): Promise<void> {
   await eventually("a look", () => looks.length > 0);
   looks.shift()?.(power);
@@ -77,7 +77,7 @@ test("a second stop is doubted for the whole time when the guest was seen runnin
   expect(state()).toBe("stopped");
 });
 
-test("a look that began before a stop was seen, and tells of the time before, does not end the doubt", async () => {
+test("a look that began before a stop was seen may show an earlier state, and does not end the doubt", async () => {
   const early = observer.changed(NAME);
   const late = observer.changed(NAME);
   const [answerEarly, answerLate] = looks.splice(0);
@@ -90,7 +90,7 @@ test("a look that began before a stop was seen, and tells of the time before, do
   await eventually("the stop", () => stopped.length === 1);
 });
 
-test("a look that tells nothing changes nothing, and does not end the doubt", async () => {
+test("a look at which the driver cannot tell the guest's state changes nothing, and does not end the doubt", async () => {
   await see("shut-down");
   await see("missing");
   await see("unknown");
@@ -101,7 +101,7 @@ test("a look that tells nothing changes nothing, and does not end the doubt", as
   expect([state(), stopped]).toEqual(["running", []]);
 });
 
-test("a changed guest is looked at again while the driver cannot tell, as of a QEMU that is about to end", async () => {
+test("a changed guest is looked at again while the driver cannot tell its state, as when a QEMU process is about to end", async () => {
   await see("unknown");
   clock.advance(1_000);
   await believe("shut-down");

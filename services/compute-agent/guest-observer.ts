@@ -12,7 +12,10 @@ import { messageOf } from "./message-of.ts";
 const LOOK_TIMEOUT_MS = 5_000;
 /** How long a guest must stay stopped before that is believed, because a reboot looks like a stop. Source: Nova's lifecycle events. */
 const STOP_BELIEVED_MS = 15_000;
-/** How often, and how many times, a changed guest is looked at again while the driver cannot tell how it is: a QEMU that ends takes its time. */
+/**
+ * How often, and how many times, a changed guest is looked at again while the driver cannot tell its state, because a QEMU process needs
+ * some time to end.
+ */
 const LOOK_AGAIN_MS = 1_000;
 const LOOKS_AGAIN = 30;
 
@@ -23,9 +26,9 @@ export interface FoundState {
 }
 
 export interface ObserverSettings {
-  /** Whether guests that stopped with their host run again afterwards, if their servers should run. True unless said otherwise. */
+  /** Whether guests that stopped with their host run again afterwards, if their servers should run. True by default. */
   readonly resumesGuests?: boolean;
-  /** How long a guest that stopped without an order must stay stopped before that is believed. `STOP_BELIEVED_MS` unless said otherwise. */
+  /** How long a guest that stopped without an order must stay stopped before that is believed. `STOP_BELIEVED_MS` by default. */
   readonly stopBelievedMs?: number;
 }
 
@@ -43,9 +46,9 @@ export class GuestObserver {
   readonly #clock: Clock;
   readonly #events: AgentEvents;
   readonly #settings: ObserverSettings;
-  /** Guests that were found stopped without an order, until that is believed. */
+  /** Guests that were found stopped without an order, and whose stop is not believed yet. */
   readonly #doubted = new Map<string, Doubt>();
-  /** Guests that have changed, and about which the driver could not tell. */
+  /** Changed guests whose state the driver could not tell. */
   readonly #unclear = new Map<string, Timer>();
   /** Number of looks that have begun. */
   #looks = 0;
@@ -73,7 +76,7 @@ export class GuestObserver {
     this.#onStopped = onStopped;
   }
 
-  /** Looks at a guest that may have changed without an order, until the driver can tell how it is. */
+  /** Looks at a guest that may have changed without an order, until the driver can tell its state. */
   changed(name: GuestName): Promise<void> {
     return this.#lookAtChanged(name, LOOKS_AGAIN);
   }
@@ -108,7 +111,7 @@ export class GuestObserver {
 
   /**
    * Corrects the journal where it differs from the host, for example after a driver completed a call late. Guests with work in progress are
-   * left alone. A guest that stopped by itself is looked at again some time later, and corrected when it still stands.
+   * left alone. A guest that stopped by itself is looked at again some time later, and its record is corrected if it is still stopped.
    */
   async correct(guests: readonly GuestEntry[]): Promise<void> {
     await this.#correctAll(guests, null);
@@ -138,8 +141,8 @@ export class GuestObserver {
   }
 
   /**
-   * Ends the doubt about a guest that was seen without a cause for a stop, so that its next stop is doubted for the whole time, too. A look that
-   * began before the stop was seen may tell of the time before.
+   * Ends the doubt about a guest that was seen without a cause for a stop, so that its next stop is doubted for the whole time, too. A look
+   * that began before the stop was seen may show the state before it.
    */
   #trust(guest: GuestEntry, look: number): void {
     const key = keyOf(guest);

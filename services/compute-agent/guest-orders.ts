@@ -193,7 +193,7 @@ export class GuestOrders {
 
   /**
    * Determines the guest's state after a driver failed or gave up, since it may have changed the guest before. Null when the state is
-   * unknown. That the guest stopped by itself is left for the observer to believe.
+   * unknown. If the guest stopped by itself, the observer decides when to believe it.
    */
   async #foundAfterFailure(order: GuestOrder, guest: ExistingGuest): Promise<GuestState | null> {
     const found = await this.#deps.observer.stateOf(guest);

@@ -105,7 +105,7 @@ export class GuestTable {
     }
   }
 
-  /** The shortest journal that folds to this table. */
+  /** The shortest journal from which this table can be rebuilt. */
   records(): JournalRecord[] {
     const tombstones = [...this.#tombstones.values()].flatMap(entriesOf);
     return [

@@ -10,7 +10,7 @@ import { firstFault } from "./first-fault.ts";
 const Uuid = Type.String({ pattern: "^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$" });
 const Count = (minimum: number) => Type.Integer({ minimum, maximum: 2_147_483_647 });
 
-/** Field for field the Placement API's inventory record, with its defaults. */
+/** Has the fields of the Placement API's inventory record, with the same defaults. */
 const InventoryConfig = Type.Object(
   {
     total: Count(1),

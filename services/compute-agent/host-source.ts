@@ -10,7 +10,7 @@ export interface LookAtHosts {
 export interface HostSource {
   /** Whether hosts change by themselves, so that they must be looked at from time to time. */
   readonly isLive: boolean;
-  /** Looks at the hosts. Throws a SettingsError when what an operator wrote is wrong. */
+  /** Looks at the hosts. Throws a SettingsError when an operator's input is wrong. */
   look(): LookAtHosts;
 }
 

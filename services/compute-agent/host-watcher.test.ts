@@ -149,7 +149,7 @@ test("a tree that changes while no conductor is connected is reported to the nex
   expect(total()).toBe(4);
 });
 
-test("a host of which the cell has kept something is reported again until it keeps nothing", () => {
+test("a host is reported again as long as the cell keeps something that the host no longer offers", () => {
   const { reporter, stream, reports, judge } = reporterOf([host(8)]);
   reporter.welcomed(stream);
   judge(reports[0]!.revision, { kept: ["provider gpu is in use"] });

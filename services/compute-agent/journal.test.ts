@@ -53,7 +53,7 @@ describe("the journal's file", () => {
     }
   });
 
-  test("drops a last line whose middle the disk had not written although its end is there", async () => {
+  test("drops a last line whose end is on disk although its middle is not", async () => {
     const path = await written();
     await appendFile(path, `00000000 [{"kind":${"\0".repeat(5)}]\n`);
     const journal = new FileJournal(path);

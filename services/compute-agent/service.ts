@@ -46,9 +46,9 @@ export interface ComputeAgentSettings extends ObserverSettings {
   readonly hosts: readonly HostConfig[];
   /** How many builds may run at a time on a host without its own limit. */
   readonly buildLimit: number;
-  /** When the hosts booted, in milliseconds since the epoch. Left out, that is unknown. */
+  /** When the hosts booted, in milliseconds since the epoch. When it is left out, the time is unknown. */
   readonly bootedAtMs?: number;
-  /** How to look at the hosts again. Left out, they stay as they are. */
+  /** Looks at the hosts again. When it is left out, the hosts stay as they are. */
   readonly watch?: { readonly source: HostSource; readonly everyMs: number };
 }
 

@@ -11,7 +11,7 @@ import { TreeReporter } from "./tree-reporter.ts";
 
 let clock: ManualClock;
 let reporter: TreeReporter;
-/** What each conductor was sent. */
+/** The messages that each conductor was sent. */
 let sent: TreeReport[];
 
 const streamOf = (): ConductorStream => ({
@@ -82,7 +82,7 @@ test("is not settled until a changed host is accepted, nor until the next conduc
   expect(reporter.settled).toBe(true);
 });
 
-test("reports a host sooner of which something is kept", () => {
+test("reports a host sooner when the cell has kept something of it", () => {
   const stream = streamOf();
   reporter.welcomed(stream);
   acceptAll(stream, ["VCPU of provider h1 is over capacity"]);

@@ -5,11 +5,14 @@ import type { AgentEvents } from "./events.ts";
 
 /** A report without a verdict is repeated after this time. So is a refused one, because the cause of the refusal may be gone. */
 const REPEAT_MS = 5_000;
-/** After this time a host is reported again of which the cell has kept something in use. The use may have ended. */
+/**
+ * After this time a host is reported again if the cell has kept something of it because it was in use. The use may have
+ * ended.
+ */
 const KEPT_MS = 60_000;
 /**
- * After this time all hosts are reported again. That puts right what somebody has changed of the agent's part of a tree, and a tree that a
- * conductor has stored late, after the agent had reported a newer one to another conductor. Nova's agents do so each minute.
+ * After this time all hosts are reported again. That corrects changes that somebody has made to the agent's part of a tree, and a tree
+ * that a conductor has stored late, after the agent had reported a newer one to another conductor. Nova's agents do so each minute.
  */
 const AGAIN_MS = 600_000;
 

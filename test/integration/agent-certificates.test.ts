@@ -97,7 +97,7 @@ async function conductor(...more: readonly string[]) {
   return { log, address: /agents at (\S+),/.exec(service.note)?.[1] ?? "" };
 }
 
-/** An agent `id` with the certificate of the given file, which carries hosts named after `hostsOf`. */
+/** An agent `id` that uses the certificate of the given file, and carries hosts named after `hostsOf`. */
 async function agent(address: string, of: { readonly id: string; readonly hostsOf: string; readonly file: string }) {
   const log: LogLine[] = [];
   const dataDir = mkdtempSync(join(dir, "journal-"));
@@ -154,7 +154,7 @@ test("a conductor's certificate is not accepted from an agent, nor an agent's fr
   expect([await carried(), impostor.log.filter((line) => line.msg === "agent connected")]).toEqual([[], []]);
 });
 
-test("a certificate for all agents of a cell is accepted only where the conductor is told so, and then with a warning", async () => {
+test("a certificate for all agents of a cell is accepted only where the conductor's settings allow it, and then with a warning", async () => {
   const strict = await conductor();
   const { log } = await agent(strict.address, { id: "agent-1", hostsOf: "agent-1", file: "old" });
   expect(await refusal(log)).toMatch(/names no agent: issue one .* with `berth certs --agent-hosts`/);

@@ -17,7 +17,7 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 
 const DAY_MS = 24 * 3_600_000;
 const OLD = "now() - interval '100 days'";
-/** The number of each server tells its fate. */
+/** The number of each server decides its fate. */
 const GONE = serverId(1);
 const YOUNG = serverId(2);
 const UNHEARD = serverId(3);

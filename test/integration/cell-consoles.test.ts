@@ -27,7 +27,7 @@ async function start(readConsole?: Driver["readConsole"]) {
   return { agent, conductor };
 }
 
-/** What a conductor says of the console of the guest of server 1. */
+/** A conductor's answer about the console of the guest of server 1. */
 async function consoleOf(bytesMax = 1_000): Promise<ConsoleAnswer["answer"]> {
   const { host, attemptId, uuid: serverUuid } = await cell.server(1);
   const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax };
@@ -54,7 +54,7 @@ test("a guest's console is read while it runs, after a reboot, and when it has s
   expect(await shown(7)).toBe("login:\n");
 });
 
-test("more than was asked for is cut, and a driver's error is no console that is absent", async () => {
+test("an answer that is longer than requested is cut, and a driver's error is not reported as an absent console", async () => {
   let answer = async () => new TextEncoder().encode("0123456789");
   await start(() => answer());
   expect(await shown(4)).toBe("6789");

@@ -91,7 +91,7 @@ test.each([
   ["stopped", "stop", "SHUTOFF"],
   ["shelved", "shelve", "SHELVED"],
 ] as const)(
-  "a guest that was started when its agent died, and that no journal knows to run, is %s",
+  "a guest that was started when its agent died, and whose start is in no journal, is %s",
   async (_, kind, status) => {
     const disk: MemoryDisk = { records: [] };
     const { agent } = await startSlowly(disk);

@@ -55,7 +55,7 @@ async function operations(): Promise<unknown[]> {
   return tasks.flatMap(({ task: { work } }) => (work?.$case === "operate" ? [work.value.kind] : []));
 }
 
-/** A driver whose looks see what the test says. */
+/** A driver that finds guests in the state that the test sets. */
 function seeing(sights: FoundPower[]) {
   return (driver: FakeDriver): Driver =>
     overriding<Driver>(driver, {
@@ -114,7 +114,7 @@ describe("a guest that stops without an order", () => {
   });
 });
 
-describe("the word that a guest stopped without an order", () => {
+describe("the report that a guest stopped without an order", () => {
   async function stopper(look: () => Promise<GuestLook>): Promise<{ readonly stop: () => Promise<unknown> }> {
     const agent = await start();
     const guest: FoundGuest = { ...guestOf(agent), state: "stopped", cause: "shut-down" };
@@ -126,7 +126,7 @@ describe("the word that a guest stopped without an order", () => {
   }
   const found = (state: string, cause: StopCause | null): GuestLook => ({ kind: "found", state, revision: 1, cause });
 
-  test("is carried out once when it is told twice", async () => {
+  test("is acted on once when it is delivered twice", async () => {
     const { stop } = await stopper(async () => found("stopped", "shut-down"));
     await stop();
     await cell.become(1, "SHUTOFF");

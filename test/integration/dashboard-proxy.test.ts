@@ -107,7 +107,7 @@ describe("a caller without the token's rights", () => {
   });
 });
 
-test("the api gets no cookie, and an api that does not answer is said to the page in the form of a fault", async () => {
+test("the api gets no cookie, and an api that does not answer is reported to the page in the form of a fault", async () => {
   const seen: (string | undefined)[] = [];
   const api = createServer((call, answer) => {
     seen.push(call.headers.cookie, call.headers["x-auth-token"] as string);

@@ -105,7 +105,7 @@ describe("faults of a cloud in one process", () => {
     expect(laws.broken).toEqual([]);
   });
 
-  test("names nothing that is not there, and takes one fault at a time", async () => {
+  test("refuse targets that do not exist, and are accepted only one at a time", async () => {
     expect(await set({ host: "nobody", broken: true })).toBe(404);
     expect(await set({ conductor: "nobody", broken: true })).toBe(404);
     expect(await set({ cell: "nobody", broken: true })).toBe(404);

@@ -96,7 +96,7 @@ describe("races on the ledger", () => {
     await lawful();
   });
 
-  it("a first claim against the release that makes room for the name", async () => {
+  it("a first claim of a consumer against the release of its previous allocations", async () => {
     await ledger.applyAllocations([claim(server(1), INSTANCE, onA(8))]);
     const outcome = await meet(
       sessions,

@@ -5,7 +5,7 @@ import type { Stage, Target } from "../../core/tasks/operation-routes.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import { conductorId } from "../contract/cell-fixtures.ts";
 
-/** Writes the transitions of one operation, as a conductor does that gets exactly the answers which the test gives. */
+/** Writes the transitions of one operation, as a conductor would if it got exactly the answers that the test gives. */
 export class OperationByHand {
   readonly #store: CellStore;
   readonly #id: string;

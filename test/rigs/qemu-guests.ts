@@ -36,7 +36,8 @@ export interface QemuGuestsDir {
 }
 
 export function makeQemuGuestsDir(): QemuGuestsDir {
-  // This also removes the directories of killed tests, whose guests are known by that.
+  // This also removes the directories of killed tests. Guests without a directory are recognised as those of killed
+  // tests.
   const path = makeOwnedDir("qemu");
   endOrphans();
   const images = join(path, "images");
@@ -55,7 +56,7 @@ export function makeQemuGuestsDir(): QemuGuestsDir {
   };
 }
 
-/** Ends guests of killed tests: QEMU's that run in a directory of this kind that is gone. */
+/** Ends guests of killed tests: QEMU processes whose directory is of this kind and no longer exists. */
 function endOrphans(): void {
   for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
     try {
@@ -102,7 +103,7 @@ export function killQemu(dir: string): void {
   signalQemu(dir, "SIGKILL");
 }
 
-/** Lets the QEMU in a guest's directory stand still, as one whose host hangs. */
+/** Pauses the QEMU in a guest's directory, as if its host hung. */
 export function haltQemu(dir: string): void {
   signalQemu(dir, "SIGSTOP");
 }

@@ -16,7 +16,7 @@ import { INSTANCE, inventory, item, spec, tree } from "./ledger-builders.ts";
 
 const HOSTS = 20;
 const SCHEDULERS = 4;
-/** If an operator's edit conflicts with so many others in a row, there is a bug. */
+/** An operator's edit that conflicts this many times in a row is the sign of a bug. */
 const TRIES_MAX = 100;
 const MEMORY_MB = resourceClass("MEMORY_MB");
 
@@ -31,15 +31,15 @@ export interface TreeRaceReport {
   readonly reports: number;
   readonly edits: number;
   readonly claims: number;
-  /** Outcomes of reports other than that the tree is as reported. */
+  /** Outcomes of reports after which the tree is not as reported. */
   readonly refusedReports: readonly string[];
   /** Values that operators have written and that are now lost. */
   readonly lostEdits: readonly string[];
 }
 
 /**
- * Agents report, operators edit traits and ratios over the Placement API, and four schedulers claim and release, all on the same 20 hosts, as long
- * as `goesOn` says so. At the end everything is released and each host has been reported twice.
+ * Agents report, operators edit traits and ratios over the Placement API, and four schedulers claim and release, all on the same 20 hosts,
+ * as long as `goesOn` returns true. At the end everything is released and each host has been reported twice.
  */
 export class TreeRace {
   readonly #ledger: PostgresLedger;
@@ -182,7 +182,7 @@ function wholeTree(host: number, vcpus = 16, hasGpu = true, traits: readonly str
   return tree(spec(rootOf(host), `host-${host}`, { inventories, traits }), ...(hasGpu ? [gpu] : []));
 }
 
-/** A host that has shrunk or grown, lost its GPU or got it back, or can do something else than before. */
+/** A host that has shrunk or grown, lost its GPU or got it back, or has other traits than before. */
 function changedTree(host: number): ProviderTree {
   return wholeTree(host, 4 + anyOf(12), anyOf(3) > 0, anyOf(2) === 0 ? ["HW_CPU_X86_AVX2"] : ["CUSTOM_BY_AGENT"]);
 }

@@ -1,7 +1,7 @@
 import { type AnswerQuestion, BusError } from "../../../runtime/bus.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** Questions of a broker in memory, each of which goes to one of those who answer on its subject, in turns. */
+/** The questions of a broker in memory. Each question goes to one of the answerers of its subject, in turn. */
 export class MemoryQuestions {
   readonly #clock: Clock;
   readonly #answering = new Map<string, AnswerQuestion[]>();
@@ -10,7 +10,7 @@ export class MemoryQuestions {
     this.#clock = clock;
   }
 
-  /** Rejects with `no-stream` when nobody answers there, and with `timeout`. */
+  /** Rejects with `no-stream` when the subject has no answerer, and with `timeout` when no answer comes in time. */
   ask(subject: string, question: Uint8Array, timeoutMs: number): Promise<Uint8Array> {
     const answering = this.#answering.get(subject);
     const next = answering?.shift();
@@ -35,7 +35,7 @@ export class MemoryQuestions {
   answer(subject: string, onQuestion: AnswerQuestion): () => void {
     const answering = this.#answering.get(subject) ?? [];
     this.#answering.set(subject, answering);
-    // A function of its own, since one who answers may do so twice.
+    // A separate function, since the caller may pass the same one twice.
     const one: AnswerQuestion = (question) => onQuestion(question);
     answering.push(one);
     return () => {

@@ -147,8 +147,8 @@ function outcomesOf(
 
 /**
  * The statement that inserts the requests of the calls and counts them. It answers the calls beyond `openMax`, and a row of nulls when it
- * inserted nothing because of quotas. `on conflict` costs a look and a log record a row, for what happens only when an answer was lost: so
- * that is the second try's.
+ * inserted nothing because of quotas. `on conflict` costs a look-up and a log record for each row, and is needed only when an answer was
+ * lost. So only the second try uses it.
  */
 function insertion(calls: Calls, { openMax, unlessQuotas, again }: InsertOptions): StoreQuery {
   const specs = calls.flat();

@@ -10,9 +10,9 @@ const GROWTH = 4;
 const LOST_MAX = 8;
 
 /**
- * Adds ports in one statement that moves the network's cursor by as many addresses as it looks at. Concurrent calls look at different ones, so
- * only addresses that somebody asks for by name are fought for, and the unique index decides that. Cost: one round trip; while most
- * addresses after the cursor are in use, more of them, each of which looks at more addresses.
+ * Adds ports in one statement that moves the network's cursor by as many addresses as it looks at. Concurrent calls look at different ones,
+ * so calls compete only for addresses that are requested by name, and the unique index decides between them. Cost: one round trip; while
+ * most addresses after the cursor are in use, more of them, each of which looks at more addresses.
  */
 export async function addPorts(pool: Pool, ports: readonly NewPort[], from: AddressPool): Promise<AddPortsOutcome> {
   const asked = ports.flatMap(({ address }) => address ?? []);

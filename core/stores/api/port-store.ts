@@ -72,7 +72,7 @@ export interface PortStore {
   endServers(serverUuids: readonly string[]): Promise<void>;
   /**
    * Does the same for all servers that the API database shows as gone, and for those that it does not know although they got their port
-   * longer than `unknownMs` ago: their call ended before they were accepted. Returns how many ports that were.
+   * longer than `unknownMs` ago: their call ended before they were accepted. Returns the number of these ports.
    */
   sweepPorts(unknownMs: number): Promise<number>;
 }

@@ -89,8 +89,8 @@ export interface HostTreeRecord {
 }
 
 /**
- * Operators' actions on the hosts of a cell. Operators' settings last: they are applied again to each tree that an agent reports. Both
- * implementations (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
+ * Operators' actions on the hosts of a cell. Operators' settings persist: they are applied again to each tree that an agent reports.
+ * Both implementations (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
  */
 export interface HostAdminStore {
   /** All conductors of the cell, sorted by id. */

@@ -201,7 +201,8 @@ export class LiveModel {
     const ids = this.#book.takeStale(name, READ_AT_ONCE);
     if (ids.length === 0) return;
     const answer = await this.#deps.cells.get(name)?.operations(async (store) => {
-      // In this order: an attempt that ends in between is then shown as open, and its server's row makes it read again.
+      // The order matters: an attempt that ends in between is shown as open, and its server's row then causes another
+      // read.
       const attempts = await store.attemptsOfAll(ids);
       return { attempts, servers: await store.servers(ids) };
     });

@@ -1,7 +1,7 @@
 import type { LawsReading } from "../../../core/stores/laws-reading.ts";
 
 /**
- * What the dashboard, and `berth top`, are told. A picture comes first, and then changes of it. Times are milliseconds since the epoch.
+ * The data that the dashboard and `berth top` receive: first a picture, and then changes of it. Times are milliseconds since the epoch.
  *
  * The data flow: each api follows every cell's rows anyway (the ledger views). While somebody watches, a `LiveModel` reads from these views
  * the hosts that changed, and is told of each server's row, four times a second. The API database is asked for the newest requests, and the

@@ -23,7 +23,7 @@ export interface LiveSink {
   drop(): void;
 }
 
-/** A model that tells changes from its creation to `stop`. */
+/** A model that reports changes from its creation to `stop`. */
 export interface ToldModel {
   picture(): LivePicture;
   stop(): void;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { GuessLimiter } from "./guess-limiter.ts";
 
-test("answers to wrong passwords are held back, and too many of one user's stop only that user", async () => {
+test("answers to wrong passwords are held back, and too many wrong passwords of one user stop only that user", async () => {
   const clock = new ManualClock(0);
   const limiter = new GuessLimiter({ clock }, { holdMs: 1_000, heldMax: 2 });
   let answered = 0;

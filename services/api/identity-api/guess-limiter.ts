@@ -17,7 +17,7 @@ export class GuessLimiter {
     this.#settings = settings;
   }
 
-  /** Whether a password of this user is looked at now. All names that no user has count as one. */
+  /** Whether a password of this user is looked at now. All unknown names count as one user. */
   mayTry(userId: string | null): boolean {
     return (this.#held.get(userId ?? "") ?? 0) < this.#settings.heldMax;
   }

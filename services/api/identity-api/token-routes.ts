@@ -57,12 +57,12 @@ function nameToken(reply: FastifyReply, token: string): FastifyReply {
   return reply.header("x-subject-token", token).header("vary", "X-Auth-Token").header("cache-control", "no-store");
 }
 
-/** Returns the token that the request is about. It is looked at by its own user and by admins. */
+/** Returns the token that the request is about. Only its own user and admins may see it. */
 function subjectOf(identity: OwnIdentity, request: FastifyRequest, action: string) {
   const caller = callerOfIdentity(identity, request);
   const token = request.headers["x-subject-token"];
   const issued = typeof token === "string" ? identity.find(token) : null;
-  // Those who may not look at tokens of others learn nothing of which ones are valid.
+  // Callers who may not see the tokens of others do not learn which ones are valid.
   if (issued === null || issued.userId !== caller.userId) refuseOthers(caller, action);
   if (issued === null || typeof token !== "string") throw notFound("Could not find token.");
   return { token, issued };

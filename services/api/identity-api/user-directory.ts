@@ -29,7 +29,7 @@ export class UserDirectory {
   /** Passwords are kept as keyed hashes, whose key exists only in this process. */
   readonly #key = randomBytes(32);
   readonly #passwords: ReadonlyMap<string, Buffer>;
-  /** Compared with in place of the hash of a user who does not exist. */
+  /** This hash is compared when the user does not exist. */
   readonly #ofNobody = this.#hash("");
 
   constructor({ users }: UsersFile) {
@@ -52,7 +52,7 @@ export class UserDirectory {
     return find(this.projects, by);
   }
 
-  /** The time that it takes says nothing of the password, nor of whether there is such a user. */
+  /** The time that this takes reveals neither the password nor whether the user exists. */
   isPassword(user: KnownUser | null, password: string): boolean {
     const expected = (user && this.#passwords.get(user.id)) ?? this.#ofNobody;
     const isEqual = timingSafeEqual(this.#hash(password), expected);

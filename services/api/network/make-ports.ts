@@ -16,8 +16,8 @@ export interface PortWish {
 }
 
 /**
- * Makes ports on Berth's own network: all of them or, with a refusal, none. Until its server is accepted, a port is one that the sweep of
- * ports removes when nobody comes for it.
+ * Makes ports on Berth's own network: all of them or, with a refusal, none. As long as no server with the port has been accepted, the
+ * sweep of ports may remove the port.
  */
 export async function makePorts(
   store: Pick<PortStore, "addPorts">,

@@ -34,7 +34,8 @@ const QUOTAS = ["network", "subnet", "port", "router", "floatingip", "security_g
 
 /**
  * Registers the part of the Networking API that clients need beside ports: the one network with its subnet, each project's default security
- * group, and lists of what there is none of. With the rule `none` there is no network either. Nothing of it can be changed.
+ * group, and empty lists of the resources that do not exist here. With the rule `none` there is no network either. Nothing of it can be
+ * changed.
  *
  * Source: https://docs.openstack.org/api-ref/network/v2/
  */

@@ -65,7 +65,7 @@ export function registerPortRoutes(
   http.delete("/v2.0/ports/:id", { schema: { params: IdParams } }, async (request, reply) => {
     const { id, networkId } = await findPort(store, callOf(request), request.params.id);
     if (await store.deleteFreePort(id)) return reply.code(204).send();
-    // A server would go on with an address that another one could get.
+    // Otherwise the server would continue with an address that another server could get.
     const { binding } = await findPort(store, callOf(request), id);
     throw conflict(
       `Unable to complete operation on port ${id} for network ${networkId}. Port already has an attached device ${binding?.serverUuid ?? ""}. Remove the port from the server first.`,

@@ -31,8 +31,8 @@ const operations = Object.entries(paths).flatMap(([path, item]) =>
 const operation = (name: string) => operations.find((one) => one.name === name)!.operation;
 
 test("is a document of OpenAPI 3.1", () => {
-  // The published schema leaves the dialect of schemas in the document open by a dynamic reference, and takes a relative
-  // reference for no `uri`; both by mistake.
+  // The published schema leaves the dialect of schemas in the document open by a dynamic reference, and does not accept
+  // a relative reference as a `uri`. Both are mistakes of that schema.
   const published = JSON.parse(
     JSON.stringify(openapiV31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
   );

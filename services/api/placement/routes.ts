@@ -51,7 +51,7 @@ export interface PlacementRoute {
   readonly since: number;
   /** Takes a JSON body: the content type is checked (415) and the body parsed. */
   readonly takesJson: boolean;
-  /** Answers with JSON: an `accept` header that leaves no room for it gets 406. */
+  /** Answers with JSON: an `accept` header that excludes JSON gets 406. */
   readonly givesJson: boolean;
 }
 

@@ -59,7 +59,7 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   if (!guest.record.hasRun && state !== "running" && state !== "paused") return;
   if (state === "running") await pressPowerButton(guest, control);
   if (guest.record.isSuspended) await guest.change({ isSuspended: false });
-  // Before the end: a guest that is found without its QEMU then was stopped, and has not crashed.
+  // This is recorded before QEMU ends, so that a guest found without its QEMU counts as stopped and not as crashed.
   await guest.change({ runningIn: null });
   await guest.end();
 }
@@ -129,7 +129,7 @@ async function boot(guest: QemuGuest, program: string): Promise<void> {
   await run(guest);
 }
 
-/** The record is written first, so that no guest ever runs of which the record says that it never ran. */
+/** The record is written first, so that the record never says of a running guest that it has never run. */
 async function run(guest: QemuGuest): Promise<void> {
   const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();

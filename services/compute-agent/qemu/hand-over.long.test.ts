@@ -19,7 +19,7 @@ import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
 const PATIENT = { everyMs: 20, withinMs: 30_000 };
-/** The memory of the nano guest needs a few seconds so. */
+/** At this speed the transfer of the nano guest's memory takes a few seconds. */
 const SLOW = 50_000;
 const skipped = whyNoQemu();
 
@@ -41,7 +41,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     return { host, serverUuid: server.uuid, attemptId: `task/${host}`, server, allocation: undefined, movedFrom };
   };
 
-  /** A guest that runs, and one that waits for it on another host; `begin` begins the move. */
+  /** A running guest, and a guest that waits for it on another host. `begin` begins the move. */
   async function scene({ sharesDisks, isSlow }: { readonly sharesDisks: boolean; readonly isSlow: boolean }) {
     const here = makeQemuGuestsDir();
     const there = sharesDisks ? here : makeQemuGuestsDir();
@@ -79,7 +79,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     /** Resolves when a part of the memory has been transferred. */
     const begun = () => eventually("the memory's transfer", () => transferred > 0, PATIENT);
     const destinationDir = () => guestOf(there, destination)?.dir ?? "";
-    /** The source goes on without a gap: its guest's counter tells of each tick that is lost or repeated. */
+    /** The source continues without a gap: its guest's counter would show each tick that is lost or repeated. */
     const expectSourceRunsOn = async () => {
       const before = sourceTicks().length;
       await eventually("further ticks at the source", () => sourceTicks().length > before + 1, PATIENT);
@@ -124,7 +124,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     const death = new AbortController();
     const moving = it.begin(death.signal).catch(() => undefined);
     await it.begun();
-    // The dead agent does nothing any more, and leaves the transfer as it is.
+    // The dead agent no longer does anything, and leaves the transfer as it is.
     death.abort(new Error("the agent has died"));
     await moving;
     it.driver.close();
@@ -147,7 +147,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     },
   );
 
-  test("whose destination stands still before it begins fails, and does not halt the guest for it", async () => {
+  test("whose destination is paused before the transfer begins fails, and does not halt the guest", async () => {
     const it = await scene({ sharesDisks: false, isSlow: true });
     haltQemu(it.destinationDir());
     await expect(it.begin()).rejects.toThrow("no answer within 5000 ms");
@@ -156,7 +156,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
   });
 
   test.each([true, false])(
-    "whose destination stands still in the middle can be called off (shared disks: %s)",
+    "whose destination is paused in the middle can be called off (shared disks: %s)",
     async (sharesDisks) => {
       const it = await scene({ sharesDisks, isSlow: true });
       const control = new AbortController();
@@ -172,7 +172,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
   );
 
   test.each([true, false])(
-    "is taken back after its end, if the cell's commit says no (shared disks: %s)",
+    "is taken back after its end, if the cell's commit is refused (shared disks: %s)",
     async (sharesDisks) => {
       const it = await scene({ sharesDisks, isSlow: false });
       await it.begin();

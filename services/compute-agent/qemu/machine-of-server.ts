@@ -75,7 +75,10 @@ export function guestMetadataOf(server: ServerSpec): GuestMetadata {
   };
 }
 
-/** The images that an image is booted with, and the kernel's command line (Nova: kernel_id, ramdisk_id, os_command_line). Null for none. */
+/**
+ * The kernel and RAM disk images with which an image is booted, and the kernel's command line (Nova: kernel_id, ramdisk_id,
+ * os_command_line). Null for none.
+ */
 export function kernelImagesOf({ imageProperties }: ServerSpec): {
   readonly kernel: ExpectedImage;
   readonly ramdisk: ExpectedImage | null;

@@ -12,7 +12,10 @@ import type { MachineDefaults } from "./machine-of-server.ts";
 import { QemuDriver } from "./qemu-driver.ts";
 import type { QemuSettings } from "./qemu-settings.ts";
 
-/** As Nova's driver: a press that came too early is repeated after this time. */
+/**
+ * Like Nova's driver, repeats a press of the power button after this time, because the first one may have come too
+ * early.
+ */
 const PRESS_AGAIN_MS = 10_000;
 const MIB = 1_048_576;
 const CPU_MODELS = { tcg: "qemu64", kvm: "host" } as const;
@@ -23,7 +26,7 @@ export interface OpenedQemuDriver {
   readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
 }
 
-/** A driver of virtual machines, as an operator's settings say. Throws a SettingsError when something is missing. */
+/** Opens a driver of virtual machines with an operator's settings. Throws a SettingsError when something is missing. */
 export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string },
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
@@ -35,7 +38,7 @@ export function openQemuDriver(
   const version = versionOf(program);
   // The guests' processes are known by their real working directories.
   const instancesPath = madeDirectory(given);
-  // Found out once, when the first guest is built: it may take half a minute.
+  // This is found out once, when the first guest is built, because it may take half a minute.
   let chosen: Promise<ChosenAccel> | null = null;
   const accelOf = (): Promise<ChosenAccel> => {
     chosen ??= settings.accel === "auto" ? chooseAccel(program) : Promise.resolve(asTold(settings.accel));

@@ -36,7 +36,9 @@ export interface PreparerOptions {
 
 const GIB = 1_024 ** 3;
 
-/** Builds the guest up to a QEMU that is halted. Returns the guest and where it waits for another one. */
+/**
+ * Builds the guest up to a QEMU that is halted. Returns the guest, and the address at which it waits for another one.
+ */
 export async function prepareGuest(
   options: PreparerOptions,
   order: PrepareOrder,

@@ -43,7 +43,7 @@ async function withOwnDisks(): Promise<DriverSubject> {
   };
 }
 
-/** One driver for a test, which is really one for each host. */
+/** One driver for a test, which passes each call to the driver of its host. */
 function byHost(of: (host: string) => Driver): Driver {
   const among = <Guest extends GuestName>(guests: readonly Guest[], host: string) =>
     guests.filter((one) => one.host === host);

@@ -87,7 +87,7 @@ test("a guest whose QEMU runs and takes no connections is unknown, since it may 
   expect(await opened().powersOf([guest])).toEqual(["unknown"]);
 });
 
-/** Settings of a host whose QEMU only tells its version. */
+/** Settings of a host whose QEMU can only print its version. */
 function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0] {
   const qemu = join(dir, "qemu");
   writeFileSync(qemu, "#!/bin/sh\necho QEMU emulator version 7.2.0\n");

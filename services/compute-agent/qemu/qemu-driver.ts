@@ -56,9 +56,9 @@ export interface QemuDriverOptions {
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
   readonly pressAgainMs: number;
-  /** The limit for the memory of a live move; none when it is absent. */
+  /** The limit for the memory of a live move. When it is absent, there is no limit. */
   readonly bytesPerSecond?: number | undefined;
-  /** Told of each guest that was handed over while it ran, and for how long it had stood still by then. */
+  /** Called for each guest that was handed over while it ran, with the time for which it had stood still by then. */
   readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
@@ -160,7 +160,7 @@ export class QemuDriver implements Driver {
   #trimLater(): void {
     this.#trimming = this.#options.clock.setTimer(TRIM_EVERY_MS, () => {
       const logs = [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
-      // A log that cannot be cut now is cut at the next time.
+      // A log that cannot be cut now is cut the next time.
       Promise.allSettled(logs.map((log) => trimLog(log, CONSOLE_BYTES))).then(() => {
         if (this.#trimming !== null) this.#trimLater();
       });

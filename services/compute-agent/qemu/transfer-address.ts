@@ -42,5 +42,5 @@ function portOf(url: URL, name: string): number | null {
 
 const BASE_CHARS = 32;
 
-/** How an address names a base. */
+/** The form in which an address names a base. */
 export const baseMark = (sha512: string): string => sha512.slice(0, BASE_CHARS);

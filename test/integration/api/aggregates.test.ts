@@ -39,7 +39,7 @@ describe("os-aggregates", () => {
     ]);
   });
 
-  test("refuses what Nova refuses, with its codes", async () => {
+  test("refuses the same requests as Nova, with Nova's codes", async () => {
     const { id } = await create("fast");
     const codes = async (body: unknown) => (await rig.post("/v2.1/os-aggregates", body)).statusCode;
     expect(await codes({ aggregate: { name: "fast" } })).toBe(409);

@@ -36,7 +36,7 @@ describe("flavor access", () => {
     expect([await ids(ANN), await boot(ANN)]).toEqual([["1"], 400]);
   });
 
-  it("answers in Nova's words what cannot be done", async () => {
+  it("refuses impossible changes in Nova's words", async () => {
     await act("addTenantAccess", "p1");
     const told = async (answer: ReturnType<typeof act>) => {
       const { statusCode, body } = await answer;

@@ -43,7 +43,7 @@ describe("the uptime of a hypervisor", () => {
     expect(await status(`${HOSTS}/${providerOf(0)}/uptime`, ADMIN(88))).toBe(404);
   });
 
-  it("is not supported for a host whose agent does not tell it, and unknown ids are refused as Nova does", async () => {
+  it("is not supported for a host whose agent does not report it, and unknown ids are refused as Nova does", async () => {
     expect((await rig.get(`${HOSTS}/${providerOf(1)}/uptime`, ADMIN(87))).json()).toEqual({
       notImplemented: { code: 501, message: "The requested functionality is not supported." },
     });

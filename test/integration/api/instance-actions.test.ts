@@ -49,7 +49,7 @@ test("operations are among the actions of a server, with their callers, request 
   for (const hidden of ["details", "traceback", "host"]) expect(owners).not.toHaveProperty(hidden);
 });
 
-test("what needs no operation is among the actions too", async () => {
+test("changes that need no operation are among the actions, too", async () => {
   const id = await active();
   const port = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } }, as(OWNER));
   const portId = port.json().port.id;

@@ -54,8 +54,8 @@ afterEach(async () => {
   await rig.close();
 });
 
-describe("what the dashboard is told", () => {
-  test("the hosts of all cells with their resources, and each change of them", async () => {
+describe("the stream of the dashboard", () => {
+  test("has the hosts of all cells with their resources, and each change of them", async () => {
     await watcher.open(rig);
     await eventually("the hosts", () => watcher.held?.hosts.size === 6);
     expect(watcher.held?.classes).toContain("VCPU");
@@ -71,7 +71,7 @@ describe("what the dashboard is told", () => {
     expect(watcher.pictures).toBe(1);
   });
 
-  test("a build that hops: accepted, its failed host with the reason, its alternate, and the end", async () => {
+  test("has every step of a build that hops: accepted, its failed host with the reason, its alternate, and the end", async () => {
     await watcher.open(rig);
     const id = await rig.boot({ name: "hopper" });
     await eventually("the request", () => watcher.path(id)?.state === "accepted");
@@ -95,7 +95,7 @@ describe("what the dashboard is told", () => {
     expect(watcher.held?.figures).toMatchObject({ waiting: 0, busy: 0, counts: { placed: 1, hops: 1, failed: 0 } });
   });
 
-  test("a request that found no host, with the reason", async () => {
+  test("has a request that found no host, with the reason", async () => {
     await watcher.open(rig);
     const id = await rig.boot();
     await rig.store.failRequests([{ serverUuid: id, cell: null, fault: "No valid host was found." }]);
@@ -103,14 +103,14 @@ describe("what the dashboard is told", () => {
     expect(watcher.path(id)?.fault).toBe("No valid host was found.");
   });
 
-  test("what happened before somebody watched is told, too", async () => {
+  test("has the events from before somebody watched, too", async () => {
     const id = await rig.bootActive("south", 4);
     await watcher.open(rig);
     await eventually("the path", () => watcher.path(id)?.state === "active");
     expect(watcher.path(id)).toMatchObject({ cell: "south", attempts: [{ host: hostName(4), result: "success" }] });
   });
 
-  test("a client that reconnects with the last id gets only the missed changes", async () => {
+  test("has only the missed changes for a client that reconnects with the last id", async () => {
     await watcher.open(rig);
     await eventually("the picture", () => watcher.held !== null);
     await eventually("the conductors", () => watcher.held?.cells.every(({ conductors }) => conductors.length === 1));
@@ -125,7 +125,7 @@ describe("what the dashboard is told", () => {
     back.close();
   });
 
-  test("a cell that falls silent is shown as such, and holds up nothing else", async () => {
+  test("shows a cell that falls silent as such, and goes on for the others", async () => {
     await watcher.open(rig);
     rig.cell("north").dead = true;
     const id = await rig.bootActive("south", 4);
@@ -133,7 +133,7 @@ describe("what the dashboard is told", () => {
     await eventually("the path in the other cell", () => watcher.path(id)?.state === "active");
   });
 
-  test("a host's tree of providers with its servers", async () => {
+  test("is accompanied by each host's tree of providers with its servers", async () => {
     const id = await rig.bootActive("north", 1);
     const tree = (await rig.get(`/berth/v1/live/hosts/${hostName(1)}`)).json();
     expect(tree).toMatchObject({ host: hostName(1), cell: "north", servers: [{ id, project: "default" }] });
@@ -143,8 +143,8 @@ describe("what the dashboard is told", () => {
   });
 });
 
-describe("who may see it", () => {
-  test("admins alone; the page itself needs no token, and may load nothing from elsewhere", async () => {
+describe("access to the dashboard", () => {
+  test("is for admins alone; the page itself needs no token, and may load nothing from elsewhere", async () => {
     const strict = await ApiRig.start({ auth: "noauth2", dashboard: true });
     try {
       for (const path of ["/live", "/live/picture", `/live/hosts/${hostName(0)}`]) {
@@ -161,7 +161,7 @@ describe("who may see it", () => {
     }
   });
 
-  test("no caller can see it if the dashboard is disabled", async () => {
+  test("is refused to every caller if the dashboard is disabled", async () => {
     const closed = await ApiRig.start();
     for (const path of ["/dashboard", "/berth/v1/live", "/berth/v1/live/picture"])
       expect((await closed.get(path)).statusCode).toBe(404);

@@ -58,7 +58,7 @@ function get(path: string, token: string, subject?: string, method: "GET" | "HEA
   return http.inject({ method, url: `/identity/v3${path}`, headers });
 }
 
-test("a token names its user, project, roles and end, and has the catalog of the address that was asked", async () => {
+test("a token names its user, project, roles and expiry, and has a catalog with the address of the request", async () => {
   const answer = await ask({ scope: inProject("red") });
   const { token } = answer.json();
   expect(token).toMatchObject({
@@ -111,7 +111,7 @@ test.each<[string, Asked]>([
 test.each([
   ["a wrong password", "ann"],
   ["an unknown user", "eve"],
-])("answers %s late and without a reason, and looks at no more of them meanwhile", async (_what, user) => {
+])("answers %s late and without a reason, and checks no further ones meanwhile", async (_what, user) => {
   const guesses = Array.from({ length: DEFAULT_OWN_IDENTITY_SETTINGS.heldMax }, () => ask({ user, password: "wrong" }));
   // The guesses are held back while a right password is answered at once.
   await issue({ user: "root" });

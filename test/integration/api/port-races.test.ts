@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-/** Two servers and a free port, with functions that attach it and tell its owner. */
+/** Two servers and a free port, with functions that attach it and return its owner. */
 async function twoServersAndPort() {
   const [server, other] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
   const created = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });
@@ -19,7 +19,10 @@ async function twoServersAndPort() {
   return { server, other, portId, attach, holder };
 }
 
-/** Stops each call that is about to release a port: `reached` resolves when one is there, and `goOn` lets it continue. */
+/**
+ * Stops each call that is about to release a port: `reached` resolves when a call has come to that point, and `goOn` lets
+ * it continue.
+ */
 function holdUnbinding() {
   const [reached, goingOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   const unbind = rig.networkPorts.unbindPorts.bind(rig.networkPorts);

@@ -53,7 +53,7 @@ describe("the fields of a new server", () => {
     expect(await shown(id)).toMatchObject({ ...view, status: "ACTIVE", host_status: "UP", locked: false });
   });
 
-  test("are known from their microversions on, and shown from theirs on", async () => {
+  test("are accepted, and are shown, from the microversions on that introduced this", async () => {
     for (const [field, minor] of [
       ["description", 19],
       ["tags", 52],
@@ -85,7 +85,7 @@ describe("the fields of a new server", () => {
       expect(owners).not.toContain(key);
   });
 
-  test("of several servers are each server's, with its position", async () => {
+  test("are the same for each of several servers, which also has its position", async () => {
     await create({ ...GIVEN, min_count: 3 });
     const { servers } = (await rig.get("/v2.1/servers/detail", as("admin:p"))).json();
     const positions = servers.map((one: Record<string, unknown>) => [one.name, one["OS-EXT-SRV-ATTR:launch_index"]]);
@@ -97,7 +97,7 @@ describe("the fields of a new server", () => {
     expect(servers.map((one: { tags: string[] }) => one.tags)).toEqual(Array(3).fill(["blue", "green"]));
   });
 
-  test("describe it by its name before descriptions were known", async () => {
+  test("have its name as its description in microversions without descriptions", async () => {
     expect((await shown(await created({}, 18))).description).toBe("web");
     expect((await shown(await created({}, 19))).description).toBeNull();
     expect((await shown(await created({ description: "" }, 19))).description).toBe("");

@@ -24,7 +24,7 @@ const active = async (fields: object = {}): Promise<string> => {
   return id;
 };
 
-test("a locked server refuses its owner what changes it, and lets an admin", async () => {
+test("a locked server refuses changes by its owner, and accepts them from an admin", async () => {
   const id = await active();
   expect((await act(id, { lock: { locked_reason: "do not touch" } })).statusCode).toBe(202);
   expect(await shown(id)).toMatchObject({ locked: true, locked_reason: "do not touch" });
@@ -54,7 +54,7 @@ test("an unlocked server may be changed again", async () => {
   expect((await rig.delete(`/v2.1/servers/${id}`, as(OWNER))).statusCode).toBe(204);
 });
 
-test("a lock of an admin outlives its owner's words, and an admin takes any lock away", async () => {
+test("a lock of an admin cannot be removed by the server's owner, and an admin can remove any lock", async () => {
   const id = await active();
   await act(id, { lock: { locked_reason: "mine" } });
   expect((await act(id, { lock: { locked_reason: "again" } })).statusCode).toBe(202);

@@ -56,7 +56,7 @@ describe("injectNetworkInfo", () => {
   });
 });
 
-describe("what Nova has removed", () => {
+describe("a feature that Nova has removed", () => {
   it("is gone for every caller and at every microversion", async () => {
     for (const [url, ...methods] of REMOVED_ROUTES) {
       for (const method of methods) {
@@ -74,7 +74,7 @@ describe("what Nova has removed", () => {
     expect((await rig.get("/v2.1/os-cells")).statusCode).toBe(401);
   });
 
-  it("includes actions of servers", async () => {
+  it("may be an action of servers", async () => {
     for (const action of ["resetNetwork", "disassociate_host", "os-getRDPConsole"])
       expect((await act(active, { [action]: null })).json()).toEqual(GONE);
     expect((await act(active, { fly: null })).json().badRequest.message).toBe("There is no such action: fly.");

@@ -44,7 +44,7 @@ describe("a URL with the caller's project", () => {
     expect((await rig.get(`/v2.1/${OTHER}/servers`)).statusCode).toBe(401);
   });
 
-  it("is not found when nothing is served behind the project, and tells a wrong method", async () => {
+  it("is not found when nothing is served behind the project, and a wrong method is reported", async () => {
     expect((await rig.get(`/v2.1/${PROJECT}/nonsense`, OWNER)).statusCode).toBe(404);
     expect((await rig.get(`/v2.1/${PROJECT}/${PROJECT}/servers`, OWNER)).statusCode).toBe(404);
     expect((await rig.call({ method: "PATCH", url: `/v2.1/${PROJECT}/servers`, headers: OWNER })).statusCode).toBe(405);

@@ -94,7 +94,7 @@ describe("64 clients at one provider", () => {
       read: (at: Record<string, unknown>) => (at["inventories"] as { VCPU: { total: number } }).VCPU.total,
     },
   ])(
-    "write its $part at one generation: one wins each round, and its value is stored",
+    "write its $part at the same generation: one wins each round, and its value is stored",
     async ({ part, body, read }) => {
       await rig.client.makeProvider(host, {});
       await allAtOnce(CLIENTS, (at) => rig.client.must("PUT", `/traits/CUSTOM_T${at}`));

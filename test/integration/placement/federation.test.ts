@@ -64,7 +64,7 @@ describe("three cells as one", () => {
     expect((await rename(randomUUID(), hosts[0]!.root)).status).toBe(404);
   });
 
-  test("lists, filters and candidates are the union", async () => {
+  test("lists, filters and candidates are the union over all cells", async () => {
     const roots = hosts.map(({ root }) => root);
     for (const query of ["", "?resources=VCPU:1", "?required=CUSTOM_FAST"]) {
       const list = await rig.client.must<Providers>("GET", `/resource_providers${query}`);

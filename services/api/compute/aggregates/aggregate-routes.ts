@@ -25,7 +25,10 @@ import type { OperatorDeps } from "./operator-deps.ts";
 
 const IdParams = Type.Object({ id: Type.String() });
 
-/** `/os-aggregates`: admins only. Source: Nova's api-ref, "Host aggregates"; answers are 200 where it says so, for old clients' sake. */
+/**
+ * `/os-aggregates`: admins only. Source: Nova's api-ref, "Host aggregates"; the status is 200 where that page says so, for the sake of
+ * old clients.
+ */
 export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
   registerReads(http, deps);
 

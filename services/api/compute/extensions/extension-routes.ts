@@ -13,7 +13,7 @@ const ExtensionView = Type.Object({
   namespace: Type.String(),
   updated: Type.String(),
 });
-/** All extensions have the same ones in Nova too, which are without a meaning. */
+/** In Nova, too, all extensions have the same values here, and these mean nothing. */
 const CONSTANTS = {
   links: [],
   namespace: "http://docs.openstack.org/compute/ext/fake_xml",

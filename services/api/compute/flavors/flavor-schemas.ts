@@ -65,8 +65,8 @@ export const FlavorAccessAnswer = Type.Object({
 });
 
 /**
- * Keys and values of extra specs. A number means its digits. Unprintable characters are refused, since specs are stored as JSON in a
- * database.
+ * Keys and values of extra specs. A number is taken as its digits. Unprintable characters are refused, since specs are stored as
+ * JSON in a database.
  */
 const ExtraSpecs = {
   type: "object",
@@ -97,7 +97,7 @@ export const FlavorDetail = Type.Object({
   ram: Type.Integer(),
   vcpus: Type.Integer(),
   disk: Type.Integer(),
-  /** The empty string for none before microversion 2.75. */
+  /** Before microversion 2.75 the empty string stands for none. */
   swap: Type.Unsafe<number | "">({}),
   "OS-FLV-EXT-DATA:ephemeral": Type.Integer(),
   "OS-FLV-DISABLED:disabled": Type.Boolean(),

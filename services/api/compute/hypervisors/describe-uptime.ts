@@ -3,7 +3,7 @@ const MINUTES_PER_DAY = 24 * 60;
 
 /**
  * Describes how long a host has been up, in the words of the command `uptime`: ` 14:05:31 up 3 days,  1:06`. Null when that is unknown.
- * Users and load, which Nova's text goes on with, are not known.
+ * Nova's text continues with the users and the load, which are not known here.
  */
 export function describeUptime(bootedAtMs: number, nowMs: number): string | null {
   if (bootedAtMs <= 0) return null;

@@ -91,7 +91,7 @@ function common(migration: Migration, minor: number) {
   };
 }
 
-/** Flavors have no numbers here: one is made of the id. */
+/** Flavors have no numbers here, so a number is made from the id. */
 function numberOfFlavor(id: string | undefined): number {
   if (id !== undefined && /^[0-9]{1,9}$/.test(id)) return Number(id);
   let number = 0;

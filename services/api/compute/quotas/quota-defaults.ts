@@ -1,6 +1,6 @@
 import type { QuotaLimits } from "../../../../core/stores/api/quota-limits.ts";
 
-/** Which limits a project has for which operators have set none. */
+/** The limits of a project for which operators have set none. */
 export const QUOTA_KINDS = ["nova", "unlimited"] as const;
 export type QuotaKind = (typeof QUOTA_KINDS)[number];
 
@@ -22,7 +22,10 @@ const NOVA_DEFAULTS: QuotaLimits = {
   security_group_rules: -1,
 };
 
-/** Without quotas projects have as many servers as fit. Still limited are the contents of one request, and server groups, whose members every check reads. */
+/**
+ * Without quotas projects have as many servers as fit. The contents of one request are still limited, and so are server groups, because
+ * every check reads their members.
+ */
 const UNLIMITED_SERVERS: QuotaLimits = {
   ...NOVA_DEFAULTS,
   cores: -1,

@@ -2,7 +2,7 @@ import type { HTTPMethods } from "fastify";
 import type { Http } from "../../http/create-http.ts";
 import { Fault } from "../../http/fault.ts";
 
-/** What Nova answers for what it had once, at every microversion. */
+/** Nova's answer, at every microversion, for a feature that it has removed. */
 export function gone(): Fault {
   return new Fault(410, "This resource is no longer available.  No forwarding address is given.");
 }

@@ -73,7 +73,8 @@ export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options
 async function findGroup(store: ServerGroupsPort, { identity }: KnownCall, id: string): Promise<ServerGroupRecord> {
   const uuid = readUuidLike(id);
   const group = uuid === null ? null : await store.group(uuid);
-  // Nova answers 403 for a group of another project, which tells that there is one. Here it cannot be told from an unknown group.
+  // Nova answers 403 for a group of another project, which shows that the group exists. Here the answer is the same as for an
+  // unknown group.
   const isVisible = group !== null && (identity.isAdmin || group.projectId === identity.projectId);
   if (!isVisible) throw groupNotFound(id);
   return group;

@@ -3,7 +3,7 @@ import { Name, WholeNumber } from "../../http/schema.ts";
 
 const INT_MAX = 2_147_483_647;
 
-/** All fields of any microversion; which ones a call may give is judged by its own (`readGroup`). */
+/** All fields of any microversion. `readGroup` checks which of them the call's microversion allows. */
 export const CreateGroupBody = Type.Object(
   {
     server_group: Type.Object(

@@ -95,7 +95,7 @@ async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPa
       ...(nameContains !== null && { nameContains }),
     });
     for (const known of await hydrateServers(records, deps.cells, { withDeleted: false })) {
-      // Its cell may have given it another name than the one that it was found by.
+      // The server's name in its cell may differ from the name by which it was found.
       if (nameContains !== null && !known.server.spec.name.includes(nameContains)) continue;
       if (matches !== null && !matches(known)) continue;
       servers.push(known);

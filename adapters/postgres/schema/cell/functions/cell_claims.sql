@@ -1,5 +1,5 @@
--- Locks the servers and tasks of these claims, and returns the positions of those that may be written for. Their task has the given epoch
--- and either has not ended (`repeated` false), or has ended with `outcome` by an earlier identical write (`repeated` true).
+-- Locks the servers and tasks of these claims, and returns the positions of the claims that may still write. Their task has the given
+-- epoch, and either it has not ended (`repeated` false), or has ended with `outcome` by an earlier identical write (`repeated` true).
 create or replace function cell_claims(task_ids uuid[], server_uuids uuid[], epochs int[], outcome text)
   returns table (at int, repeated boolean)
   language plpgsql

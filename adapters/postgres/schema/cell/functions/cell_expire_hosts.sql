@@ -1,6 +1,6 @@
--- Marks the hosts as down whose agents were not seen for so long, those first that were unseen for longest, but no more than may be down
--- for silence alone (core/tasks/expiry-limit.ts). Returns all unseen hosts, and whether they are down now. It first checks whether any
--- agent is unseen, which is rarely the case.
+-- Marks hosts as down whose agents were not seen for the given time, beginning with those that were unseen for longest. It limits how
+-- many hosts are down for silence alone (core/tasks/expiry-limit.ts). Returns all unseen hosts, and whether they are down now. It first
+-- checks whether any agent is unseen, which is rarely the case.
 -- Locks: one call at a time, because two conductors would otherwise each use up the limit; then the hosts that go down, by name.
 create or replace function cell_expire_hosts(unseen_ms double precision, share_max double precision, count_min int)
   returns table (name text, down boolean)

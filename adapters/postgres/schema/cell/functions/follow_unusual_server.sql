@@ -1,4 +1,4 @@
--- Keeps `unusual_servers` as it should be after a change of a server's status, under the lock of the server's row.
+-- Updates `unusual_servers` after a change of a server's status, under the lock of the server's row.
 create or replace function follow_unusual_server() returns trigger language plpgsql
   set search_path from current
 as $$

@@ -1,7 +1,7 @@
 -- requires: ledger_capacity
--- The second part of ledger_apply: locks the inventories that the batch names and those that its consumers hold something of, and before
--- them the providers, if a generation may rise. `held` is the result of ledger_lock_consumers; this function returns it with the
--- inventories added.
+-- The second part of ledger_apply: locks the inventories that the batch names and the inventories of which its consumers hold something,
+-- and before them the providers, if a generation may rise. `held` is the result of ledger_lock_consumers; this function returns it with
+-- the inventories added.
 create or replace function ledger_lock_inventories(batch ledger_batch, held ledger_rows) returns ledger_rows
   language plpgsql
 as $$
