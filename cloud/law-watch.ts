@@ -8,7 +8,7 @@ import type { Logger } from "../runtime/logger.ts";
 const EVERY_MS = 2_000;
 /** The audit ends when it was not read for this time. */
 const UNASKED_MS = 30_000;
-/** After a failure the audit begins again at the earliest after so long. */
+/** After a failure, the audit does not begin again before this time has passed. */
 const FAILED_PAUSE_MS = 10_000;
 
 /**

@@ -161,7 +161,7 @@ describe("each service", () => {
     expect(names.filter((name) => !environmentNames(service).includes(name))).toEqual([]);
   });
 
-  // The audit listens nowhere: it ends when it cannot go on, and what it says loses its value by itself when it hangs.
+  // The audit listens nowhere: it ends when it cannot continue, and its findings expire by themselves when it hangs.
   test.each(services.filter(({ service }) => service !== "audit"))(
     "is probed at the address where it answers: $service",
     ({ container, service }) => {

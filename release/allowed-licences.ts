@@ -1,4 +1,7 @@
-/** Licences of dependencies under which the package may be given away: none of them asks that what uses it be under the same one. */
+/**
+ * Licences of dependencies under which the package may be given away: none of them requires that software which uses the dependency
+ * has the same licence.
+ */
 const ALLOWED = [
   "0BSD",
   "Apache-2.0",

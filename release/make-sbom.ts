@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 
-/** What npm writes, as far as it is changed here. */
+/** The parts of npm's output that are changed here. */
 interface NpmSbom {
   readonly components: readonly { readonly "bom-ref": string }[];
   readonly dependencies: readonly { readonly ref: string; readonly dependsOn: readonly string[] }[];

@@ -27,7 +27,8 @@ export interface LockedPackage {
 }
 
 /**
- * The package.json of the npm package: that of the clone without what only development needs, with compiled files in place of TypeScript.
+ * The package.json of the npm package: that of the clone without the fields that only development needs, with compiled files in place of
+ * TypeScript.
  * `berth/chaos/vitest` is for those who use vitest anyway, so the package does not bring it along.
  */
 export function publishedManifest(clone: CloneManifest): object {

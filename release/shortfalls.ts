@@ -1,4 +1,4 @@
-/** What is read of the clone before a release. */
+/** The facts about the clone that are checked before a release. */
 export interface ReleasePapers {
   readonly tag: string;
   readonly version: string;
@@ -11,7 +11,10 @@ export interface ReleasePapers {
   readonly changedFiles: readonly string[];
 }
 
-/** What is missing before the commit can be released under the tag, one sentence each. Empty when nothing is. */
+/**
+ * The requirements that the commit does not meet yet for a release under the tag, one sentence each. Empty when it
+ * meets all of them.
+ */
 export function shortfallsOf(papers: ReleasePapers): readonly string[] {
   const { tag, version, license, changelog, licenceText, shipped, changedFiles } = papers;
   const section = sectionOf(changelog, version);

@@ -19,7 +19,7 @@ const SPACING_PER_DURATION = 10;
 const SPACING_MS_MAX = 150;
 /**
  * For this long after an item met another one that had not been answered, batches are spaced. A caller that makes one call after the other
- * never meets anybody, and would only wait: for a boot with nothing else under way, at each of its steps.
+ * meets no other items, so spacing would only delay it: a boot with nothing else under way would wait at each of its steps.
  */
 const COMPANY_MS = 1_000;
 

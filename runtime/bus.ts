@@ -10,9 +10,9 @@ export interface Bus {
    */
   publish(subject: string, data: Uint8Array, options?: PublishOptions): Promise<void>;
   /**
-   * Takes messages of a durable consumer, which is shared by all who name it. At most `maxInFlight` messages are out at a time. A message
-   * that is neither acknowledged nor retried within the consumer's ack wait is delivered again, to any subscriber. `onMessage` must not
-   * throw. Rejects with a `BusError`: `not-permitted`, `no-stream` (no such stream or consumer), `closed`, `timeout`.
+   * Takes messages of a durable consumer, which all connections that name it share. At most `maxInFlight` messages are out at a time. A
+   * message that is neither acknowledged nor retried within the consumer's ack wait is delivered again, to any subscriber. `onMessage`
+   * must not throw. Rejects with a `BusError`: `not-permitted`, `no-stream` (no such stream or consumer), `closed`, `timeout`.
    */
   consume(
     consumer: ConsumerName,
@@ -26,14 +26,14 @@ export interface Bus {
    */
   ensureStreams(specs: readonly StreamSpec[]): Promise<void>;
   /**
-   * Asks a question that nobody stores, and resolves with the answer of one of those who answer on the subject. Rejects with a `BusError`:
+   * Asks a question, which is not stored, and resolves with the answer of one of the subject's answerers. Rejects with a `BusError`:
    * `not-permitted`, `no-stream` (nobody answers there now), `timeout`, `closed`.
    */
   ask(subject: string, question: Uint8Array, options: { readonly timeoutMs: number }): Promise<Uint8Array>;
   /**
-   * Answers questions on the subject, of which each goes to one of all who answer there. It goes on after reconnections. `onQuestion` must
-   * bound its own work, and a question for which it rejects gets no answer. Rejects with a `BusError` `closed`. A user that may not answer
-   * there gets no questions.
+   * Answers questions on the subject. Each question goes to one of the subject's answerers. It goes on after reconnections. `onQuestion`
+   * must bound its own work, and a question for which it rejects gets no answer. Rejects with a `BusError` `closed`. A user that may not
+   * answer there gets no questions.
    */
   answer(subject: string, onQuestion: AnswerQuestion): Promise<Subscription>;
   /** Whether the streams that this bus maintains exist, as far as the bus knows at this moment. */

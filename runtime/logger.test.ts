@@ -66,7 +66,7 @@ test("hides the password of a URL that follows a word without a space", () => {
 
 // Each of these would take minutes if the cost grew with the square of the length.
 test.each(["a.".repeat(500_000), `@${"a://b:".repeat(100_000)}`, "@a://b".repeat(100_000)])(
-  "looks through a long text that others have chosen once: %#",
+  "scans a long text from outside only once: %#",
   (text) => {
     expect(hidePasswords(`${text}://`)).toHaveLength(text.length + 3);
   },

@@ -1,6 +1,6 @@
 /**
  * Lets only a limited number of callers through in each turn of the event loop, in their order of arrival. Many callers that become ready
- * at once, as the items of one batch do, then do not keep out what else waits to be received or answered.
+ * at once, as the items of one batch do, then do not delay everything else that waits to be received or answered.
  */
 export class TurnGate {
   readonly #perTurn: number;

@@ -1,4 +1,4 @@
-/** The chapters of the site's menu. A test holds that each page of docs/ is in one of them. */
+/** The chapters of the site's menu. A test checks that each page of docs/ is in one of them. */
 export const CHAPTERS: readonly { readonly title: string; readonly sources: readonly string[] }[] = [
   {
     title: "Begin",

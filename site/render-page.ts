@@ -5,7 +5,7 @@ import type { PageSource } from "./sources.ts";
 
 export interface SiteLink {
   readonly href: string;
-  /** Where it leads, as a path in the clone. Null for an address elsewhere. */
+  /** The target of the link, as a path in the clone. Null for an address elsewhere. */
   readonly target: string | null;
   readonly fragment: string;
 }

@@ -25,7 +25,7 @@ const POLL_MS = 200;
 const OWN = "bench";
 const FLAVOR = { id: "m1", vcpus: 1, memoryMib: 64, extraSpecs: {} };
 
-/** What a part of the cloud has used, by the part's role: `api`, `scheduler`, `cell postgres: berth view stream` … */
+/** The usage of each part of the cloud, by the part's role: `api`, `scheduler`, `cell postgres: berth view stream` … */
 export type UsageByPart = ReadonlyMap<string, Usage>;
 
 /** A cloud of separate processes under measurement: an api, a scheduler, and a cell with a conductor and an agent of 200 hosts. */
@@ -95,7 +95,7 @@ export class MeasuredCloud {
     await this.#until("all servers are gone", idle, 0);
   }
 
-  /** What each part has used since it started. Processes of Postgres are told apart by the application that they serve. */
+  /** The usage of each part since it started. Processes of Postgres are told apart by the application that they serve. */
   async usage(): Promise<UsageByPart> {
     const parts = new Map<string, Usage>();
     const add = (part: string, used: Usage | null): void => {
@@ -171,7 +171,10 @@ interface MeasuredServer {
   readonly name: string;
   readonly database: DatabaseServer;
   readonly pool: Pool;
-  /** Held all the time, since a pool closes idle connections, and a new one would cost the measured server CPU. */
+  /**
+   * This connection is held all the time, since a pool closes idle connections, and a new one would cost the measured
+   * server CPU.
+   */
   readonly client: PoolClient;
 }
 
@@ -187,7 +190,7 @@ async function openServer(name: string, database: DatabaseServer, url: string): 
   return { name, database, pool, client: await pool.connect() };
 }
 
-/** What was used between two readings, for each unit of work. A part that began in between counts from its start. */
+/** The usage between two readings, for each unit of work. A part that began in between counts from its start. */
 export function usedPer(units: number, before: UsageByPart, after: UsageByPart): UsageByPart {
   const per = (part: string, field: keyof Usage): number =>
     Math.max(0, after.get(part)![field] - (before.get(part)?.[field] ?? 0)) / units;

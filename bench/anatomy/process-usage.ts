@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** What a process has used since its start. */
+/** The usage of a process since its start. */
 export interface Usage {
   readonly cpuMs: number;
   /** How often its threads woke up after they had waited. */

@@ -42,7 +42,7 @@ export function Lamps() {
   );
 }
 
-/** Schedulers, conductors and views: who lives, and how far behind each view is. */
+/** Schedulers, conductors and views: which of them live, and how far behind each view is. */
 export function Control() {
   const held = picture.value;
   if (held === null) return null;
@@ -103,7 +103,10 @@ export function Control() {
   );
 }
 
-/** The living conductor of each name, or one that is gone: a conductor that starts again is another one of the same name. */
+/**
+ * For each name, the living conductor, or else one that is gone. A conductor that is started again is listed beside the old
+ * one of the same name.
+ */
 function lastOfEach(conductors: readonly Conductor[]): readonly Conductor[] {
   const alive = new Set(conductors.filter((one) => one.alive).map(({ name }) => name));
   const shown = conductors.filter((one) => one.alive || !alive.has(one.name));

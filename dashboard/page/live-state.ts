@@ -52,7 +52,7 @@ export async function followApi(): Promise<void> {
   }
 }
 
-/** `ended`: the api has ended the stream. `broken`: it was read and broke off. */
+/** `ended`: the api has ended the stream. `broken`: it broke off while it was read. */
 async function readOnce(mine: AbortController): Promise<"ended" | "broken" | "failed"> {
   const ending = new AbortController();
   const end = () => ending.abort();

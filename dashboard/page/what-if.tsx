@@ -4,7 +4,7 @@ import { callApi } from "./call-api.ts";
 import { Funnel, HostLink, Misses, Weights } from "./funnel.tsx";
 import { picture } from "./live-state.ts";
 
-/** The answer follows so long after the last key. */
+/** The question is sent this long after the last key press. */
 const PAUSE_MS = 150;
 
 interface Wish {
@@ -22,7 +22,7 @@ export function WhatIf() {
   const [wish, setWish] = useState<Wish>({ flavor: "", image: "", zone: "", host: "", hints: "", count: 1 });
   const [answer, setAnswer] = useState<ExplainAnswer | null>(null);
   const [error, setError] = useState("");
-  // What runs and what is full has changed when this has.
+  // When this number changes, the answer may have changed, too.
   const placed = picture.value?.figures.counts.placed ?? 0;
   const readFlavors = () => {
     callApi<{ flavors: { id: string; name: string }[] }>("GET", "/v2.1/flavors").then(
@@ -35,7 +35,7 @@ export function WhatIf() {
   };
   // The first server may have brought the first flavor.
   useEffect(readFlavors, [placed > 0]);
-  // The answer is another when something was placed meanwhile.
+  // The answer may change when something is placed meanwhile.
   useEffect(() => {
     if (wish.flavor === "") return;
     const abort = new AbortController();

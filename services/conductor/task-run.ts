@@ -21,7 +21,7 @@ export interface TaskRun {
   hostLost(): void;
   /** Handles an agent's answer to one of this task's orders. */
   ordered?(report: OrderReport): void;
-  /** Handles an agent's word how far one of this task's hand-overs has come. */
+  /** Handles an agent's report of how far one of this task's hand-overs has come. */
   progressed?(report: HandOffProgress): void;
   /** Handles an agent's answer to the destroy of one attempt. */
   destroyed?(report: DestroyReport): void;

@@ -4,7 +4,7 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
 
-/** The API shows amounts that are at most so old. */
+/** The API shows amounts that are at most this old. */
 const WRITE_EVERY_MS = 1_000;
 
 /**

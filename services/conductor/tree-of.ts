@@ -11,7 +11,10 @@ const INT_MAX = 2_147_483_647;
 /** Control characters are excluded. The ledger's database refuses U+0000, and the others would make log lines hard to read. */
 const NAME = /^\P{Cc}{1,500}$/u;
 const CLASS_OR_TRAIT = /^[A-Z0-9_]{1,255}$/;
-/** Upstream's bound for ratios, the largest number of single precision. Greater ones let the database fail at every claim. */
+/**
+ * Upstream's bound for ratios, the largest number of single precision. Greater ratios would make the database fail at every
+ * claim.
+ */
 const RATIO_MAX = 3.40282e38;
 /** A host has a provider for each NUMA node and each device. Everything that follows a cell keeps all trees in memory. */
 const PROVIDERS_MAX = 1_000;

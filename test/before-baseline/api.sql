@@ -1,6 +1,6 @@
--- A database of the kind `api` as the last version before the baseline has left it, with some data: what pg_dump says of one that all of the
--- migrations were applied to which the baseline stands for. The bodies of functions are left out, as each is replaced when the database is taken over.
--- Nobody changes this file: those databases do not change either.
+-- A database of the kind `api` as the last version before the baseline has left it, with some data: the output of pg_dump for a database to
+-- which all migrations that the baseline replaces were applied. The bodies of functions are left out, as each is replaced when the database
+-- is taken over. This file never changes, because those databases do not change either.
 CREATE FUNCTION public.calls_beyond_limit(uuids uuid[], projects text[], calls integer[], open_max integer) RETURNS TABLE(refused_call integer, open_already integer)
     LANGUAGE plpgsql
     AS 'begin raise exception ''the text of a version before the baseline''; end';

@@ -1,6 +1,6 @@
--- A database of the kind `cell` as the last version before the baseline has left it, with some data: what pg_dump says of one that all of the
--- migrations were applied to which the baseline stands for. The bodies of functions are left out, as each is replaced when the database is taken over.
--- Nobody changes this file: those databases do not change either.
+-- A database of the kind `cell` as the last version before the baseline has left it, with some data: the output of pg_dump for a database
+-- to which all migrations that the baseline replaces were applied. The bodies of functions are left out, as each is replaced when the
+-- database is taken over. This file never changes, because those databases do not change either.
 CREATE TYPE public.ledger_batch AS (
 	consumers uuid[],
 	consumer_owner integer[],

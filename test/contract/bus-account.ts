@@ -54,7 +54,7 @@ export function busQuestionTests(cells: () => BusCells): void {
     const cell = cells().fresh();
     return { cell, api: cell.connectApi(), subject: cellConsolesSubject(cell.name) };
   };
-  /** The answer to a question, once somebody answers there. */
+  /** The answer to a question, as soon as the subject has an answerer. */
   const asked = (api: Bus, subject: string, text: string) =>
     eventually("an answer", async () => {
       const answer = await api.ask(subject, encode(text), patient).catch((error: { code: string }) => {
@@ -65,7 +65,7 @@ export function busQuestionTests(cells: () => BusCells): void {
     });
   const echo = (name: string) => async (question: Uint8Array) => encode(`${name} ${Buffer.from(question).toString()}`);
 
-  test("gets the answer of one of those who answer, and of all of them in the long run", async () => {
+  test("gets the answer of one of the answerers, and over time of each of them", async () => {
     const { cell, api, subject } = made();
     const conductors = ["a", "b"].map((name) => ({ name, bus: cell.connectConductor() }));
     for (const { name, bus } of conductors) await bus.answer(subject, echo(name));
@@ -74,7 +74,7 @@ export function busQuestionTests(cells: () => BusCells): void {
     expect([...seen].sort()).toEqual(["a ?", "b ?"]);
   });
 
-  test("asks nobody where nobody answers, or answers no longer", async () => {
+  test("is refused while the subject has no answerer, also after the last one has stopped", async () => {
     const { cell, api, subject } = made();
     const question = () => api.ask(subject, encode("?"), patient);
     await expect(question()).rejects.toMatchObject({ code: "no-stream", about: subject });

@@ -40,7 +40,7 @@ export function recordContract(cell: () => CellUnderTest): void {
       expect(await found({ endMs: Math.floor(first?.launchedAtMs ?? 0) - 1 })).toEqual([[], null]);
     });
 
-    test("are found in stretches of so many servers, of one project or of all", async () => {
+    test("are found in stretches of a given number of servers, of one project or of all", async () => {
       for (const number of [1, 2, 3]) await build(number, number !== 1);
       expect(await found({ rows: 2 })).toEqual([[serverId(2)], serverId(2)]);
       expect(await found({ rows: 2, after: serverId(2) })).toEqual([[serverId(3)], null]);

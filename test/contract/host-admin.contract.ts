@@ -40,7 +40,7 @@ const SWITCH: Transition = {
 
 /** The guarantees of both implementations of the operators' settings for a cell's hosts. */
 export function hostAdminContract(name: string, makeSubject: () => Promise<HostAdminSubject>): void {
-  describe(`operators' word on hosts in ${name}`, () => {
+  describe(`operators' settings for hosts in ${name}`, () => {
     let subject: HostAdminSubject;
     let admin: HostAdminStore;
     beforeEach(async () => {

@@ -185,7 +185,7 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
       expect(await report(root())).toEqual({ kind: "unchanged", kept });
     });
 
-    it("are refused a name that another's provider has, in the tree or outside of it", async () => {
+    it("are refused a name that somebody else's provider has, in the tree or outside of it", async () => {
       await edit(() => ({}), spec(LICENSES, "licenses", { parent: HOST }));
       await ledger.putTrees([tree(spec(OTHER, "other"))]);
       const before = await ledger.dump();

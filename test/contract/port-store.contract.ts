@@ -178,7 +178,7 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
       expect(ports.map(({ id }) => id).sort()).toEqual(given.map(({ id }) => id).sort());
       const addresses = ports.map(({ address }) => address);
       expect(new Set(addresses).size).toBe(ports.length);
-      // Two free addresses are left for no call, or one is when somebody got the one that was asked for.
+      // No two addresses stay free. One may, when a call got the address that it asked for.
       expect(ports.length).toBeGreaterThanOrEqual(POOL.size - 1);
     });
 
@@ -202,7 +202,7 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
         expect(await idsOf(nothing)).toEqual([]);
     });
 
-    test("with its server a port ends that was made for it, and another one is free again", async () => {
+    test("when a server ends, a port that was made for it is removed, and any other port is free again", async () => {
       const [server, other] = [randomUUID(), randomUUID()];
       const [own, foreign] = [fresh({ serverUuid: server }), fresh({ serverUuid: other })];
       await store.addPorts([own, foreign], POOL);

@@ -200,7 +200,7 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     expect(await page.locator(".lamp.broken").count()).toBe(0);
   });
 
-  test("has no fault that axe finds, light and dark, and in a panel", async () => {
+  test("has no fault of accessibility that axe finds, in light and dark colours, and with a panel open", async () => {
     await shoot(page, "light");
     expect(await faultsOfAxe(page)).toEqual([]);
     await page.locator(".path", { hasText: "hopper" }).getByRole("button").first().click();

@@ -9,7 +9,7 @@ const PATIENT = { everyMs: 50, withinMs: 60_000 };
 /** Long enough that the API tier can be killed meanwhile. The first host of every build and of every move fails. */
 const BUMPY = { outcome: "reschedule", first: 1, duration_ms: 2_500 } as const;
 
-describe("what is done to servers", () => {
+describe("operations on servers", () => {
   let cloud: Cloud;
   let cell: E2eCell;
   let small: string;

@@ -1,4 +1,4 @@
-/** A command of a session, with what must come of it. */
+/** A command of a session, with its expected result. */
 export type Step =
   | {
       readonly kind: "command";
@@ -16,7 +16,7 @@ export type Step =
 
 const command = { kind: "command", newer: false, fails: null, shows: null, keepAs: null } as const;
 
-/** Commands that succeed, one a line. */
+/** Commands that succeed, one on each line. */
 export const all = (lines: string): Step[] =>
   lines
     .split("\n")

@@ -266,7 +266,7 @@ const OPERATORS: readonly Step[] = [
   newer("hypervisor show cell-1-host-1"),
   newer("compute service set --down cell-1-host-3 nova-compute"),
   newer("compute service set --up cell-1-host-3 nova-compute"),
-  // Nova took this route away.
+  // Nova has removed this route.
   no("compute agent list", /404|410/),
 ];
 
@@ -284,9 +284,9 @@ const LIMITS: readonly Step[] = [
     usage list
     usage show
   `),
-  // The client takes its argument for a project.
+  // The client treats its argument as a project.
   no("quota show --class default", /No project with a name/),
-  // The client formats a report without servers as numbers that are not there.
+  // The client fails on a report without servers, because it formats numbers that the report does not have.
   no("usage show --project demo", /must be real number/),
 ];
 
@@ -296,7 +296,7 @@ const ENDS: readonly Step[] = [
   ok("server delete first third fourth fifth many-1 many-2 driven grouped"),
   ...["first", "third", "fourth", "fifth", "many-1", "many-2", "driven", "grouped"].map((name) => settle(name, null)),
   no("server delete nosuch", /No server/),
-  // What was made for servers went with them, and what a client made stayed.
+  // Resources that were made for servers were removed with them, and those that a client made have stayed.
   ok("port list -f value -c Name", /^(?:front\nspare|spare\nfront)\s*$/),
   ...all(`
     port delete front spare

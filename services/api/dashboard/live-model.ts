@@ -38,8 +38,8 @@ interface Asking {
 }
 
 /**
- * The live picture of the cloud. It looks at the views every TICK_MS from its construction to `stop`, and tells each change. Each question
- * runs at most once at a time, and waits for nothing else, so that a silent cell delays only its own part.
+ * The live picture of the cloud. It looks at the views every TICK_MS from its construction to `stop`, and reports each change. Each
+ * question runs at most once at a time, and waits for nothing else, so that a silent cell delays only its own part.
  */
 export class LiveModel {
   readonly #deps: LiveModelDeps;

@@ -3,7 +3,7 @@ import type { KnownPaths } from "./known-paths.ts";
 
 /** The ids of projects as URLs may have them. Keystone's are 32 hexadecimal digits; those of other kinds of authentication are any names. */
 const PROJECT = /^[A-Za-z0-9._@-]{1,255}$/;
-/** An id that cannot be the name of a collection, in the URL of a catalog without anything behind it. */
+/** A project's id at the end of a URL, as in the URLs of a catalog. It has a form that no name of a collection has. */
 const PROJECT_ALONE = /^[0-9a-f]{8}-?(?:[0-9a-f]{4}-?){3}[0-9a-f]{12}$/;
 const VERSION_END = /\/v2\.1$/;
 
