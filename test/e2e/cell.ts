@@ -71,6 +71,15 @@ export class E2eCell {
     );
   }
 
+  /** How many tasks of this kind (of this server) the cell has ever been given. Tasks that have ended count, too. */
+  async tasksGiven(kind: "build" | "operate", server: string | null = null): Promise<number> {
+    const [row] = await this.query<{ count: number }>(
+      "select count(*)::int as count from tasks where kind = $1 and ($2::uuid is null or server_uuid = $2)",
+      [kind, server],
+    );
+    return row?.count ?? 0;
+  }
+
   /** The number of sessions that wait for a lock. */
   async lockWaiters(): Promise<number> {
     const [row] = await this.query<{ count: number }>(

@@ -34,8 +34,9 @@ describe("services that are told to stop", () => {
     const flavor = await cloud.compute.flavor();
     const [cell] = cloud.cells;
     if (cell === undefined) throw new Error("no cell");
-    const uuids = cloud.compute.bootMany(60, { flavor, fake: { duration_ms: 1_500 } });
-    await eventually("builds under way", async () => (await cell.openTasks()).length >= 10, PATIENT);
+    const before = await cell.tasksGiven("build");
+    const uuids = cloud.compute.bootMany(60, { flavor, fake: { duration_ms: 2_500 } });
+    await eventually("builds", async () => (await cell.tasksGiven("build")) >= before + 10, PATIENT);
     return { uuids, cell };
   }
 

@@ -45,12 +45,12 @@ describe("servers of an anti-affinity group that move", () => {
     expect(await cloud.compute.endedOne(id)).toMatchObject({ status: "ACTIVE", "OS-EXT-SRV-ATTR:host": host });
     return id;
   };
-  /** Whether a move of the server has claimed the host and has not ended. */
-  const isMovingTo = (id: string, host: string) =>
+  /** Resolves once a move of the server has claimed the host. */
+  const hasClaimed = (id: string, host: string) =>
     eventually(
       "the move to have claimed its destination",
       async () => {
-        const [move] = await cell.store.migrations({ serverUuid: id, inFlightOnly: true, limit: 1 });
+        const [move] = await cell.store.migrations({ serverUuid: id, limit: 1 });
         return move?.destHost === host;
       },
       PATIENT,
@@ -75,7 +75,7 @@ describe("servers of an anti-affinity group that move", () => {
     const [source, destination] = hosts as [string, string];
     const mover = await bootedAt(source);
     await act(mover, action, asked(destination));
-    await isMovingTo(mover, destination);
+    await hasClaimed(mover, destination);
     const newcomer = await boot(destination);
     expect(await settled(mover)).toMatchObject({ status, host: destination });
     const refused = await cloud.compute.endedOne(newcomer);

@@ -65,9 +65,12 @@ describe("operations on servers", () => {
       PATIENT,
     );
 
-  /** Resolves once the server's cell has the operation, which must take long enough to be seen (`BUMPY`). */
-  const handedOver = (id: string) =>
-    eventually("the hand-over", async () => (await cell.openTasks([id])).length > 0, PATIENT);
+  /** Gives the action, and resolves once the server's cell has its operation. */
+  const handOver = async (id: string, action: string, value: unknown) => {
+    const before = await cell.tasksGiven("operate", id);
+    await act(id, action, value);
+    await eventually("the hand-over", async () => (await cell.tasksGiven("operate", id)) > before, PATIENT);
+  };
 
   test("each kind of operation succeeds", async () => {
     const id = await cloud.compute.boot({ flavor: small });
@@ -155,12 +158,7 @@ describe("operations on servers", () => {
     await act(shelved, "shelveOffload");
     await settled(shelved);
     const before = await Promise.all(ids.map(settled));
-    await Promise.all(
-      moves.map(async ([action, value], index) => {
-        await act(ids[index] ?? "", action, value);
-        await handedOver(ids[index] ?? "");
-      }),
-    );
+    await Promise.all(moves.map(([action, value], index) => handOver(ids[index] ?? "", action, value)));
     await cloud.killAbove();
     const after = await Promise.all(ids.map(settled));
     expect(after.map(({ status, attemptId }) => [status, attemptId?.slice(-2)])).toEqual(
@@ -184,8 +182,7 @@ describe("operations on servers", () => {
     const early = await cloud.compute.call("POST", `/servers/${id}/action`, { evacuate: {} });
     expect([early.status, await early.text()]).toEqual([409, expect.stringContaining("fenced")]);
     await forceDown(source ?? "", true);
-    await act(id, "evacuate", {});
-    await handedOver(id);
+    await handOver(id, "evacuate", {});
     await cloud.killAbove();
     const after = await settled(id);
     expect([after.status, after.attemptId?.slice(-2)]).toEqual(["ACTIVE", "/1"]);
