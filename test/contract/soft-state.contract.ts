@@ -131,8 +131,9 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       await one.recordLaws({ at: 1, broken: [], unchecked: [4, 6] }, longMs);
       expect(await two.laws()).toEqual({ at: 1, broken: [], unchecked: [4, 6] });
       const broken = [{ law: 2, subject: "cell north", evidence: "an allocation of nobody" }];
-      await two.recordLaws({ at: 2, broken, unchecked: [] }, 150);
+      await two.recordLaws({ at: 2, broken, unchecked: [] }, longMs);
       expect(await one.laws()).toEqual({ at: 2, broken, unchecked: [] });
+      await two.recordLaws({ at: 3, broken: [], unchecked: [] }, 150);
       await eventually("the end of their time", async () => (await one.laws()) === null);
     });
 
