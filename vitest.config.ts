@@ -38,10 +38,10 @@ export default defineConfig({
           exclude: [...PROCESSES, ...LONG],
           globalSetup: ["test/rigs/databases-setup.ts"],
           // Many tests wait for their own servers and processes, so one worker for each CPU would leave CPUs idle.
-          maxWorkers: 2 * availableParallelism(),
+          maxWorkers: availableParallelism() + 1,
           // Limits conditions that never become true. No test asserts a duration.
-          testTimeout: 30_000,
-          hookTimeout: 60_000,
+          testTimeout: 120_000,
+          hookTimeout: 120_000,
           sequence: { groupOrder: 1 },
         },
       },

@@ -143,4 +143,4 @@ it("reports the commits and guests of the cells of a whole cloud, and the failur
     await dropDatabase(api.url, `${new URL(api.url).pathname.slice(1)}_cell_c`);
     await api.drop();
   }
-}, 60_000);
+});

@@ -93,7 +93,7 @@ describe("the audit command with processes that it did not start", () => {
     expect(read.stdout).toContain("law 4, one home                     1 violation\n");
     expect(read.stdout).toContain(`agent ${probes}: its guests are unknown`);
     expect(read.stdout).toContain("left: a guest runs outside its server's home");
-  }, 60_000);
+  });
 
   it("watches until its time is over, and prints only changes", async () => {
     const quiet = await audit("--watch", "--watch-for", "500ms", "--every", "100ms");
@@ -109,9 +109,9 @@ describe("the audit command with processes that it did not start", () => {
     expect([loud.code, lines.length]).toEqual([1, 2]);
     expect(change).toMatchObject({ kind: "broken", violation: { law: 4 } });
     expect(report).toMatchObject({ violations: [{ law: 4 }], transactions: { c1: 0 } });
-  }, 60_000);
+  });
 
   it("refuses a dry run without a healing", async () => {
     expect(await audit("--dry-run")).toMatchObject({ code: 2, stderr: expect.stringContaining("give both") });
-  }, 60_000);
+  });
 });

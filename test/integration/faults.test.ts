@@ -17,7 +17,7 @@ describe("faults of a cloud in one process", () => {
     cloud = await startTestCloud({ cells, schedulers: 1, conductors: 2, dashboard: true });
     const flavor = { id: "s", name: "s", vcpus: 1, ram: 64, disk: 1 };
     await cloud.call("POST", "/v2.1/flavors", { flavor });
-  }, 60_000);
+  });
   afterAll(() => cloud?.close());
 
   const set = async (fault: object) => (await cloud.call("PUT", "/berth/v1/faults", fault)).status;

@@ -25,7 +25,7 @@ beforeAll(async () => {
   cloud = await startTestCloud({ cells: CELLS, schedulers: 1, conductors: 1 });
   await call("POST", "/v2.1/flavors", { flavor: { id: "s", name: "s", vcpus: 1, ram: 64, disk: 1 } });
   await call("POST", "/v2.1/flavors", { flavor: { id: "m", name: "m", vcpus: 4, ram: 64, disk: 1 } });
-}, 60_000);
+});
 afterAll(() => cloud?.close());
 
 const call: TestCloud["call"] = (...asked) => cloud.call(...asked);
@@ -67,7 +67,7 @@ test("a host that always fails is soon avoided, shows that, and is tried again a
   expect(await failuresOfBad()).toBe(0);
   await eventually("a build that tries it again", async () => wasTriedOn((await boot("s")).id, "bad"));
   await setHost("one", { disabled: false });
-}, 60_000);
+});
 
 test("no server goes to a disabled host, and a ratio makes room on the remaining one", async () => {
   for (const name of ["bad", "good", "better"]) await setHost(name, { disabled: true, reason: "closed" });
@@ -79,7 +79,7 @@ test("no server goes to a disabled host, and a ratio makes room on the remaining
   const { inventories } = (await call("GET", "/berth/v1/hosts/one")).json;
   const vcpu = inventories.find((one: { resource_class: string }) => one.resource_class === "VCPU");
   expect(vcpu).toMatchObject({ total: 4, capacity: 12, ratio_source: "host", reported_ratio: 1 });
-}, 60_000);
+});
 
 test("a setting takes effect without a restart, and an invalid one changes nothing", async () => {
   for (const name of ["good", "better"]) await setHost(name, { disabled: false });

@@ -48,7 +48,7 @@ test.each([
     }
     expect([...directories].filter((each) => existsSync(each))).toEqual([]);
   },
-  60_000,
+  120_000,
 );
 
 test("a cell whose database cannot be prepared is the reported reason why the cloud does not start; the other cells finish their preparation", async () => {
@@ -67,4 +67,4 @@ test("a cell whose database cannot be prepared is the reported reason why the cl
     for (const { name: cell } of CELLS) await dropDatabase(admin, name(cell));
     await api.drop();
   }
-}, 60_000);
+});
