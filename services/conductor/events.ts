@@ -111,6 +111,14 @@ export class ConductorEvents {
     );
   }
 
+  /** A server went to ERROR, because a restored database does not know the order that halted its guest. */
+  serverUncertain({ serverUuid, host }: FoundGuest, fault: string): void {
+    this.#logger.error(
+      { server: serverUuid, host, fault },
+      "a halted guest is not started, because the server may run elsewhere",
+    );
+  }
+
   /** This number of guests of unknown servers must wait until others have been destroyed. */
   unknownGuestsWait(count: number, perMinute: number): void {
     this.#metrics.unknownWaiting.set(count);

@@ -225,7 +225,9 @@ export class GuestComparer {
     const gone = await Promise.all(
       guests.map((guest) => this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation })),
     );
-    if (incarnation !== current) {
+    // The next comparison of an undecided guest must know, too, that the database may have forgotten orders.
+    const isDecided = guests.every((guest) => !this.#settler.isUndecided({ ...guest, host }));
+    if (incarnation !== current && isDecided) {
       known.set(host, current);
       connection.stream.send({ body: { $case: "compared", value: { host, incarnation: current } } });
     }

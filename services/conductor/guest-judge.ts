@@ -1,4 +1,6 @@
-import type { DoomedGuest, GuestVerdict } from "../../core/stores/cell/quarantine.ts";
+import type { DoomedGuest, GuestVerdict, UncertainServer } from "../../core/stores/cell/quarantine.ts";
+import { describeForgottenOrder } from "../../core/tasks/describe-forgotten-order.ts";
+import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorStore } from "./ports.ts";
@@ -23,6 +25,8 @@ export class GuestJudge {
   readonly #events: ConductorEvents;
   readonly #perMinute: number;
   readonly #judging: SharedStep<DoomedGuest, GuestVerdict>;
+  readonly #marking: SharedStep<UncertainServer, boolean>;
+  readonly #incarnation: SharedStep<string, string>;
   readonly #raising: SharedStep<{ readonly serverUuid: string; readonly revision: number }, undefined>;
   /** When unknown guests were allowed to be destroyed during the last minute, by the monotonic clock. */
   #permittedAtMs: number[] = [];
@@ -31,7 +35,7 @@ export class GuestJudge {
   readonly #quarantined = new Set<string>();
 
   constructor(options: {
-    readonly store: Pick<ConductorStore, "judgeGuests" | "raiseRevisions">;
+    readonly store: Pick<ConductorStore, "judgeGuests" | "raiseRevisions" | "markUncertain" | "incarnation">;
     readonly commits: StepCommitter;
     readonly clock: Clock;
     readonly events: ConductorEvents;
@@ -43,6 +47,11 @@ export class GuestJudge {
     this.#events = options.events;
     this.#perMinute = options.settings.unknownDestroysPerMinute;
     this.#judging = new SharedStep((guests) => store.judgeGuests(guests));
+    this.#marking = new SharedStep((servers) => store.markUncertain(servers));
+    this.#incarnation = new SharedStep(async (hosts) => {
+      const incarnation = await store.incarnation();
+      return hosts.map(() => incarnation);
+    });
     this.#raising = new SharedStep(async (revisions) => {
       await store.raiseRevisions(revisions);
       return revisions.map(() => undefined);
@@ -89,6 +98,23 @@ export class GuestJudge {
   async raise(serverUuid: string, revision: number): Promise<void> {
     await this.#commits.answered("raise-revisions", this.#raising, { serverUuid, revision });
     this.#events.revisionRaised(serverUuid, revision);
+  }
+
+  /**
+   * Whether a comparison may start a halted guest at home. If the guest was halted by an order that a restored database has forgotten, the
+   * server may have been moved by it, and may run elsewhere (law 4). Then the server goes to ERROR instead, until an operator has looked
+   * for its other guests. Rejects when the conductor stops.
+   */
+  async mayStart(guest: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<boolean> {
+    if (revision <= known || incarnation === "") return true;
+    if (incarnation === (await this.#commits.answered("incarnation", this.#incarnation, guest.host))) return true;
+    const { host, serverUuid, attemptId } = guest;
+    const fault = describeForgottenOrder(guest, revision, known);
+    const isMarked = await this.#commits.answered("mark-uncertain", this.#marking, {
+      ...{ host, serverUuid, attemptId, revision, fault },
+    });
+    if (isMarked) this.#events.serverUncertain(guest, fault);
+    return false;
   }
 
   #tellWaiting(): void {

@@ -27,6 +27,7 @@ function settlerOf(home: Partial<Home>): { readonly settler: GuestSettler; reado
   const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
   const raised: number[] = [];
   const judge = {
+    mayStart: async () => true,
     mayDestroy: async () => true,
     raise: async (_: string, revision: number) => void raised.push(revision),
     ...{ wanted: () => undefined, isQuarantined: () => false, onlyThere: () => undefined },

@@ -26,13 +26,15 @@ const RAISED_REVISION_MAX = 1_000_000_000;
  */
 export class GuestSettler {
   readonly #commits: StepCommitter;
-  readonly #judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+  readonly #judge: Pick<GuestJudge, "mayDestroy" | "mayStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
   readonly #stopServer: (guest: FoundGuest) => Promise<void>;
   readonly #homes: SharedStep<string, Home | null>;
   readonly #forcedDown: SharedStep<string, boolean>;
+  /** Halted guests at home that have obeyed a later order than their server's row knows of, while a task of the server runs. */
+  readonly #undecided = new Set<string>();
   /** The callers that wait for the answer to a destroy, by guest. */
   readonly #destroys = new Map<
     string,
@@ -42,7 +44,7 @@ export class GuestSettler {
   constructor(options: {
     readonly store: Pick<ConductorStore, "homes" | "sightings">;
     readonly commits: StepCommitter;
-    readonly judge: Pick<GuestJudge, "mayDestroy" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+    readonly judge: Pick<GuestJudge, "mayDestroy" | "mayStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
@@ -82,6 +84,10 @@ export class GuestSettler {
     const fate = guestFate(guest, home);
     if (found !== null && fate === "destroy" && !(await this.#judge.mayDestroy({ ...guest, ...found }))) return false;
     if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
+    if (found !== null && home !== null && isUndecided(guest, home, found.revision)) this.#undecided.add(keyOf(guest));
+    else this.#undecided.delete(keyOf(guest));
+    if (found !== null && fate === "start" && !(await this.#judge.mayStart(guest, found, home?.revision ?? 0)))
+      return false;
     const revision = await this.#revisionFor(guest, home, found?.revision ?? 0);
     if (fate === "leave") return false;
     if (fate === "stop-server") {
@@ -122,6 +128,11 @@ export class GuestSettler {
     const revision = obeyed + 1;
     if (home !== null && home.status !== "DELETED") await this.#judge.raise(guest.serverUuid, revision);
     return revision;
+  }
+
+  /** Whether the guest has to be compared once more when the open task of its server has ended. */
+  isUndecided(guest: Pick<FoundGuest, "host" | "serverUuid" | "attemptId">): boolean {
+    return this.#undecided.has(keyOf(guest));
   }
 
   /** Whether the last comparison left the guest in quarantine. */
@@ -167,6 +178,11 @@ export class GuestSettler {
       if (this.#destroys.get(key) === waiting) this.#destroys.delete(key);
     }
   }
+}
+
+function isUndecided({ host, attemptId, state }: FoundGuest, home: Home, obeyed: number): boolean {
+  const isHalted = state === "stopped" || state === "paused" || state === "suspended";
+  return home.busy && isHalted && obeyed > home.revision && home.host === host && home.attemptId === attemptId;
 }
 
 function keyOf(guest: { readonly host: string; readonly serverUuid: string; readonly attemptId: string }): string {

@@ -132,6 +132,43 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await cell.servers([serverId(1)])).toMatchObject([{ revision: revision + 4 }]);
     });
 
+    test("marks a server at rest as uncertain once, and only for an order that its row does not know", async () => {
+      const [server] = await cell.servers([serverId(1)]);
+      const revision = (server?.revision ?? 0) + 3;
+      const uncertain = {
+        serverUuid: serverId(1),
+        host: hostName(0),
+        attemptId: `${taskId(1)}/0`,
+        revision,
+        fault: "It may run elsewhere.",
+      };
+      expect(
+        await cell.markUncertain([
+          { ...uncertain, host: hostName(1) },
+          { ...uncertain, serverUuid: serverId(9) },
+        ]),
+      ).toEqual([false, false]);
+      expect(await cell.markUncertain([{ ...uncertain, attemptId: `${taskId(1)}/1` }])).toEqual([false]);
+      expect(await cell.markUncertain([{ ...uncertain, revision: server?.revision ?? 0 }])).toEqual([false]);
+      expect(await cell.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", fault: null }]);
+      expect(await cell.markUncertain([uncertain])).toEqual([true]);
+      const marked = { status: "ERROR", revision, host: hostName(0), fault: { message: "It may run elsewhere." } };
+      expect(await cell.servers([serverId(1)])).toMatchObject([marked]);
+      expect(await cell.markUncertain([{ ...uncertain, revision: revision + 1 }])).toEqual([false]);
+    });
+
+    test("does not mark a server as uncertain while a task of it runs", async () => {
+      await beginOperationOn(cell, { server: 1, kind: "stop" });
+      const uncertain = {
+        serverUuid: serverId(1),
+        host: hostName(0),
+        attemptId: `${taskId(1)}/0`,
+        revision: 99,
+        fault: "It.",
+      };
+      expect(await cell.markUncertain([uncertain])).toEqual([false]);
+    });
+
     describe("of a guest that has run", () => {
       const guestOf = async (fields: Pick<DoomedGuest, "host" | "attemptId">, server = 1) =>
         stranger({ serverUuid: serverId(server), incarnation: await same(), ...fields });

@@ -188,6 +188,33 @@ describe("a resize that was reverted before the database was restored", () => {
   });
 });
 
+describe("a server that was moved after the backup", () => {
+  test("does not run twice: the stopped guest at its old home stays stopped, and an operator decides", async () => {
+    await start();
+    const backup = await keepTables(database.url);
+    await cell.operate({ server: 1, kind: "resize", hosts: [1], vcpus: 3 });
+    await cell.become(1, "VERIFY_RESIZE");
+    await runsOn(1);
+    const drivers = cell.runsOn(1);
+    expect([drivers, cell.existsOn(1).sort()]).toEqual([["host-1"], ["host-0", "host-1"]]);
+    await restore(backup);
+    const { fault } = await cell.become(1, "ERROR");
+    expect(fault?.message).toMatch(/the guest on host-0 is stopped by order \d+, .* may run elsewhere/);
+    await eventually("the new guest to be in quarantine", async () => (await cellQuarantine()).join() === "host-1");
+    await eventually("all hosts to be compared again", () => comparedTwice());
+    expect(cell.runsOn(1)).toEqual(["host-1"]);
+    expect(await cell.server(1)).toMatchObject({ status: "ERROR", host: "host-0" });
+    // The operator gives up the new guest, and has the old one started.
+    await new PostgresQuarantine(pool).condemn([serverId(1)]);
+    await eventually("the new guest to go", () => cell.existsOn(1).join() === "host-0");
+    expect(await cell.store.resetStatus([{ serverUuid: serverId(1), status: "ACTIVE" }])).toMatchObject([
+      { kind: "reset" },
+    ]);
+    await runsOn(0);
+    expect(await lostCopies()).toEqual([]);
+  });
+});
+
 describe("a server that was built before the database was restored to the middle of its build", () => {
   async function built(): Promise<KeptTables> {
     await start();
@@ -200,14 +227,18 @@ describe("a server that was built before the database was restored to the middle
     return backup;
   }
 
-  test("is ACTIVE again although it was shut off since then", async () => {
+  test("ends in ERROR, and is not started, if it was shut off since then: it could also have been moved", async () => {
     const backup = await built();
     await cell.operate({ server: 2, kind: "stop" });
     await cell.become(2, "SHUTOFF");
     await restore(backup);
-    await cell.become(2, "ACTIVE");
+    const { fault } = await cell.become(2, "ERROR");
+    expect(fault?.message).toMatch(/the guest on host-0 is stopped by order \d+, .* may run elsewhere/);
+    expect([cell.runsOn(2), cell.existsOn(2)]).toEqual([[], ["host-0"]]);
+    expect(await cell.store.resetStatus([{ serverUuid: serverId(2), status: "ACTIVE" }])).toMatchObject([
+      { kind: "reset" },
+    ]);
     await eventually("it to run", () => cell.runsOn(2).join() === "host-0");
-    expect(cell.existsOn(2)).toEqual(["host-0"]);
   });
 
   test("is not destroyed where it runs when the build has gone to another host meanwhile", async () => {

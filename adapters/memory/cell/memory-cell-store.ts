@@ -298,6 +298,9 @@ export class MemoryCellStore implements CellStore, ViewSource {
   raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
     return this.quarantine.raiseRevisions(revisions);
   }
+  markUncertain(servers: Parameters<CellStore["markUncertain"]>[0]): Promise<readonly boolean[]> {
+    return this.quarantine.markUncertain(servers);
+  }
 
   async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
     return [...new Set(hosts)]

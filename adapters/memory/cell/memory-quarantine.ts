@@ -7,6 +7,7 @@ import {
   type QuarantinedGuest,
   type QuarantineStore,
   quarantineReason,
+  type UncertainServer,
 } from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { isStartKnown } from "../../../core/tasks/known-start.ts";
@@ -104,6 +105,17 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
       const server = this.#cell.servers.get(serverUuid);
       if (server !== undefined) server.revision = Math.max(server.revision, revision);
     }
+  }
+
+  async markUncertain(servers: readonly UncertainServer[]): Promise<readonly boolean[]> {
+    return servers.map(({ serverUuid, host, attemptId, revision, fault }) => {
+      const server = this.#cell.servers.get(serverUuid);
+      if (server?.status !== "ACTIVE" || server.taskState !== null || server.revision >= revision) return false;
+      if (server.host !== host || server.attemptId !== attemptId) return false;
+      const atMs = this.#clock.now();
+      Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, revision, updatedAtMs: atMs });
+      return true;
+    });
   }
 
   async quarantined(): Promise<readonly QuarantinedGuest[]> {

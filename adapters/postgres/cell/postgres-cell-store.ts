@@ -55,7 +55,7 @@ import { endUnreadable } from "./end-unreadable.ts";
 import { noteTransfers } from "./note-transfers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
 import { patchHoldings } from "./patch-holdings.ts";
-import { judgeGuests, keepQuarantined, raiseRevisions, readIncarnation } from "./quarantine.ts";
+import { judgeGuests, keepQuarantined, markUncertain, raiseRevisions, readIncarnation } from "./quarantine.ts";
 import { readClaimed } from "./read-claimed.ts";
 import { readHolding, readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
 import { readFencedSources, readOrphans } from "./read-orphans.ts";
@@ -231,6 +231,9 @@ export class PostgresCellStore implements CellStore {
   }
   raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
     return raiseRevisions(this.#pool, revisions);
+  }
+  markUncertain(servers: Parameters<CellStore["markUncertain"]>[0]): Promise<readonly boolean[]> {
+    return markUncertain(this.#pool, servers);
   }
 
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {

@@ -5,6 +5,7 @@ import {
   QUARANTINE_DISABLES,
   type QuarantinedGuest,
   quarantineReason,
+  type UncertainServer,
 } from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { isStartKnown, type StartRecord } from "../../../core/tasks/known-start.ts";
@@ -156,6 +157,32 @@ export async function raiseRevisions(
       arrayLiteral(revisions.map(({ revision }) => revision)),
     ],
   });
+}
+
+/** Lock order: servers by uuid. A running task of the server is in the server's `task_state`. */
+export async function markUncertain(pool: Pool, servers: readonly UncertainServer[]): Promise<readonly boolean[]> {
+  const rows = await queryStored<{ uuid: string }>(pool, {
+    name: "mark_uncertain",
+    text: `with wanted as (
+        select distinct on (w.uuid) * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::text[])
+          as w (uuid, host, attempt_id, revision, fault)
+      ), locked as (
+        select s.uuid, w.revision, w.fault from servers s join wanted w on w.uuid = s.uuid
+        where s.status = 'ACTIVE' and s.task_state is null and s.host = w.host and s.attempt_id = w.attempt_id and s.revision < w.revision
+        order by s.uuid for no key update of s
+      )
+      update servers s set status = 'ERROR', fault = l.fault, fault_at = now(), revision = l.revision, updated_at = now()
+      from locked l where s.uuid = l.uuid returning s.uuid`,
+    values: [
+      textArrayLiteral(servers.map(({ serverUuid }) => serverUuid)),
+      textArrayLiteral(servers.map(({ host }) => host)),
+      textArrayLiteral(servers.map(({ attemptId }) => attemptId)),
+      arrayLiteral(servers.map(({ revision }) => revision)),
+      textArrayLiteral(servers.map(({ fault }) => fault)),
+    ],
+  });
+  const changed = new Set(rows.map(({ uuid }) => uuid));
+  return servers.map(({ serverUuid }) => changed.has(serverUuid.toLowerCase()));
 }
 
 export async function readQuarantined(pool: Pool): Promise<readonly QuarantinedGuest[]> {

@@ -26,6 +26,19 @@ export interface GuestVerdict {
   readonly reason: string | null;
 }
 
+/**
+ * A server of which nobody knows any longer where it should run: the database was restored, and the guest at its home was halted by an order
+ * that the database has forgotten. The order may have been part of a move.
+ */
+export interface UncertainServer {
+  readonly serverUuid: string;
+  readonly host: string;
+  readonly attemptId: string;
+  /** Revision of the forgotten order. */
+  readonly revision: number;
+  readonly fault: string;
+}
+
 /** A guest that is kept although the database does not want it. */
 export interface QuarantinedGuest {
   readonly host: string;
@@ -84,6 +97,11 @@ export interface QuarantineStore {
    * ignored.
    */
   raiseRevisions(revisions: readonly { readonly serverUuid: string; readonly revision: number }[]): Promise<void>;
+  /**
+   * Puts these servers into ERROR with the fault, and raises their revisions to those orders. Servers are left alone unless they are ACTIVE
+   * with this guest at home, at rest, and know of no such order. Answers, in their order, which were changed.
+   */
+  markUncertain(servers: readonly UncertainServer[]): Promise<readonly boolean[]>;
 }
 
 /** The operators' part of the quarantine. */
