@@ -292,15 +292,9 @@ export class MemoryCellStore implements CellStore, ViewSource {
   judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
     return this.quarantine.judgeGuests(guests);
   }
-  keepQuarantined(hosts: Parameters<CellStore["keepQuarantined"]>[0]): Promise<void> {
-    return this.quarantine.keepQuarantined(hosts);
-  }
-  raiseRevisions(revisions: Parameters<CellStore["raiseRevisions"]>[0]): Promise<void> {
-    return this.quarantine.raiseRevisions(revisions);
-  }
-  markUncertain(servers: Parameters<CellStore["markUncertain"]>[0]): Promise<readonly boolean[]> {
-    return this.quarantine.markUncertain(servers);
-  }
+  keepQuarantined: CellStore["keepQuarantined"] = (hosts) => this.quarantine.keepQuarantined(hosts);
+  raiseRevisions: CellStore["raiseRevisions"] = (revisions) => this.quarantine.raiseRevisions(revisions);
+  markUncertain: CellStore["markUncertain"] = (servers) => this.quarantine.markUncertain(servers);
 
   async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
     return [...new Set(hosts)]
