@@ -18,7 +18,7 @@ export type AuditChange =
   | { readonly kind: "read"; readonly source: string }
   | { readonly kind: "healing"; readonly healing: Healing; readonly isDryRun: boolean };
 
-/** Sources of this prefix are histories of cells, the others are part of each reading. */
+/** Sources with this prefix are histories of cells. All other sources are part of each reading. */
 export const HISTORY_SOURCE = "history of ";
 
 export interface WatchOptions extends AuditOptions {

@@ -79,7 +79,7 @@ export interface Expectation {
   /** Maximum time from acceptance to ACTIVE of the slowest server. */
   readonly slowestMs: number | null;
   /**
-   * Applies to a cell that is cut off from the API tier. Its builds must go on ending within this time after the cut began, and some
+   * Applies to a cell that is cut off from the API tier. Builds must still end there within this time after the cut began, and some
    * servers that are asked for meanwhile must become ACTIVE in other cells before the cut ends.
    */
   readonly aloneMs: number | null;

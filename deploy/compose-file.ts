@@ -85,7 +85,7 @@ function audit(secrets: string, cells: readonly string[]): ComposeService {
   });
 }
 
-/** Where the agents' probes are. */
+/** The addresses of the agents' probes. */
 function agentsOf(cells: readonly string[]): string {
   return cells.map((cell) => `${cell}-agent:${PROBE_PORT}`).join(",");
 }

@@ -31,9 +31,9 @@ export interface Bus {
    */
   ask(subject: string, question: Uint8Array, options: { readonly timeoutMs: number }): Promise<Uint8Array>;
   /**
-   * Answers questions on the subject. Each question goes to one of the subject's answerers. It goes on after reconnections. `onQuestion`
-   * must bound its own work, and a question for which it rejects gets no answer. Rejects with a `BusError` `closed`. A user that may not
-   * answer there gets no questions.
+   * Answers questions on the subject. Each question goes to one of the subject's answerers. This continues after reconnections.
+   * `onQuestion` must bound its own work, and a question for which it rejects gets no answer. Rejects with a `BusError` `closed`. A user
+   * that may not answer there gets no questions.
    */
   answer(subject: string, onQuestion: AnswerQuestion): Promise<Subscription>;
   /** Whether the streams that this bus maintains exist, as far as the bus knows at this moment. */

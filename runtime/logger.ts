@@ -55,7 +55,8 @@ function hidePasswordsInJson(line: string): string {
 
 /**
  * Removes the password of every `scheme://user:password@` in the text. A password may hold any character but white space, even those that a
- * URL should have encoded, so everything up to the last @ of a word is taken for it: it is better to hide too much than too little. Cost:
+ * URL should have encoded, so everything up to the last @ of a word is treated as the password: it is better to hide too much than too
+ * little. Cost:
  * linear in the length of the text, which outsiders may choose.
  */
 export function hidePasswords(text: string): string {

@@ -1,7 +1,7 @@
 import { type SimOptions, type SimResult, simulate } from "./simulate.ts";
 
 export interface Shrunk {
-  /** The shortest time for which users and faults must go on for the seed to fail, in simulated milliseconds. */
+  /** The shortest time for which users and faults must continue for the seed to fail, in simulated milliseconds. */
   readonly busyMs: number;
   /** The failing run, with its whole history. */
   readonly result: SimResult;

@@ -135,7 +135,7 @@ export class SimNemesis {
     this.#cut(this.#ways([agent], [`${agent.split("-")[0]}-conductor`], chance), durationMs);
   }
 
-  /** The next host of the agent that changes a guest falls silent before anybody hears of the change. */
+  /** The next host of the agent that changes a guest falls silent before anybody learns of the change. */
   #fallSilent(agent: string, durationMs: number, chance: number): void {
     this.#world.onActed = () => {};
     if (!this.#stopped) this.#leaveAlone(agent, SILENT_MS_MIN + durationMs, chance);

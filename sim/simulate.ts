@@ -20,7 +20,7 @@ export interface SimOptions extends CloudSize {
   readonly profile: Profile;
   /** Number of operations of users: creates, changes and deletes. */
   readonly operations: number;
-  /** How long users and faults go on, in simulated milliseconds. */
+  /** How long users and faults continue, in simulated milliseconds. */
   readonly busyMs: number;
   /** When users and faults are stopped early; everything before that is the same as in the full run. `busyMs` by default. */
   readonly stopMs?: number;

@@ -221,7 +221,7 @@ export class NatsLink {
 }
 
 /**
- * A server's certificate must be valid for one of the servers in the URL. They stand for each other, and the driver does not tell which of
+ * A server's certificate must be valid for one of the servers in the URL. They are interchangeable, and the driver does not tell which of
  * them it dials when the URL names it by its address.
  */
 function checkAnyOf(servers: readonly string[]) {

@@ -93,8 +93,8 @@ export class StreamKeeper {
   }
 
   /**
-   * Of two due checks the earlier one counts. A check that is wanted while another is under way follows it, because the running one may
-   * have looked too early.
+   * When two checks are due, the earlier one counts. A check that is wanted while another is under way follows it, because the running
+   * one may have looked too early.
    */
   #lookIn(delayMs: number): void {
     if (this.#closed || this.#specs.size === 0) return;

@@ -13,7 +13,7 @@ export interface ImageFacts {
 
 const QCOW2_MAGIC = 0x51_46_49_fb;
 const HEADER_BYTES = 4;
-/** Magic numbers of formats that Berth does not use, so that such an image is not taken for a raw disk. */
+/** Magic numbers of formats that Berth does not use, so that such an image is not mistaken for a raw disk. */
 const OTHER_MAGICS: readonly (readonly [name: string, magic: string])[] = [
   ["VMDK", "4b444d56"],
   ["QED", "51454400"],

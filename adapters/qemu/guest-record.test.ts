@@ -15,7 +15,7 @@ test("a directory without a record has no guest", () => {
   expect(readGuestRecord(join(dir, "absent"))).toBeNull();
 });
 
-test("a record that cannot be read is not taken for an absent one, since an evacuation would then build new disks", () => {
+test("a record that cannot be read is not treated as absent, since an evacuation would then build new disks", () => {
   mkdirSync(join(dir, "guest.json"));
   expect(() => readGuestRecord(dir)).toThrow(/guest\.json cannot be read: EISDIR/);
 });

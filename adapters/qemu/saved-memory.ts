@@ -5,7 +5,7 @@ import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
 const TAG = "berth-suspended";
 const POLL_MS = 20;
 
-/** As much of a guest as is needed to save its memory. */
+/** The parts of a guest that are needed to save its memory. */
 type SavingGuest = Pick<QemuGuest, "record" | "execute">;
 
 interface Job {

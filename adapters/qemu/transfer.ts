@@ -30,11 +30,11 @@ export interface MigrationInfo {
 }
 
 const POLL_MS = 20;
-/** How long a called-off copy may take to end. A destination that stands still would hold it for as long as TCP tries to reach it. */
+/** How long a called-off copy may take to end. A destination that is paused would delay it for as long as TCP tries to reach it. */
 const CALLED_OFF_MS = 10_000;
 /** How long a complete copy may take to end: the destination writes all that it has not written yet to its disk. */
 const COMPLETE_MS = 300_000;
-/** How long QEMU may need to open a disk at the destination. Its guest stands still meanwhile. */
+/** How long QEMU may need to open a disk at the destination. Its guest is halted meanwhile. */
 const OPEN_S = 10;
 /**
  * Both sides need the same capabilities. The guest pauses at the switch-over until it is told to continue, the source has completed only

@@ -16,7 +16,7 @@ export interface CpuProfile {
 export type FoldedStacks = ReadonlyMap<string, number>;
 
 const ROOT = new URL("../../", import.meta.url).href;
-/** Frames of V8 that stand for no work of this process. */
+/** Frames of V8 that represent no work of this process. */
 const IDLE = new Set(["(idle)", "(root)", "(program)"]);
 
 /** Adds up the samples of a profile by their stacks, below `process`. Time without work is left out. */

@@ -79,7 +79,9 @@ export class MeasuredCloud {
     return this.#client.deleteServer(uuid);
   }
 
-  /** Boots so many servers over 64 connections, waits until all are ACTIVE, and deletes them the same way until all are gone. */
+  /**
+   * Boots this many servers over 64 connections, waits until all are ACTIVE, and deletes them the same way until all are gone.
+   */
   async bootAndDelete(servers: number): Promise<void> {
     const uuids = await inParallel(Array.from({ length: servers }), () => this.boot());
     const active = "select count(*) = $1 as done from servers where status = 'ACTIVE'";

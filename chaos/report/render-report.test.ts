@@ -70,7 +70,7 @@ describe("the report of a chaos run", () => {
     ["only begins", madeUpHistory({ creates: 0 }).slice(0, 1)],
     ["has no beginning", madeUpHistory({ creates: 3 }).slice(1)],
     ["was broken off in a fault", madeUpHistory({ faults: FAULTS }).filter(({ atMs }) => atMs < 25_000)],
-  ])("tells of a run that %s", (_, history) => {
+  ])("shows a run that %s", (_, history) => {
     const page = renderReport(history);
     expect(unbalanced(page)).toEqual([]);
     expect(page).not.toMatch(/NaN|Infinity|undefined/);

@@ -15,7 +15,7 @@ export const copyRoots: CopyStep = {
   },
 };
 
-/** Providers below a root, as its children for now. */
+/** Copies providers below a root, for now as children of that root. */
 export const copyChildren: CopyStep = {
   what: "child providers",
   async copy(context, afterId, rowsMax) {

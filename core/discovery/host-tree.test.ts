@@ -199,7 +199,7 @@ describe("PCI devices in the tree", () => {
   const vfs = [vf("0000:3b:02.0"), vf("0000:3b:02.1")];
   const gpu = { ...NO_DEVICE, address: "0000:84:00.0", vendor: "10de", device: "13bb", class: "030200" };
 
-  test("virtual functions count on their physical function, which is near its NUMA node and is not offered itself", () => {
+  test("virtual functions are units of their physical function's provider, which is near its NUMA node, and the physical function itself is not offered", () => {
     const root = rootOf(twoNodes({ pci: [card, ...vfs] }), { pciDevices: ["8086:1572"] });
     expect(root.children?.[1]?.children).toEqual([
       {

@@ -22,7 +22,7 @@ const NETWORK_CLASS = "02";
 const ACCELERATOR_CLASSES = ["0302", "1200"];
 
 /**
- * Makes one provider for each device, named by its address. Virtual functions count on the provider of their physical function, as in Nova,
+ * Makes one provider for each device, named by its address. Virtual functions are units of their physical function's provider, as in Nova,
  * and a physical function that has some is not offered itself. Virtual functions of network cards are SRIOV_NET_VF, other devices are
  * CUSTOM_PCI_<VENDOR>_<PRODUCT>.
  */

@@ -29,7 +29,7 @@ describe("the servers of one call", () => {
     });
   });
 
-  test("are reduced by those that were deleted, before the call was read or while it was placed", () => {
+  test("need fewer hosts when some of them were deleted, before the call was read or while it was placed", () => {
     expect(judge(3, [{ kind: "placed" }, { kind: "over" }], 3)).toMatchObject({ kind: "enough" });
     expect(judge(3, [unplaced(), { kind: "over" }], 3)).toMatchObject({ kind: "short", found: 0, wanted: 1 });
     expect(judge(1, [{ kind: "over" }])).toMatchObject({ kind: "enough" });

@@ -19,7 +19,7 @@ export interface OperationFacts {
   readonly taskId: string;
   readonly kind: OperationKind;
   readonly isMove: boolean;
-  /** Where the server was or is. Null when it has no place. */
+  /** The place where the server was or is. Null when it has no place. */
   readonly source: PlaceOf | null;
   readonly selections: readonly Selection[];
   /** The place to which the move brought the server. Only for confirm and revert. */

@@ -226,7 +226,7 @@ export function firstStage(kind: OperationKind): Stage {
   return kind === "confirm" ? "cleaning" : ([...OPERATIONS[kind].route.keys()][0] as Stage);
 }
 
-/** Where each answer leads from this stage of the kind's route; null if the route has no such stage. */
+/** The target of each answer at this stage of the kind's route; null if the route has no such stage. */
 export function edgesOf(kind: OperationKind, stage: string): Edges | null {
   return OPERATIONS[kind].route.get(stage as Stage) ?? null;
 }

@@ -13,7 +13,7 @@ export type GuestLook =
  * - `done`: the guest runs, and has obeyed a later order than the database knows of. The operation only needs to know that a guest of the
  *   server is there, and it is: a server runs on one host at most (law 4).
  * - `back`: the source that should hand over runs by a later order. The move has ended there in commits that the database has lost.
- * - `gone-over`: the source has no guest any more. The destination may have taken over in such commits.
+ * - `gone-over`: the source no longer has a guest. The destination may have taken over in such commits.
  * - `forgotten`: the guest is stopped by a later order. Its server may run on any host, even on one that the database does not know of.
  */
 export type OrderRefusal = "failed" | "done" | "back" | "gone-over" | "forgotten";

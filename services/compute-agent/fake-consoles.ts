@@ -17,7 +17,9 @@ const LINES = [
   "login:",
 ];
 
-/** What the fake driver's guests write to their consoles: some lines for each boot, of which the newest are kept. */
+/**
+ * The output of the fake driver's guests to their consoles: some lines for each boot. Only the newest lines are kept.
+ */
 export class FakeConsoles {
   /** The number of boots of each guest, by host and attempt id. */
   readonly #boots = new Map<string, number>();

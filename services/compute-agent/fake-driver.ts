@@ -296,6 +296,9 @@ function progressAt(share: number, live: boolean): TransferProgress {
   return { memory: live ? of(MEMORY_BYTES) : NO_AMOUNTS, disks: of(DISK_BYTES) };
 }
 
-/** Where a guest that was prepared for a move listens. Only its host's driver and the conductors that it told know this. */
+/**
+ * The address at which a guest that was prepared for a move listens. Only its host's driver and the conductors that it told
+ * know this.
+ */
 const addressOf = (host: string, attemptId: string): string => `fake://${host}/${attemptId}`;
 const keyOf = (guest: GuestName): string => `${guest.host} ${guest.attemptId}`;

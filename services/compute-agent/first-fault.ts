@@ -1,7 +1,7 @@
 import type { TSchema } from "typebox";
 import { Value } from "typebox/value";
 
-/** Where and how a value first violates its schema, or null when it is valid. */
+/** The place and the kind of a value's first violation of its schema, or null when it is valid. */
 export function firstFault(schema: TSchema, value: unknown): string | null {
   const [first] = Value.Errors(schema, value);
   if (first === undefined) return null;

@@ -122,7 +122,7 @@ export class GuestObserver {
     await this.#correctAll(guests, (this.#settings.resumesGuests ?? true) ? null : "host-restarted");
   }
 
-  /** Resolves with false when the driver could not tell of some guest. */
+  /** Resolves with false when the driver could not tell the state of some guest. */
   async #correctAll(guests: readonly GuestEntry[], causeOfStop: StopCause | null): Promise<boolean> {
     const settled = guests.filter((guest) => isKept(guest) && !this.#chains.isBusy(guest));
     this.#looks++;
@@ -141,8 +141,8 @@ export class GuestObserver {
   }
 
   /**
-   * Ends the doubt about a guest that was seen without a cause for a stop, so that its next stop is doubted for the whole time, too. A look
-   * that began before the stop was seen may show the state before it.
+   * Called when a look found that a guest has not stopped by itself. The guest is no longer in doubt, and its next stop is doubted for the
+   * whole time again. A look that began before the stop was seen may show the state before it.
    */
   #trust(guest: GuestEntry, look: number): void {
     const key = keyOf(guest);

@@ -59,7 +59,8 @@ test("a comparison that hangs does not delay other hosts, and its host gets anot
 
 test.each([
   10,
-  // This is shorter than an agent may be unseen, but other conductors may not have recorded their agents yet.
+  // This outage is shorter than the time for which an agent may be unseen, but other conductors may not have recorded
+  // their agents yet.
   4,
 ])(
   "no host goes down before the conductor has listened for long enough, at its start and after the database was away for %d s",

@@ -9,9 +9,9 @@ import type { RunPorts } from "./task-run.ts";
 const RELEASES_MAX = 3;
 
 /**
- * Where the destinations of one operation listen for a hand-over. A destination says so when it reports that its guest is prepared. The
- * address is kept in memory only: a conductor that takes the task over asks the destination again, with a repeated `Build`, which is
- * answered by the attempt's state out of the agent's journal.
+ * The addresses at which the destinations of one operation listen for a hand-over. A destination names its address when it reports that
+ * its guest is prepared. The address is kept in memory only: a conductor that takes the task over asks the destination again, with a
+ * repeated `Build`, which is answered by the attempt's state out of the agent's journal.
  */
 export class DestinationAddresses {
   readonly #facts: OperationFacts;

@@ -108,8 +108,8 @@ export class TaskIntake {
   }
 
   /**
-   * Takes as many tasks as there is room for, and goes on while takes leave room, because some of the tasks may have ended. Resolves with
-   * false when a task is left, which this conductor or another takes when the message is delivered again.
+   * Takes as many tasks as there is room for, and repeats that while there is still room, because some of the tasks may have ended.
+   * Resolves with false when a task is left, which this conductor or another takes when the message is delivered again.
    */
   async #takeAll(taskIds: readonly string[], headers: Readonly<Record<string, string>>): Promise<boolean> {
     const { runs, settings } = this.#options;

@@ -97,7 +97,7 @@ function isSound(inventory: InventoryReport): boolean {
   );
 }
 
-/** Why the ledger refused a report, or what it keeps of the tree before. A host whose new shape is refused goes on with its old tree. */
+/** Why the ledger refused a report, or what it keeps of the tree before. A host whose new shape is refused keeps its old tree. */
 export function verdictOn(outcome: ReportOutcome): { readonly refused: string } | { readonly kept: string[] } {
   switch (outcome.kind) {
     case "replaced":

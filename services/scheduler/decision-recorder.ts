@@ -9,7 +9,7 @@ import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Most records that wait for the database; any more are dropped. */
+/** Most records that wait for the database; further ones are dropped. */
 const WAITING_MAX = 5_000;
 /** Most records that one statement writes. */
 const BATCH_MAX = 500;

@@ -65,7 +65,7 @@ export function userChangesContract(current: () => ApiStore): void {
       expect(await tagged(["a"], [])).toEqual([serverId(1)]);
     });
 
-    test("are none when the caller wants none, or when there is no such server", async () => {
+    test("are not made when the caller wants none, or when there is no such server", async () => {
       const store = current();
       await store.accept([serverSpec(1)]);
       expect(await store.changeServer(serverId(1), () => null)).toMatchObject({ changes: null });

@@ -241,7 +241,7 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     await phone.close();
   });
 
-  test("a page that was open while the api restarts goes on by itself", async () => {
+  test("a page that was open while the api restarts continues by itself", async () => {
     const { port } = new URL(cloud.apiUrl);
     await cloud.close();
     await page.getByText("connection lost, trying again").waitFor();

@@ -20,7 +20,7 @@ function typeInto(path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     const socket = createConnection(path);
     socket.once("error", reject);
-    // QEMU does not answer the end of the connection while its guest stands still.
+    // QEMU does not answer the end of the connection while its guest is paused.
     socket.write("q", () => {
       socket.destroy();
       resolve();
@@ -85,7 +85,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     return (await eventually(`the end of ${action}`, ended, PATIENT))["OS-EXT-SRV-ATTR:host"] ?? "";
   };
 
-  test("a server boots, powers off at its button, starts again, stands still while it is paused, and leaves nothing", async () => {
+  test("a server boots, powers off at its button, starts again, does not tick while it is paused, and leaves nothing", async () => {
     const { id, host } = await booted();
     await done(id, "os-stop", "SHUTOFF");
     expect(guestAt(id, host).console).toMatch(/^P$/m);
@@ -114,7 +114,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     expect(guests(id)).toEqual([]);
   });
 
-  test("a live move goes on at the next tick on the other host, and the guest never ticks in two logs", async () => {
+  test("after a live move the guest continues with the next tick on the other host, and the guest never ticks in two logs", async () => {
     const { id, host } = await booted();
     await ticksOver(id, host, 1);
     const source: number[] = [];

@@ -48,7 +48,8 @@ test("an api shows what an audit in another process finds: all in order, a law b
 
   const [cell] = cloud.cells;
   const change = (by: number) => cell?.query("update inventories set used = used + $1", [by]);
-  // What the history proves of the past stays for ten minutes, so this looks for what the readings find now.
+  // Past violations that the history proves stay for ten minutes, so this looks only at the findings of the present
+  // readings.
   const isBrokenNow = (laws: LawsReading | null) =>
     laws?.broken.some(
       ({ law, evidence }) => law === 1 && evidence.startsWith("used is not the sum of the allocations"),

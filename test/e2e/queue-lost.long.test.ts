@@ -54,7 +54,7 @@ describe("a cloud that loses its queues", () => {
     await cloud.expectCleanAudit();
   });
 
-  test("a cell's queues come back empty: its tasks and events go on", async () => {
+  test("a cell's queues come back empty: its tasks and events continue", async () => {
     const before = pids();
     const { nats } = cloud.cell("cell-1");
     await nats.kill();

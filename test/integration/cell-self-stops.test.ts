@@ -100,7 +100,7 @@ describe("a guest that stops without an order", () => {
     await cell.become(1, "SHUTOFF");
   });
 
-  test("is known to the agent's next process, and to a conductor that did not hear of it", async () => {
+  test("is known to the agent's next process, and to a conductor that did not get the report", async () => {
     const disk: MemoryDisk = { records: [] };
     const agent = await start({ disk });
     agent.cutOff();

@@ -307,7 +307,7 @@ const ENDS: readonly Step[] = [
   `),
 ];
 
-/** What an administrator does in one sitting. */
+/** The commands of an administrator's session. */
 export const SESSION: readonly Step[] = [
   ...[IDENTITY, FLAVORS_AND_IMAGES, NETWORKS, BOOTS, CHANGES, MOVES, GROUPS, OPERATORS, LIMITS, ENDS].flat(),
 ];

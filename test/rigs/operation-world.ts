@@ -176,7 +176,7 @@ export class OperationWorldModel {
     if (!row || !holding || host === -1 || row.status === "VERIFY_RESIZE") return "nothing";
     const items = vcpusOf(host, Math.abs(vcpus));
     const [more, less] = vcpus > 0 ? [items, []] : [[], items];
-    // A server without an allocation has no home any more.
+    // A server without an allocation no longer has a home.
     if (holding.items.every((item) => item.amount + vcpus <= 0)) return "nothing";
     const change = patchChange(row.spec, holding, { more, less });
     this.#bag.push(async () => {
@@ -390,7 +390,7 @@ export class OperationWorldModel {
     return [...this.#lost, ...brokenLaws(await this.#body.facts(), this.hosts)];
   }
 
-  /** Violations when nothing is in progress any more. */
+  /** Violations when nothing is still in progress. */
   async restViolations(): Promise<readonly string[]> {
     const calledOff = await this.store.migrations({ uuids: [...this.#aborted], limit: 1_000 });
     return [...(await this.violations()), ...wrongAtRest(await this.#body.facts(), this.hosts, calledOff)];

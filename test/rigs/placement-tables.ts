@@ -60,7 +60,7 @@ export const consumerUuidOf = (id: number): string => uuidOf("c", id);
 
 /**
  * Eight providers: the trees 1 → 2 → 8 → 3 (8 was inserted later, so it is younger than its child) and 4 → 5, and the roots 6 and 7, of
- * which 6 shares disks. Four consumers, the last of which holds nothing any more.
+ * which 6 shares disks. Four consumers, the last of which no longer holds anything.
  */
 export async function fillPlacementTables(client: pg.Client): Promise<void> {
   const parents: readonly (readonly [id: number, root: number, parent: number | null])[] = [

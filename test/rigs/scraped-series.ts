@@ -21,7 +21,7 @@ export interface Scrapes {
   }[];
 }
 
-/** For a word in the names of its targets, the metrics that each service registers when it starts. */
+/** The metrics that each service registers when it starts, by a word that the names of its targets contain. */
 const REGISTRIES: Readonly<Record<string, () => Registry>> = {
   api: () => {
     const registry = createRegistry({ service: "api" });

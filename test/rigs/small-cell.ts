@@ -53,7 +53,7 @@ export interface AgentProcess {
   readonly driver: FakeDriver;
   /** How often a crash script has ended it. */
   readonly crashes: number;
-  /** Cuts its network: its streams break, and it reaches no conductor any more. Its guests continue to run. */
+  /** Cuts its network: its streams break, and it no longer reaches any conductor. Its guests continue to run. */
   cutOff(): void;
   /** Restores its network. It dials its conductors again. */
   reconnect(): void;
@@ -337,7 +337,7 @@ export class CellOn<Store extends CellStore> {
     return items.map((item) => dump.providers.find((provider) => provider.uuid === item.provider)?.name ?? "?");
   }
 
-  /** A driver whose process ended has no guests any more. Its successor's driver reports them. */
+  /** A driver whose process ended no longer has any guests. Its successor's driver reports them. */
   forget(driver: FakeDriver): void {
     this.#drivers.splice(this.#drivers.indexOf(driver), 1);
   }

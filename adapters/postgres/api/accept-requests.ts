@@ -239,7 +239,7 @@ function insertTwiceAtMost<Result>(name: string, insert: (again: boolean) => Pro
   });
 }
 
-/** By SQLSTATE unique_violation. */
+/** Whether some of the requests exist already: the error has the SQLSTATE of unique_violation. */
 function isKnownAlready(error: unknown): boolean {
   const cause = error instanceof StoreError ? error.cause : error;
   return (cause as { readonly code?: unknown } | null)?.code === "23505";

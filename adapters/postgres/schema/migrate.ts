@@ -21,8 +21,8 @@ const INSTALL_LOCK_LOOK_MS = 100;
  * in order, each in a transaction of its own; then, in one transaction, every function of `functions/` whose text has changed. A database
  * that was made by the migrations that a baseline replaces is adopted as it is.
  *
- * Any number of processes may call it at once. A step that does not get its locks soon steps back and tries again, so that a cloud goes on
- * working behind a long read (a backup). Throws `MigrateError`.
+ * Any number of processes may call it at once. A step that does not get its locks soon steps back and tries again, so that a cloud
+ * continues to work during a long read (a backup). Throws `MigrateError`.
  */
 export async function migrate(
   url: string,

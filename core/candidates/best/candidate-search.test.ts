@@ -136,7 +136,7 @@ describe("candidate search over flat hosts", () => {
     });
   });
 
-  it("refuses to go on after the view has changed", () => {
+  it("refuses to continue after the view has changed", () => {
     const view = viewOf(provider("a", { VCPU: 8 }), provider("b", { VCPU: 8 }));
     const candidates = new CandidateSearch(view, request([want({ VCPU: 1 })]))[Symbol.iterator]();
     candidates.next();

@@ -31,9 +31,9 @@ export function assignmentOnRoot(request: BoundRequest, root: number): Assignmen
 const IN_VAIN_MAX = 256;
 
 /**
- * Finds every way to serve the request from one tree. Equivalent providers are interchangeable, and so are equivalent groups. Of the
- * ways that differ in nothing else only one is found. The search ends early when the budget is spent. A way that breaks a rule between
- * groups is dropped only when it is complete, and it costs budget too.
+ * Finds every way to serve the request from one tree. Equivalent providers are interchangeable, and so are equivalent groups. If ways
+ * differ only in which equivalent providers or groups they use, only one of them is found. The search ends early when the budget is
+ * spent. A way that breaks a rule between groups is dropped only when it is complete, and it costs budget too.
  *
  * The unnumbered group's classes are placed first, each on one provider. Then the numbered groups are placed by their policy.
  *

@@ -19,6 +19,6 @@ test.each([
   ["a verdict of true", () => () => true, "Mine failed: its verdict is neither null nor a text"],
   ["a promise of a verdict", () => async () => null, "Mine failed: its verdict is neither null nor a text"],
   ["no check", () => undefined, "Mine failed: bind returned neither null nor a function"],
-])("%s refuses the host by a reason that tells of the mistake", (_, bind, reason) => {
+])("%s refuses the host with a reason that describes the mistake", (_, bind, reason) => {
   expect(boundTo(bind)?.({} as never)).toBe(reason);
 });

@@ -17,7 +17,7 @@ export interface FlavorRecord extends Flavor {
   readonly description: string | null;
 }
 
-/** Where a requested server is now, as far as the API tier knows. See the `requests` table. */
+/** The place where a requested server is now, as far as the API tier knows. See the `requests` table. */
 export type RequestState = "accepted" | "dispatched" | "failed" | "cancelled" | "deleted";
 
 export interface RequestRecord {

@@ -10,7 +10,7 @@ export type CellClaim =
       /** A token for `release`, which has no other use. */
       readonly token: string;
       /**
-       * Returns false when so much time has passed that the claim could expire during a write that begins now. Such a write must not begin.
+       * Returns false when the claim is so old that it could expire during a write that begins now. Such a write must not begin.
        */
       readonly mayWrite: () => boolean;
     }

@@ -46,8 +46,8 @@ export type AddPortsOutcome =
 export interface PortStore {
   createPort(port: PortRecord): Promise<"created" | "id-taken">;
   /**
-   * Adds all of these ports or none. Ports without an address get the next free ones of the pool, which a released address joins as the last
-   * one. No two ports of a network ever have the same address, however many calls there are at once.
+   * Adds all of these ports or none. Ports without an address get the next free addresses of the pool. A released address is put at the end
+   * of the pool. No two ports of a network ever have the same address, however many calls there are at once.
    */
   addPorts(ports: readonly NewPort[], pool: AddressPool): Promise<AddPortsOutcome>;
   /** The existing ports with these ids, in any order. */

@@ -23,7 +23,7 @@ export interface ServerGroupQuery {
   readonly offset: number;
 }
 
-/** Where the servers of an affinity group may go. */
+/** The cell to which the servers of an affinity group may go. */
 export type PinOutcome =
   /**
    * The servers may go to the requested cell. It stays the group's cell as long as this server or another one of the group may be there.

@@ -186,7 +186,7 @@ export interface MigrationStore {
 
 /** Selects the consumers to examine: the next ones in the order of their UUIDs, and the ones in `again`. */
 export interface OrphanLook {
-  /** Where the previous look ended, or null to begin with the first consumer. */
+  /** The position where the previous look ended, or null to begin with the first consumer. */
   readonly after: string | null;
   readonly lookAt: number;
   readonly again: readonly string[];
@@ -197,6 +197,6 @@ export interface OrphanLook {
 export interface OrphanPage {
   /** UUIDs, sorted. */
   readonly orphans: readonly string[];
-  /** Where the next look continues, or null when it must begin again. */
+  /** The position where the next look continues, or null when it must begin again. */
   readonly next: string | null;
 }

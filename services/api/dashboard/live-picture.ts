@@ -4,7 +4,7 @@ import type { LawsReading } from "../../../core/stores/laws-reading.ts";
  * The data that the dashboard and `berth top` receive: first a picture, and then changes of it. Times are milliseconds since the epoch.
  *
  * The data flow: each api follows every cell's rows anyway (the ledger views). While somebody watches, a `LiveModel` reads from these views
- * the hosts that changed, and is told of each server's row, four times a second. The API database is asked for the newest requests, and the
+ * the hosts that changed, and receives each server's row, four times a second. The API database is asked for the newest requests, and the
  * cells for the attempts of the servers that are shown. `LiveStream` numbers the changes and sends them to every watcher.
  */
 export interface LivePicture {

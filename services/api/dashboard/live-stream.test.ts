@@ -97,7 +97,7 @@ describe("the stream of the dashboard", () => {
     expect(sink.kinds).toEqual(["picture"]);
   });
 
-  test("a slow watcher is dropped, and the others go on", () => {
+  test("a slow watcher is dropped, and the others continue", () => {
     const { stream, tell } = open();
     const [slow, quick] = [new Sink(), new Sink()];
     for (const sink of [slow, quick]) stream.watch(sink, null);

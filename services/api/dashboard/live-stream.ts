@@ -15,7 +15,7 @@ const WATCH_MS = 300_000;
 const LINGER_MS = 15_000;
 const HEARTBEAT_MS = 10_000;
 
-/** Where events go: the response of an HTTP request. */
+/** The receiver of events: the response of an HTTP request. */
 export interface LiveSink {
   readonly unsentBytes: number;
   send(text: string): void;

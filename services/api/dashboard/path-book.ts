@@ -42,7 +42,7 @@ export class PathBook {
     return this.paths().filter(({ state }) => state === "accepted");
   }
 
-  /** Takes requests as the API database has them, in any order. Of a request that has reached a cell the cell's rows tell more. */
+  /** Takes requests as the API database has them, in any order. If a request has reached a cell, the cell's rows contain more. */
   requestsSeen(records: readonly RequestRecord[]): void {
     for (const { serverUuid: id, spec, state, fault, cell, createdAtMs, updatedAtMs } of records) {
       const known = this.#paths.get(id)?.path;

@@ -61,7 +61,7 @@ function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: 
   return faultOf(outcome);
 }
 
-/** The ids of projects that Nova takes for one in a URL. */
+/** The form of a project's id that Nova recognises in a URL. */
 const ID_IN_URL = /^[0-9a-f-]+$/;
 
 /** Returns the error for a URL of another project than the caller's. Source: Nova's `wsgi.Resource`. */

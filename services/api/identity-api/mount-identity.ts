@@ -53,7 +53,9 @@ function registerVersions(http: Http, baseOf: (request: FastifyRequest) => strin
   http.get("/v3", async (request) => ({ version: version(request) }));
 }
 
-/** Answers with Keystone's envelope. An error of this program goes on to the server's own handler, which logs it. */
+/**
+ * Answers with Keystone's envelope. An error of this program is passed on to the server's own handler, which logs it.
+ */
 function sendError(error: FastifyError | Fault, reply: FastifyReply): void {
   const status = error instanceof Fault ? error.status : (error.statusCode ?? 500);
   if (status >= 500) throw error;

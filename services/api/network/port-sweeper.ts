@@ -7,8 +7,8 @@ import type { ApiEvents } from "../events.ts";
 const UNKNOWN_MS = 600_000;
 
 /**
- * Gives up the ports of servers that are gone. An api does that when it hears of a deletion; this finds the ports of which no api heard, and
- * those of calls that ended before their servers were accepted.
+ * Gives up the ports of servers that are gone. An api does that when it receives the event of a deletion; this finds the ports whose event
+ * no api received, and those of calls that ended before their servers were accepted.
  */
 export class PortSweeper {
   readonly #ticker: Ticker;

@@ -17,7 +17,7 @@ export function portView(port: PortRecord): Readonly<Record<string, unknown>> {
     tenant_id: port.projectId,
     status: port.binding === null ? "DOWN" : "ACTIVE",
     admin_state_up: true,
-    // Where ports do not end with their servers, this is the server that has the port, or had it last.
+    // If ports are kept when their servers end, this is the server that has the port or had it last.
     device_id: port.binding?.serverUuid ?? "",
     device_owner: port.binding === null ? "" : "compute:nova",
     mac_address: macOf(port.id),

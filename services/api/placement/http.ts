@@ -6,7 +6,7 @@ export interface PlacementRequest {
   readonly method: string;
   /** Path below the mount point, not decoded; "" or "/" is the root. */
   readonly path: string;
-  /** Where the application is mounted ("" or "/placement"): links begin with it. */
+  /** The path where the application is mounted ("" or "/placement"). Links begin with it. */
   readonly mount: string;
   /** Scheme and host as the client wrote them: a `location` begins with it. */
   readonly origin: string;

@@ -102,7 +102,7 @@ export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): 
   await guest.end();
 }
 
-/** Lets a suspended guest go on where it was. */
+/** Lets a suspended guest continue from its saved state. */
 async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   await guest.end();
   await guest.boot(control.program, { isReceiving: false });

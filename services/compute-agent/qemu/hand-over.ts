@@ -22,7 +22,7 @@ export interface HandOverControl {
 
 /**
  * Copies a halted guest's disks to another guest that waits for them. The guest's QEMU must exist, and ends afterwards, so that nothing can
- * write to the disks any more.
+ * write to the disks afterwards.
  */
 export async function handOverDisks(guest: QemuGuest, to: TransferAddress, control: HandOverControl): Promise<void> {
   const { host, disksPort: port } = to;

@@ -69,7 +69,7 @@ export async function prepareGuest(
 
 /**
  * The record of the guest that moves here, if its files are visible on this host because both hosts have the same directory. Only a live move
- * and an evacuation go on with the same disks. Every other move keeps the source's disks as they are, so that it can be reverted.
+ * and an evacuation continue with the same disks. Every other move keeps the source's disks as they are, so that it can be reverted.
  */
 function sharedSourceOf({ dirOf }: PreparerOptions, { movedFrom, serverUuid }: PrepareOrder): SharedSource | null {
   if (movedFrom === null || !["live-migrate", "evacuate"].includes(movedFrom.by)) return null;

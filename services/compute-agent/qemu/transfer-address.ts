@@ -1,6 +1,6 @@
 import type { TransferTarget } from "../../../adapters/qemu/transfer.ts";
 
-/** Where a prepared guest waits for the guest that moves to it. */
+/** The address at which a prepared guest waits for the guest that moves to it. */
 export interface TransferAddress extends TransferTarget {
   /** The beginning of the SHA-512 of the image below the first disk; empty for a blank one. Equal bases need not be copied. */
   readonly base: string;

@@ -125,7 +125,7 @@ describe("the stream of the dashboard", () => {
     back.close();
   });
 
-  test("shows a cell that falls silent as such, and goes on for the others", async () => {
+  test("shows a cell that falls silent as such, and continues for the others", async () => {
     await watcher.open(rig);
     rig.cell("north").dead = true;
     const id = await rig.bootActive("south", 4);

@@ -5,7 +5,7 @@ export interface InstanceAction {
   /** Nova's name of the action. */
   readonly action: string;
   readonly requestId: string;
-  /** Who called. Absent when it was the server's creator. */
+  /** The caller. Absent when it was the server's creator. */
   readonly askedBy?: { readonly userId: string; readonly projectId: string };
   readonly startedAtMs: number;
   readonly updatedAtMs: number;

@@ -5,7 +5,9 @@ import type { UsageQuery } from "./read-usage-query.ts";
 
 const HOUR_MS = 3_600_000;
 
-/** What one server used in the period. Source: Nova's api-ref, "Usage reports". `nowMs` ends the uptime of a server that lives. */
+/**
+ * The usage of one server in the period. Source: Nova's api-ref, "Usage reports". `nowMs` ends the uptime of a server that lives.
+ */
 export function serverUsageView(server: Server, { beginMs, endMs }: UsageQuery, nowMs: number) {
   const { spec, launchedAtMs, deletedAtMs } = server;
   const { flavor } = spec;

@@ -18,6 +18,6 @@ test.each([
   ["dispatched", { status: "ACTIVE", taskState: null }],
   ["failed", null],
   ["deleted", null],
-])("a request that is %s is not reported as waiting where its server is as it should be", (state, server) => {
+])("a request that is %s is not reported as waiting where its server is in the right state", (state, server) => {
   expect(describeWaits(lifeOf(state, server))).toEqual([]);
 });

@@ -6,7 +6,7 @@ const nullable = <Schema extends Parameters<typeof Type.Union>[0][number]>(schem
   Type.Union([schema, Type.Null()]);
 
 const Claim = Type.Array(Type.Object({ provider: Type.String(), class: Type.String(), amount: Type.Integer() }));
-/** Who made a call of the Compute API. */
+/** The caller of the Compute API. */
 const AskedBy = Type.Object({ request_id: Type.String(), user_id: Type.String(), project_id: Type.String() });
 
 const Attempt = Type.Object({

@@ -1,4 +1,4 @@
--- Why no server may be evacuated from the host: `host-seen` (it is up, or its agent was heard within so many milliseconds) or
+-- Why no server may be evacuated from the host: `host-seen` (it is up, or its agent was heard within the given number of milliseconds) or
 -- `host-unfenced` (it is down, but not forced down, and the fence is not waived). Null when servers may be evacuated.
 -- Locks the agent's row, then the host's. A transaction that reports the agent's arrival takes the same locks, so it comes before or after
 -- this transaction as a whole. The agent of a host may change until its row is locked; then the lock is taken again.

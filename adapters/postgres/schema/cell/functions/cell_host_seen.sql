@@ -1,5 +1,5 @@
--- Whether a host is seen: it is up, or its agent was heard within so many milliseconds. Locks the agent's row, so that a report of the
--- agent's arrival comes before or after this transaction as a whole. A host that is forced down counts as down.
+-- Whether a host is seen: it is up, or its agent was heard within the given number of milliseconds. Locks the agent's row, so that a
+-- report of the agent's arrival comes before or after this transaction as a whole. A host that is forced down counts as down.
 -- Evacuations that older versions of the services plan use this function; newer ones use cell_evacuation_refusal.
 create or replace function cell_host_seen(host_name text, unseen_ms double precision) returns boolean
   language sql
