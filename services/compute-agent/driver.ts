@@ -59,8 +59,11 @@ export type FoundPower =
   | "missing"
   | "unknown";
 
-/** `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted. */
-export type DriverCapability = "suspend";
+/**
+ * - `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted.
+ * - `live-migrate`: a guest can be handed over to another host while it runs.
+ */
+export type DriverCapability = "suspend" | "live-migrate";
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;

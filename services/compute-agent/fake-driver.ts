@@ -46,7 +46,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend"]);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate"]);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
   readonly #options: FakeDriverOptions;

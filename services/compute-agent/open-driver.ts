@@ -5,8 +5,13 @@ import { FakeDriver } from "./fake-driver.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { HostSource } from "./host-source.ts";
 import type { GuestName } from "./journal.ts";
+import type { LxdDriver } from "./lxd/lxd-driver.ts";
+import { openLxdDriver } from "./lxd/open-lxd-driver.ts";
 import { openQemuDriver } from "./qemu/open-qemu-driver.ts";
+import type { QemuDriver } from "./qemu/qemu-driver.ts";
 import { type AgentOptions, hostSourceOf } from "./settings.ts";
+
+type Hypervisor = NonNullable<HostConfig["hypervisor"]>;
 
 /** A driver with the additional functions that its owner needs. */
 export interface OwnedDriver {
@@ -34,7 +39,9 @@ interface DriverSurroundings {
 export function openDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
   switch (options.driver) {
     case "qemu":
-      return openVirtualMachines(options, surroundings);
+      return openReal(options, surroundings, openQemuDriver);
+    case "lxd":
+      return openReal(options, surroundings, openLxdDriver);
     case "fake":
       return openFakeDriver(options, surroundings);
     default:
@@ -42,12 +49,20 @@ export function openDriver(options: AgentOptions, surroundings: DriverSurroundin
   }
 }
 
-function openVirtualMachines(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
-  const source = hostSourceOf(options);
-  const { driver, hypervisor } = openQemuDriver(options, surroundings);
-  const described = withHypervisor(source, hypervisor);
+/** Opens a driver whose guests are real. Its facts about the hypervisor are added to the hosts. */
+function openReal(
+  options: AgentOptions,
+  surroundings: DriverSurroundings,
+  open: (
+    options: AgentOptions,
+    surroundings: DriverSurroundings,
+  ) => { readonly driver: QemuDriver | LxdDriver; readonly hypervisor: Hypervisor },
+): OpenedDriver {
+  const hosts = hostSourceOf(options);
+  const { driver, hypervisor } = open(options, surroundings);
+  const source = withHypervisor(hosts, hypervisor);
   const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
-  return { driver, source: described, guests, close: () => driver.close() };
+  return { driver, source, guests, close: () => driver.close() };
 }
 
 function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
@@ -61,7 +76,7 @@ function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings)
 }
 
 /** Adds the driver's facts about the hypervisor to the hosts. Their other facts stay. */
-function withHypervisor(source: HostSource, hypervisor: NonNullable<HostConfig["hypervisor"]>): HostSource {
+function withHypervisor(source: HostSource, hypervisor: Hypervisor): HostSource {
   return {
     isLive: source.isLive,
     look: () => {

@@ -6,6 +6,7 @@ import { discoverySettings } from "./discovery-settings.ts";
 import { type FakeScript, parseScript } from "./fake-script.ts";
 import { generateHosts } from "./host-config.ts";
 import { fixedHosts, type HostSource, hostsOfFile } from "./host-source.ts";
+import { lxdSettings } from "./lxd/lxd-settings.ts";
 import { qemuSettings } from "./qemu/qemu-settings.ts";
 
 const name = text({ pattern: /^[A-Za-z0-9._-]{1,100}$/, allowed: "letters, digits, dots, dashes and underscores" });
@@ -42,11 +43,12 @@ export const agentDeclaration = {
       default: "60",
     }),
     ...discoverySettings,
-    driver: setting(oneOf("fake", "qemu"), {
-      about: "what builds servers: fake pretends to, qemu runs virtual machines",
+    driver: setting(oneOf("fake", "qemu", "lxd"), {
+      about: "what builds servers: fake pretends to, qemu runs virtual machines, lxd containers",
       default: "fake",
     }),
     ...qemuSettings,
+    ...lxdSettings,
     dataDir: setting(text(), { about: "directory of the journal", default: ".berth" }),
     buildLimit: setting(integer({ min: 1, max: 10_000 }), {
       about: "maximum number of concurrent builds on one host",

@@ -109,10 +109,11 @@ export function driverContract(
       expect(await next.powersOf([running, stopped])).toEqual(["running", "stopped"]);
     });
 
-    test.each([true, false])(
+    test.for([true, false])(
       "counts a guest that receives another one as stopped until it starts (live: %s)",
-      async (live) => {
+      async (live, { skip }) => {
         const { driver, scene } = await opened();
+        if (live) requireLive(driver, skip);
         const { source, destination, order } = await scene.movable(live);
         expect(await driver.powersOf([source, destination])).toEqual(["running", "stopped"]);
         await driver.handOff(order, NEVER, ignored);
@@ -122,21 +123,26 @@ export function driverContract(
       },
     );
 
-    test("a guest that waits for a hand-over outlives its agent, at the same address", async () => {
-      const { scene } = await opened();
-      const { source, destination, order } = await scene.movable(true);
-      const next = await scene.reopen([
-        { ...source, state: "running" },
-        { ...destination, state: "prepared" },
-      ]);
-      expect(await next.powersOf([source, destination])).toEqual(["running", "stopped"]);
-      await next.handOff(order, NEVER, ignored);
-      await next.start(destination, NEVER);
-      expect(await next.powersOf([source, destination])).toEqual(["stopped", "running"]);
-    });
+    test.for([true, false])(
+      "a guest that waits for a hand-over outlives its agent, at the same address (live: %s)",
+      async (live, { skip }) => {
+        const { driver, scene } = await opened();
+        if (live) requireLive(driver, skip);
+        const { source, destination, order } = await scene.movable(live);
+        const next = await scene.reopen([
+          { ...source, state: "running" },
+          { ...destination, state: "prepared" },
+        ]);
+        expect(await next.powersOf([source, destination])).toEqual(["running", "stopped"]);
+        await next.handOff(order, NEVER, ignored);
+        await next.start(destination, NEVER);
+        expect(await next.powersOf([source, destination])).toEqual(["stopped", "running"]);
+      },
+    );
 
-    test("reports how far a live hand-over has come", async () => {
+    test("reports how far a live hand-over has come", async ({ skip }) => {
       const { driver, scene } = await opened();
+      requireLive(driver, skip);
       const { order } = await scene.movable(true);
       const told: TransferProgress[] = [];
       await driver.handOff(order, NEVER, (progress) => told.push(progress));
@@ -209,10 +215,11 @@ export function driverContract(
       expect(await scene.powerOf(guest)).toBe("missing");
     });
 
-    test.each(["live-migrate", "migrate", "resize", "rebuild"])(
+    test.for(["live-migrate", "migrate", "resize", "rebuild"])(
       "after a hand-over the source can be removed, and the destination runs on (%s)",
-      async (by) => {
+      async (by, { skip }) => {
         const { driver, scene } = await opened();
+        if (by === "live-migrate") requireLive(driver, skip);
         const { source, destination, order } = await scene.movable(by === "live-migrate", by);
         await driver.handOff(order, NEVER, ignored);
         await driver.handOff(order, NEVER, ignored);
@@ -223,10 +230,11 @@ export function driverContract(
       },
     );
 
-    test.each(["live-migrate", "migrate", "rebuild"])(
+    test.for(["live-migrate", "migrate", "rebuild"])(
       "after a hand-over the source can be started instead of the destination (%s)",
-      async (by) => {
+      async (by, { skip }) => {
         const { driver, scene } = await opened();
+        if (by === "live-migrate") requireLive(driver, skip);
         const { source, destination, order } = await scene.movable(by === "live-migrate", by);
         await driver.handOff(order, NEVER, ignored);
         await driver.start(source, NEVER);
@@ -235,8 +243,9 @@ export function driverContract(
       },
     );
 
-    test("a live hand-over that is called off can be completed by its forced form", async () => {
+    test("a live hand-over that is called off can be completed by its forced form", async ({ skip }) => {
       const { driver, scene } = await opened();
+      requireLive(driver, skip);
       const { source, destination, order } = await scene.movable(true);
       const control = new AbortController();
       const unforced = driver.handOff(order, control.signal, ignored).catch(() => undefined);
@@ -247,14 +256,23 @@ export function driverContract(
       expect(await driver.powersOf([source, destination])).toEqual(["stopped", "running"]);
     });
 
-    test("a hand-over to an address where no process listens leaves the guest as it was", async () => {
-      const { driver, scene } = await opened();
-      const { source, destination, order } = await scene.movable(true);
-      await driver.destroy(destination, NEVER);
-      await expect(driver.handOff({ ...order, listensAt: "" }, NEVER, ignored)).rejects.toThrow();
-      expect(await scene.powerOf(source)).toBe("running");
-    });
+    test.for([true, false])(
+      "a hand-over to no address leaves the guest as it was (live: %s)",
+      async (live, { skip }) => {
+        const { driver, scene } = await opened();
+        if (live) requireLive(driver, skip);
+        const { source, destination, order } = await scene.movable(live);
+        await driver.destroy(destination, NEVER);
+        await expect(driver.handOff({ ...order, listensAt: "" }, NEVER, ignored)).rejects.toThrow();
+        expect(await scene.powerOf(source)).toBe("running");
+      },
+    );
   });
+}
+
+/** Skips the test for a driver that hands no running guests over. */
+function requireLive(driver: Driver, skip: (why: string) => void): void {
+  if (!driver.capabilities.has("live-migrate")) skip("the driver cannot move running guests");
 }
 
 /** The guests of one test. */

@@ -77,7 +77,7 @@ const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend"]);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate"]);
   readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;

@@ -1,0 +1,95 @@
+import { createHash } from "node:crypto";
+import { createReadStream } from "node:fs";
+import { stat } from "node:fs/promises";
+import { join } from "node:path";
+import { pipeline } from "node:stream/promises";
+import type { LxdClient } from "./lxd-client.ts";
+import { LxdError } from "./lxd-error.ts";
+
+/** The cloud's facts about an image. An image that differs from them is refused. */
+export interface ExpectedLxdImage {
+  readonly id: string;
+  readonly sha512: string | null;
+}
+
+const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
+const SUFFIXES = ["", ".tar.gz", ".tar.xz", ".tar"];
+
+interface ReadImage {
+  readonly bytes: number;
+  readonly changedAtMs: number;
+  readonly sha256: string;
+  readonly sha512: string;
+}
+
+/**
+ * Makes images known to LXD: unified tarballs (`metadata.yaml` and `rootfs/`), which an operator puts into a directory of the host under
+ * their ids. LXD names an image by the SHA-256 of its tarball, so each content is imported once.
+ */
+export class LxdImages {
+  readonly #client: LxdClient;
+  readonly #dir: string;
+  /** What the files contained when they were last read, by path. */
+  readonly #read = new Map<string, ReadImage>();
+  /** Imports under way, by image id. */
+  readonly #running = new Map<string, Promise<string>>();
+
+  constructor(client: LxdClient, dir: string) {
+    this.#client = client;
+    this.#dir = dir;
+  }
+
+  /** Returns the fingerprint of the image in LXD, which is imported if necessary. */
+  async fingerprint(expected: ExpectedLxdImage): Promise<string> {
+    if (!ID.test(expected.id))
+      throw new LxdError("image", `"${expected.id.slice(0, 100)}" is no image id`, { isFinal: true });
+    const { path, read } = await this.#find(expected.id);
+    if (expected.sha512 !== null && read.sha512 !== expected.sha512)
+      throw new LxdError("image", `image ${expected.id}: its SHA-512 is not the one that the image service states`);
+    const running = this.#running.get(read.sha256);
+    if (running !== undefined) return running;
+    const imported = this.#import(path, read, expected.id).finally(() => this.#running.delete(read.sha256));
+    this.#running.set(read.sha256, imported);
+    return imported;
+  }
+
+  async #import(path: string, { sha256, bytes }: ReadImage, id: string): Promise<string> {
+    try {
+      await this.#client.call(`/1.0/images/${sha256}`);
+      return sha256;
+    } catch (error) {
+      if (!(error instanceof LxdError) || error.code !== "not-found") throw error;
+    }
+    try {
+      // Several builds may wait for one import, so none of them can call it off.
+      return await this.#client.importImage(createReadStream(path), bytes, new AbortController().signal);
+    } catch (error) {
+      if (!(error instanceof LxdError) || error.code === "unavailable") throw error;
+      throw new LxdError("image", `image ${id} cannot be imported: ${error.message}`, { cause: error });
+    }
+  }
+
+  async #find(id: string): Promise<{ readonly path: string; readonly read: ReadImage }> {
+    for (const suffix of SUFFIXES) {
+      const path = join(this.#dir, `${id}${suffix}`);
+      const found = await stat(path).catch(() => null);
+      if (found?.isFile()) return { path, read: await this.#readOnce(path, found.size, found.mtimeMs) };
+    }
+    throw new LxdError("image", `this host has no image ${id}`);
+  }
+
+  async #readOnce(path: string, bytes: number, changedAtMs: number): Promise<ReadImage> {
+    const known = this.#read.get(path);
+    if (known?.bytes === bytes && known.changedAtMs === changedAtMs) return known;
+    const [sha256, sha512] = [createHash("sha256"), createHash("sha512")];
+    await pipeline(createReadStream(path), async (chunks: AsyncIterable<Buffer>) => {
+      for await (const chunk of chunks) {
+        sha256.update(chunk);
+        sha512.update(chunk);
+      }
+    });
+    const read = { bytes, changedAtMs, sha256: sha256.digest("hex"), sha512: sha512.digest("hex") };
+    this.#read.set(path, read);
+    return read;
+  }
+}

@@ -1,0 +1,61 @@
+import { describe, expect, test } from "vitest";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { containerName, containerOf, expectedLxdImageOf } from "./container-of-server.ts";
+
+const GUEST = { host: "h1", serverUuid: "s1", attemptId: "t1/0" };
+const DEFAULTS = { storagePool: "fast", bridge: null };
+const FLAVOR = {
+  ...{ id: "f", name: "f", vcpus: 2, memoryMib: 512, diskGib: 3 },
+  ...{ ephemeralGib: 0, swapMib: 0, extraSpecs: {} },
+};
+
+describe("the container of a server", () => {
+  test("has a name that LXD allows, which differs by host and attempt", () => {
+    const names = [GUEST, { ...GUEST, host: "h2" }, { ...GUEST, attemptId: "t1/1" }].map(containerName);
+    for (const name of names) expect(name).toMatch(/^[a-z][a-z0-9-]{1,62}$/);
+    expect(new Set(names).size).toBe(3);
+    expect(containerName(GUEST)).toBe(names[0]);
+  });
+
+  test("has the flavor's limits, its disk in the storage pool, and says whose it is", () => {
+    const { config, devices } = containerOf(serverSpec(1, { flavor: FLAVOR }), GUEST, DEFAULTS);
+    expect(config).toMatchObject({
+      ...{ "limits.cpu": "2", "limits.memory": "512MiB", "boot.autostart": "false", "security.devlxd": "false" },
+      ...{ "user.berth.host": "h1", "user.berth.server": "s1", "user.berth.attempt": "t1/0" },
+    });
+    expect(devices).toEqual({ root: { type: "disk", path: "/", pool: "fast", size: "3GiB" } });
+  });
+
+  test("has an interface for each port where there is a bridge, and none without", () => {
+    const ports = [{ portId: "p1", networkId: "n1" }];
+    const server = serverSpec(1, { flavor: FLAVOR, ports: ports as never });
+    expect(containerOf(server, GUEST, { ...DEFAULTS, bridge: "br0" }).devices.eth0).toMatchObject({
+      ...{ type: "nic", nictype: "bridged", parent: "br0", hwaddr: expect.stringMatching(/^fa:16:3e:/) },
+    });
+    expect(Object.keys(containerOf(server, GUEST, DEFAULTS).devices)).toEqual(["root"]);
+  });
+
+  test("gives user data, host name and key to cloud-init, so that no value can add another key", () => {
+    const change = { hostname: 'a"\nroot: x', publicKey: "ssh-ed25519 AAAA me\n", userData: btoa("#!/bin/sh\n") };
+    const { config } = containerOf(serverSpec(1, { flavor: FLAVOR, ...change }), GUEST, DEFAULTS);
+    expect(config["cloud-init.user-data"]).toBe("#!/bin/sh\n");
+    expect(config["cloud-init.vendor-data"]).toBe(
+      '#cloud-config\nhostname: "a\\"\\nroot: x"\nssh_authorized_keys: ["ssh-ed25519 AAAA me"]\n',
+    );
+  });
+
+  test.each([
+    ["no VCPU", { flavor: { ...FLAVOR, vcpus: 0 } }],
+    ["an ephemeral disk", { flavor: { ...FLAVOR, ephemeralGib: 1 } }],
+    ["swap", { flavor: { ...FLAVOR, swapMib: 1 } }],
+  ])("is refused for a flavor with %s", (_, change) => {
+    expect(() => containerOf(serverSpec(1, change), GUEST, DEFAULTS)).toThrow(/flavor/);
+  });
+
+  test("is checked against the image's hash, if the cloud knows it", () => {
+    const imageProperties = { os_hash_algo: "sha512", os_hash_value: "ABC" };
+    expect(expectedLxdImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toEqual({ id: "i", sha512: "abc" });
+    expect(expectedLxdImageOf(serverSpec(1, { imageRef: "i", imageProperties: {} })).sha512).toBeNull();
+    expect(() => expectedLxdImageOf(serverSpec(1, { imageRef: "" }))).toThrow("needs an image");
+  });
+});

@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { macOf } from "../../../runtime/mac-of.ts";
+import type { GuestName } from "../journal.ts";
+
+/** Settings of the host that apply to every container. */
+export interface ContainerDefaults {
+  /** The storage pool of the root disks. */
+  readonly storagePool: string;
+  /** The bridge of the containers' interfaces, or null for containers without interfaces. */
+  readonly bridge: string | null;
+}
+
+/** What LXD stores of a container. */
+export interface ContainerConfig {
+  readonly config: Readonly<Record<string, string>>;
+  readonly devices: Readonly<Record<string, Readonly<Record<string, string>>>>;
+}
+
+/** Keys of a container's configuration that say whose guest it is, and what has been done with it. */
+export const OWN_KEYS = {
+  host: "user.berth.host",
+  server: "user.berth.server",
+  attempt: "user.berth.attempt",
+  /** The boot of the machine during which the guest runs by order. Absent for a guest that has been stopped or has never run. */
+  runsIn: "user.berth.runs-in",
+  /** `true` once the guest has run. */
+  hasRun: "user.berth.has-run",
+  /** The attempt to which the guest was handed over. */
+  handedTo: "user.berth.handed-to",
+  /** `disk` until the disk of the guest that moves here has arrived. */
+  receives: "user.berth.receives",
+} as const;
+
+const GIB = "GiB";
+const NAME_PREFIX = "berth-";
+const NAME_DIGITS = 32;
+
+/** The container's name in LXD. Ids of attempts have characters that are not allowed there. */
+export function containerName({ host, attemptId }: Pick<GuestName, "host" | "attemptId">): string {
+  const digest = createHash("sha256").update(`${host} ${attemptId}`).digest("hex");
+  return `${NAME_PREFIX}${digest.slice(0, NAME_DIGITS)}`;
+}
+
+/** The container of a server. Throws an Error that says why no host could build it. */
+export function containerOf(server: ServerSpec, name: GuestName, defaults: ContainerDefaults): ContainerConfig {
+  const { flavor, ports } = server;
+  if (flavor === undefined || flavor.vcpus < 1 || flavor.memoryMib < 1)
+    throw new Error("the server's flavor has no VCPU or no memory");
+  if (flavor.ephemeralGib > 0 || flavor.swapMib > 0)
+    throw new Error("containers have neither ephemeral disks nor swap: use a flavor without them");
+  const { storagePool, bridge } = defaults;
+  const root = {
+    ...{ type: "disk", path: "/", pool: storagePool },
+    ...(flavor.diskGib > 0 && { size: `${flavor.diskGib}${GIB}` }),
+  };
+  const interfaces = bridge === null ? [] : ports.map(({ portId }, index) => interfaceOf(portId, index, bridge));
+  return {
+    config: {
+      "limits.cpu": String(flavor.vcpus),
+      "limits.memory": `${flavor.memoryMib}MiB`,
+      // Only the cell's orders start a guest: its server may have been moved while the host was down.
+      "boot.autostart": "false",
+      // A guest must not read the names of hosts, which the keys of its configuration contain.
+      "security.devlxd": "false",
+      ...cloudInitOf(server),
+      [OWN_KEYS.host]: name.host,
+      [OWN_KEYS.server]: name.serverUuid,
+      [OWN_KEYS.attempt]: name.attemptId,
+    },
+    devices: Object.fromEntries([["root", root], ...interfaces]),
+  };
+}
+
+function interfaceOf(portId: string, index: number, bridge: string): readonly [string, Record<string, string>] {
+  const name = `eth${index}`;
+  return [name, { type: "nic", nictype: "bridged", name, parent: bridge, hwaddr: macOf(portId) }];
+}
+
+/** User data and key for images with cloud-init, whose templates write them into the container. */
+function cloudInitOf({ userData, publicKey, hostname }: ServerSpec): Record<string, string> {
+  const vendor = [
+    "#cloud-config",
+    ...(hostname === "" ? [] : [`hostname: ${JSON.stringify(hostname)}`]),
+    ...(publicKey === "" ? [] : [`ssh_authorized_keys: [${JSON.stringify(publicKey.trim())}]`]),
+  ];
+  return {
+    ...(vendor.length > 1 && { "cloud-init.vendor-data": `${vendor.join("\n")}\n` }),
+    ...(userData !== "" && { "cloud-init.user-data": Buffer.from(userData, "base64").toString("utf8") }),
+  };
+}
+
+/** The cloud's facts about the server's image. */
+export function expectedLxdImageOf({ imageRef, imageProperties }: ServerSpec): {
+  readonly id: string;
+  readonly sha512: string | null;
+} {
+  if (imageRef === "") throw new Error("a container needs an image: name one, or choose hosts of another driver");
+  const { os_hash_algo: algorithm, os_hash_value: value } = imageProperties;
+  return { id: imageRef, sha512: algorithm === "sha512" && value !== undefined ? value.toLowerCase() : null };
+}

@@ -1,0 +1,177 @@
+import type { LxdClient, LxdOperation } from "../../../adapters/lxd/lxd-client.ts";
+import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
+import { bootId } from "../../../adapters/qemu/boot-id.ts";
+import type { FoundPower } from "../driver.ts";
+import { OWN_KEYS } from "./container-of-server.ts";
+
+/** LXD's own description of a container. */
+export interface FoundContainer {
+  readonly name: string;
+  /** `Running`, `Stopped`, `Frozen` and others. */
+  readonly status: string;
+  readonly config: Readonly<Record<string, string>>;
+}
+
+export interface ContainerControl {
+  /** How long a guest may take to shut down by itself. */
+  readonly shutdownMs: number;
+  readonly signal: AbortSignal;
+}
+
+/** One wait for a guest's own shutdown. A guest that has ignored a signal gets it again. */
+const SHUTDOWN_SLICE_SECONDS = 5;
+const DESTROY_TRIES = 5;
+
+/** One container, as a guest. All states are LXD's: nothing is remembered here. */
+export class LxdContainer {
+  readonly #client: LxdClient;
+  readonly name: string;
+
+  constructor(client: LxdClient, name: string) {
+    this.#client = client;
+    this.name = name;
+  }
+
+  /** Resolves with null when LXD has no such container. */
+  async find(): Promise<FoundContainer | null> {
+    try {
+      return (await this.#client.call(this.#path())) as FoundContainer;
+    } catch (error) {
+      if (error instanceof LxdError && error.code === "not-found") return null;
+      throw error;
+    }
+  }
+
+  async existing(): Promise<FoundContainer> {
+    const found = await this.find();
+    if (found === null) throw new LxdError("not-found", "there is no such guest");
+    return found;
+  }
+
+  /** Lets the guest run. The configuration is written first, so that no guest ever runs of which it says that it never ran. */
+  async start(signal: AbortSignal): Promise<void> {
+    const { status, config } = await this.existing();
+    if (status === "Running") return;
+    if (status === "Frozen") return this.#setState("unfreeze", { signal });
+    if (config[OWN_KEYS.receives] !== undefined)
+      throw new LxdError("refused", "the disk of the guest has not arrived on this host");
+    await this.change({ [OWN_KEYS.hasRun]: "true", [OWN_KEYS.runsIn]: bootId(), [OWN_KEYS.handedTo]: "" });
+    try {
+      await this.#setState("start", { signal });
+    } catch (error) {
+      // Otherwise the guest would look like one that stopped by itself.
+      await this.change({ [OWN_KEYS.runsIn]: "" }).catch(() => undefined);
+      throw error;
+    }
+  }
+
+  /** Stops the guest: it is asked to shut down, unless `force`, and after `shutdownMs` it is killed. */
+  async stop({ shutdownMs, signal }: ContainerControl, { force = false } = {}): Promise<void> {
+    const { status, config } = await this.existing();
+    // Before the end: a guest that is found stopped then was stopped by order.
+    if (config[OWN_KEYS.runsIn] !== undefined) await this.change({ [OWN_KEYS.runsIn]: "" });
+    if (status === "Stopped") return;
+    if (!force && status === "Running" && (await this.#shutDown(shutdownMs, signal))) return;
+    await this.#setState("stop", { force: true, signal });
+  }
+
+  async pause(signal: AbortSignal): Promise<void> {
+    const { status } = await this.existing();
+    if (status === "Frozen") return;
+    if (status !== "Running") throw new LxdError("refused", `the guest does not run (${status})`);
+    await this.#setState("freeze", { signal });
+  }
+
+  async unpause(signal: AbortSignal): Promise<void> {
+    const { status } = await this.existing();
+    if (status === "Running") return;
+    if (status !== "Frozen") throw new LxdError("refused", `the guest is not paused (${status})`);
+    await this.#setState("unfreeze", { signal });
+  }
+
+  /** Sets keys of the container's configuration. An empty value removes its key. */
+  async change(config: Readonly<Record<string, string>>): Promise<void> {
+    await this.#client.call(this.#path(), { method: "PATCH", body: { config } });
+  }
+
+  /** Copies the disk of another container of the same LXD into this one, which must not run. */
+  async receiveDisk(source: string, signal: AbortSignal): Promise<void> {
+    const copy = { type: "copy", source, refresh: true, instance_only: true };
+    await this.#client.run("/1.0/instances", { method: "POST", body: { name: this.name, source: copy }, signal });
+    await this.change({ [OWN_KEYS.receives]: "" });
+  }
+
+  /** Removes the container and its disk, even while it is being built. Does nothing if there is none. */
+  async destroy(): Promise<void> {
+    for (let tries = 1; ; tries += 1) {
+      await this.settle();
+      const found = await this.find();
+      if (found === null) return;
+      try {
+        if (found.status !== "Stopped") await this.#setState("stop", { force: true });
+        await this.#client.run(this.#path(), { method: "DELETE" });
+        return;
+      } catch (error) {
+        // Another operation may have begun meanwhile, and the container may be gone.
+        if (!(error instanceof LxdError) || error.code === "unavailable" || tries === DESTROY_TRIES) throw error;
+      }
+    }
+  }
+
+  /** Waits until LXD has ended what it is doing to the container. */
+  async settle(): Promise<void> {
+    const byState = (await this.#client.call("/1.0/operations?recursion=1")) as Readonly<
+      Record<string, readonly LxdOperation[]>
+    >;
+    const own = Object.values(byState)
+      .flat()
+      .filter((operation) => operation.status_code < 200 && isAbout(operation, this.name));
+    // How they end does not matter here.
+    await Promise.allSettled(own.map((operation) => this.#client.waitFor(operation)));
+  }
+
+  /** Resolves with whether the guest has shut down by itself. */
+  async #shutDown(shutdownMs: number, signal: AbortSignal): Promise<boolean> {
+    for (let leftSeconds = Math.ceil(shutdownMs / 1_000); leftSeconds > 0; leftSeconds -= SHUTDOWN_SLICE_SECONDS) {
+      const timeout = Math.min(leftSeconds, SHUTDOWN_SLICE_SECONDS);
+      try {
+        await this.#setState("stop", { timeout, signal });
+        return true;
+      } catch (error) {
+        signal.throwIfAborted();
+        if (!(error instanceof LxdError) || error.code === "unavailable") throw error;
+        if ((await this.existing()).status === "Stopped") return true;
+      }
+    }
+    return false;
+  }
+
+  async #setState(
+    action: "start" | "stop" | "freeze" | "unfreeze",
+    { force = false, timeout = -1, signal }: { force?: boolean; timeout?: number; signal?: AbortSignal },
+  ): Promise<void> {
+    const body = { action, force, timeout };
+    await this.#client.run(`${this.#path()}/state`, { method: "PUT", body, signal });
+  }
+
+  #path(): string {
+    return `/1.0/instances/${this.name}`;
+  }
+}
+
+const isAbout = ({ resources }: LxdOperation, name: string): boolean =>
+  Object.values(resources ?? {}).some((paths) => paths.some((path) => path.endsWith(`/${name}`)));
+
+/** A guest that never ran here counts as stopped. LXD does not say whether a guest was shut down or has crashed. */
+export function powerOfContainer({ status, config }: FoundContainer): FoundPower {
+  switch (status) {
+    case "Running":
+      return "running";
+    case "Frozen":
+      return "paused";
+    case "Stopped":
+      return config[OWN_KEYS.runsIn] === bootId() ? "shut-down" : "stopped";
+    default:
+      return "unknown";
+  }
+}

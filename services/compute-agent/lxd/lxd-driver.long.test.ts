@@ -1,0 +1,158 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { driverContract } from "../../../test/contract/driver.contract.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { lxdDriverIn, startLxd, TICKING_FLAVOR, TICKING_IMAGE_ID } from "../../../test/rigs/lxd-daemon.ts";
+import type { PrepareOrder } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import { containerName } from "./container-of-server.ts";
+
+const started = await startLxd();
+const whySkipped = typeof started === "string" ? started : null;
+const daemon = typeof started === "string" ? { socketPath: "", logs: "", images: "" } : started;
+const NEVER = new AbortController().signal;
+const WRONG_HASH = { os_hash_algo: "sha512", os_hash_value: "0".repeat(128) };
+const server = (index: number) => serverSpec(index, { flavor: TICKING_FLAVOR, imageRef: TICKING_IMAGE_ID });
+
+afterAll(async () => {
+  if (typeof started !== "string") await started.close();
+}, 60_000);
+
+driverContract(
+  "of containers",
+  async () => {
+    let driver = lxdDriverIn(daemon);
+    return {
+      hosts: ["h1", "h2"],
+      open: async () => {
+        driver.close();
+        driver = lxdDriverIn(daemon);
+        return driver;
+      },
+      server,
+      close: async () => {
+        const hosts = new Set(["h1", "h2"]);
+        await Promise.all((await driver.guests(hosts)).map((guest) => driver.destroy(guest)));
+        driver.close();
+      },
+    };
+  },
+  { whySkipped },
+);
+
+describe.skipIf(whySkipped !== null)("containers", () => {
+  const driver = lxdDriverIn(daemon);
+  const changed: GuestName[] = [];
+  beforeAll(async () => {
+    driver.watch((guest) => changed.push(guest));
+    await driver.adopt([]);
+  });
+  afterEach(async () => {
+    const left = await driver.guests(new Set(["h1", "h2"]));
+    await Promise.all(left.map((guest) => driver.destroy(guest)));
+  });
+  afterAll(() => driver.close());
+
+  const guestOf = (host: string, attemptId: string): GuestName => ({ host, serverUuid: server(1).uuid, attemptId });
+  const prepare = (guest: GuestName, change: Partial<PrepareOrder> = {}) =>
+    driver.prepare(
+      { ...guest, server: server(1), allocation: undefined, movedFrom: null, ...change },
+      { signal: NEVER, onStep: () => undefined },
+    );
+  const ticksOf = async (guest: GuestName) => {
+    const text = Buffer.from((await driver.readConsole(guest, 100_000)) ?? []).toString();
+    return [...text.matchAll(/^tick (\d+)\r?$/gm)].map(([, count]) => Number(count));
+  };
+  const ticking = (guest: GuestName) => eventually("ticks", async () => (await ticksOf(guest)).length > 2);
+  const containerOf = async ({ host, attemptId }: GuestName) => {
+    if (typeof started === "string") throw new Error(started);
+    return (await started.containers()).find(({ name }) => name === containerName({ host, attemptId }));
+  };
+
+  test("have the CPUs and the memory of the flavor, and do not start by themselves", async () => {
+    const guest = guestOf("h1", "limits/0");
+    expect(await prepare(guest)).toEqual({ kind: "prepared" });
+    expect((await containerOf(guest))?.config).toMatchObject({
+      ...{ "limits.cpu": "1", "limits.memory": "32MiB", "boot.autostart": "false", "security.devlxd": "false" },
+    });
+  });
+
+  test("that end by themselves are told at once, count as shut down, and start again with their disk", async () => {
+    const guest = guestOf("h1", "ends/0");
+    await prepare(guest);
+    await driver.start(guest, NEVER);
+    await ticking(guest);
+    const before = (await ticksOf(guest)).at(-1) ?? 0;
+    changed.length = 0;
+    await halt(guest);
+    await eventually("the end", async () => (await driver.powersOf([guest]))[0] === "shut-down");
+    await eventually("the agent to be told", () => changed.some(({ attemptId }) => attemptId === guest.attemptId));
+    await driver.power(guest, "start", NEVER);
+    await ticking(guest);
+    expect(await driver.powersOf([guest])).toEqual(["running"]);
+    expect((await ticksOf(guest)).at(-1)).toBeGreaterThan(before);
+  });
+
+  test("continue on another host of the same LXD with their disk, and not on one of another", async () => {
+    const [source, destination] = [guestOf("h1", "moved/0"), guestOf("h2", "moved/1")];
+    await prepare(source);
+    await driver.start(source, NEVER);
+    await ticking(source);
+    const prepared = await prepare(destination, { movedFrom: { ...source, by: "migrate" } });
+    if (prepared.kind === "failed") throw new Error(prepared.reason);
+    await expect(driver.start(destination, NEVER)).rejects.toThrow("has not arrived");
+    const { listensAt = "" } = prepared;
+    const order = { ...source, toHost: "h2", toAttemptId: "moved/1", live: false, force: false, orderId: "order/1" };
+    await expect(driver.handOff({ ...order, listensAt: `${listensAt}0` }, NEVER)).rejects.toThrow("another LXD");
+    expect(await driver.powersOf([source])).toEqual(["running"]);
+    await driver.handOff({ ...order, listensAt }, NEVER);
+    const last = (await ticksOf(source)).at(-1) ?? 0;
+    await driver.start(destination, NEVER);
+    await ticking(destination);
+    expect((await ticksOf(destination))[0]).toBeGreaterThanOrEqual(last);
+  });
+
+  test.each([
+    [
+      "an image that the host lacks",
+      { imageRef: "6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b11" },
+      "reschedule",
+      "has no image",
+    ],
+    ["another content than the cloud knows", { imageProperties: WRONG_HASH }, "reschedule", "SHA-512"],
+    ["no image", { imageRef: "" }, "abort", "needs an image"],
+    ["an ephemeral disk", { flavor: { ...TICKING_FLAVOR, ephemeralGib: 1 } }, "abort", "ephemeral"],
+  ])("are not built with %s, and leave nothing", async (_, change, failure, reason) => {
+    const guest = guestOf("h1", "refused/0");
+    const outcome = await prepare(guest, { server: { ...server(1), ...change } });
+    expect(outcome).toEqual({ kind: "failed", failure, reason: expect.stringContaining(reason) });
+    expect(await driver.powersOf([guest])).toEqual(["missing"]);
+  });
+
+  test("refuse a live move everywhere, since no host could receive one", async () => {
+    const movedFrom = { ...guestOf("h1", "live/0"), by: "live-migrate" };
+    const outcome = await prepare(guestOf("h2", "live/1"), { movedFrom });
+    expect(outcome).toMatchObject({ kind: "failed", failure: "abort" });
+  });
+
+  test("are left alone while LXD does not answer", async () => {
+    const away = lxdDriverIn({ ...daemon, socketPath: `${daemon.socketPath}.gone` });
+    try {
+      expect(await away.powersOf([guestOf("h1", "any/0")])).toEqual(["unknown"]);
+    } finally {
+      away.close();
+    }
+  });
+});
+
+/** Shuts a container down without an order of the driver, as its owner does from within. */
+async function halt({ host, attemptId }: GuestName): Promise<void> {
+  const client = new LxdClient(daemon.socketPath);
+  const body = { action: "stop", force: false, timeout: 10 };
+  try {
+    await client.run(`/1.0/instances/${containerName({ host, attemptId })}/state`, { method: "PUT", body });
+  } finally {
+    client.close();
+  }
+}

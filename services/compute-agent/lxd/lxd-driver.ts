@@ -1,0 +1,242 @@
+import { join } from "node:path";
+import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
+import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
+import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
+import { LxdImages } from "../../../adapters/lxd/lxd-images.ts";
+import { readLogEnd } from "../../../adapters/qemu/read-log-end.ts";
+import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import { withDeadline } from "../../../runtime/deadline.ts";
+import type {
+  Driver,
+  DriverCapability,
+  FoundPower,
+  HandOffOrder,
+  KeptState,
+  PrepareControl,
+  PrepareOrder,
+  PrepareOutcome,
+} from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import { messageOf } from "../message-of.ts";
+import {
+  type ContainerConfig,
+  type ContainerDefaults,
+  containerName,
+  containerOf,
+  expectedLxdImageOf,
+  OWN_KEYS,
+} from "./container-of-server.ts";
+import { type ContainerControl, type FoundContainer, LxdContainer, powerOfContainer } from "./lxd-container.ts";
+
+export interface LxdDriverOptions extends ContainerDefaults {
+  readonly clock: Clock;
+  readonly socketPath: string;
+  /** LXD's log directory. */
+  readonly logsPath: string;
+  /** The directory in which images are found under their ids. */
+  readonly imagesPath: string;
+  /** How long a guest may take to shut down by itself. */
+  readonly shutdownMs: number;
+  /** Called for each guest whose state cannot be found out. */
+  readonly onUnknown?: (guest: GuestName, error: unknown) => void;
+}
+
+/** An LXD that hangs must not hide guests of other drivers, so this is shorter than the agent's own deadline for a look at all guests. */
+const LOOK_MS = 4_000;
+const COPIES_WITHIN = "lxd:";
+/** The address of a guest that needs nothing of the guest that it replaces. */
+const TAKES_NOTHING = "takes nothing";
+const NO_LIVE_MOVE = "containers cannot be moved while they run: stop the server and migrate it";
+/** Only these moves continue with the source's disk. Every other one begins with the image. */
+const WITH_DISK: readonly string[] = ["resize", "migrate"];
+
+/** A driver whose guests are system containers of LXD. They outlive the agent, and LXD's database has everything that is known of them. */
+export class LxdDriver implements Driver {
+  /** Containers can be moved only while they do not run, and their memory cannot be saved. */
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set();
+  readonly traits = ["COMPUTE_NODE"];
+  readonly #options: LxdDriverOptions;
+  readonly #client: LxdClient;
+  readonly #images: LxdImages;
+  readonly #events: LxdEvents;
+  /** The guests that were named to this driver, by their containers. */
+  readonly #known = new Map<string, GuestName>();
+  #onChanged: (guest: GuestName) => void = () => undefined;
+
+  constructor(options: LxdDriverOptions) {
+    this.#options = options;
+    const { socketPath, clock } = options;
+    this.#client = new LxdClient(socketPath);
+    this.#images = new LxdImages(this.#client, options.imagesPath);
+    this.#events = new LxdEvents({
+      ...{ socketPath, clock },
+      onEvent: (container) => this.#tell(container),
+      onConnected: () => {
+        for (const container of this.#known.keys()) this.#tell(container);
+      },
+    });
+  }
+
+  watch(onChanged: (guest: GuestName) => void): void {
+    this.#onChanged = onChanged;
+  }
+
+  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
+    for (const guest of guests) this.#of(guest);
+    this.#events.open();
+    await Promise.all(guests.map((guest) => this.#of(guest).settle()));
+  }
+
+  powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {
+    return Promise.all(
+      guests.map(async (guest) => {
+        try {
+          const look = withDeadline(this.#of(guest).find(), LOOK_MS, "the look at a container", this.#options.clock);
+          const found = await look;
+          return found === null ? "missing" : powerOfContainer(found);
+        } catch (error) {
+          this.#options.onUnknown?.(guest, error);
+          return "unknown";
+        }
+      }),
+    );
+  }
+
+  /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same LXD. */
+  async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
+    const all = (await this.#client.call("/1.0/instances?recursion=1")) as readonly FoundContainer[];
+    return all.flatMap((found) => {
+      const { [OWN_KEYS.host]: host, [OWN_KEYS.server]: serverUuid, [OWN_KEYS.attempt]: attemptId } = found.config;
+      if (host === undefined || serverUuid === undefined || attemptId === undefined || !hosts.has(host)) return [];
+      return [{ host, serverUuid, attemptId, running: found.status === "Running" }];
+    });
+  }
+
+  /** Gives up the connections to LXD, for the agent's next process. The guests stay as they are. */
+  close(): void {
+    this.#events.close();
+    this.#client.close();
+  }
+
+  async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
+    const by = order.movedFrom?.by ?? "";
+    if (by === "live-migrate") return { kind: "failed", failure: "abort", reason: NO_LIVE_MOVE };
+    try {
+      const made = withFinalErrors(() => containerOf(order.server, order, this.#options));
+      const source = WITH_DISK.includes(by) ? NO_DISK : await this.#imageSource(order, control);
+      control.signal.throwIfAborted();
+      control.onStep("create");
+      await this.#create(order, source, made, control.signal);
+      if (source === NO_DISK) return { kind: "prepared", listensAt: await this.#ownAddress() };
+      return { kind: "prepared", ...(order.movedFrom !== null && { listensAt: TAKES_NOTHING }) };
+    } catch (error) {
+      const isFinal = error instanceof LxdError && error.isFinal;
+      return { kind: "failed", failure: isFinal ? "abort" : "reschedule", reason: messageOf(error) };
+    }
+  }
+
+  start(guest: GuestName, signal: AbortSignal): Promise<void> {
+    return this.#of(guest).start(signal);
+  }
+
+  async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+    const container = this.#of(guest);
+    const control: ContainerControl = { shutdownMs: this.#options.shutdownMs, signal };
+    switch (verb) {
+      case "start":
+        return container.start(signal);
+      case "stop":
+        return container.stop(control);
+      case "reboot":
+      case "hard-reboot":
+        await container.stop(control, { force: verb === "hard-reboot" });
+        return container.start(signal);
+      case "pause":
+        return container.pause(signal);
+      case "unpause":
+        return container.unpause(signal);
+      case "suspend":
+      case "resume":
+        throw new LxdError("refused", "the memory of a container cannot be saved");
+      default:
+        return verb satisfies never;
+    }
+  }
+
+  /** Stops the guest and, if the destination waits for its disk, copies the disk. Both containers must be of one LXD. */
+  async handOff({ toHost, toAttemptId, live, listensAt, ...guest }: HandOffOrder, signal: AbortSignal): Promise<void> {
+    if (live) throw new LxdError("refused", NO_LIVE_MOVE);
+    const container = this.#of(guest);
+    const { config } = await container.existing();
+    if (config[OWN_KEYS.handedTo] === toAttemptId) return;
+    if (listensAt !== TAKES_NOTHING && listensAt !== (await this.#ownAddress()))
+      throw new LxdError("refused", "the destination has another LXD, to which this one cannot copy a container");
+    await container.stop({ shutdownMs: this.#options.shutdownMs, signal });
+    if (listensAt !== TAKES_NOTHING) {
+      const destination = new LxdContainer(this.#client, containerName({ host: toHost, attemptId: toAttemptId }));
+      await destination.receiveDisk(container.name, signal);
+    }
+    await container.change({ [OWN_KEYS.handedTo]: toAttemptId });
+  }
+
+  /**
+   * Reads the file in which LXD logs the console. LXD's API is not used, since there each reader of a running guest takes away what it reads.
+   * A guest that has not started yet has no log, and so has written nothing.
+   */
+  async readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null> {
+    const container = this.#of(guest);
+    if ((await container.find()) === null) return null;
+    return readLogEnd(join(this.#options.logsPath, container.name, "console.log"), bytesMax);
+  }
+
+  async destroy(guest: GuestName): Promise<void> {
+    const container = this.#of(guest);
+    this.#known.delete(container.name);
+    await container.destroy();
+  }
+
+  async #imageSource({ server }: PrepareOrder, control: PrepareControl): Promise<object> {
+    control.onStep("image");
+    const expected = withFinalErrors(() => expectedLxdImageOf(server));
+    return { type: "image", fingerprint: await this.#images.fingerprint(expected) };
+  }
+
+  async #create(order: PrepareOrder, source: object, made: ContainerConfig, signal: AbortSignal): Promise<void> {
+    const { name } = this.#of(order);
+    const config = source === NO_DISK ? { ...made.config, [OWN_KEYS.receives]: "disk" } : made.config;
+    const body = { name, type: "container", profiles: [], source, config, devices: made.devices };
+    await this.#client.run("/1.0/instances", { method: "POST", body, signal });
+  }
+
+  /** The address at which containers of this LXD wait for the disk of another one. It names the LXD. */
+  async #ownAddress(): Promise<string> {
+    const { environment } = (await this.#client.call("/1.0")) as {
+      readonly environment: { readonly certificate_fingerprint: string };
+    };
+    return `${COPIES_WITHIN}${environment.certificate_fingerprint}`;
+  }
+
+  #of({ host, serverUuid, attemptId }: GuestName): LxdContainer {
+    const name = containerName({ host, attemptId });
+    this.#known.set(name, { host, serverUuid, attemptId });
+    return new LxdContainer(this.#client, name);
+  }
+
+  #tell(container: string): void {
+    const guest = this.#known.get(container);
+    if (guest !== undefined) this.#onChanged(guest);
+  }
+}
+
+/** The source of a container whose disk comes later. */
+const NO_DISK = { type: "none" };
+
+/** Errors of `make` are the request's fault: no host could do better, so no alternate is tried. */
+function withFinalErrors<Made>(make: () => Made): Made {
+  try {
+    return make();
+  } catch (error) {
+    throw new LxdError("image", (error as Error).message, { isFinal: true, cause: error });
+  }
+}

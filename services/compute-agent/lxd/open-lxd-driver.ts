@@ -1,0 +1,44 @@
+import { existsSync } from "node:fs";
+import { resolve } from "node:path";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { Logger } from "../../../runtime/logger.ts";
+import { SettingsError } from "../../../runtime/settings.ts";
+import type { HostConfig } from "../host-config.ts";
+import type { AgentOptions } from "../settings.ts";
+import { LxdDriver } from "./lxd-driver.ts";
+
+export interface OpenedLxdDriver {
+  readonly driver: LxdDriver;
+  /** Hypervisor facts for filters and weighers, used for hosts whose configuration does not state them. */
+  readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
+}
+
+/** A driver of containers, as an operator's settings say. Throws a SettingsError when something is missing. */
+export function openLxdDriver(
+  settings: Pick<
+    AgentOptions,
+    "lxdSocket" | "lxdLogs" | "lxdStoragePool" | "imagesPath" | "bridge" | "shutdownTimeout"
+  >,
+  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+): OpenedLxdDriver {
+  const { lxdSocket, lxdLogs, lxdStoragePool: storagePool, imagesPath, bridge, shutdownTimeout: shutdownMs } = settings;
+  if (imagesPath === null) throw new SettingsError("--driver lxd needs BERTH_IMAGES_PATH (--images-path)");
+  if (!existsSync(lxdSocket))
+    throw new SettingsError(
+      `--driver lxd: there is no socket ${lxdSocket}; start LXD or set BERTH_LXD_SOCKET (--lxd-socket)`,
+    );
+  const driver = new LxdDriver({
+    ...{
+      clock,
+      socketPath: lxdSocket,
+      logsPath: resolve(lxdLogs),
+      imagesPath: resolve(imagesPath),
+      storagePool,
+      bridge,
+      shutdownMs,
+    },
+    onUnknown: ({ host, serverUuid, attemptId }, error) =>
+      logger.warn({ host, serverUuid, attemptId, err: error }, "could not find out how a guest is; it is left alone"),
+  });
+  return { driver, hypervisor: { type: "lxd", supported_instances: [["x86_64", "lxc", "exe"]] } };
+}

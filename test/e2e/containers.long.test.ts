@@ -1,0 +1,106 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { containerName, OWN_KEYS } from "../../services/compute-agent/lxd/container-of-server.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { startLxd, TICKING_IMAGE_ID } from "../rigs/lxd-daemon.ts";
+import type { E2eCell } from "./cell.ts";
+import { Cloud } from "./cloud.ts";
+
+const PATIENT = { everyMs: 100, withinMs: 60_000 };
+const lxd = await startLxd();
+const skipped = typeof lxd === "string" ? lxd : null;
+const socket = typeof lxd === "string" ? "" : lxd.socketPath;
+
+afterAll(async () => {
+  if (typeof lxd !== "string") await lxd.close();
+}, 60_000);
+
+describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
+  let cloud: Cloud;
+  let cell: E2eCell;
+  let flavor: string;
+
+  beforeAll(async () => {
+    if (typeof lxd === "string") return;
+    cloud = await Cloud.start({
+      cells: ["cell-1"],
+      schedulers: 1,
+      conductors: 1,
+      hostsPerAgent: 1,
+      env: {
+        ...{ BERTH_DRIVER: "lxd", BERTH_LXD_SOCKET: socket, BERTH_LXD_LOGS: lxd.logs },
+        ...{ BERTH_IMAGES_PATH: lxd.images, BERTH_SHUTDOWN_TIMEOUT: "5s" },
+      },
+    });
+    cell = cloud.cell("cell-1");
+    flavor = await cloud.compute.flavor();
+  });
+  afterAll(() => cloud?.close());
+  beforeEach(() => cloud.beforeTest());
+
+  const containersOf = async (id: string) =>
+    typeof lxd === "string" ? [] : (await lxd.containers()).filter(({ config }) => config[OWN_KEYS.server] === id);
+  const ticks = async (id: string): Promise<readonly number[]> => {
+    const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { "os-getConsoleOutput": {} });
+    if (answer.status !== 200) return [];
+    const { output } = (await answer.json()) as { readonly output: string };
+    return [...output.matchAll(/^tick (\d+)\r?$/gm)].map(([, count]) => Number(count));
+  };
+  const tickingAfter = (id: string, count: number) =>
+    eventually(`ticks after ${count}`, async () => ((await ticks(id)).at(-1) ?? -1) > count, PATIENT);
+  const booted = async () => {
+    const id = await cloud.compute.boot({ flavor, image: TICKING_IMAGE_ID });
+    const host = (await cloud.compute.endedOne(id))["OS-EXT-SRV-ATTR:host"] ?? "";
+    await tickingAfter(id, 0);
+    return { id, host };
+  };
+  /** Gives the action and resolves with the server's host when the api shows its end. */
+  const done = async (id: string, action: string, status: string): Promise<string> => {
+    const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { [action]: null });
+    if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
+    const ended = async () => {
+      const shown = await cloud.compute.show(id);
+      return shown?.status === status && shown["OS-EXT-STS:task_state"] === null && shown;
+    };
+    return (await eventually(`the end of ${action}`, ended, PATIENT))["OS-EXT-SRV-ATTR:host"] ?? "";
+  };
+
+  test("a server boots, stops, starts with its disk, is paused, and leaves nothing", async () => {
+    const { id } = await booted();
+    await done(id, "os-stop", "SHUTOFF");
+    const [last = 0] = (await ticks(id)).slice(-1);
+    await done(id, "os-start", "ACTIVE");
+    await tickingAfter(id, last);
+    await done(id, "pause", "PAUSED");
+    expect((await containersOf(id)).map(({ status }) => status)).toEqual(["Frozen"]);
+    await done(id, "unpause", "ACTIVE");
+    await cloud.expectCleanAudit();
+    await cloud.compute.delete(id);
+    await cloud.compute.gone([id]);
+    expect(await containersOf(id)).toEqual([]);
+  });
+
+  test("a cold migration continues with the disk on the other host, and confirming it removes the source", async () => {
+    const { id, host } = await booted();
+    const [before = 0] = (await ticks(id)).slice(-1);
+    const to = await done(id, "migrate", "VERIFY_RESIZE");
+    expect(to).not.toBe(host);
+    await tickingAfter(id, before);
+    expect(await containersOf(id)).toHaveLength(2);
+    await done(id, "confirmResize", "ACTIVE");
+    await eventually("one container", async () => (await containersOf(id)).length === 1, PATIENT);
+    await cloud.expectCleanAudit();
+  });
+
+  test("a container continues while its agent is killed, and the next agent has it", async () => {
+    const { id, host } = await booted();
+    const agent = cell.agents.find(({ hosts }) => hosts.includes(host));
+    await agent?.kill();
+    const attemptId = (await cell.store.servers([id]))[0]?.attemptId ?? "";
+    const [found] = await containersOf(id);
+    expect([found?.name, found?.status]).toEqual([containerName({ host, attemptId }), "Running"]);
+    await cloud.makeWhole();
+    await done(id, "os-stop", "SHUTOFF");
+    expect((await containersOf(id)).map(({ status }) => status)).toEqual(["Stopped"]);
+    await cloud.expectCleanAudit();
+  });
+});
