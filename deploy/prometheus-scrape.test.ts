@@ -21,7 +21,8 @@ const PATIENT = { everyMs: 100, withinMs: 25_000 };
 if (!isInstalled)
   console.warn("no Prometheus is installed (Debian: apt-get install prometheus): its scrapes are not tested");
 
-// Prometheus refuses a whole scrape for one line that is not OpenMetrics, which no test of the text can exclude as surely as it can.
+// Prometheus refuses a whole scrape if one line is not OpenMetrics. So this test lets a real Prometheus read the metrics instead of
+// only checking their text.
 describe.runIf(isInstalled)("a Prometheus of its own", () => {
   let directory: string;
   let probes: Probes;

@@ -15,7 +15,7 @@ export interface FirstGuest {
   readonly serverId: string;
   /** The file that the guest's console is logged to. */
   readonly consoleLog: string;
-  /** Its first lines. */
+  /** The first lines of the console. */
   readonly lines: readonly string[];
 }
 

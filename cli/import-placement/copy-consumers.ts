@@ -5,7 +5,10 @@ const UNKNOWN_TYPE = "unknown";
 /** Upstream's owner of consumers of which none is known: `incomplete_consumer_project_id`. */
 const INCOMPLETE_OWNER = "00000000-0000-0000-0000-000000000000";
 
-/** Consumers, each batch with all their allocations; a consumer that holds nothing (or nothing that fits) is left out. */
+/**
+ * Copies consumers, each batch with all allocations of its consumers. A consumer that holds nothing (or nothing that
+ * fits) is left out.
+ */
 export const copyConsumers: CopyStep = {
   what: "consumers and allocations",
   async copy(context, afterId, rowsMax) {

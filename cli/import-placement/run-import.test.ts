@@ -37,7 +37,7 @@ afterEach(async () => {
 
 const silent: ImportWatcher = { began: () => {}, copied: () => {} };
 
-/** An import, from a connection of its own to one of its own. */
+/** An import with separate connections to the source and to the ledger. */
 async function importOnce(
   options: { readonly batchRows?: number; readonly restart?: boolean; readonly watcher?: ImportWatcher } = {},
 ): Promise<ImportResult> {
@@ -343,7 +343,7 @@ describe("progress", () => {
     expect(written[1]).toBe(`\r${"█".repeat(23)}${"░".repeat(7)}   75 %  150 of 200 rows  50/s  inventories\x1b[K`);
     expect(written.at(-1)).toBe("\n");
   });
-  test("is a line now and then elsewhere", () => {
+  test("is a new line at intervals where there is no terminal", () => {
     expect(shown(false)).toEqual(
       [" 50 %  100 of 200 rows  50/s  inventories\n", "100 %  200 of 200 rows  50/s  inventories\n"].concat(
         "100 %  200 of 200 rows  50/s  done\n",

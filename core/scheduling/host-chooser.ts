@@ -74,7 +74,7 @@ export type HostChoice =
       readonly kind: "none";
       readonly refusals: readonly RefusalCount[];
       readonly trees: number;
-      /** The same reasons, step by step. */
+      /** The same reasons, counted for each step of the search. */
       readonly funnels: readonly CellFunnel[];
       readonly lookedAt: number;
     };

@@ -336,7 +336,7 @@ describe("an operation", () => {
     }
   });
 
-  test("whose way back the database refuses tries again, and after a few times shows ERROR with the reason until it fits", () => {
+  test("tries again when the database refuses its way back, and after a few tries shows ERROR with the reason until the way back is accepted", () => {
     const world = worldOf("revert", { destination: { host: "host-1", attemptId: "m/0", allocation: undefined } });
     const retreating = begin(world, { stage: "retreating" });
     let step = stepOperation(world, retreating.state, { kind: "done", step: 1 });

@@ -39,7 +39,7 @@ export interface ComputeAgentDeps {
 }
 
 export interface ComputeAgentSettings extends ObserverSettings {
-  /** The same id after each restart. */
+  /** The agent's id, which stays the same after each restart. */
   readonly agentId: string;
   /** Addresses of all conductors of the cell. */
   readonly conductors: readonly string[];

@@ -5,7 +5,7 @@ import type { HypervisorReport } from "../../proto/gen/berth/agent.ts";
 const CPU_INFO_LENGTH_MAX = 20_000;
 const CPU_INFO_DEPTH_MAX = 32;
 const ENTRIES_MAX = 1_000;
-/** As in hosts files. */
+/** The same limit as in hosts files. */
 const TEXT_CHARS_MAX = 255;
 
 /** The hypervisor facts of a report, or what is wrong with them. Undefined when the report contains none. */

@@ -136,7 +136,7 @@ test("does not repeat a report when its agent has another connection by then, si
   ]);
 });
 
-test("refuses two hosts that come up with the same new root at the same moment, and reports that", async () => {
+test("refuses two hosts that come up with the same new root at the same moment, and tells the agent the reason", async () => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   const both = {
     ...connection,

@@ -271,7 +271,7 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
         expect(await find(NUMA[0]!)).toBeUndefined();
       });
 
-      it("move VGPU from the root to the cards, and leave what else servers hold", async () => {
+      it("move VGPU from the root to the cards, and leave the servers' other allocations", async () => {
         await report(root({ VCPU: inventory(8), VGPU: inventory(4) }));
         await apply(
           claim(server("1"), INSTANCE, [item(HOST, "VCPU", 2), item(HOST, "VGPU", 1)]),

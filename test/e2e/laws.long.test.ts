@@ -27,7 +27,7 @@ function startAudit(agents: readonly string[]): ServiceProcess {
     argv: ["audit", ...words, ...(agents.length === 0 ? [] : ["--agents", agents.join(",")])],
     env: () => ({ BERTH_DATABASE_URL: cloud.databaseUrl, BERTH_REDIS_URL: cloud.redis.url }),
   });
-  // It ends by a signal, with 1 when it has found something.
+  // The process is ended by a signal. Its exit code is 1 when the audit has found something.
   started.run().catch(() => undefined);
   return started;
 }

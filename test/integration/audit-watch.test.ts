@@ -153,7 +153,7 @@ describe("the readings of a watch", () => {
     const { report } = await running.end();
     const what = "an accepted request has not ended, and no process works on it";
     expect(kinds(running.changes)).toEqual([`broken 5: ${what}`, `gone 5: ${what}`]);
-    // It was confirmed, although it is gone.
+    // The violation was confirmed, so it is listed although it is gone.
     expect(report.violations.map(({ where }) => where)).toEqual([`server ${serverId(3)}`]);
   });
 });

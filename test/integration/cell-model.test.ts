@@ -49,7 +49,10 @@ test("the cell's two implementations answer any calls alike, and end in the same
   );
 });
 
-/** Both implementations get the same call, with the claims that the first one returned. These are equal, as the answers are. */
+/**
+ * Both implementations get the same call, with the claims that the first one returned. The claims of both are equal, because
+ * their answers are.
+ */
 async function performOnBoth(bodies: readonly Body[], call: CellCall, drawn: Drawn): Promise<void> {
   const [memory, postgres] = bodies as readonly [Body, Body];
   const run = perform(call, drawn);

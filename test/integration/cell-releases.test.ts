@@ -65,7 +65,7 @@ describe("a task of a conductor that does not reach the host, while another does
     await cell.become(1, "DELETED");
   });
 
-  test("an evacuation is released to stop its source, whose host was forced down, before the destination starts", async () => {
+  test("an evacuation is released to the other conductor, which stops the source on its forced-down host before the destination starts", async () => {
     const { driver } = await cell.startAgent({ id: "agent-3", hosts: [3], conductors: [1, 2] });
     const start = driver.start.bind(driver);
     const ranAtStart: string[][] = [];

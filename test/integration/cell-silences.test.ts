@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => cell.close());
 
-/** This many hosts, ten for each agent. */
+/** The number of hosts, of which each agent carries ten. */
 async function startAgents(hosts: number): Promise<AgentProcess[]> {
   const agents: AgentProcess[] = [];
   for (let first = 0; first < hosts; first += 10) {

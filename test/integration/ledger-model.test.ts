@@ -162,7 +162,7 @@ async function replay(
   expect(again).toEqual(kept);
 }
 
-/** Each consumer's sum of each class over all providers. */
+/** For each consumer and class, the sum over all providers. */
 function amountsOf({ consumers }: LedgerDump): unknown {
   return consumers.map(({ uuid, items }) => {
     const amounts = Map.groupBy(items, (item) => item.resourceClass);

@@ -166,7 +166,7 @@ function apiOf(rig: SchedulerRig, apiBus: NatsBus): ApiService {
   );
 }
 
-/** One VCPU and nothing else. */
+/** A flavor with one VCPU and nothing else. */
 const FLAVOR = {
   ...{ id: "1", name: "one", vcpus: 1, memoryMib: 512, diskGib: 1, ephemeralGib: 0, swapMib: 0, rxtxFactor: 1 },
   ...{ isPublic: true, description: null },

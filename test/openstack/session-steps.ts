@@ -26,7 +26,7 @@ export const all = (lines: string): Step[] =>
 
 export const ok = (words: string, shows: RegExp | null = null): Step => ({ ...command, words, shows });
 
-/** The same with a newer microversion. */
+/** The same commands with a newer microversion. */
 export const newer = (words: string, shows: RegExp | null = null): Step => ({ ...command, words, shows, newer: true });
 
 /** A command that fails as it should. */

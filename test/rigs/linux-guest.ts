@@ -20,7 +20,7 @@ export interface LinuxGuestFiles {
 }
 
 const PACKAGES = ["linux-image-cloud-amd64", "busybox-static"];
-/** In the order in which they have to be loaded. */
+/** The modules in the order in which they have to be loaded. */
 const MODULES = [
   ...["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"],
   ...["cdrom", "isofs"],

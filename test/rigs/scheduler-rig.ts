@@ -43,7 +43,7 @@ export interface RigCell {
   addHosts(vcpus: readonly number[]): Promise<void>;
   /** A new view of the cell, and the scheduler's access to it. `over` replaces parts. */
   open(over?: Partial<SchedulerCell>): SchedulerCell;
-  /** The same with a view that never changes. */
+  /** The scheduler's access to the cell, with a view that never changes. */
   openFrozen(over?: Partial<SchedulerCell>): SchedulerCell;
 }
 

@@ -130,7 +130,7 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
   let shape = "list_requests";
   if (query.projectId !== null) where("project", (p) => `project_id = ${p}`, query.projectId);
   if (query.nameContains) where("name", (p) => `position(${p} in name) > 0`, query.nameContains);
-  // Each condition is the one of an index, or is served by it.
+  // Each condition equals the condition of an index, or can be answered by that index.
   if (query.tags !== undefined) conditions.push("changes ? 'tags'");
   if (query.tags && query.tags.all.length > 0)
     where("tags", (p) => `changes -> 'tags' ?& ${p}::text[]`, textArrayLiteral(query.tags.all));

@@ -4,7 +4,10 @@ import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { NamedSets } from "../../ledger/named-sets.ts";
 import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
 
-/** Whether a set of names serves. The answer is computed once for each distinct set and then looked up by its number. */
+/**
+ * Whether a set of names meets a condition. The answer is computed once for each distinct set and then looked up by its
+ * number.
+ */
 export type SetTest = (set: number) => boolean;
 
 /** An amount of one class. `index` numbers the classes of the whole query. */

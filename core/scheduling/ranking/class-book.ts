@@ -14,7 +14,7 @@ const QUERIES_MAX = 10_000;
 interface KeptClass {
   readonly hosts: HostClass;
   usedAt: number;
-  /** Its memory in bytes when it was last used. */
+  /** The memory of the class in bytes when it was last used. */
   bytes: number;
 }
 

@@ -38,8 +38,8 @@ test("the headroom of a host is how often the request fits in every class and on
   expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([1, 1, 1, 1]);
   // Two equivalent groups must fit together.
   expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual([0, 1, 2, 2]);
-  // So must groups that differ.
+  // Groups that differ must also fit together.
   expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual([1, 1, 2, 2]);
-  // Remainders of several cards do not make a card.
+  // The free remainders of several cards do not count as a card.
   expect(spare({ "": { VCPU: 1 }, _GPU: { VGPU: 4 } })).toEqual([0, 0, 0, 2]);
 });

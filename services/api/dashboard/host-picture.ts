@@ -44,7 +44,7 @@ export class HostPicture {
     return this.#classes;
   }
 
-  /** All rows as of the last look. */
+  /** Returns all rows as they were at the last look. */
   rows(): readonly LiveHostRow[] {
     return this.#rows.flatMap((rows) => [...rows.values()]);
   }

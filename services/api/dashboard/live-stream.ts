@@ -55,7 +55,7 @@ interface RunningModel {
  */
 export class LiveStream {
   readonly #deps: LiveStreamDeps;
-  /** Each with the monotonic time at which it began to watch. */
+  /** The watchers, each with the monotonic time at which it began to watch. */
   readonly #sinks = new Map<LiveSink, number>();
   #running: RunningModel | null = null;
   #lingering: Timer | null = null;

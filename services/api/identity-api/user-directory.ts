@@ -29,7 +29,7 @@ export class UserDirectory {
   /** Passwords are kept as keyed hashes, whose key exists only in this process. */
   readonly #key = randomBytes(32);
   readonly #passwords: ReadonlyMap<string, Buffer>;
-  /** This hash is compared when the user does not exist. */
+  /** A password is compared with this hash when the user does not exist. */
   readonly #ofNobody = this.#hash("");
 
   constructor({ users }: UsersFile) {

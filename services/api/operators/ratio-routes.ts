@@ -16,7 +16,7 @@ const RatioChanges = Type.Unsafe<Record<string, number | null>>({
 });
 const ChangeBody = Type.Object(
   {
-    /** Its name, or the digits of its id. */
+    /** The aggregate's name, or the digits of its id. */
     aggregate: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     host: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
     ratios: RatioChanges,

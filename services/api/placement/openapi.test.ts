@@ -104,7 +104,7 @@ describe("its schemas", () => {
   test("compile", () => {
     for (const name of Object.keys(components.schemas)) expect(() => valid(name, null)).not.toThrow();
   });
-  test("of bodies are those that requests are validated with, the newest first", () => {
+  test("of bodies are the ones that validate requests, the newest first", () => {
     expect(operation("PUT /allocations/{consumer_uuid}").requestBody?.content["application/json"]?.schema).toEqual({
       anyOf: ["1.38", "1.34", "1.28", "1.12", "1.8", "1.0"].map((since) => ({
         $ref: `#/components/schemas/PutAllocations-${since}`,

@@ -172,7 +172,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
   );
 
   test.each([true, false])(
-    "is taken back after its end, if the cell's commit is refused (shared disks: %s)",
+    "is undone after its end, if the cell's commit is refused (shared disks: %s)",
     async (sharesDisks) => {
       const it = await scene({ sharesDisks, isSlow: false });
       await it.begin();

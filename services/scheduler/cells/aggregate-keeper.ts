@@ -49,7 +49,7 @@ export class AggregateKeeper {
     });
   }
 
-  /** The same object as long as nothing has changed. */
+  /** Returns the same object as long as nothing has changed. */
   get index(): AggregateIndex {
     return this.#index;
   }

@@ -6,7 +6,7 @@ import { type FoundHost, findHost } from "../aggregates/find-host.ts";
 /** A change of a host's settings. Absent fields stay unchanged. */
 export interface HostChange {
   readonly disabled?: boolean;
-  /** With `disabled`. */
+  /** Why the host is disabled. Only together with `disabled`. */
   readonly reason?: string | null;
   readonly forcedDown?: boolean;
 }

@@ -114,7 +114,7 @@ function registerOldRoutes(http: Http, { cells, clock }: HypervisorDeps): void {
     const known = await findHypervisor(cells, request.params.id, minor);
     if (!known.host.up) throw badRequest(`Compute service of ${known.host.name} is unavailable at this time.`);
     const text = hypervisorUptime(known, clock.now());
-    // As Nova answers for a driver that knows no uptime.
+    // The answer of Nova for a driver that knows no uptime.
     if (text === null) throw new Fault(501, "The requested functionality is not supported.");
     return { hypervisor: { ...hypervisorBriefView(known, minor), uptime: text } };
   });

@@ -14,7 +14,7 @@ import type { AnswerName } from "./answers.ts";
 
 /** Details of one verb of one path that the route itself does not have. */
 export interface OpenapiOperation {
-  /** Also the name of the body's schema. */
+  /** The operation's id, which is also the name of the body's schema. */
   readonly id: string;
   readonly summary: string;
   readonly body?: VersionedSchemas;

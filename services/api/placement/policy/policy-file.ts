@@ -113,7 +113,7 @@ export class PolicyFile {
     this.#lookAfter(pollMs);
   }
 
-  /** How many overrides there are. */
+  /** The number of overrides. */
   #putInForce(text: string): number {
     const { path, policy, events } = this.#options;
     const overrides = parsePolicyFile(text);

@@ -37,8 +37,8 @@ begin
     l_class := l_class || held.stored_class;
     l_source := l_source || array(select generate_series(-1, -stored_count, -1));
   end if;
-  -- This is a plain join with one function: a row that is returned after a wait for its lock is evaluated again, and over a union that
-  -- would return another row of the same inventory.
+  -- This is a plain join with one function. A row whose lock had to be waited for is evaluated again, and with a union the second
+  -- evaluation would return another row of the same inventory.
   select array_agg(l.source), array_agg(l.provider_id), array_agg(l.class_id), coalesce(array_agg(l.used), '{}'),
     array_agg(l.capacity), array_agg(l.min_unit), array_agg(l.max_unit), array_agg(l.step_size), array_agg(l.row)
   into i_source, i_provider, i_class, held.used, held.capacity, held.min_unit, held.max_unit, held.step_size, held.inventory_row
