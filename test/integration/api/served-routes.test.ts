@@ -65,3 +65,52 @@ it("have the actions that the page names", () => {
   const named = [...section.matchAll(/`([\w-]+)`/g)].map(([, action]) => action);
   expect(named.toSorted()).toEqual([...SERVER_ACTIONS.keys()].toSorted());
 });
+
+/** The actions of servers that Nova has at some microversion. Source: Nova's `routes.py` and its controllers. */
+const NOVA_ACTIONS = [
+  ...["addFixedIp", "addFloatingIp", "addSecurityGroup", "changePassword", "confirmResize", "evacuate"],
+  ...[
+    "forceDelete",
+    "injectNetworkInfo",
+    "lock",
+    "migrate",
+    "os-getConsoleOutput",
+    "os-getRDPConsole",
+    "os-getSPICEConsole",
+  ],
+  ...["os-getSerialConsole", "os-getVNCConsole", "os-migrateLive", "os-resetState", "os-start", "os-stop", "pause"],
+  ...[
+    "reboot",
+    "rebuild",
+    "removeFixedIp",
+    "removeFloatingIp",
+    "removeSecurityGroup",
+    "rescue",
+    "resetNetwork",
+    "resize",
+  ],
+  ...[
+    "restore",
+    "resume",
+    "revertResize",
+    "shelve",
+    "shelveOffload",
+    "suspend",
+    "trigger_crash_dump",
+    "unlock",
+    "unpause",
+  ],
+  ...["unrescue", "unshelve"],
+];
+
+it("leave no action of Nova unmentioned, and refuse those that the page says are not served", async () => {
+  expect(NOVA_ACTIONS.filter((action) => !page.includes(`\`${action}\``))).toEqual([]);
+  const [, section = ""] = /\n- These actions of servers: ([\s\S]*?)\.\n/.exec(page) ?? [];
+  const leftOut = [...section.matchAll(/`([\w-]+)`/g)].map(([, action = ""]) => action);
+  expect(leftOut).not.toEqual([]);
+  for (const action of leftOut) {
+    const url = "/v2.1/servers/11111111-1111-4111-8111-111111111111/action";
+    const { statusCode, body } = await rig.post(url, { [action]: {} });
+    expect([action, statusCode, body]).toEqual([action, 400, expect.stringContaining(`no such action: ${action}`)]);
+  }
+});
