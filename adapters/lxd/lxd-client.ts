@@ -47,7 +47,7 @@ export class LxdClient {
     this.#agent = new Agent({ connect: { socketPath }, connections: 64, pipelining: 1, connectTimeout: 5_000 });
   }
 
-  /** Makes a call that ends at once, and returns what it answers. */
+  /** Makes a call that ends at once, and returns its answer. */
   async call(path: string, call: LxdCall = {}): Promise<unknown> {
     const answer = await this.#ask(path, call);
     return answer.metadata;
@@ -145,7 +145,7 @@ function errorOf(status: number, bytes: Buffer, path: string): LxdError {
   try {
     reason = (JSON.parse(reason) as LxdAnswer).error;
   } catch {
-    // It is no JSON, as of a proxy: the text itself is the reason.
+    // The answer is not JSON, for example because a proxy sent it. Its text is the reason.
   }
   const message = `LXD refuses ${path.split("?", 1)[0]}: ${reason}`;
   return new LxdError(status === NOT_FOUND ? "not-found" : "refused", message);

@@ -5,8 +5,8 @@ const RECONNECT_MS = 1_000;
 const INSTANCE_PATH = /^\/1\.0\/(?:instances|containers)\/([^/?]+)/;
 
 /**
- * Listens to what happens to LXD's containers. Events are lost while there is no connection, so `onConnected` is called whenever a new one
- * is there.
+ * Listens to the events of LXD's containers. Events are lost while there is no connection, so `onConnected` is called after each new
+ * connection.
  */
 export class LxdEvents {
   readonly #agent: Agent;

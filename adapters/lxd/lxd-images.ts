@@ -29,7 +29,7 @@ interface ReadImage {
 export class LxdImages {
   readonly #client: LxdClient;
   readonly #dir: string;
-  /** What the files contained when they were last read, by path. */
+  /** The content of the files when they were last read, by path. */
   readonly #read = new Map<string, ReadImage>();
   /** Imports under way, by image id. */
   readonly #running = new Map<string, Promise<string>>();
@@ -61,7 +61,7 @@ export class LxdImages {
       if (!(error instanceof LxdError) || error.code !== "not-found") throw error;
     }
     try {
-      // Several builds may wait for one import, so none of them can call it off.
+      // Several builds may wait for one import, so none of them may cancel it.
       return await this.#client.importImage(createReadStream(path), bytes, new AbortController().signal);
     } catch (error) {
       if (!(error instanceof LxdError) || error.code === "unavailable") throw error;

@@ -22,9 +22,9 @@ export interface DashboardProxyOptions {
 }
 
 /**
- * Serves an api's dashboard on 127.0.0.1, and adds a token to its calls. A caller could do whatever the token allows, so it needs a key, which is
- * drawn at the start: the printed address has it and puts it into a cookie. Browsers send the cookie to every port of 127.0.0.1, so do not open pages of
- * other users of this machine in the same browser.
+ * Serves an api's dashboard on 127.0.0.1, and adds a token to its calls. A caller could do whatever the token allows, so every caller needs
+ * a key, which is drawn at the start. The printed address contains the key and puts it into a cookie. Browsers send the cookie to every
+ * port of 127.0.0.1, so do not open pages of other users of this machine in the same browser.
  */
 export class DashboardProxy {
   readonly #options: DashboardProxyOptions;

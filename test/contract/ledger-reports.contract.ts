@@ -175,7 +175,7 @@ export function ledgerReportsContract(name: string, makeSubject: () => Promise<L
       expect(await usedOf(ledger, GPU, "VGPU")).toBe(1);
     });
 
-    it("keep a vanished provider for the provider of another below it", async () => {
+    it("keep a vanished provider that has a provider of somebody else below it", async () => {
       const below = spec(LICENSES, "licenses", { parent: GPU, inventories: { CUSTOM_LICENSE: inventory(5) } });
       await edit(() => ({}), below);
       const kept = [{ provider: GPU, name: "gpu", resourceClass: null, used: 0, capacity: null, byReport: false }];

@@ -53,7 +53,7 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     await tickingAfter(id, 0);
     return { id, host };
   };
-  /** Gives the action and resolves with the server's host when the api shows its end. */
+  /** Requests the action, and resolves with the server's host when the api shows its end. */
   const done = async (id: string, action: string, status: string): Promise<string> => {
     const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { [action]: null });
     if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);

@@ -17,7 +17,9 @@ export const TICKING_FLAVOR = {
   ...{ ephemeralGib: 0, swapMib: 0, extraSpecs: {} },
 };
 
-/** Counts on its console five times a second, and goes on where it ended when it is started with the same disk. */
+/**
+ * Counts on its console five times a second, and continues from its last number when it is started with the same disk.
+ */
 const INIT = `#!/bin/dash
 trap 'exit 0' PWR
 count=0
@@ -32,7 +34,7 @@ done
 `;
 const METADATA = "architecture: x86_64\ncreation_date: 1700000000\nproperties:\n  description: counts on its console\n";
 
-/** An LXD of its own, in a directory of its own, with a storage pool and an image. */
+/** A separate LXD with its own directory, a storage pool and an image. */
 export interface LxdDaemon {
   readonly socketPath: string;
   readonly logs: string;

@@ -55,7 +55,8 @@ export async function openCluster(
 }
 
 /**
- * A socket's path may have 107 bytes, some of which `/.s.PGSQL.65535` takes. Commas separate the directories of a list, so none is allowed.
+ * A socket's path may have 107 bytes, some of which `/.s.PGSQL.65535` takes. A comma is not allowed, because it would separate two
+ * directories.
  */
 const SOCKET_DIR = /^[\w./-]{1,90}$/;
 

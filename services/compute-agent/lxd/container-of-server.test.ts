@@ -17,7 +17,7 @@ describe("the container of a server", () => {
     expect(containerName(GUEST)).toBe(names[0]);
   });
 
-  test("has the flavor's limits, its disk in the storage pool, and says whose it is", () => {
+  test("has the flavor's limits, its disk in the storage pool, and names its server and attempt", () => {
     const { config, devices } = containerOf(serverSpec(1, { flavor: FLAVOR }), GUEST, DEFAULTS);
     expect(config).toMatchObject({
       ...{ "limits.cpu": "2", "limits.memory": "512MiB", "boot.autostart": "false", "security.devlxd": "false" },

@@ -11,13 +11,13 @@ export interface ContainerDefaults {
   readonly bridge: string | null;
 }
 
-/** What LXD stores of a container. */
+/** The description of a container that LXD stores. */
 export interface ContainerConfig {
   readonly config: Readonly<Record<string, string>>;
   readonly devices: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
-/** Keys of a container's configuration that say whose guest it is, and what has been done with it. */
+/** Keys of a container's configuration that name its server and attempt, and record what was done with it. */
 export const OWN_KEYS = {
   host: "user.berth.host",
   server: "user.berth.server",
@@ -59,7 +59,7 @@ export function containerOf(server: ServerSpec, name: GuestName, defaults: Conta
     config: {
       "limits.cpu": String(flavor.vcpus),
       "limits.memory": `${flavor.memoryMib}MiB`,
-      // Only the cell's orders start a guest: its server may have been moved while the host was down.
+      // Only the cell's orders may start a guest, because its server may have been moved while the host was down.
       "boot.autostart": "false",
       // A guest must not read the names of hosts, which the keys of its configuration contain.
       "security.devlxd": "false",

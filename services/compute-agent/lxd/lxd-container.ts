@@ -48,7 +48,9 @@ export class LxdContainer {
     return found;
   }
 
-  /** Lets the guest run. The configuration is written first, so that no guest ever runs of which it says that it never ran. */
+  /**
+   * Lets the guest run. The configuration is written first, so that it never says of a running guest that it has never run.
+   */
   async start(signal: AbortSignal): Promise<void> {
     const { status, config } = await this.existing();
     if (status === "Running") return;
@@ -68,7 +70,7 @@ export class LxdContainer {
   /** Stops the guest: it is asked to shut down, unless `force`, and after `shutdownMs` it is killed. */
   async stop({ shutdownMs, signal }: ContainerControl, { force = false } = {}): Promise<void> {
     const { status, config } = await this.existing();
-    // Before the end: a guest that is found stopped then was stopped by order.
+    // This is recorded before the guest ends, so that a guest that is then found stopped counts as stopped by order.
     if (config[OWN_KEYS.runsIn] !== undefined) await this.change({ [OWN_KEYS.runsIn]: "" });
     if (status === "Stopped") return;
     if (!force && status === "Running" && (await this.#shutDown(shutdownMs, signal))) return;
@@ -126,7 +128,7 @@ export class LxdContainer {
     const own = Object.values(byState)
       .flat()
       .filter((operation) => operation.status_code < 200 && isAbout(operation, this.name));
-    // How they end does not matter here.
+    // The outcome of these operations does not matter here.
     await Promise.allSettled(own.map((operation) => this.#client.waitFor(operation)));
   }
 

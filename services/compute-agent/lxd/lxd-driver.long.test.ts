@@ -78,7 +78,7 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     });
   });
 
-  test("that end by themselves are told at once, count as shut down, and start again with their disk", async () => {
+  test("that end by themselves are reported at once, count as shut down, and start again with their disk", async () => {
     const guest = guestOf("h1", "ends/0");
     await prepare(guest);
     await driver.start(guest, NEVER);
@@ -94,7 +94,7 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     expect((await ticksOf(guest)).at(-1)).toBeGreaterThan(before);
   });
 
-  test("continue on another host of the same LXD with their disk, and not on one of another", async () => {
+  test("continue with their disk on another host of the same LXD, and not on a host of another LXD", async () => {
     const [source, destination] = [guestOf("h1", "moved/0"), guestOf("h2", "moved/1")];
     await prepare(source);
     await driver.start(source, NEVER);

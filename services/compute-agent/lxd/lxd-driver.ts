@@ -51,7 +51,10 @@ const NO_LIVE_MOVE = "containers cannot be moved while they run: stop the server
 /** Only these moves continue with the source's disk. Every other one begins with the image. */
 const WITH_DISK: readonly string[] = ["resize", "migrate"];
 
-/** A driver whose guests are system containers of LXD. They outlive the agent, and LXD's database has everything that is known of them. */
+/**
+ * A driver whose guests are system containers of LXD. They outlive the agent, and LXD's database contains everything that is known about
+ * them.
+ */
 export class LxdDriver implements Driver {
   /** Containers can be moved only while they do not run, and their memory cannot be saved. */
   readonly capabilities: ReadonlySet<DriverCapability> = new Set();
@@ -181,8 +184,8 @@ export class LxdDriver implements Driver {
   }
 
   /**
-   * Reads the file in which LXD logs the console. LXD's API is not used, since there each reader of a running guest takes away what it reads.
-   * A guest that has not started yet has no log, and so has written nothing.
+   * Reads the file in which LXD logs the console. LXD's API is not used, because each read through it removes the text that it returns
+   * while the guest runs. A guest that has not started yet has no log, and so has written nothing.
    */
   async readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null> {
     const container = this.#of(guest);

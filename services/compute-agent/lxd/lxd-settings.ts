@@ -3,7 +3,9 @@ import { setting } from "../../../runtime/settings.ts";
 
 const poolName = text({ pattern: /^[A-Za-z0-9._-]{1,63}$/, allowed: "the name of a storage pool of LXD" });
 
-/** The settings of `--driver lxd` alone. It also takes the images path, the bridge and the shutdown timeout. */
+/**
+ * The settings that only `--driver lxd` has. The driver also uses the images path, the bridge and the shutdown timeout.
+ */
 export const lxdSettings = {
   lxdSocket: setting(text(), { about: "for --driver lxd: LXD's unix socket", default: "/var/lib/lxd/unix.socket" }),
   lxdLogs: setting(text(), {

@@ -13,7 +13,7 @@ export interface OpenedLxdDriver {
   readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
 }
 
-/** A driver of containers, as an operator's settings say. Throws a SettingsError when something is missing. */
+/** Opens a driver of containers with an operator's settings. Throws a SettingsError when something is missing. */
 export function openLxdDriver(
   settings: Pick<
     AgentOptions,

@@ -44,12 +44,13 @@ async function remove({ store }: RigCell, server: number): Promise<void> {
 }
 
 describe("a request that comes back to a cell that it has left", () => {
-  test("is placed there when the cell for which it left is full after all, and the first one has room by then", async () => {
+  test("is placed there when the cell that it went to is full after all, and the first one has room by then", async () => {
     const { one, two } = await twoCells(1);
     await rig.accept([rig.wants(1)], false);
     await rig.apiStore.assignCells([{ serverUuid: serverId(1), from: null, to: "one" }]);
     await one.store.dispatch([dispatchToHost1(9)]);
-    // While the request is on its way to the second cell, another server takes the room there, and the first cell gets free.
+    // While the request is on its way to the second cell, another server takes the room there, and room becomes free in the
+    // first cell.
     const store = overriding(two.store, {
       dispatch: async (dispatches: readonly Dispatch[]) => {
         await two.store.dispatch([dispatchToHost1(8)]);

@@ -18,7 +18,10 @@ export interface ListQuery {
   readonly nameContains: string | null;
   readonly changedSinceMs: number | null;
   readonly changedBeforeMs: number | null;
-  /** Only deleted servers are listed. Otherwise they are listed only by the times of their changes. */
+  /**
+   * Only deleted servers are listed. Otherwise a deleted server is listed only when the query asks for changes since a
+   * time.
+   */
   readonly deleted: boolean;
   readonly source: ListSource | null;
   readonly order: ListOrder;

@@ -1,5 +1,5 @@
 -- requires: cell_host_seen, cell_without, cell_write_step, ledger_apply
--- Commits steps, each of a different task and server. A missing position is fenced.
+-- Commits steps, each of a different task and server. A step whose position is not returned is fenced.
 create or replace function cell_commit_steps(steps jsonb, task_ids uuid[], server_uuids uuid[], epochs int[], changes ledger_batch)
   returns table (at int, outcome text, detail jsonb, revision int)
   language plpgsql

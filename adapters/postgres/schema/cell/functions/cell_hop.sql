@@ -1,6 +1,6 @@
 -- requires: cell_claims, cell_without, ledger_apply, ledger_swap_together
--- Releases the allocation of each `from` selection and claims that of its `to`. A missing row is fenced. A refused alternate is recorded as
--- skipped; the caller adds the reason in the same transaction.
+-- Releases the allocation of each `from` selection and claims that of its `to`. A hop without a returned row is fenced. A refused alternate
+-- is recorded as skipped; the caller adds the reason in the same transaction.
 create or replace function cell_hop(
   task_ids uuid[], server_uuids uuid[], epochs int[], from_selections int[], reasons text[],
   to_selections int[], to_hosts text[], to_attempt_ids text[], changes ledger_batch
