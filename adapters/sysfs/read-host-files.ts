@@ -1,5 +1,5 @@
-import { statfsSync } from "node:fs";
 import type { HostFiles } from "../../core/discovery/host-files.ts";
+import { DiskMeter } from "./disk-meter.ts";
 import { Sysroot, type SysrootBounds } from "./sysroot.ts";
 
 const SMALL_BYTES_MAX = 65_536;
@@ -58,6 +58,8 @@ const LINKS: readonly string[] = [
   `${PCI}/*/net/*/master`,
 ];
 
+const disks = new DiskMeter();
+
 export interface HostFilesSource {
   /** The directory that stands for the host's root. Null means this machine. */
   readonly sysroot: string | null;
@@ -71,7 +73,7 @@ export interface HostFilesSource {
  */
 export function readHostFiles(source: HostFilesSource): HostFiles {
   const reader = new HostFilesReader(new Sysroot(source.sysroot ?? "/", BOUNDS));
-  return { ...reader.read(), diskBytes: source.sysroot === null ? diskBytes(source.instancesPath) : null };
+  return { ...reader.read(), diskBytes: source.sysroot === null ? disks.measure(source.instancesPath) : null };
 }
 
 class HostFilesReader {
@@ -135,14 +137,5 @@ class HostFilesReader {
     const directory = path.slice(0, slash);
     if (!this.#entries.has(directory)) return true;
     return this.#entries.get(directory)?.includes(path.slice(slash + 1)) ?? false;
-  }
-}
-
-function diskBytes(path: string): number | null {
-  try {
-    const { blocks, bsize } = statfsSync(path);
-    return blocks * bsize;
-  } catch {
-    return null;
   }
 }
