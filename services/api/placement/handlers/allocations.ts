@@ -124,15 +124,19 @@ export function consumersFrom(body: Readonly<Record<string, ConsumerBody>>): Rea
 }
 
 /**
- * Returns the ledger change that the bodies ask for. Before 1.38 a consumer keeps its type; the type is only read where it could be lost.
+ * Returns the ledger change that the bodies ask for. Before 1.38 a consumer keeps its type; the type is only read where it could be lost. A
+ * consumer that is expected to be new has none to lose, since the ledger refuses the change if the consumer exists. So a claim for a new
+ * server costs no read.
  */
 export async function changeFrom(
   call: PlacementCall,
   store: PlacementStore,
   bodies: ReadonlyMap<string, ConsumerBody>,
 ): Promise<AllocationChange> {
-  const uuids = [...bodies.keys()].map(consumerUuid);
-  const known: readonly ConsumerAllocations[] = call.version.has(38) ? [] : await store.consumers(uuids);
+  const expectedOf = (body: ConsumerBody) => (call.version.has(28) ? (body.consumer_generation ?? null) : "any");
+  const typed = call.version.has(38) ? [] : [...bodies].filter(([, body]) => expectedOf(body) !== null);
+  const uuids = typed.map(([uuid]) => consumerUuid(uuid));
+  const known: readonly ConsumerAllocations[] = uuids.length === 0 ? [] : await store.consumers(uuids);
   const types = new Map<string, string>(known.map((consumer) => [consumer.uuid, consumer.type]));
   const steps = [...bodies].map(([uuid, body]): AllocationStep => {
     const owner: ConsumerOwner = {
@@ -140,7 +144,7 @@ export async function changeFrom(
       userId: body.user_id,
       type: body.consumer_type ?? types.get(uuid) ?? UNKNOWN_TYPE,
     };
-    const expected = call.version.has(28) ? (body.consumer_generation ?? null) : "any";
+    const expected = expectedOf(body);
     return { kind: "replace", consumer: consumerUuid(uuid), expected, owner, items: itemsFrom(body) };
   });
   return { steps, bumpProviders: true };
