@@ -248,7 +248,7 @@ class Simulation {
     return [...waiting, ...lost];
   }
 
-  /** Checks, soon after each change, what must hold at every moment, whatever is under way. */
+  /** Checks, soon after each change, the laws that must hold at every moment, whatever is under way. */
   #auditOnChange(cell: SimCell): void {
     let isDue = false;
     const audit = async () => {

@@ -5,7 +5,7 @@ import { type Checker, type Finding, outcomeOf } from "./checker.ts";
 
 /**
  * A request without a clear answer was either carried out completely or not at all. A server left by such a create ends like any other, and
- * exists once. A server that such a delete was meant for is gone for good or lives on. A refused request has no effect: no server appears
+ * exists once. The server of such a delete is either gone for good or still exists. A refused request has no effect: no server appears
  * after a refused create, and none disappears because of a refused delete alone.
  */
 export const allOrNothing: Checker = {

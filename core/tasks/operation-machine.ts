@@ -49,7 +49,7 @@ export type OperationEvent =
    * has lost.
    */
   | { readonly kind: "arrived"; readonly step: number }
-  /** Guests have obeyed orders of commits that the database has lost, and it is unknown where the server is now. */
+  /** Guests have obeyed orders whose commits the database has lost, and it is unknown where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
   | { readonly kind: "host-connected" }

@@ -133,7 +133,7 @@ describe.each([
       }
     }, 60_000);
 
-    test("and can be written to, with its generations", async () => {
+    test("and can be written to with the generations that were imported", async () => {
       const [consumer, first] = [filled.consumers[1]!, filled.providers[3]!];
       const held = (await callBerth("GET", `/allocations/${consumer}`, "1.39")).body as {
         readonly consumer_generation: number;

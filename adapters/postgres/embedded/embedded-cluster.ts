@@ -72,7 +72,7 @@ export function urlsOf(
 ): { readonly url: (database: string) => string; readonly localUrl: (database: string) => string } {
   const socketDir = socketDirOf(cluster);
   const url = (database: string) => `postgres://${EMBEDDED_ROLE}:${cluster.password}@127.0.0.1:${port}/${database}`;
-  // The parameter overrides the URL's host, which tools that support only TCP still find there.
+  // The parameter overrides the host in the URL. Tools that support only TCP ignore the parameter and use that host.
   return { url, localUrl: (database) => (socketDir === null ? url(database) : `${url(database)}?host=${socketDir}`) };
 }
 

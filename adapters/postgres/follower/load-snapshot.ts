@@ -90,7 +90,7 @@ interface MoveRow {
   readonly dest_host: string;
 }
 
-/** Reads only moves that have not ended, since the others count nowhere. */
+/** Reads only moves that have not ended, since the others are counted on no host. */
 async function readMoves(client: Client, rows: LedgerRow[]): Promise<void> {
   const sql = "select uuid, server_uuid, source_host, dest_host from migrations where not ended";
   await read<MoveRow>(client, sql, (row) =>

@@ -10,7 +10,10 @@ export type OpenApiDocument = Readonly<Record<string, unknown>>;
 
 const ref = (kind: string, name: string) => ({ $ref: `#/components/${kind}/${name}` });
 
-/** The Placement API as OpenAPI, from the table of routes and the schemas that requests are checked with. `mount` as the server's path. */
+/**
+ * The Placement API as OpenAPI, from the table of routes and the schemas that requests are checked with. `mount` becomes the server's path
+ * in the document.
+ */
 export function openApiDocument(mount: string): OpenApiDocument {
   const paths: Record<string, Record<string, unknown>> = {};
   const bodies: Record<string, unknown> = {};
