@@ -176,6 +176,8 @@ export class SimHosts {
       start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
       power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
+      snapshot: (guest, imageId, signal) =>
+        whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
       readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
     };

@@ -28,6 +28,8 @@ export interface GuestRecord {
   readonly receives: "memory" | "disks" | null;
   /** The address at which the guest waits for this data. */
   readonly listensAt: string;
+  /** The file into which the guest's disk is being copied. Absent when no copy is being made. */
+  readonly copiesTo?: string | undefined;
   /** The attempt to which this guest was, or is being, handed over. `wasRunning` tells whether the guest runs on if that fails. */
   readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;
 }

@@ -12,6 +12,7 @@ import {
   POWER,
   REVERTING,
   type Route,
+  SNAPSHOTTING,
   type Stage,
 } from "./operation-routes.ts";
 import type { ServerStatus } from "./server.ts";
@@ -196,6 +197,22 @@ const DEFINITIONS = {
     allowedFrom: ["SUSPENDED"],
     finalStatus: "ACTIVE",
     taskStates: { any: "resuming" },
+  },
+  snapshot: {
+    route: SNAPSHOTTING,
+    verb: null,
+    isMove: false,
+    allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"],
+    finalStatus: "as-before",
+    taskStates: { any: "image_snapshot" },
+  },
+  backup: {
+    route: SNAPSHOTTING,
+    verb: null,
+    isMove: false,
+    allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"],
+    finalStatus: "as-before",
+    taskStates: { any: "image_backup" },
   },
 } satisfies Readonly<Record<string, OperationDefinition>>;
 

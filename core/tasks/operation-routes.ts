@@ -10,6 +10,7 @@ export const STAGES = [
   "retreating",
   "powering",
   "offloading",
+  "snapshotting",
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -27,6 +28,8 @@ export type Ask =
   | "destroy-source"
   | "destroy-home"
   | "power"
+  /** The host copies the guest's disk into an image that has the task's id. */
+  | "snapshot"
   | "nothing";
 
 /**
@@ -130,6 +133,9 @@ export const FROM_NOWHERE = route([
   ...BACK_TO_NOTHING,
 ]);
 export const POWER = route([["powering", "power", "succeed", "give-up", "give-up", "give-up"]]);
+
+/** The guest is left as it is, whatever the answer. */
+export const SNAPSHOTTING = route([["snapshotting", "snapshot", "succeed", "give-up", "give-up", "give-up"]]);
 
 /** The source is destroyed only after the destination has said that it has the guest. */
 export const CONFIRMING = route([

@@ -134,6 +134,10 @@ export class ApiEvents {
     this.#logger.warn({ err: error }, "could not read the resizes that count for quotas; trying again");
   }
 
+  snapshotsNotSettled(error: unknown): void {
+    this.#logger.warn({ err: error }, "could not end the making of images from servers; trying again");
+  }
+
   failed(requestId: string, method: string, url: string, error: unknown): void {
     this.#failures.inc();
     this.#logger.error({ requestId, method, url, err: error }, "request failed");

@@ -35,10 +35,10 @@ import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
 import { registerQuotaSetRoutes } from "./compute/quotas/quota-set-routes.ts";
-import { ResizeSettler } from "./compute/quotas/resize-settler.ts";
 import { registerRemovedRoutes } from "./compute/removed/removed-routes.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
+import { openSettlers } from "./compute/server-actions/open-settlers.ts";
 import type { ActionDeps } from "./compute/server-actions/run-action.ts";
 import { registerDetailRoutes } from "./compute/server-details/detail-routes.ts";
 import { registerGroupRoutes } from "./compute/server-groups/group-routes.ts";
@@ -79,8 +79,6 @@ import type { ApiSettings } from "./settings.ts";
 /** How often changes of operators are written to the cells, and how often all of them are compared. */
 const SYNC_MS = 1_000;
 const FULL_SYNC_MS = 60_000;
-/** How often resizes that may have ended are looked for. */
-const SETTLE_POLL_MS = 5_000;
 /** How often ports of servers that are gone are looked for. */
 const PORT_SWEEP_MS = 30_000;
 
@@ -255,6 +253,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     marker: new DeletionMarker({ store, events, networkPorts: sweptPorts(deps, settings) }),
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
+    imageStore: deps.images ?? null,
     networkPorts: deps.networkPorts ?? null,
     networks: settings.networks,
     keypairs: deps.keypairs ?? null,
@@ -274,17 +273,14 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     deps.operators === undefined
       ? null
       : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
-  const settler =
-    quotas === null || moves === undefined
-      ? null
-      : new ResizeSettler(
-          { quotas, store, moves, cells, events, clock },
-          { pollMs: SETTLE_POLL_MS, settleMs: 2 * settings.http.requestTimeoutMs },
-        );
+  const settlers = openSettlers(
+    { quotas, moves, images: deps.images, catalog: server.images, store, cells, events, clock },
+    { settleMs: 2 * settings.http.requestTimeoutMs },
+  );
   const networkPorts = sweptPorts(deps, settings);
   const sweeper =
     networkPorts === null ? null : new PortSweeper({ networkPorts, events, clock }, { pollMs: PORT_SWEEP_MS });
-  const background = [syncer, settler, sweeper].filter((one) => one !== null);
+  const background = [syncer, ...settlers, sweeper].filter((one) => one !== null);
   return { http, events, server, syncer, background };
 }
 

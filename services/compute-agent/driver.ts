@@ -62,8 +62,9 @@ export type FoundPower =
 /**
  * - `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted.
  * - `live-migrate`: a guest can be handed over to another host while it runs.
+ * - `snapshot`: a guest's disk can be copied into an image.
  */
-export type DriverCapability = "suspend" | "live-migrate";
+export type DriverCapability = "suspend" | "live-migrate" | "snapshot";
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
@@ -114,6 +115,11 @@ export interface Driver {
    * `onProgress` may be called at any time and as often as the driver likes.
    */
   handOff(order: HandOffOrder, signal: AbortSignal, onProgress: (progress: TransferProgress) => void): Promise<void>;
+  /**
+   * Copies the guest's first disk, as it is at one moment, into an image from which servers can be made. The guest goes on as it was. An image
+   * of this id that exists already is a success: images are whole or not there. After its signal is raised, nothing is left of the copy.
+   */
+  snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void>;
   /**
    * Reads the end of what the guest has written to its serial console on its host, at most `bytesMax` bytes. It may be called at any time, also
    * while another call for the guest runs. Resolves with null when there is no such guest.

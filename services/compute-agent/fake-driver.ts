@@ -24,6 +24,7 @@ export type FakeGuest = GuestName & {
 };
 
 type Power = Exclude<FoundPower, "missing" | "unknown">;
+type FailingOrder = "hand_off_failures" | "start_failures" | "power_failures" | "snapshot_failures";
 type StoredGuest = GuestName & { readonly power: Power; readonly endedAtMs?: number };
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
@@ -46,7 +47,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate"]);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate", "snapshot"]);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
   readonly #options: FakeDriverOptions;
@@ -58,6 +59,7 @@ export class FakeDriver implements Driver {
   readonly #destroyFailures = new Map<string, number>();
   readonly #orderFailures = new Map<string, number>();
 
+  readonly #images = new Set<string>();
   readonly #consoles = new FakeConsoles();
   /** How often each guest has begun to run. It distinguishes a run that a script is to end from a later one. */
   readonly #runs = new Map<string, number>();
@@ -143,6 +145,18 @@ export class FakeDriver implements Driver {
     this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
+  async snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
+    if (!this.#guests.has(keyOf(guest))) throw new Error("there is no such guest");
+    await this.#take(guest, "snapshot_ms", signal);
+    if (this.#failsNow(guest, "snapshot_failures")) throw new Error("the image store is full");
+    this.#images.add(imageId);
+  }
+
+  /** The ids of the images that were made from guests. */
+  images(): readonly string[] {
+    return [...this.#images];
+  }
+
   async handOff(
     order: HandOffOrder,
     signal: AbortSignal,
@@ -166,7 +180,7 @@ export class FakeDriver implements Driver {
   /** Waits for the time that the guest's script sets for such a call. */
   async #take(
     guest: GuestName,
-    of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms",
+    of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms" | "snapshot_ms",
     signal: AbortSignal,
     share = 1,
   ) {
@@ -199,7 +213,7 @@ export class FakeDriver implements Driver {
   }
 
   /** Whether this order is one of the guest's first ones that its script lets fail. */
-  #failsNow(guest: GuestName, of: "hand_off_failures" | "start_failures" | "power_failures"): boolean {
+  #failsNow(guest: GuestName, of: FailingOrder): boolean {
     const key = `${of} ${keyOf(guest)}`;
     const before = this.#orderFailures.get(key) ?? 0;
     if (before >= (this.#scriptFor(guest)[of] ?? 0)) return false;

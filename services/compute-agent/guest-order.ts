@@ -15,9 +15,10 @@ export interface GuestOrder {
   readonly work: /** A `Start`: no step of an operation. It is answered by a report on the attempt. */
     | { readonly kind: "start" }
     | { readonly kind: "power"; readonly verb: PowerVerb }
+    | { readonly kind: "snapshot"; readonly imageId: string }
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
-  /** The state of the guest after the order. */
-  readonly goal: GuestState;
+  /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
+  readonly goal: GuestState | null;
   /** Answers the conductor that gave the order. `failed` is empty after a success, and otherwise the reason. */
   answer(to: ConductorStream, failed: string): void;
 }
@@ -58,6 +59,12 @@ export function orderOfPower(message: Power, verb: PowerVerb): GuestOrder {
   const { orderId: id, revision } = message;
   const goal = STATE_AFTER[verb];
   return { name: nameOf(message), id, revision, work: { kind: "power", verb }, goal, answer: answering(message) };
+}
+
+export function orderOfSnapshot(message: Power): GuestOrder {
+  const { orderId: id, revision, imageId } = message;
+  const work = { kind: "snapshot", imageId } as const;
+  return { name: nameOf(message), id, revision, work, goal: null, answer: answering(message) };
 }
 
 export function orderOfHandOff(message: HandOff): GuestOrder {

@@ -43,6 +43,15 @@ class NotingDriver extends FakeDriver {
       loseConnections: nothing,
     });
   }
+  snapshots = 0;
+  /** A snapshot waits for this promise, or until it is given up. */
+  snapshotting: Promise<void> = Promise.resolve();
+  override async snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
+    this.snapshots += 1;
+    const off = new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(new Error("off"))));
+    await Promise.race([this.snapshotting, off]);
+    await super.snapshot(guest, imageId, signal);
+  }
   override async start(guest: GuestName, signal: AbortSignal): Promise<void> {
     this.calls.push("first start");
     await this.starting;
@@ -106,8 +115,8 @@ async function open(clock: Clock = systemClock): Promise<void> {
   orders = new GuestOrders({ ...parts, observer, reporter: new AttemptReporter(store, () => null) });
 }
 
-const power = (verb: string, order: number, revision = order) =>
-  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision }, stream);
+const power = (verb: string, order: number, revision = order, imageId = "") =>
+  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId }, stream);
 /** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
 const handOff = (order: number, force = false) =>
   orders.handOff(
@@ -225,7 +234,7 @@ test("an order starts its guest again when the host has lost the guest's power s
 });
 
 test("a guest that does not exist or was destroyed here obeys no order", async () => {
-  orders.power({ ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1 }, stream);
+  orders.power({ ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1, imageId: "" }, stream);
   await answered(1);
   await store.record({ kind: "tombstone", ...NAME, atMs: 2 });
   power("start", 2);
@@ -344,4 +353,37 @@ test("refuses to suspend a guest where the driver cannot, and leaves the guest a
   const refusal = "the host's driver cannot suspend guests";
   expect(answers.map(({ failed }) => failed)).toEqual([refusal, refusal, ""]);
   expect([driver.calls, state()]).toEqual([["pause"], "paused"]);
+});
+
+const IMAGE = "0f0e0d0c-0000-4000-8000-000000000001";
+
+test("a snapshot leaves the guest as it is, and a repeated order makes no second copy", async () => {
+  power("start", 1);
+  await answered(1);
+  power("snapshot", 2, 2, IMAGE);
+  await answered(2);
+  power("snapshot", 2, 2, IMAGE);
+  await answered(3);
+  expect(answers.map(({ failed }) => failed)).toEqual(["", "", ""]);
+  expect([driver.images(), driver.snapshots, state()]).toEqual([[IMAGE], 1, "running"]);
+});
+
+test("a snapshot of an image without an id, or of a guest that is gone, is refused", async () => {
+  power("snapshot", 1, 1, "../x");
+  orders.power({ ...NAME, attemptId: "t/9", verb: "snapshot", orderId: "o/2", revision: 2, imageId: IMAGE }, stream);
+  await answered(2);
+  expect(answers.map(({ failed }) => failed)).toEqual(['"../x" is no image id', "there is no such guest"]);
+  expect(driver.images()).toEqual([]);
+});
+
+test("a later order ends a snapshot, which then leaves no image", async () => {
+  power("start", 1);
+  await answered(1);
+  driver.snapshotting = Promise.withResolvers<void>().promise;
+  power("snapshot", 2, 2, IMAGE);
+  await eventually("the snapshot to begin", () => driver.snapshots === 1);
+  power("stop", 3);
+  await answered(3);
+  expect(answers.map(({ failed }) => failed)).toEqual(["", "a later order was given", ""]);
+  expect([driver.images(), state()]).toEqual([[], "stopped"]);
 });

@@ -1,5 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import { POWER_VERBS, type PowerVerb } from "../../core/agent/power-verbs.ts";
+import { POWER_VERBS, type PowerVerb, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -9,7 +9,14 @@ import type { Driver } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
-import { answering, type GuestOrder, orderOfHandOff, orderOfPower, orderOfStart } from "./guest-order.ts";
+import {
+  answering,
+  type GuestOrder,
+  orderOfHandOff,
+  orderOfPower,
+  orderOfSnapshot,
+  orderOfStart,
+} from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type GuestName, type GuestState, JournalError } from "./journal.ts";
@@ -17,6 +24,8 @@ import { messageOf } from "./message-of.ts";
 
 /** A driver that needs longer than this to start or stop a guest has failed. */
 const POWER_TIMEOUT_MS = 60_000;
+/** Large disks on slow storage take long. A snapshot that takes longer than this has failed. */
+const SNAPSHOT_TIMEOUT_MS = 4 * 3_600_000;
 
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -64,12 +73,21 @@ export class GuestOrders {
     this.#take(orderOfStart(message), from);
   }
 
+  /** Changes a guest's power state, or copies its disk into an image. */
   power(message: Power, from: ConductorStream): void {
     const verb = POWER_VERBS.find((one) => one === message.verb);
-    if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
+    if (message.verb === SNAPSHOT_VERB) this.#snapshot(message, from);
+    else if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
     else if (NEEDING_SUSPEND.includes(verb) && !this.#deps.driver.capabilities.has("suspend"))
       answering(message)(from, "the host's driver cannot suspend guests");
     else this.#take(orderOfPower(message, verb), from);
+  }
+
+  #snapshot(message: Power, from: ConductorStream): void {
+    if (!this.#deps.driver.capabilities.has("snapshot"))
+      answering(message)(from, "the host's driver cannot copy disks into images");
+    else if (!isUuid(message.imageId)) answering(message)(from, `"${message.imageId.slice(0, 100)}" is no image id`);
+    else this.#take(orderOfSnapshot(message), from);
   }
 
   handOff(message: HandOff, from: ConductorStream): void {
@@ -123,7 +141,7 @@ export class GuestOrders {
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
     if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
     if (guest.revision !== revision || guest.orderId === undefined) return null;
-    if (guest.orderId === order.id) return guest.state === order.goal ? "" : null;
+    if (guest.orderId === order.id) return order.goal === null || guest.state === order.goal ? "" : null;
     return isForced(order) && guest.state === "stopped" ? "" : LATER_GIVEN;
   }
 
@@ -139,7 +157,7 @@ export class GuestOrders {
       const isDone = order.work.kind === "power" && found === order.goal && !REBOOTS.includes(order.work.verb);
       if (!isDone || error instanceof CalledOffError) throw error;
     }
-    await this.#record(order, order.goal, order.work.kind === "start" ? {} : { orderId: order.id });
+    await this.#record(order, order.goal ?? guest.state, order.work.kind === "start" ? {} : { orderId: order.id });
   }
 
   async #drive(order: GuestOrder, guest: ExistingGuest, signal: AbortSignal): Promise<void> {
@@ -151,6 +169,10 @@ export class GuestOrders {
         driver.handOff(work.order, raised, tell),
       );
       return;
+    }
+    if (work.kind === "snapshot") {
+      const snapshot = (raised: AbortSignal) => driver.snapshot(name, work.imageId, raised);
+      return this.#call("the driver's snapshot", SNAPSHOT_TIMEOUT_MS, signal, name, snapshot);
     }
     const verb = work.kind === "start" ? "start" : work.verb;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
@@ -224,5 +246,6 @@ const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
 /** Verbs whose success the guest's state does not show, because the guest runs in any case. */
 const REBOOTS: readonly string[] = ["reboot", "hard-reboot"];
 
+const isUuid = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;
 const keyOf = (name: GuestName): string => `${name.host} ${name.attemptId}`;

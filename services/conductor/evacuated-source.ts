@@ -51,7 +51,7 @@ export class EvacuatedSource {
   /** Stops the guest. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
   async stop(tenure: Tenure, order: { readonly orderId: string; readonly revision: number }): Promise<SourceStop> {
     const { host, attemptId } = this.#source;
-    const value = { host, serverUuid: tenure.serverUuid, attemptId, verb: "stop", ...order };
+    const value = { host, serverUuid: tenure.serverUuid, attemptId, verb: "stop", imageId: "", ...order };
     for (let tries = 1; ; tries += 1) {
       if (this.#ports.streamOf(host) === null) return this.#elsewhere(tenure);
       const failed = await this.#ask({ body: { $case: "power", value } }, order.orderId);

@@ -110,7 +110,7 @@ export class GuestSettler {
     if (fate === "stop" || fate === "pause" || fate === "suspend") {
       // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
       const orderId = `settled/${fate}/${revision}`;
-      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision } } });
+      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, imageId: "" } } });
       return false;
     }
     stream.send({ body: { $case: "destroy", value: name } });

@@ -1,4 +1,4 @@
-import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import { type PowerVerb, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { verbOf } from "../../core/tasks/operation-kinds.ts";
@@ -28,6 +28,7 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "destroy-source":
     case "destroy-home":
     case "power":
+    case "snapshot":
       return facts.source;
     case "nothing":
       return null;
@@ -51,8 +52,8 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   assert(ask !== "nothing", "a stage that asks nothing gives no order");
   const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
   const orderId = orderIdOf(facts.taskId, effect);
-  const power = (verb: PowerVerb): ConductorMessage => ({
-    body: { $case: "power", value: { ...name, verb, orderId, revision } },
+  const power = (verb: PowerVerb | typeof SNAPSHOT_VERB, imageId = ""): ConductorMessage => ({
+    body: { $case: "power", value: { ...name, verb, orderId, revision, imageId } },
   });
   switch (ask) {
     case "prepare":
@@ -80,6 +81,8 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
       return { body: { $case: "destroy", value: name } };
     case "power":
       return power(verbOf(facts.kind));
+    case "snapshot":
+      return power(SNAPSHOT_VERB, facts.taskId);
     default:
       return ask satisfies never;
   }

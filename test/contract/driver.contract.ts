@@ -157,6 +157,32 @@ export function driverContract(
       expect(new Set(traits).size).toBe(traits.length);
     });
 
+    test("copies a guest's disk into an image in every state, if it can, and leaves the guest as it was", async ({
+      skip,
+    }) => {
+      const { driver, scene } = await opened();
+      if (!driver.capabilities.has("snapshot")) skip("the driver cannot copy disks");
+      const guest = scene.guest(0, 0);
+      const imageId = () => crypto.randomUUID();
+      await expect(driver.snapshot(guest, imageId(), NEVER)).rejects.toThrow("no such guest");
+      await scene.prepare(guest);
+      await driver.snapshot(guest, imageId(), NEVER);
+      await driver.start(guest, NEVER);
+      const again = imageId();
+      await driver.snapshot(guest, again, NEVER);
+      await driver.snapshot(guest, again, NEVER);
+      expect(await scene.powerOf(guest)).toBe("running");
+      await driver.power(guest, "pause", NEVER);
+      await driver.snapshot(guest, imageId(), NEVER);
+      expect(await scene.powerOf(guest)).toBe("paused");
+      await driver.power(guest, "unpause", NEVER);
+      await driver.power(guest, "stop", NEVER);
+      await driver.snapshot(guest, imageId(), NEVER);
+      expect(await scene.powerOf(guest)).toBe("stopped");
+      await driver.power(guest, "start", NEVER);
+      expect(await scene.powerOf(guest)).toBe("running");
+    });
+
     test("suspends and resumes a guest, if it can", async ({ skip }) => {
       const { driver, scene } = await opened();
       if (!driver.capabilities.has("suspend")) skip("the driver cannot suspend guests");

@@ -55,6 +55,23 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(paged).toEqual(listed);
     });
 
+    test("finds images by their properties, and those whose upload has not ended, oldest first", async () => {
+      const upload = { state: "queued", serverUuid: randomUUID(), rotation: 2 } as const;
+      const [plain, late, early] = [
+        image({ properties: { backup_type: "daily", other: "x" } }),
+        image({ upload, properties: { backup_type: "daily" }, createdAtMs: 1_700_000_002_000 }),
+        image({ upload, properties: { backup_type: "weekly" }, createdAtMs: 1_700_000_001_000 }),
+      ];
+      for (const one of [plain, late, early]) await store.createImage(one);
+      const daily = await store.images({ ...ALL, properties: { backup_type: "daily" } });
+      expect(daily).toEqual([late, plain]);
+      expect(await store.uploads(10)).toEqual([early, late]);
+      expect(await store.uploads(1)).toEqual([early]);
+      await store.updateImage(early.id, ({ upload: _, ...whole }) => whole);
+      expect(await store.uploads(10)).toEqual([late]);
+      expect(await store.image(early.id)).not.toHaveProperty("upload");
+    });
+
     test("shows a project its own images and those that are open to all", async () => {
       const [own, open, other] = [
         image({ visibility: "private" }),

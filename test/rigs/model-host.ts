@@ -1,3 +1,4 @@
+import { SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 
@@ -95,8 +96,11 @@ export class ModelHost {
         this.put(server?.uuid ?? "", attemptId, "prepared");
         return null;
       }
-      case "power":
-        return this.#turn(body.value.attemptId, AFTER[body.value.verb] ?? "stopped", body.value.revision, failure);
+      case "power": {
+        const { attemptId, verb, revision } = body.value;
+        const before = this.#guests.get(attemptId)?.state ?? "stopped";
+        return this.#turn(attemptId, verb === SNAPSHOT_VERB ? before : (AFTER[verb] ?? "stopped"), revision, failure);
+      }
       case "handOff":
         return this.#turn(body.value.attemptId, "stopped", body.value.revision, failure);
       case "destroy":

@@ -14,14 +14,24 @@ export class MemoryImageStore implements ImageStore {
     return this.#images.get(id) ?? null;
   }
 
-  async images({ visibleTo, name, visibility = null, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
+  async images(query: ImageQuery): Promise<readonly ImageRecord[]> {
+    const { visibleTo, name, visibility = null, properties = {}, marker, limit } = query;
+    const wanted = Object.entries(properties);
     const sorted = [...this.#images.values()].sort(newestFirst);
     const last = marker === null ? undefined : this.#images.get(marker);
     return sorted
       .filter((image) => visibleTo === null || image.owner === visibleTo || isOpenToAll(image))
       .filter((image) => name === null || image.name === name)
       .filter((image) => visibility === null || image.visibility === visibility)
+      .filter((image) => wanted.every(([key, value]) => image.properties[key] === value))
       .filter((image) => last === undefined || newestFirst(last, image) < 0)
+      .slice(0, limit);
+  }
+
+  async uploads(limit: number): Promise<readonly ImageRecord[]> {
+    return [...this.#images.values()]
+      .filter(({ upload }) => upload !== undefined)
+      .sort((a, b) => newestFirst(b, a))
       .slice(0, limit);
   }
 

@@ -1,5 +1,11 @@
 import type { Pool } from "pg";
-import type { ImageQuery, ImageRecord, ImageStore, ImageVisibility } from "../../../core/stores/api/image-store.ts";
+import type {
+  ImageQuery,
+  ImageRecord,
+  ImageStore,
+  ImageUpload,
+  ImageVisibility,
+} from "../../../core/stores/api/image-store.ts";
 import { onlyUuids, queryStored } from "../client/store-query.ts";
 
 interface ImageRow {
@@ -16,11 +22,12 @@ interface ImageRow {
   properties: Record<string, string>;
   created_at_ms: number;
   updated_at_ms: number;
+  upload: ImageUpload | null;
   version: number;
 }
 
 const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
-  tags, properties, created_at_ms::float8, updated_at_ms::float8, version::float8`;
+  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, version::float8`;
 
 /** Images in the API database. Each write is one statement, and a change is a compare-and-set. Throws `StoreError`. */
 export class PostgresImageStore implements ImageStore {
@@ -35,8 +42,8 @@ export class PostgresImageStore implements ImageStore {
     const rows = await queryStored(this.#pool, {
       name: "create_image",
       text: `insert into images (id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib,
-          is_protected, tags, properties, created_at_ms, updated_at_ms)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+          is_protected, tags, properties, created_at_ms, updated_at_ms, upload)
+        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
         on conflict (id) do nothing returning id`,
       values: valuesOf(image),
     });
@@ -48,16 +55,34 @@ export class PostgresImageStore implements ImageStore {
     return row ? recordOf(row) : null;
   }
 
-  async images({ visibleTo, name, visibility = null, marker, limit }: ImageQuery): Promise<readonly ImageRecord[]> {
+  async images(query: ImageQuery): Promise<readonly ImageRecord[]> {
+    const { visibleTo, name, visibility = null, properties = {}, marker, limit } = query;
     const last = marker === null ? undefined : await this.#row(marker);
     const rows = await queryStored<ImageRow>(this.#pool, {
       name: "images",
       text: `select ${COLUMNS} from images
         where ($1::text is null or owner = $1 or visibility in ('public', 'community'))
-          and ($2::text is null or name = $2) and ($6::text is null or visibility = $6)
+          and ($2::text is null or name = $2) and ($6::text is null or visibility = $6) and properties @> $7::jsonb
           and ($3::bigint is null or created_at_ms < $3 or (created_at_ms = $3 and id > $4))
         order by images.created_at_ms desc, id limit $5`,
-      values: [visibleTo, name, last?.created_at_ms ?? null, last?.id ?? null, limit, visibility],
+      values: [
+        visibleTo,
+        name,
+        last?.created_at_ms ?? null,
+        last?.id ?? null,
+        limit,
+        visibility,
+        JSON.stringify(properties),
+      ],
+    });
+    return rows.map(recordOf);
+  }
+
+  async uploads(limit: number): Promise<readonly ImageRecord[]> {
+    const rows = await queryStored<ImageRow>(this.#pool, {
+      name: "image_uploads",
+      text: `select ${COLUMNS} from images where upload is not null order by images.created_at_ms, id desc limit $1`,
+      values: [limit],
     });
     return rows.map(recordOf);
   }
@@ -71,8 +96,8 @@ export class PostgresImageStore implements ImageStore {
         name: "update_image",
         text: `update images set name = $2, owner = $3, visibility = $4, disk_format = $5, container_format = $6,
             min_disk_gib = $7, min_ram_mib = $8, is_protected = $9, tags = $10, properties = $11, created_at_ms = $12,
-            updated_at_ms = $13, version = version + 1
-          where id = $1 and version = $14 returning id`,
+            updated_at_ms = $13, upload = $14, version = version + 1
+          where id = $1 and version = $15 returning id`,
         values: [...valuesOf(changed), row.version],
       });
       // Each failed try means that another caller's change succeeded, so all callers finish in the end.
@@ -107,6 +132,7 @@ function valuesOf(image: ImageRecord): unknown[] {
     ...[id, name, owner, visibility, diskFormat, containerFormat, minDiskGib, minRamMib, isProtected],
     ...documents,
     ...times,
+    image.upload === undefined ? null : JSON.stringify(image.upload),
   ];
 }
 
@@ -125,5 +151,6 @@ function recordOf(row: ImageRow): ImageRecord {
     properties: row.properties,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
+    ...(row.upload !== null && { upload: row.upload }),
   };
 }

@@ -1,6 +1,15 @@
 export const IMAGE_VISIBILITIES = ["public", "private", "shared", "community"] as const;
 export type ImageVisibility = (typeof IMAGE_VISIBILITIES)[number];
 
+/** The making of an image from a server's disk, which has not ended yet. */
+export interface ImageUpload {
+  /** `queued`: accepted. `saving`: the server's cell works on it. */
+  readonly state: "queued" | "saving";
+  readonly serverUuid: string;
+  /** Only for a backup: how many backups of its type the server keeps, counting this one. */
+  readonly rotation: number | null;
+}
+
 /** An image as far as scheduling needs it: its name, its minimum sizes and its properties. Its bits are stored elsewhere. */
 export interface ImageRecord {
   readonly id: string;
@@ -17,6 +26,8 @@ export interface ImageRecord {
   readonly properties: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+  /** Absent for an image that servers can be made from. */
+  readonly upload?: ImageUpload;
 }
 
 export interface ImageQuery {
@@ -26,6 +37,8 @@ export interface ImageQuery {
   readonly name: string | null;
   /** Null selects images of any visibility. */
   readonly visibility?: string | null;
+  /** Only images that have all of these properties. */
+  readonly properties?: Readonly<Record<string, string>>;
   /** Only images that follow this one in the list. Null starts at the beginning. */
   readonly marker: string | null;
   readonly limit: number;
@@ -40,6 +53,8 @@ export interface ImageStore {
   image(id: string): Promise<ImageRecord | null>;
   /** Images, newest first. Images of the same time are sorted by id. */
   images(query: ImageQuery): Promise<readonly ImageRecord[]>;
+  /** At most `limit` images whose upload has not ended, oldest first. */
+  uploads(limit: number): Promise<readonly ImageRecord[]>;
   /**
    * Replaces the image with the result of `change`, which is called again after a concurrent update. Returns null when there is no such
    * image.

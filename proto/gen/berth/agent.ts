@@ -261,12 +261,14 @@ export interface Power {
   host: string;
   serverUuid: string;
   attemptId: string;
-  /** start | stop | reboot | hard-reboot | pause | unpause | suspend | resume */
+  /** start | stop | reboot | hard-reboot | pause | unpause | suspend | resume, or snapshot, which leaves the guest as it is */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */
   orderId: string;
   /** Rises with each step of the server's operations. A guest that has obeyed a higher revision refuses the order. */
   revision: number;
+  /** Only for a snapshot: the id of the image into which the guest's disk is copied. */
+  imageId: string;
 }
 
 /**
@@ -2391,7 +2393,7 @@ export const Build: MessageFns<Build> = {
 };
 
 function createBasePower(): Power {
-  return { host: "", serverUuid: "", attemptId: "", verb: "", orderId: "", revision: 0 };
+  return { host: "", serverUuid: "", attemptId: "", verb: "", orderId: "", revision: 0, imageId: "" };
 }
 
 export const Power: MessageFns<Power> = {
@@ -2413,6 +2415,9 @@ export const Power: MessageFns<Power> = {
     }
     if (message.revision !== 0) {
       writer.uint32(48).int64(message.revision);
+    }
+    if (message.imageId !== "") {
+      writer.uint32(58).string(message.imageId);
     }
     return writer;
   },
@@ -2478,6 +2483,14 @@ export const Power: MessageFns<Power> = {
             message.revision = longToNumber(reader.int64());
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.imageId = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2501,6 +2514,7 @@ export const Power: MessageFns<Power> = {
     message.verb = object.verb ?? "";
     message.orderId = object.orderId ?? "";
     message.revision = object.revision ?? 0;
+    message.imageId = object.imageId ?? "";
     return message;
   },
 };

@@ -85,10 +85,10 @@ export async function patchImage(
   const changed = await deps.store.updateImage(id, (image) => {
     const fields = asked.check(patched(fieldsOf(image), asked.patch));
     const { createdAtMs } = image;
-    const next = imageOf(
-      { ...UNSET, owner: image.owner, ...fields },
-      { id, createdAtMs, updatedAtMs: deps.clock.now() },
-    );
+    const next: ImageRecord = {
+      ...imageOf({ ...UNSET, owner: image.owner, ...fields }, { id, createdAtMs, updatedAtMs: deps.clock.now() }),
+      ...(image.upload && { upload: image.upload }),
+    };
     refuseOpening(next, image, identity);
     refuseLargeImage(next.properties);
     return next;

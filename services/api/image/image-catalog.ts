@@ -29,7 +29,9 @@ export class ImageCatalog {
     if (known) return known.image;
     const forgotten = this.#forgotten;
     const image = await this.#store.image(id);
-    if (forgotten === this.#forgotten) this.#known.set(id, { image }, this.#cacheMs);
+    // An image whose upload has not ended changes soon, and clients wait for that.
+    const isKept = forgotten === this.#forgotten && image?.upload === undefined;
+    if (isKept) this.#known.set(id, { image }, this.#cacheMs);
     return image;
   }
 

@@ -6,13 +6,13 @@ function seconds(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Returns an image as the Image API v2 shows it. Berth stores no image data, so every image is active and has no size. */
+/** Returns an image as the Image API v2 shows it. Berth does not know the sizes of images. */
 export function imageView(image: ImageRecord): Record<string, unknown> {
   return {
     ...image.properties,
     id: image.id,
     name: image.name,
-    status: "active",
+    status: image.upload?.state ?? "active",
     visibility: image.visibility,
     protected: image.isProtected,
     owner: image.owner,
@@ -35,6 +35,9 @@ export function imageView(image: ImageRecord): Record<string, unknown> {
   };
 }
 
+/** The progress that Nova shows in these states. */
+const PROGRESS = { queued: 25, saving: 50 } as const;
+
 /** An image as the Compute API's old proxy lists it. */
 export function briefProxyView({ id, name }: ImageRecord, place: Place): Record<string, unknown> {
   return { id, name, links: resourceLinks(place, "images", id) };
@@ -43,8 +46,8 @@ export function briefProxyView({ id, name }: ImageRecord, place: Place): Record<
 export function proxyView(image: ImageRecord, place: Place): Record<string, unknown> {
   return {
     ...briefProxyView(image, place),
-    status: "ACTIVE",
-    progress: 100,
+    status: image.upload === undefined ? "ACTIVE" : "SAVING",
+    progress: image.upload === undefined ? 100 : PROGRESS[image.upload.state],
     minDisk: image.minDiskGib,
     minRam: image.minRamMib,
     metadata: image.properties,

@@ -183,6 +183,11 @@ export class LxdDriver implements Driver {
     await container.change({ [OWN_KEYS.handedTo]: toAttemptId });
   }
 
+  /** The agent never calls it, because the driver does not state the capability. */
+  async snapshot(): Promise<void> {
+    throw new Error("images of containers are not supported");
+  }
+
   /**
    * Reads the file in which LXD logs the console. LXD's API is not used, because each read through it removes the text that it returns
    * while the guest runs. A guest that has not started yet has no log, and so has written nothing.

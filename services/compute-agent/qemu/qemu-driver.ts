@@ -1,12 +1,12 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
-import { bootId } from "../../../adapters/qemu/boot-id.ts";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
-import { QemuGuest, type RunState, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
+import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { readLogEnd } from "../../../adapters/qemu/read-log-end.ts";
+import { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
@@ -26,6 +26,7 @@ import type {
 } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
+import { foundPowerOf } from "./found-power-of.ts";
 import {
   haltForCopy,
   type PowerControl,
@@ -39,6 +40,7 @@ import {
 import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive } from "./hand-over.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
+import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { parseTransferAddress } from "./transfer-address.ts";
 
 export interface QemuDriverOptions {
@@ -77,10 +79,11 @@ const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate"]);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate", "snapshot"]);
   readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
+  readonly #snapshots: SnapshotStore;
   readonly #guests = new Map<string, QemuGuest>();
   /** Live moves that were cancelled and have not ended yet, by guest. */
   readonly #calledOff = new Map<string, CalledOffMove>();
@@ -91,6 +94,7 @@ export class QemuDriver implements Driver {
   constructor(options: QemuDriverOptions) {
     this.#options = options;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
+    this.#snapshots = new SnapshotStore(options.imagesPath);
   }
 
   watch(onChanged: (guest: GuestName) => void): void {
@@ -101,6 +105,18 @@ export class QemuDriver implements Driver {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
     this.#trimLater();
     await Promise.all(guests.map((name) => this.#endOldHandOver(name)));
+    await Promise.all(guests.map((name) => this.#endOldSnapshot(name)));
+  }
+
+  /** The conductor repeats the order, which begins again. */
+  async #endOldSnapshot(name: GuestName): Promise<void> {
+    try {
+      const guest = this.#find(name);
+      if (guest?.record.copiesTo === undefined) return;
+      await endOldSnapshot(guest, this.#snapshots);
+    } catch (error) {
+      this.#options.onUnknown?.(name, error);
+    }
   }
 
   /** A guest whose move cannot be ended now must not keep the agent from its other guests: the guest's next order tries again. */
@@ -124,7 +140,7 @@ export class QemuDriver implements Driver {
           const guest = this.#find(name);
           if (guest === null) return "missing";
           const state = withDeadline(guest.state(), LOOK_MS, "the look at a guest's QEMU", this.#options.clock);
-          return powerOf(guest, await state);
+          return foundPowerOf(guest, await state);
         } catch (error) {
           this.#options.onUnknown?.(name, error);
           return "unknown";
@@ -143,7 +159,7 @@ export class QemuDriver implements Driver {
     return Promise.all(
       own.map(async (guest) => {
         const { host, serverUuid, attemptId } = guest.record;
-        return { host, serverUuid, attemptId, running: powerOf(guest, await guest.state()) === "running" };
+        return { host, serverUuid, attemptId, running: foundPowerOf(guest, await guest.state()) === "running" };
       }),
     );
   }
@@ -233,6 +249,11 @@ export class QemuDriver implements Driver {
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
   }
 
+  async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
+    const guest = await this.#atRest(name);
+    await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
+  }
+
   /** A guest that has not started yet has no log, and so has written nothing. */
   async readConsole(name: GuestName, bytesMax: number): Promise<Uint8Array | null> {
     const guest = this.#find(name);
@@ -304,6 +325,7 @@ export class QemuDriver implements Driver {
   /** The guest, without a transfer that is no longer wanted. */
   async #atRest(name: GuestName): Promise<QemuGuest> {
     const guest = this.#existing(name);
+    if (guest.record.copiesTo !== undefined) await endOldSnapshot(guest, this.#snapshots);
     const open = this.#calledOff.get(keyOf(name));
     if (open === undefined) return guest;
     open.timer.cancel();
@@ -358,34 +380,5 @@ interface CalledOffMove {
 
 /** QEMU's events about the end of a guest. */
 const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
-
-/** A guest that never ran here counts as stopped, also when it has received another one's memory. */
-function powerOf(guest: QemuGuest, state: RunState): FoundPower {
-  const { hasRun, handedTo, runningIn, isSuspended } = guest.record;
-  if (!hasRun) return "stopped";
-  if (isSuspended) return "suspended";
-  switch (state) {
-    case "running":
-    case "suspended":
-    case "finish-migrate":
-      return "running";
-    case "paused":
-      // A live move halts the guest at its switch-over, and a forced one earlier. A guest whose move is cancelled continues to run.
-      return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";
-    case "shutdown":
-      // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.
-      return handedTo === null ? "shut-down" : "stopped";
-    case "absent":
-      return handedTo === null && runningIn === bootId() ? "crashed" : "stopped";
-    case "guest-panicked":
-    case "internal-error":
-      return "crashed";
-    case "starting":
-      // The QEMU has just begun or is about to end.
-      return "unknown";
-    default:
-      return "stopped";
-  }
-}
 
 const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;

@@ -124,6 +124,8 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   rebuild: { imageRef: randomUUID() },
   confirmResize: null,
   revertResize: null,
+  createImage: { name: "image" },
+  createBackup: { name: "image", backup_type: "daily", rotation: 1 },
   lock: null,
   unlock: null,
   shelve: null,

@@ -142,9 +142,11 @@ create table images (
   created_at_ms bigint not null,
   updated_at_ms bigint not null,
   version bigint default 0 not null,
+  upload jsonb,
   constraint images_pkey PRIMARY KEY (id)
 );
 CREATE INDEX images_created_at_ms_id_idx ON public.images USING btree (created_at_ms DESC, id);
+CREATE INDEX images_upload ON public.images USING btree (created_at_ms) WHERE (upload IS NOT NULL);
 
 create table keypairs (
   id integer generated always as identity not null,

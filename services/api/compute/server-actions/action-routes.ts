@@ -13,6 +13,9 @@ const Body = Type.Unsafe<Record<string, unknown>>({ type: "object", minPropertie
 /** Up to this microversion an evacuation answers with a password. */
 const PASSWORD_UNTIL_MINOR = 13;
 
+/** From this microversion on, the id of a new image is in the body, and before it its URL is in a header. */
+const IMAGE_ID_FROM_MINOR = 45;
+
 /** `POST /servers/{id}/action`. */
 export function registerActionRoutes(
   http: Http,
@@ -26,6 +29,11 @@ export function registerActionRoutes(
     reply.code(answer.status);
     if (answer.body !== undefined) return answer.body;
     const password = options.instancePasswords ? { adminPass: adminPassword(answer.givenPassword) } : {};
+    if (answer.imageId !== undefined) {
+      if (call.minor >= IMAGE_ID_FROM_MINOR) return { image_id: answer.imageId };
+      const origin = options.publicUrl ?? `${request.protocol}://${request.host}`;
+      return reply.header("location", `${origin}/image/v2/images/${answer.imageId}`).send();
+    }
     if (answer.shows === "password" && call.minor <= PASSWORD_UNTIL_MINOR && options.instancePasswords) return password;
     if (answer.shows !== "server") return reply.send();
     let userData = "";

@@ -32,11 +32,13 @@ export async function beginInCell(
     readonly kind: OperationKind;
     readonly carrier: Readonly<Record<string, string>>;
     readonly askedBy: Caller;
+    /** The id of the operation. A new one if it is absent. */
+    readonly taskId?: string;
     /** For a rebuild, returns the changed spec of the server. */
     readonly after?: (before: ServerSpec) => ServerSpec;
   },
 ): Promise<void> {
-  const taskId = randomUUID();
+  const { taskId = randomUUID() } = request;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const begin = await plan(target, taskId, request);
     const outcome = answered(target, await target.cell.begin(begin));

@@ -1,3 +1,4 @@
+import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall, requireAdmin } from "../../http/call.ts";
@@ -27,10 +28,13 @@ import {
 import { readRebuild } from "./rebuild-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
 import { changePassword, injectNetworkInfo, restore } from "./small-actions.ts";
+import { acceptSnapshot, readBackup, readSnapshot } from "./snapshot-actions.ts";
 
 export interface ActionDeps extends ServerDeps {
   /** Null when this process moves no servers. */
   readonly mover: MoveAcceptor | null;
+  /** Null when this process has no images. */
+  readonly imageStore: ImageStore | null;
 }
 
 export interface ActionOptions {
@@ -56,6 +60,8 @@ export interface ActionResult {
   /** The whole body of the answer, if it is none of the bodies that `shows` names. */
   readonly body?: object;
   readonly shows?: "server" | "password";
+  /** The image that the action makes. */
+  readonly imageId?: string;
   /** The password that the call gave, which the answer repeats. */
   readonly givenPassword?: string | undefined;
   /** Returns the server's spec as the action makes it. */
@@ -162,6 +168,14 @@ const reset: RunAction = async (deps, one) => {
   return ACCEPTED;
 };
 
+/** Copies the server's disk into a new image. A backup that is not to be kept names no image. */
+const snapshot: RunAction = async (deps, one) => {
+  const wish = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
+  const target = await findTarget(deps, one.call, one);
+  const imageId = await acceptSnapshot(deps, target, wish, one);
+  return { status: 202, ...(wish.rotation !== 0 && { imageId }) };
+};
+
 const lock: RunAction = async (deps, { call, id, body }) => {
   await lockServer(deps, call, id, readLockReason(body, call.minor));
   return ACCEPTED;
@@ -206,6 +220,8 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["unpause", forMembers(inCell("unpause"))],
   ["suspend", forMembers(inCell("suspend"))],
   ["resume", forMembers(inCell("resume"))],
+  ["createImage", forMembers(snapshot)],
+  ["createBackup", forMembers(snapshot)],
   ["lock", forMembers(lock)],
   ["unlock", forMembers(unlock)],
   ["os-getConsoleOutput", forMembers(consoleOutput)],

@@ -25,6 +25,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   unpause: ["unpause", "compute_unpause_instance"],
   suspend: ["suspend", "compute_suspend_instance"],
   resume: ["resume", "compute_resume_instance"],
+  snapshot: ["createImage", "compute_snapshot_instance"],
+  backup: ["createBackup", "compute_backup_instance"],
 };
 /** A server that is shelved on its host is unshelved by a start. */
 const UNSHELVE: Names = ["unshelve", "compute_unshelve_instance"];

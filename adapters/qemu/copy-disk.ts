@@ -1,0 +1,82 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { createDisk } from "./disk-image.ts";
+import { QemuError } from "./qemu-error.ts";
+import type { QemuMonitor } from "./qemu-guest.ts";
+import { QmpError } from "./qmp-error.ts";
+
+/** The names of the copy's job and of its target in QEMU. */
+const JOB = "berth-copy";
+const TARGET = "berth-copy-target";
+const POLL_MS = 20;
+/** How long a cancelled copy may take to end. */
+const CANCELLED_MS = 30_000;
+
+interface Job {
+  readonly id: string;
+  readonly status: string;
+  readonly error?: string;
+}
+interface BlockNode {
+  readonly "node-name"?: string;
+  readonly image: { readonly "virtual-size": number };
+}
+
+/**
+ * Copies a disk of a guest's QEMU, as it is now, into a new qcow2 file that refers to no other file. The guest may run meanwhile: QEMU copies a
+ * block before the guest overwrites it. A raised signal ends the copy. The caller removes the file after a failure.
+ */
+export async function copyDisk(guest: QemuMonitor, node: string, path: string, signal: AbortSignal): Promise<void> {
+  signal.throwIfAborted();
+  await endCopy(guest);
+  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
+  const disk = nodes.find((one) => one["node-name"] === node);
+  if (disk === undefined) throw new QemuError("state", `the guest has no disk ${node}`);
+  await createDisk(path, disk.image["virtual-size"], null);
+  try {
+    const file = { driver: "file", filename: path, discard: "unmap" };
+    const target = { driver: "qcow2", "node-name": TARGET, file, discard: "unmap", "detect-zeroes": "unmap" };
+    await guest.execute("blockdev-add", target);
+    const job = { "job-id": JOB, device: node, target: TARGET, sync: "full", "auto-dismiss": false };
+    await guest.execute("blockdev-backup", job);
+    for (;;) {
+      signal.throwIfAborted();
+      const running = await findJob(guest);
+      if (running === undefined) throw new QemuError("storage", "the copying of the disk broke off");
+      if (running.status === "concluded") {
+        if (running.error !== undefined)
+          throw new QemuError("storage", `the copying of the disk broke off: ${running.error}`);
+        break;
+      }
+      await delay(POLL_MS);
+    }
+  } finally {
+    await endCopy(guest);
+  }
+}
+
+/** Ends the copying of a disk, whether or not it is complete, and closes its file. Does nothing if no disk is copied. */
+export async function endCopy(guest: QemuMonitor): Promise<void> {
+  const untilMs = performance.now() + CANCELLED_MS;
+  for (let job = await findJob(guest); job !== undefined; job = await findJob(guest)) {
+    if (job.status === "concluded") await guest.execute("job-dismiss", { id: JOB });
+    else await cancelJob(guest);
+    if (performance.now() > untilMs) throw new QemuError("state", "the copying of the disk does not end");
+    await delay(POLL_MS);
+  }
+  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
+  if (nodes.some((one) => one["node-name"] === TARGET)) await guest.execute("blockdev-del", { "node-name": TARGET });
+}
+
+/** A job that has ended meanwhile refuses to be cancelled. */
+async function cancelJob(guest: QemuMonitor): Promise<void> {
+  try {
+    await guest.execute("job-cancel", { id: JOB });
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+  }
+}
+
+async function findJob(guest: QemuMonitor): Promise<Job | undefined> {
+  const jobs = (await guest.execute("query-jobs")) as readonly Job[];
+  return jobs.find(({ id }) => id === JOB);
+}

@@ -1,0 +1,46 @@
+import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
+import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
+import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import type { Ticker } from "../../../../runtime/ticker.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../../events.ts";
+import type { ImageCatalog } from "../../image/image-catalog.ts";
+import type { RequestsPort } from "../../ports.ts";
+import { ResizeSettler } from "../quotas/resize-settler.ts";
+import { SnapshotSettler } from "./snapshot-settler.ts";
+
+/** How often resizes that may have ended are looked for, and how often images whose making may have ended. */
+const RESIZE_POLL_MS = 5_000;
+const SNAPSHOT_POLL_MS = 1_000;
+
+/** Opens the loops that end, in the API database, what has ended in a cell. Those whose stores this process lacks are left out. */
+export function openSettlers(
+  {
+    quotas,
+    moves,
+    images,
+    catalog,
+    ...deps
+  }: {
+    readonly quotas: QuotaStore | null;
+    readonly moves: MoveStore | undefined;
+    readonly images: ImageStore | undefined;
+    readonly catalog: ImageCatalog | null;
+    readonly store: Pick<RequestsPort, "requests">;
+    readonly cells: Cells;
+    readonly events: ApiEvents;
+    readonly clock: Clock;
+  },
+  { settleMs }: { readonly settleMs: number },
+): readonly Pick<Ticker, "start" | "stop">[] {
+  const resizes =
+    quotas === null || moves === undefined
+      ? null
+      : new ResizeSettler({ ...deps, quotas, moves }, { pollMs: RESIZE_POLL_MS, settleMs });
+  const snapshots =
+    images === undefined
+      ? null
+      : new SnapshotSettler({ ...deps, images, catalog }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
+  return [resizes, snapshots].filter((one) => one !== null);
+}

@@ -1,0 +1,138 @@
+import { randomUUID } from "node:crypto";
+import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
+import type { ImageRecord, ImageStore } from "../../../../core/stores/api/image-store.ts";
+import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import type { ApiEvents } from "../../events.ts";
+import { callerOf, type KnownCall } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
+import { refuseLargeImage } from "../../http/spec-size.ts";
+import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { refuseManyItems } from "../quotas/over-quota.ts";
+import type { ProjectLimits } from "../quotas/project-limits.ts";
+import type { ActionBody } from "./action-body.ts";
+import { type ActionTarget, wrongState } from "./action-target.ts";
+import { beginInCell } from "./begin-in-cell.ts";
+
+/** An image of a server, as a call asks for it. */
+export interface SnapshotWish {
+  readonly name: string;
+  readonly metadata: Readonly<Record<string, string>>;
+  /** Null unless the image is a backup. */
+  readonly backupType: string | null;
+  /** How many backups of this type are kept. Null unless the image is a backup. */
+  readonly rotation: number | null;
+}
+
+const NAME_MAX = 255;
+const ROTATION_MAX = 1_000;
+const METADATA_KEY = /^[a-zA-Z0-9\-_:. ]{1,255}$/;
+
+/** Reads `createImage`. Source: the schema `create_image` of Nova. */
+export function readSnapshot(body: ActionBody): SnapshotWish {
+  body.refuseOthers("name", "metadata").require("name");
+  return { ...readCommon(body), backupType: null, rotation: null };
+}
+
+/** Reads `createBackup`. Source: the schema `create_backup` of Nova. */
+export function readBackup(body: ActionBody): SnapshotWish {
+  const fields = ["name", "backup_type", "rotation"];
+  body.refuseOthers(...fields, "metadata").require(...fields);
+  const rotation = body.raw("rotation");
+  const isNumber = typeof rotation === "number" || (typeof rotation === "string" && /^[0-9]+$/.test(rotation));
+  if (!isNumber || !Number.isInteger(Number(rotation)))
+    throw invalidField("rotation", rotation, `${String(rotation)} is not of type 'integer', 'string'`);
+  if (Number(rotation) < 0) throw invalidField("rotation", rotation, `${rotation} is less than the minimum of 0`);
+  if (Number(rotation) > ROTATION_MAX)
+    throw invalidField("rotation", rotation, `${rotation} is greater than the maximum of ${ROTATION_MAX}`);
+  return { ...readCommon(body), backupType: body.text("backup_type") ?? "", rotation: Number(rotation) };
+}
+
+function readCommon(body: ActionBody): Pick<SnapshotWish, "name" | "metadata"> {
+  const name = body.text("name") ?? "";
+  if (name.trim() === "") throw invalidField("name", name, `'${name}' is too short`);
+  const metadata = body.raw("metadata") ?? {};
+  if (typeof metadata !== "object" || Array.isArray(metadata))
+    throw invalidField("metadata", metadata, "It is not of type 'object'");
+  for (const [key, value] of Object.entries(metadata)) {
+    if (!METADATA_KEY.test(key) || typeof value !== "string" || value.length > NAME_MAX)
+      throw invalidField(`metadata/${key.slice(0, 100)}`, value, "It is not a string of at most 255 characters.");
+  }
+  return { name: name.trim(), metadata: metadata as Record<string, string> };
+}
+
+/**
+ * Registers an image and begins to copy the server's disk into it. The image has the id of the cell's task, so each finds the other. It is
+ * registered first: if this process dies in between, `SnapshotSettler` removes the image. Returns the image's id.
+ *
+ * Source: `snapshot` and `backup` of Nova's compute API.
+ */
+export async function acceptSnapshot(
+  deps: {
+    readonly imageStore: ImageStore | null;
+    readonly images: ImageCatalog | null;
+    readonly limits: Pick<ProjectLimits, "ofProject">;
+    readonly clock: Clock;
+    readonly events: ApiEvents;
+  },
+  target: ActionTarget,
+  wish: SnapshotWish,
+  {
+    call,
+    carrier,
+    action,
+  }: { readonly call: KnownCall; readonly carrier: Readonly<Record<string, string>>; readonly action: string },
+): Promise<string> {
+  const { imageStore, images } = deps;
+  if (imageStore === null || images === null) throw unavailable("This process has no images.");
+  const kind = wish.rotation === null ? "snapshot" : "backup";
+  const { server } = target;
+  if (!OPERATIONS[kind].allowedFrom.includes(server.status))
+    throw wrongState({ action, uuid: server.uuid }, server.status);
+  refuseManyItems(wish.metadata, await deps.limits.ofProject(call.identity.projectId));
+  const taskId = randomUUID();
+  const base = await images.find(storedSpelling(server.spec.imageRef));
+  const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call }, target, wish);
+  refuseLargeImage(image.properties);
+  if ((await imageStore.createImage(image)) === "id-taken") throw badRequest(`Image ID ${taskId} already exists!`);
+  try {
+    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call), taskId });
+  } catch (error) {
+    // After any other error it is unknown whether the cell has begun, and the settler finds out.
+    const isRefused = error instanceof Fault && error.status < 500;
+    if (isRefused) await imageStore.deleteImage(taskId);
+    throw error;
+  }
+  return taskId;
+}
+
+function imageOf(
+  {
+    id,
+    nowMs,
+    base,
+    call,
+  }: { readonly id: string; readonly nowMs: number; readonly base: ImageRecord | null; readonly call: KnownCall },
+  { server: { uuid: serverUuid, spec } }: ActionTarget,
+  { name, metadata, backupType, rotation }: SnapshotWish,
+): ImageRecord {
+  const { [DISK_FORMAT_KEY]: _, ...inherited } = spec.imageProperties;
+  return {
+    ...{ id, name, owner: spec.projectId, visibility: "private", diskFormat: "qcow2", containerFormat: "bare" },
+    minDiskGib: Math.max(spec.flavor?.diskGib ?? 0, base?.minDiskGib ?? 0),
+    minRamMib: base?.minRamMib ?? 0,
+    isProtected: false,
+    tags: [],
+    properties: {
+      ...inherited,
+      ...metadata,
+      ...{ image_type: backupType === null ? "snapshot" : "backup", instance_uuid: serverUuid },
+      ...{ base_image_ref: spec.imageRef, user_id: call.identity.userId },
+      ...(backupType !== null && { backup_type: backupType }),
+    },
+    createdAtMs: nowMs,
+    updatedAtMs: nowMs,
+    upload: { state: "queued", serverUuid, rotation },
+  };
+}

@@ -1,0 +1,32 @@
+import { bootId } from "../../../adapters/qemu/boot-id.ts";
+import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import type { FoundPower } from "../driver.ts";
+
+/** A guest that never ran here counts as stopped, also when it has received another one's memory. */
+export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
+  const { hasRun, handedTo, runningIn, isSuspended } = guest.record;
+  if (!hasRun) return "stopped";
+  if (isSuspended) return "suspended";
+  switch (state) {
+    case "running":
+    case "suspended":
+    case "finish-migrate":
+      return "running";
+    case "paused":
+      // A live move halts the guest at its switch-over, and a forced one earlier. A guest whose move is cancelled continues to run.
+      return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";
+    case "shutdown":
+      // The driver ends the QEMU of a guest that it stops, and shuts a guest down before it copies its disks.
+      return handedTo === null ? "shut-down" : "stopped";
+    case "absent":
+      return handedTo === null && runningIn === bootId() ? "crashed" : "stopped";
+    case "guest-panicked":
+    case "internal-error":
+      return "crashed";
+    case "starting":
+      // The QEMU has just begun or is about to end.
+      return "unknown";
+    default:
+      return "stopped";
+  }
+}

@@ -1,0 +1,51 @@
+import { copyDisk, endCopy } from "../../../adapters/qemu/copy-disk.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
+
+/**
+ * Copies the guest's first disk, as it is now, into an image. The copy refers to no other file. A guest that runs goes on meanwhile; for one
+ * that has no QEMU, a halted one is started for the copying and ended again. Does nothing if the image exists.
+ */
+export async function snapshotGuest(
+  guest: QemuGuest,
+  imageId: string,
+  {
+    images,
+    program,
+    signal,
+  }: { readonly images: SnapshotStore; readonly program: string; readonly signal: AbortSignal },
+): Promise<void> {
+  if (await images.has(imageId)) return;
+  const disk = guest.record.machine.disks[0];
+  if (disk === undefined) throw new QemuError("state", "the guest has no disk");
+  const state = await guest.state();
+  if (state === "starting") throw new QemuError("state", "the guest's QEMU does not answer");
+  const part = await images.nameFor(imageId);
+  // The record is written first, so that an agent that dies here leaves nothing that its next process does not know of.
+  await guest.change({ copiesTo: part });
+  try {
+    if (state === "absent") await guest.boot(program, { isReceiving: false });
+    await copyDisk(guest, disk.node, part, signal);
+    if (state === "absent") await guest.end();
+    await images.publish(part, imageId);
+  } catch (error) {
+    if (state === "absent") await guest.end();
+    await images.discard(part);
+    throw error;
+  } finally {
+    await guest.change({ copiesTo: undefined });
+  }
+}
+
+/** Ends a copy that an earlier process of the agent began, and removes its file. */
+export async function endOldSnapshot(guest: QemuGuest, images: SnapshotStore): Promise<void> {
+  const { copiesTo, runningIn } = guest.record;
+  if (copiesTo === undefined) return;
+  const state = await guest.state();
+  // A guest that was stopped had no QEMU before the copying.
+  if (state === "prelaunch" && runningIn === null) await guest.end();
+  else if (state !== "absent") await endCopy(guest);
+  await images.discard(copiesTo);
+  await guest.change({ copiesTo: undefined });
+}
