@@ -90,6 +90,11 @@ test("describes why the ledger refused a tree, or which resources it keeps", () 
   expect(verdictOn({ kind: "in-use", provider, resourceClass: "VCPU" as never })).toEqual({
     refused: expect.stringContaining("still use VCPU"),
   });
+  expect(verdictOn({ kind: "name-taken", provider, name: "host-7" })).toEqual({
+    refused: expect.stringMatching(
+      /cannot be named "host-7", because another provider .* a device of another host.* rename or delete/,
+    ),
+  });
   expect(verdictOn({ kind: "unchanged", kept: [] })).toEqual({ kept: [] });
   const kept = [{ provider, name: "gpu", resourceClass: "PGPU" as never, used: 1, capacity: null, byReport: true }];
   expect(verdictOn({ kind: "replaced", kept })).toEqual({ kept: [expect.stringContaining("PGPU of provider gpu")] });

@@ -114,7 +114,11 @@ export function verdictOn(outcome: ReportOutcome): { readonly refused: string } 
         refused: `servers still use ${outcome.resourceClass ?? "all"} of provider ${outcome.provider}, which the report leaves out`,
       };
     case "name-taken":
-      return { refused: `the name ${outcome.name} belongs to another provider` };
+      return {
+        refused:
+          `provider ${outcome.provider} cannot be named ${shown(outcome.name)}, because another provider of the cell has that name, perhaps a device ` +
+          `of another host. \`openstack resource provider list --name NAME\` shows it: rename or delete one of the two`,
+      };
     case "malformed":
       return { refused: `provider ${outcome.provider}: ${outcome.why}` };
     default:
