@@ -15,7 +15,10 @@ export interface TestCloud extends EmbeddedCloud {
 
 /** Call it in `beforeAll`, and `close` the cloud in `afterAll`. Nothing is left when it rejects. */
 export async function startTestCloud(
-  options: Pick<EmbeddedCloudOptions, "cells" | "schedulers" | "conductors" | "resizeToSameHost" | "dashboard">,
+  options: Pick<
+    EmbeddedCloudOptions,
+    "cells" | "schedulers" | "conductors" | "resizeToSameHost" | "dashboard" | "auth" | "networks"
+  >,
 ): Promise<TestCloud> {
   const database = await freshDatabase("api");
   const cells = options.cells.map(({ name }) => name);

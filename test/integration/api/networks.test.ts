@@ -66,6 +66,8 @@ test("a server gets a port with an address, which it shows everywhere, until it 
   expect((await show(id)).addresses.shared).toEqual([
     { version: 4, addr: address, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": port.mac_address },
   ]);
+  const renamed = await rig.put(`/v2.1/servers/${id}`, { server: { name: "renamed" } }, as("p", 74));
+  expect(renamed.json().server.addresses).toEqual({ shared: [{ version: 4, addr: address }] });
   const { interfaceAttachments } = (await rig.get(`/v2.1/servers/${id}/os-interface`, as("p"))).json();
   expect(interfaceAttachments).toMatchObject([
     { port_id: port.id, net_id: port.network_id, fixed_ips: port.fixed_ips, mac_addr: port.mac_address },

@@ -31,7 +31,7 @@ const ONLY_WHOLE: readonly (keyof ServerDetail)[] = [
 
 /** Returns the fields that the answer to `PUT /servers/{id}` has in a microversion. Source: Nova's `ServersController.update`. */
 export function updatedView(view: Partial<ServerDetail>, minor: number): Partial<ServerDetail> {
-  return minor >= WHOLE_FROM_MINOR ? view : without(view, [...ONLY_WHOLE, "key_name"]);
+  return minor >= WHOLE_FROM_MINOR ? view : without(briefAddresses(view), [...ONLY_WHOLE, "key_name"]);
 }
 
 /** Returns the fields that the answer to a rebuild has in a microversion. Source: Nova's `ServersController._action_rebuild`. */
@@ -44,7 +44,18 @@ export function rebuiltView(
     ...(minor >= WHOLE_FROM_MINOR ? (["OS-EXT-SRV-ATTR:user_data"] as const) : ONLY_WHOLE),
     ...(minor >= KEY_FROM_MINOR ? [] : (["key_name"] as const)),
   ];
-  return { ...without(view, hidden), ...(minor >= USER_DATA_FROM_MINOR && { user_data: userData }) };
+  const shown = minor >= WHOLE_FROM_MINOR ? view : briefAddresses(view);
+  return { ...without(shown, hidden), ...(minor >= USER_DATA_FROM_MINOR && { user_data: userData }) };
+}
+
+/** Returns the view with only the address and the version of each address, without its type and the port's MAC address. */
+function briefAddresses(view: Partial<ServerDetail>): Partial<ServerDetail> {
+  if (view.addresses === undefined) return view;
+  const brief = Object.entries(view.addresses).map(([network, addresses]) => [
+    network,
+    addresses.map(({ addr, version }) => ({ addr, version })),
+  ]);
+  return { ...view, addresses: Object.fromEntries(brief) };
 }
 
 function without(view: Partial<ServerDetail>, hidden: readonly (keyof ServerDetail)[]): Partial<ServerDetail> {

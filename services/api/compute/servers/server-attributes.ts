@@ -2,6 +2,7 @@ import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { hostnameOf } from "./hostname.ts";
+import { rootDeviceOf } from "./instance-name.ts";
 import { reservationIdOf } from "./server-view.ts";
 import { powerStateOf, VM_STATES } from "./shown-state.ts";
 
@@ -39,7 +40,7 @@ const READERS = {
   project_id: ({ server }) => server.spec.projectId,
   ramdisk_id: () => "",
   reservation_id: ({ server }) => reservationIdOf(server.spec.requestId),
-  root_device_name: () => null,
+  root_device_name: ({ server }) => rootDeviceOf(server),
   task_state: ({ server }) => server.taskState,
   terminated_at: ({ server }) => timeOf(server.deletedAtMs),
   updated_at: ({ server }) => timeOf(server.updatedAtMs),

@@ -8,7 +8,7 @@ import type { HostZones } from "../aggregates/host-zones.ts";
 import { detailedAddressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
 import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
-import { instanceNameOf } from "./instance-name.ts";
+import { instanceNameOf, rootDeviceOf } from "./instance-name.ts";
 import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
 import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
@@ -155,7 +155,7 @@ function addHostFields(view: ServerDetail, server: Server, minor: number): void 
   view["OS-EXT-SRV-ATTR:launch_index"] = server.spec.launchIndex;
   view["OS-EXT-SRV-ATTR:kernel_id"] = "";
   view["OS-EXT-SRV-ATTR:ramdisk_id"] = "";
-  view["OS-EXT-SRV-ATTR:root_device_name"] = null;
+  view["OS-EXT-SRV-ATTR:root_device_name"] = rootDeviceOf(server);
   view["OS-EXT-SRV-ATTR:user_data"] = server.spec.userData === "" ? null : server.spec.userData;
 }
 

@@ -1,0 +1,121 @@
+import { MINOR_MAX } from "../../../services/api/http/microversion.ts";
+import type { Sample, SampleLibrary } from "./sample-library.ts";
+
+/** Folders of APIs that Nova has removed at every microversion, each with a path that must answer 410. */
+export const REMOVED: Readonly<Record<string, string>> = {
+  consoles: "/servers/1/consoles",
+  "os-agents": "/os-agents",
+  "os-cells": "/os-cells",
+  "os-certificates": "/os-certificates/root",
+  "os-cloudpipe": "/os-cloudpipe",
+  "os-fixed-ips": "/os-fixed-ips/10.0.0.1",
+  "os-floating-ip-dns": "/os-floating-ip-dns",
+  "os-floating-ips-bulk": "/os-floating-ips-bulk",
+  "os-fping": "/os-fping",
+  "os-security-group-default-rules": "/os-security-group-default-rules",
+  "os-virtual-interfaces": "/servers/1/os-virtual-interfaces",
+};
+
+/** Folders of routes that only pass requests on to another service, which Nova has up to 2.35. */
+export const PROXIES: ReadonlySet<string> = new Set([
+  "images",
+  "os-baremetal-nodes",
+  "os-floating-ip-pools",
+  "os-floating-ips",
+  "os-networks",
+  "os-networks-associate",
+  "os-snapshots",
+  "os-tenant-networks",
+  "os-volumes",
+]);
+
+/** Why a sample is not expected to pass, by `folder` or `folder/name`. */
+const NO_VOLUMES = "Berth attaches no volumes";
+const NO_CONSOLES = "remote consoles are not served";
+const NO_RESCUE = "the actions rescue and unrescue are not served";
+const NO_IMAGES = "the images of running servers are not taken";
+const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
+const NO_POWER =
+  "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
+const NEUTRON = "passed on to Neutron, up to 2.35";
+const NO_MIGRATION = "needs a live migration under way, and those of the fake driver end at once";
+const DOWN_CELL = "needs a cell that does not answer, which the tests of the API have (test/integration/api)";
+const REASONS: Readonly<Record<string, string>> = {
+  "extension-info/extensions-get-resp": "Berth lists the extensions that it serves, and os-agents is removed",
+  "os-admin-password": "no driver has an agent in its guests",
+  "os-aggregates/aggregate-images-post-req": "hosts cache no images",
+  "os-assisted-volume-snapshots": NO_VOLUMES,
+  "os-console-auth-tokens": NO_CONSOLES,
+  "os-create-backup": NO_IMAGES,
+  "os-deferred-delete/restore-post-req": "servers are deleted at once, so there is none to restore",
+  "os-hosts/host-get-reboot": NO_POWER,
+  "os-hosts/host-get-shutdown": NO_POWER,
+  "os-hosts/host-get-startup": NO_POWER,
+  "os-hosts/host-put-maintenance-req": NO_POWER,
+  "os-hosts/host-put-maintenance-resp": NO_POWER,
+  "os-multinic": NO_FIXED_ADDRESSES,
+  "os-remote-consoles": NO_CONSOLES,
+  "os-rescue": NO_RESCUE,
+  "os-security-groups/security-group-add-post-req": "there is one security group for each project",
+  "os-security-groups/security-group-remove-post-req": "there is one security group for each project",
+  "os-security-groups/security-group-post-req": NEUTRON,
+  "os-security-groups/security-group-rules-post-req": NEUTRON,
+  "os-security-groups/security-group-rules-post-resp": NEUTRON,
+  "os-security-groups/security-groups-create-resp": NEUTRON,
+  "os-security-groups/security-groups-get-resp": NEUTRON,
+  "os-security-groups/security-groups-list-get-resp": NEUTRON,
+  "os-server-topology": "needs a host with NUMA nodes, on which the guest's nodes are placed",
+  "server-migrations/force_complete": NO_MIGRATION,
+  "server-migrations/migrations-get": NO_MIGRATION,
+  "server-migrations/migrations-index": NO_MIGRATION,
+  "os-server-diagnostics": "the fake driver of the test measures nothing in its guests",
+  "os-volume_attachments": NO_VOLUMES,
+  "servers/server-action-addfloatingip-req": "there are no floating addresses",
+  "servers/server-action-removefloatingip-req": "there are no floating addresses",
+  "servers/server-action-create-image": NO_IMAGES,
+  "servers/server-action-create-image-resp": NO_IMAGES,
+  "servers/server-action-trigger-crash-dump": "no driver makes a guest dump its memory",
+  "servers/server-get-down-cell-resp": DOWN_CELL,
+};
+
+/** Reasons for samples of which later or earlier versions pass, by `folder/minor/name`. */
+const REASONS_AT: Readonly<Record<string, string>> = {
+  "os-services/69/services-list-get-resp": DOWN_CELL,
+  "servers/69/server-get-resp": DOWN_CELL,
+  "servers/69/servers-details-resp": DOWN_CELL,
+  "servers/69/servers-list-resp": DOWN_CELL,
+};
+
+/** Samples of `servers` that have a field which Berth refuses. */
+const REFUSED_FIELDS: readonly (readonly [field: string, reason: string])[] = [
+  ["personality", "Berth puts no files into guests, and says so"],
+  ["block_device_mapping_v2", NO_VOLUMES],
+  ["trusted_image_certificates", "Berth checks no signatures of images, and says so"],
+];
+
+const ANSWERS_OF_REQUESTS: Readonly<Record<string, string>> = {
+  "server-create-resp": "server-create-req",
+  "server-action-rebuild-resp": "server-action-rebuild",
+};
+
+/** The reason that a request of `servers` is refused for one of its fields, or that an answer misses such a field or its whole request. */
+function refusedField({ folder, minor, name, text }: Sample, library: SampleLibrary): string | null {
+  if (folder !== "servers") return null;
+  const requestName = ANSWERS_OF_REQUESTS[name];
+  const request = requestName === undefined ? text : (library.newest(folder, requestName, minor)?.text ?? "");
+  const dense = request.replace(/\s/g, "");
+  const field = REFUSED_FIELDS.find(([one]) => dense.includes(`"${one}":[`));
+  return field?.[1] ?? null;
+}
+
+/** The reason that a sample is an exception, or null. */
+export function exceptionOf(sample: Sample, library: SampleLibrary): string | null {
+  const { folder, minor, name } = sample;
+  if (minor > MINOR_MAX) return `needs 2.${minor}, and Berth announces 2.1 to 2.${MINOR_MAX}`;
+  return (
+    REASONS_AT[`${folder}/${minor}/${name}`] ??
+    REASONS[`${folder}/${name}`] ??
+    REASONS[folder] ??
+    refusedField(sample, library)
+  );
+}

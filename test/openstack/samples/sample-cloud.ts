@@ -1,0 +1,130 @@
+import { Agent, fetch } from "undici";
+import { SIMPLE_NETWORK } from "../../../services/api/network/simple-network.ts";
+import type { HostConfig } from "../../../services/compute-agent/host-config.ts";
+import { eventually } from "../../rigs/eventually.ts";
+import { startTestCloud, type TestCloud } from "../../rigs/test-cloud.ts";
+import type { Answer } from "./answer.ts";
+
+/** A connection for each request, since one that was idle for a while may be closed while it is used again. */
+const ONE_EACH = new Agent({ pipelining: 0 });
+
+export const ADMIN = "admin:default";
+/** The flavors of upstream's functional tests. */
+const FLAVORS = [
+  { id: "1", name: "m1.tiny", ram: 512, vcpus: 1, disk: 1 },
+  { id: "2", name: "m1.small", ram: 2_048, vcpus: 1, disk: 20 },
+  { id: "3", name: "m1.medium", ram: 4_096, vcpus: 2, disk: 40 },
+  { id: "4", name: "m1.large", ram: 8_192, vcpus: 4, disk: 80 },
+  { id: "5", name: "m1.xlarge", ram: 16_384, vcpus: 8, disk: 160 },
+  { id: "6", name: "m1.tiny.specs", ram: 512, vcpus: 1, disk: 1 },
+];
+export const IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b";
+export const HOSTS = ["host-1", "host-2", "host-3", "host-4"] as const;
+
+const hostOf = (name: string, index: number): HostConfig => ({
+  name,
+  inventories: { VCPU: { total: 32 }, MEMORY_MB: { total: 131_072 }, DISK_GB: { total: 1_000 } },
+  hypervisor: { type: "fake", version: 1_000, host_ip: `192.0.2.${index + 1}`, cpu_info: { arch: "x86_64" } },
+});
+
+/** A whole cloud with the flavors and the image that upstream's samples name. */
+export class SampleCloud {
+  readonly #cloud: TestCloud;
+  readonly network = SIMPLE_NETWORK;
+
+  private constructor(cloud: TestCloud) {
+    this.#cloud = cloud;
+  }
+
+  static async start(): Promise<SampleCloud> {
+    const cells = [{ name: "cell-1", hosts: HOSTS.map(hostOf) }];
+    const inner = await startTestCloud({ cells, schedulers: 1, conductors: 1, auth: "noauth2", networks: "simple" });
+    const cloud = new SampleCloud(inner);
+    for (const flavor of FLAVORS) await cloud.must("POST", "/flavors", { flavor });
+    await cloud.must("POST", "/flavors/6/os-extra_specs", { extra_specs: { "hw:numa_nodes": "1" } });
+    await cloud.must("POST", "/image/v2/images", {
+      id: IMAGE,
+      name: "fakeimage7",
+      disk_format: "raw",
+      container_format: "bare",
+    });
+    const { aggregate } = await cloud.must("POST", "/os-aggregates", {
+      aggregate: { name: "west", availability_zone: "us-west" },
+    });
+    for (const host of HOSTS.slice(0, 2))
+      await cloud.must("POST", `/os-aggregates/${aggregate.id}/action`, { add_host: { host } });
+    return cloud;
+  }
+
+  /** Paths are below `/v2.1` unless they name another API. */
+  async call(
+    method: string,
+    path: string,
+    { body, minor = 90, as = ADMIN }: { readonly body?: unknown; readonly minor?: number; readonly as?: string },
+  ): Promise<{ readonly status: number; readonly json: Answer }> {
+    const headers = {
+      "x-auth-token": as,
+      "openstack-api-version": `compute 2.${minor}`,
+      ...(body !== undefined && { "content-type": "application/json" }),
+    };
+    const url = `${this.#cloud.apiUrl}${/^\/(image|network|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
+    const response = await fetch(url, {
+      dispatcher: ONE_EACH,
+      method,
+      headers,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return { status: response.status, json: text === "" ? null : JSON.parse(text) };
+  }
+
+  /** A request of the preparations. Throws unless it succeeds. */
+  async must(method: string, path: string, body?: unknown, minor = 90): Promise<Answer> {
+    const { status, json } = await this.call(method, path, { body, minor });
+    if (status >= 300) throw new Error(`${method} ${path}: ${status} ${JSON.stringify(json).slice(0, 300)}`);
+    return json;
+  }
+
+  /** Creates an active server with upstream's name, image and flavor. */
+  async boot(fields: Readonly<Record<string, unknown>> = {}): Promise<string> {
+    const server = { name: "new-server-test", imageRef: IMAGE, flavorRef: "1", networks: "auto", ...fields };
+    const { id } = (
+      await this.must("POST", "/servers", { server: { metadata: { "My Server Name": "Apache1" }, ...server } })
+    ).server;
+    await this.settled(id);
+    return id;
+  }
+
+  async settled(id: string): Promise<Answer> {
+    return eventually(`server ${id} has nothing under way`, async () => {
+      const { status, json } = await this.call("GET", `/servers/${id}`, {});
+      if (status === 404) return { status: "DELETED" };
+      const { server } = json;
+      return server.status !== "BUILD" && server["OS-EXT-STS:task_state"] === null && server;
+    });
+  }
+
+  async act(id: string, action: string, value: unknown = null): Promise<Answer> {
+    await this.must("POST", `/servers/${id}/action`, { [action]: value });
+    return this.settled(id);
+  }
+
+  async forceDown(host: string, forced_down: boolean): Promise<void> {
+    const [service] = (await this.must("GET", `/os-services?host=${host}&binary=nova-compute`)).services;
+    await this.must("PUT", `/os-services/${service.id}`, { forced_down });
+  }
+
+  async deleteServers(): Promise<void> {
+    const { servers } = await this.must("GET", "/servers?all_tenants=true");
+    for (const { id } of servers) {
+      await this.call("POST", `/servers/${id}/action`, { body: { unlock: null } });
+      await this.call("DELETE", `/servers/${id}`, {});
+    }
+    for (const { id } of servers)
+      await eventually(`${id} is gone`, async () => (await this.call("GET", `/servers/${id}`, {})).status === 404);
+  }
+
+  close(): Promise<void> {
+    return this.#cloud.close();
+  }
+}
