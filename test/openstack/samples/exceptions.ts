@@ -33,7 +33,7 @@ export const PROXIES: ReadonlySet<string> = new Set([
 const NO_VOLUMES = "Berth attaches no volumes";
 const NO_CONSOLES = "remote consoles are not served";
 const NO_RESCUE = "the actions rescue and unrescue are not served";
-const NO_IMAGES = "the images of running servers are not taken";
+const NO_IMAGES = "needs an image store into which hosts copy disks, which the cloud of this test has not";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
