@@ -110,7 +110,10 @@ export class SampleCloud {
   }
 
   async forceDown(host: string, forced_down: boolean): Promise<void> {
-    const [service] = (await this.must("GET", `/os-services?host=${host}&binary=nova-compute`)).services;
+    // A cell that does not answer in time is left out of the list.
+    const service = await eventually(`the service of ${host}`, async () => {
+      return (await this.must("GET", `/os-services?host=${host}&binary=nova-compute`)).services[0];
+    });
     await this.must("PUT", `/os-services/${service.id}`, { forced_down });
   }
 
