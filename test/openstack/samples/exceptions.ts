@@ -33,7 +33,6 @@ export const PROXIES: ReadonlySet<string> = new Set([
 const NO_VOLUMES = "Berth attaches no volumes";
 const NO_CONSOLES = "remote consoles are not served";
 const NO_RESCUE = "the actions rescue and unrescue are not served";
-const NO_IMAGES = "needs an image store into which hosts copy disks, which the cloud of this test has not";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
@@ -46,7 +45,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-aggregates/aggregate-images-post-req": "hosts cache no images",
   "os-assisted-volume-snapshots": NO_VOLUMES,
   "os-console-auth-tokens": NO_CONSOLES,
-  "os-create-backup": NO_IMAGES,
   "os-deferred-delete/restore-post-req": "servers are deleted at once, so there is none to restore",
   "os-hosts/host-get-reboot": NO_POWER,
   "os-hosts/host-get-shutdown": NO_POWER,
@@ -72,8 +70,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-volume_attachments": NO_VOLUMES,
   "servers/server-action-addfloatingip-req": "there are no floating addresses",
   "servers/server-action-removefloatingip-req": "there are no floating addresses",
-  "servers/server-action-create-image": NO_IMAGES,
-  "servers/server-action-create-image-resp": NO_IMAGES,
   "servers/server-action-trigger-crash-dump": "no driver makes a guest dump its memory",
   "servers/server-get-down-cell-resp": DOWN_CELL,
 };
