@@ -192,11 +192,22 @@ describe("refuses, and changes nothing,", () => {
   });
   test("to run twice at the same time", async () => {
     let second: Promise<ImportResult> | null = null;
+    // A lock holds up the first import until the second one has ended.
+    const beginSecond = async () => {
+      await ledger.query("begin");
+      try {
+        await ledger.query("lock table resource_providers, placement_import in exclusive mode");
+        return await importOnce();
+      } finally {
+        await ledger.query("rollback");
+      }
+    };
     await importOnce({
+      batchRows: 1,
       watcher: {
         ...silent,
         copied: () => {
-          second ??= importOnce();
+          second ??= beginSecond();
           second.catch(() => {});
         },
       },
