@@ -104,29 +104,22 @@ export class QemuDriver implements Driver {
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
     this.#trimLater();
-    await Promise.all(guests.map((name) => this.#endOldHandOver(name)));
-    await Promise.all(guests.map((name) => this.#endOldSnapshot(name)));
+    await Promise.all(guests.map((name) => this.#endOldWork(name)));
   }
 
-  /** The conductor repeats the order, which begins again. */
-  async #endOldSnapshot(name: GuestName): Promise<void> {
-    try {
-      const guest = this.#find(name);
-      if (guest?.record.copiesTo === undefined) return;
-      await endOldSnapshot(guest, this.#snapshots);
-    } catch (error) {
-      this.#options.onUnknown?.(name, error);
-    }
-  }
-
-  /** A guest whose move cannot be ended now must not keep the agent from its other guests: the guest's next order tries again. */
-  async #endOldHandOver(name: GuestName): Promise<void> {
+  /**
+   * Ends the move or the copying of the disk that the agent's last process began; a conductor repeats its order. A guest for which this cannot
+   * be done now must not keep the agent from its other guests: the guest's next order tries again.
+   */
+  async #endOldWork(name: GuestName): Promise<void> {
     let toAttemptId: string | undefined;
     try {
       const guest = this.#find(name);
-      if (guest?.record.handedTo?.isDone !== false) return;
-      toAttemptId = guest.record.handedTo.attemptId;
-      await callOffHandOver(guest);
+      if (guest === null) return;
+      const { handedTo } = guest.record;
+      if (handedTo?.isDone === false) toAttemptId = handedTo.attemptId;
+      await endOldSnapshot(guest, this.#snapshots);
+      if (toAttemptId !== undefined) await callOffHandOver(guest);
     } catch (error) {
       this.#options.onUnknown?.(name, error);
       if (toAttemptId !== undefined) this.#callOffLater(name, toAttemptId);
