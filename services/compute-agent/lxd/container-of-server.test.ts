@@ -20,7 +20,13 @@ describe("the container of a server", () => {
   test("has the flavor's limits, its disk in the storage pool, and names its server and attempt", () => {
     const { config, devices } = containerOf(serverSpec(1, { flavor: FLAVOR }), GUEST, DEFAULTS);
     expect(config).toMatchObject({
-      ...{ "limits.cpu": "2", "limits.memory": "512MiB", "boot.autostart": "false", "security.devlxd": "false" },
+      ...{
+        "limits.cpu": "2",
+        "limits.memory": "512MiB",
+        "limits.processes": "4096",
+        "boot.autostart": "false",
+        "security.devlxd": "false",
+      },
       ...{ "user.berth.host": "h1", "user.berth.server": "s1", "user.berth.attempt": "t1/0" },
     });
     expect(devices).toEqual({ root: { type: "disk", path: "/", pool: "fast", size: "3GiB" } });

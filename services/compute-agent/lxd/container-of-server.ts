@@ -33,6 +33,8 @@ export const OWN_KEYS = {
 } as const;
 
 const GIB = "GiB";
+/** Containers share the host's table of processes, which one of them could fill. */
+const PROCESSES_MAX = 4_096;
 const NAME_PREFIX = "berth-";
 const NAME_DIGITS = 32;
 
@@ -59,6 +61,7 @@ export function containerOf(server: ServerSpec, name: GuestName, defaults: Conta
     config: {
       "limits.cpu": String(flavor.vcpus),
       "limits.memory": `${flavor.memoryMib}MiB`,
+      "limits.processes": String(PROCESSES_MAX),
       // Only the cell's orders may start a guest, because its server may have been moved while the host was down.
       "boot.autostart": "false",
       // A guest must not read the names of hosts, which the keys of its configuration contain.

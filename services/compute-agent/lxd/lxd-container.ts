@@ -42,6 +42,15 @@ export class LxdContainer {
     }
   }
 
+  /**
+   * The container, once LXD has ended what it was told before. An earlier call may have settled without that, because its answer was lost: then
+   * a late start could let the guest run after its server has gone elsewhere.
+   */
+  async #atRest(signal: AbortSignal): Promise<FoundContainer> {
+    await this.settle(signal);
+    return this.existing();
+  }
+
   async existing(): Promise<FoundContainer> {
     const found = await this.find();
     if (found === null) throw new LxdError("not-found", "there is no such guest");
@@ -52,8 +61,11 @@ export class LxdContainer {
    * Lets the guest run. The configuration is written first, so that it never says of a running guest that it has never run.
    */
   async start(signal: AbortSignal): Promise<void> {
-    const { status, config } = await this.existing();
-    if (status === "Running") return;
+    const { status, config } = await this.#atRest(signal);
+    if (status === "Running") {
+      if (config[OWN_KEYS.runsIn] !== bootId()) await this.change({ [OWN_KEYS.runsIn]: bootId() });
+      return;
+    }
     if (status === "Frozen") return this.#setState("unfreeze", { signal });
     if (config[OWN_KEYS.receives] !== undefined)
       throw new LxdError("refused", "the disk of the guest has not arrived on this host");
@@ -61,15 +73,16 @@ export class LxdContainer {
     try {
       await this.#setState("start", { signal });
     } catch (error) {
-      // Otherwise the guest would look like one that stopped by itself.
-      await this.change({ [OWN_KEYS.runsIn]: "" }).catch(() => undefined);
+      // Otherwise the guest would look like one that stopped by itself. It may run although its start seems to have failed.
+      const found = await this.find().catch(() => null);
+      if (found?.status === "Stopped") await this.change({ [OWN_KEYS.runsIn]: "" }).catch(() => undefined);
       throw error;
     }
   }
 
   /** Stops the guest: it is asked to shut down, unless `force`, and after `shutdownMs` it is killed. */
   async stop({ shutdownMs, signal }: ContainerControl, { force = false } = {}): Promise<void> {
-    const { status, config } = await this.existing();
+    const { status, config } = await this.#atRest(signal);
     // This is recorded before the guest ends, so that a guest that is then found stopped counts as stopped by order.
     if (config[OWN_KEYS.runsIn] !== undefined) await this.change({ [OWN_KEYS.runsIn]: "" });
     if (status === "Stopped") return;
@@ -78,14 +91,14 @@ export class LxdContainer {
   }
 
   async pause(signal: AbortSignal): Promise<void> {
-    const { status } = await this.existing();
+    const { status } = await this.#atRest(signal);
     if (status === "Frozen") return;
     if (status !== "Running") throw new LxdError("refused", `the guest does not run (${status})`);
     await this.#setState("freeze", { signal });
   }
 
   async unpause(signal: AbortSignal): Promise<void> {
-    const { status } = await this.existing();
+    const { status } = await this.#atRest(signal);
     if (status === "Running") return;
     if (status !== "Frozen") throw new LxdError("refused", `the guest is not paused (${status})`);
     await this.#setState("unfreeze", { signal });
@@ -96,8 +109,13 @@ export class LxdContainer {
     await this.#client.call(this.#path(), { method: "PATCH", body: { config } });
   }
 
-  /** Copies the disk of another container of the same LXD into this one, which must not run. */
+  /**
+   * Copies the disk of another container of the same LXD into this one, which was prepared for it. Does nothing if it has the disk already.
+   * Throws an LxdError when there is no such container: LXD would make one, which nobody knows of.
+   */
   async receiveDisk(source: string, signal: AbortSignal): Promise<void> {
+    const { config } = await this.#atRest(signal);
+    if (config[OWN_KEYS.receives] === undefined) return;
     const copy = { type: "copy", source, refresh: true, instance_only: true };
     await this.#client.run("/1.0/instances", { method: "POST", body: { name: this.name, source: copy }, signal });
     await this.change({ [OWN_KEYS.receives]: "" });
@@ -120,8 +138,8 @@ export class LxdContainer {
     }
   }
 
-  /** Waits until LXD has ended what it is doing to the container. */
-  async settle(): Promise<void> {
+  /** Waits until LXD has ended what it is doing to the container. A raised signal calls it off, as far as LXD can. */
+  async settle(signal?: AbortSignal): Promise<void> {
     const byState = (await this.#client.call("/1.0/operations?recursion=1")) as Readonly<
       Record<string, readonly LxdOperation[]>
     >;
@@ -129,7 +147,8 @@ export class LxdContainer {
       .flat()
       .filter((operation) => operation.status_code < 200 && isAbout(operation, this.name));
     // The outcome of these operations does not matter here.
-    await Promise.allSettled(own.map((operation) => this.#client.waitFor(operation)));
+    await Promise.allSettled(own.map((operation) => this.#client.waitFor(operation, signal)));
+    signal?.throwIfAborted();
   }
 
   /** Resolves with whether the guest has shut down by itself. */

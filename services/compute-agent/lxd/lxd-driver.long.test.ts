@@ -106,6 +106,12 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     const order = { ...source, toHost: "h2", toAttemptId: "moved/1", live: false, force: false, orderId: "order/1" };
     await expect(driver.handOff({ ...order, listensAt: `${listensAt}0` }, NEVER)).rejects.toThrow("another LXD");
     expect(await driver.powersOf([source])).toEqual(["running"]);
+    const nowhere = { ...order, toAttemptId: "moved/2", listensAt };
+    await expect(driver.handOff(nowhere, NEVER)).rejects.toThrow("no such guest");
+    expect((await driver.guests(new Set(["h1", "h2"]))).map(({ attemptId }) => attemptId).sort()).toEqual([
+      "moved/0",
+      "moved/1",
+    ]);
     await driver.handOff({ ...order, listensAt }, NEVER);
     const last = (await ticksOf(source)).at(-1) ?? 0;
     await driver.start(destination, NEVER);

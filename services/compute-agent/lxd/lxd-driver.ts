@@ -88,7 +88,12 @@ export class LxdDriver implements Driver {
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     for (const guest of guests) this.#of(guest);
     this.#events.open();
-    await Promise.all(guests.map((guest) => this.#of(guest).settle()));
+    // A guest that cannot be looked at now must not keep the agent from the others: its next order waits once more.
+    const settled = (guest: GuestName) =>
+      this.#of(guest)
+        .settle()
+        .catch((error: unknown) => this.#options.onUnknown?.(guest, error));
+    await Promise.all(guests.map(settled));
   }
 
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {

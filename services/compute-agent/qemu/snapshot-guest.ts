@@ -30,12 +30,14 @@ export async function snapshotGuest(
     if (state === "absent") await guest.end();
     await images.publish(part, imageId);
   } catch (error) {
+    // If this fails, the record keeps the copy's name, and the guest's next order ends the copy.
     if (state === "absent") await guest.end();
+    else await endCopy(guest);
     await images.discard(part);
-    throw error;
-  } finally {
     await guest.change({ copiesTo: undefined });
+    throw error;
   }
+  await guest.change({ copiesTo: undefined });
 }
 
 /** Ends a copy that an earlier process of the agent began, and removes its file. */

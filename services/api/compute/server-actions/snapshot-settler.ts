@@ -101,16 +101,17 @@ export class SnapshotSettler {
     await this.#change(image.id, ({ upload: _, ...active }) => ({ ...active, updatedAtMs }));
   }
 
-  /** Removes the oldest backups of the server and type beyond `rotation`, counting this one. Source: `_rotate_backups` of Nova. */
+  /**
+   * Removes the oldest backups of the server and type beyond `rotation`, counting this one. Newer backups stay, since this may be the late
+   * repetition of another api's step. Source: `_rotate_backups` of Nova.
+   */
   async #rotate({ id, owner, properties }: ImageRecord, rotation: number): Promise<void> {
     const { instance_uuid = "", backup_type = "" } = properties;
     const backups = await this.#images.images({
-      ...{ visibleTo: null, name: null, marker: null, limit: BACKUPS_MAX },
+      ...{ visibleTo: owner, name: null, marker: id, limit: BACKUPS_MAX },
       properties: { image_type: "backup", instance_uuid, backup_type },
     });
-    const older = backups.filter(
-      (one) => one.owner === owner && one.id !== id && one.upload === undefined && !one.isProtected,
-    );
+    const older = backups.filter((one) => one.owner === owner && one.upload === undefined && !one.isProtected);
     for (const { id: oldId } of older.slice(Math.max(0, rotation - 1))) await this.#remove(oldId);
   }
 

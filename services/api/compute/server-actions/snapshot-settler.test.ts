@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import { MemoryImageStore } from "../../../../adapters/memory/api/memory-image-store.ts";
+import type { ImageRecord } from "../../../../core/stores/api/image-store.ts";
+import { ManualClock } from "../../../../runtime/manual-clock.ts";
+import { SnapshotSettler } from "./snapshot-settler.ts";
+
+const SERVER = "5f0a4b5e-7a6c-4f3c-9d1e-2a1b6c8d9e01";
+
+function backup(index: number, change: Partial<ImageRecord> = {}): ImageRecord {
+  return {
+    id: `00000000-0000-4000-8000-00000000000${index}`,
+    ...{ name: `backup ${index}`, owner: "p1", visibility: "private", diskFormat: "qcow2", containerFormat: "bare" },
+    ...{ minDiskGib: 0, minRamMib: 0, isProtected: false, tags: [], createdAtMs: index, updatedAtMs: index },
+    properties: { image_type: "backup", instance_uuid: SERVER, backup_type: "daily" },
+    ...change,
+  };
+}
+
+test("an api that ends a backup late removes older backups, and none that is newer or another project's", async () => {
+  const images = new MemoryImageStore();
+  const late = backup(3, { upload: { state: "saving", serverUuid: SERVER, rotation: 1 } });
+  const given = [backup(1), backup(2, { owner: "p2" }), late, backup(4)];
+  for (const image of given) await images.createImage(image);
+  const task = { task: { id: late.id }, outcome: "success" };
+  const cell = { operations: async () => ({ kind: "answer", value: [task] }) };
+  const record = { serverUuid: SERVER, cell: "c1" };
+  const settler = new SnapshotSettler(
+    {
+      ...{ images, catalog: null, clock: new ManualClock(0) },
+      store: { requests: async () => [record] as never },
+      cells: new Map([["c1", cell]]) as never,
+      events: {} as never,
+    },
+    { pollMs: 1_000, settleMs: 60_000 },
+  );
+  await settler.settle();
+  await settler.settle();
+  const left = await Promise.all(given.map(({ id }) => images.image(id)));
+  expect(left.map((image) => image?.name)).toEqual([undefined, "backup 2", "backup 3", "backup 4"]);
+  expect(left[2]?.upload).toBeUndefined();
+});
