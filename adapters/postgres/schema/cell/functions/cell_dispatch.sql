@@ -57,10 +57,11 @@ begin
   select coalesce(array_agg(array_position(server_uuids, inserted.uuid)), '{}') into created from inserted;
   outcomes := array_fill(null::text, array[count]);
   if cardinality(created) < count then
+    -- A closed server may be gone by now: another dispatch has just opened the cell to it (cell_reopen).
     select array_agg(case when w.at = any (created) then null
-      when s.status in ('CLOSED', 'DELETED') then 'closed' else 'already-dispatched' end order by w.at)
+      when s.uuid is null or s.status in ('CLOSED', 'DELETED') then 'closed' else 'already-dispatched' end order by w.at)
     into outcomes
-    from unnest(server_uuids) with ordinality as w (uuid, at) join servers s on s.uuid = w.uuid;
+    from unnest(server_uuids) with ordinality as w (uuid, at) left join servers s on s.uuid = w.uuid;
     changes := cell_without(changes, array(select p.at from generate_series(1, count) as p (at) where p.at <> all (created)));
   end if;
 
