@@ -31,7 +31,7 @@ export class LxdImages {
   readonly #dir: string;
   /** The content of the files when they were last read, by path. */
   readonly #read = new Map<string, ReadImage>();
-  /** Imports under way, by image id. */
+  /** Imports under way, by the SHA-256 of the tarball. */
   readonly #running = new Map<string, Promise<string>>();
 
   constructor(client: LxdClient, dir: string) {

@@ -78,7 +78,7 @@ export const DESTROY_TIMEOUT_MS = 60_000;
  * guest. Until the call has settled, nothing else is done to the guest and no order is answered.
  */
 export interface Driver {
-  /** The optional capabilities of the driver. The agent refuses orders that need more. */
+  /** The optional capabilities of the driver. The agent, or the driver itself, refuses orders that need more. */
   readonly capabilities: ReadonlySet<DriverCapability>;
   /**
    * Standard traits of the driver (`COMPUTE_*`), such as the formats of images that it can use. The agent gives them to the root provider of

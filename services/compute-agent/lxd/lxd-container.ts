@@ -1,6 +1,6 @@
 import type { LxdClient, LxdOperation } from "../../../adapters/lxd/lxd-client.ts";
 import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
-import { bootId } from "../../../adapters/qemu/boot-id.ts";
+import { bootId } from "../../../runtime/boot-id.ts";
 import type { FoundPower } from "../driver.ts";
 import { OWN_KEYS } from "./container-of-server.ts";
 

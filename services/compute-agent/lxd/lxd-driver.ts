@@ -3,10 +3,10 @@ import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
 import { LxdImages } from "../../../adapters/lxd/lxd-images.ts";
-import { readLogEnd } from "../../../adapters/qemu/read-log-end.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
+import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import type {
   Driver,
   DriverCapability,
@@ -42,7 +42,7 @@ export interface LxdDriverOptions extends ContainerDefaults {
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
 }
 
-/** An LXD that hangs must not hide guests of other drivers, so this is shorter than the agent's own deadline for a look at all guests. */
+/** A container that LXD does not answer for must not hide the others, so this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
 const COPIES_WITHIN = "lxd:";
 /** The address of a guest that needs nothing of the guest that it replaces. */

@@ -1,5 +1,5 @@
-import { bootId } from "../../../adapters/qemu/boot-id.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
+import { bootId } from "../../../runtime/boot-id.ts";
 import type { FoundPower } from "../driver.ts";
 
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */

@@ -1,9 +1,9 @@
 import { setTimeout as delay } from "node:timers/promises";
-import { bootId } from "../../../adapters/qemu/boot-id.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
+import { bootId } from "../../../runtime/boot-id.ts";
 
 const POLL_MS = 20;
 /** How long QEMU may need to take over memory that has arrived completely. */

@@ -5,7 +5,6 @@ import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
-import { readLogEnd } from "../../../adapters/qemu/read-log-end.ts";
 import { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { trimLog } from "../../../adapters/qemu/trim-log.ts";
@@ -14,6 +13,7 @@ import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
+import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import type {
   Driver,
   DriverCapability,

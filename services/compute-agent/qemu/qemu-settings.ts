@@ -15,7 +15,9 @@ const ipAddress = text({ pattern: /^[0-9a-fA-F:.]+$/, allowed: "an IP address" }
 /** The settings of `--driver qemu`. Without it they mean nothing. */
 export const qemuSettings = {
   qemu: setting(text(), { about: "QEMU's program", default: "qemu-system-x86_64" }),
-  imagesPath: optional(text(), { about: "for --driver qemu: the directory in which images are found under their ids" }),
+  imagesPath: optional(text(), {
+    about: "for --driver qemu and lxd: the directory in which images are found under their ids",
+  }),
   imageCache: optional(text(), {
     about: "directory of the checked copies of images; otherwise _base in the instances path",
   }),
@@ -44,7 +46,8 @@ export const qemuSettings = {
     default: "40s",
   }),
   bridge: optional(bridgeName, {
-    about: "bridge that guests' interfaces are attached to; otherwise they get QEMU's own network",
+    about:
+      "bridge that guests' interfaces are attached to; otherwise virtual machines get QEMU's own network, and containers none",
   }),
 } as const;
 
