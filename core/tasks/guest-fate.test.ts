@@ -93,6 +93,18 @@ test.each([
   ],
   ["an evacuated host that is back", "stopped", home("ACTIVE", "host-b", "m/0"), "destroy"],
   ["a move's destination", "prepared", home("ACTIVE", "host-b", "x/0", { move: { ...kept, dest: here } }), "leave"],
+  [
+    "an open move's destination that runs, which the move may make home at any moment",
+    "running",
+    home("ACTIVE", "host-b", "x/0", { move: { ...other, dest: here }, busy: true }),
+    "leave",
+  ],
+  [
+    "an ended move's destination that runs and is not home",
+    "running",
+    home("ERROR", "host-b", "x/0", { move: { ...other, dest: here } }),
+    "destroy",
+  ],
   ["an earlier destination of a move", "prepared", home("ACTIVE", "host-b", "x/0", { move: other }), "destroy"],
   ["a resized server", "stopped", home("VERIFY_RESIZE", "host-a", "t/0", { move: { ...kept, runs: true } }), "start"],
 ] as const)("a guest of %s (%s)", (_, state, row, fate) => {

@@ -53,8 +53,10 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
     // The home leaves a source only after the source's host has reported that the guest is stopped. A report that it runs may be outdated,
     // or the guest was started again later: it gets another stop order, which it obeys unless it has obeyed a later one. An operator must
     // stop the source of an evacuation. If the agent of that source is heard of, the guest is stopped, and it is kept until the evacuation
-    // has ended, since the evacuation may fail to produce another copy. A destination that is not home yet must not run.
-    return isSource ? "stop" : "destroy";
+    // has ended, since the evacuation may fail to produce another copy. A destination that is not home yet must not run. If it does while
+    // the move is open, a restored database may have forgotten that it became home: the move finds it, and may make it home at any moment.
+    if (isSource) return "stop";
+    return home.busy ? "leave" : "destroy";
   }
   if (home.busy || guest.state === "building") return "leave";
   // Source: `_sync_instance_power_state` of Nova's compute manager, which leaves a resized server alone.
