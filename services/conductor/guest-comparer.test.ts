@@ -154,6 +154,17 @@ function booting() {
   return { store, boot, compareEmpty, missing, comparer, connection, sent };
 }
 
+test("an agent without guests learns the incarnation of the database when it arrives", async () => {
+  const { comparer, connection: bare, store } = setUp();
+  const told: ConductorMessage["body"][] = [];
+  const stream = { ...bare.stream, send: ({ body }: ConductorMessage) => void told.push(body) };
+  const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
+  comparer.arrived({ ...bare, stream, hosts: new Map([["host-0", state]]) });
+  await eventually("the incarnation", () => told.length === 1);
+  const value = { host: "host-0", incarnation: await store.incarnation() };
+  expect(told).toEqual([{ $case: "compared", value }]);
+});
+
 test("accepts an answer only from the asked agent and about the asked host, under an unpredictable id", async () => {
   const { comparer, connection, sent } = setUp();
   const other: AgentConnection = { ...connection, agentId: "b" };

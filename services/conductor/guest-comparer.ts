@@ -85,18 +85,20 @@ export class GuestComparer {
     this.#events = options.events;
   }
 
-  /** Begins to settle the guests that the hello names. `afterHello` waits for the end. */
+  /**
+   * Begins to settle the guests that the hello names. `afterHello` waits for the end. A host without guests is compared, too: its agent must
+   * know the database's incarnation before the first guest is there, because it could not tell that a restored database has lost this guest.
+   */
   arrived(connection: AgentConnection): void {
     const settled = new Map<string, Promise<unknown>>();
     const seen = this.#seen(connection);
     // This rejects only when the conductor stops, or when another agent holds the hosts.
     seen.catch(() => {});
     for (const [host, state] of connection.hosts) {
-      if (state.guests.length === 0) continue;
       const all = seen.then(() => this.#settle(connection, host, state.guests));
-      // Rejects in the same cases as `seen`.
-      all.catch(() => {});
-      settled.set(host, all);
+      // Rejects in the same cases as `seen`. The tree of a host without guests is then refused with a reason.
+      const ended = all.catch(() => {});
+      settled.set(host, state.guests.length === 0 ? ended : all);
     }
     this.#settled.set(connection, settled);
   }

@@ -15,6 +15,12 @@ const MINUTE_MS = 60_000;
 export type FoundKnowledge = Pick<DoomedGuest, "revision" | "incarnation">;
 
 /**
+ * Whether a halted guest may be started. `uncertain`: its server went to ERROR instead. `undecided`: it must not be started, and the next
+ * comparison has to judge it again, because its server was in another state or had a task meanwhile.
+ */
+export type StartVerdict = "start" | "uncertain" | "undecided";
+
+/**
  * Decides whether a comparison may destroy a guest. A guest that the database seems to have lost in a restore or failover is kept in
  * quarantine (law 6). Guests of servers that the database does not know at all are destroyed at a limited rate. Otherwise an empty new
  * database, or an agent that is connected to the wrong cell, would cost every guest of every host at once.
@@ -101,20 +107,22 @@ export class GuestJudge {
   }
 
   /**
-   * Whether a comparison may start a halted guest at home. If the guest was halted by an order that a restored database has forgotten, the
-   * server may have been moved by it, and may run elsewhere (law 4). Then the server goes to ERROR instead, until an operator has looked
-   * for its other guests. Rejects when the conductor stops.
+   * Judges whether a comparison may start a halted guest at home. If the guest was halted by an order that a restored database has forgotten,
+   * the server may have been moved by it, and may run elsewhere (law 4). Then the server goes to ERROR instead, until an operator has looked
+   * for its other guests. A host that was compared with this database before was judged then, and a start now is the operator's word.
+   * Rejects when the conductor stops.
    */
-  async mayStart(guest: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<boolean> {
-    if (revision <= known || incarnation === "") return true;
-    if (incarnation === (await this.#commits.answered("incarnation", this.#incarnation, guest.host))) return true;
+  async judgeStart(guest: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<StartVerdict> {
+    if (revision <= known) return "start";
+    if (incarnation === (await this.#commits.answered("incarnation", this.#incarnation, guest.host))) return "start";
     const { host, serverUuid, attemptId } = guest;
     const fault = describeForgottenOrder(guest, revision, known);
     const isMarked = await this.#commits.answered("mark-uncertain", this.#marking, {
       ...{ host, serverUuid, attemptId, revision, fault },
     });
-    if (isMarked) this.#events.serverUncertain(guest, fault);
-    return false;
+    if (!isMarked) return "undecided";
+    this.#events.serverUncertain(guest, fault);
+    return "uncertain";
   }
 
   #tellWaiting(): void {

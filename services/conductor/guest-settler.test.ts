@@ -8,33 +8,45 @@ import { ManualClock } from "../../runtime/manual-clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import { conductorId, serverId } from "../../test/contract/cell-fixtures.ts";
 import { ConductorEvents } from "./events.ts";
+import type { StartVerdict } from "./guest-judge.ts";
 import { GuestSettler } from "./guest-settler.ts";
 import { StepCommitter } from "./step-committer.ts";
 
 const GUEST = { host: "h", serverUuid: serverId(1), attemptId: "t/0", state: "running" } as const;
 
-function settlerOf(home: Partial<Home>): { readonly settler: GuestSettler; readonly raised: number[] } {
+interface Subject {
+  readonly settler: GuestSettler;
+  readonly raised: number[];
+  /** The revisions of which the judge was asked whether a guest may be started. */
+  readonly judged: number[];
+}
+
+function settlerOf(home: Partial<Home>, verdict: StartVerdict = "start"): Subject {
   const clock = new ManualClock();
   const events = new ConductorEvents({
     ...{ logger: pino({ level: "silent" }), registry: new Registry(), clock, taskCount: () => 0 },
   });
-  const row: Home = {
+  const row = (): Home => ({
     ...{ serverUuid: GUEST.serverUuid, status: "ACTIVE", host: "h", attemptId: "t/0", revision: 3, busy: false },
     ...{ move: null, ...home },
-  };
-  const store = overriding(new MemoryCellStore({ clock, ledger: new MemoryLedger() }), { homes: async () => [row] });
+  });
+  const store = overriding(new MemoryCellStore({ clock, ledger: new MemoryLedger() }), { homes: async () => [row()] });
   const stop = new AbortController().signal;
   const commits = new StepCommitter({ store, conductorId: conductorId(1), clock, events, stop });
   const raised: number[] = [];
+  const judged: number[] = [];
   const judge = {
-    mayStart: async () => true,
+    judgeStart: async (_: unknown, { revision }: { readonly revision: number }) => {
+      judged.push(revision);
+      return verdict;
+    },
     mayDestroy: async () => true,
     raise: async (_: string, revision: number) => void raised.push(revision),
     ...{ wanted: () => undefined, isQuarantined: () => false, onlyThere: () => undefined },
   };
   const streamOf = () => null;
   const stopServer = async () => undefined;
-  return { settler: new GuestSettler({ store, commits, judge, clock, events, streamOf, stopServer }), raised };
+  return { settler: new GuestSettler({ store, commits, judge, clock, events, streamOf, stopServer }), raised, judged };
 }
 
 test("raises a row above the order that its guest has obeyed, so that the next order is obeyed, too", async () => {
@@ -48,4 +60,52 @@ test("raises nothing for a revision that no honest guest has, since the server w
   await settler.settle(GUEST, { revision: 1_000_000_001, incarnation: "" });
   await settler.settle(GUEST, { revision: 2_000_000_000, incarnation: "" });
   expect(raised).toEqual([]);
+});
+
+const HALTED = { ...GUEST, state: "stopped" } as const;
+const FORGOTTEN = { revision: 7, incarnation: "before" };
+
+test("a guest that was halted by a forgotten order stays undecided while its server is built again, and raises nothing", async () => {
+  const home: Partial<Home> = { status: "BUILD" };
+  const { settler, raised } = settlerOf(home);
+  await settler.settle(HALTED, FORGOTTEN);
+  expect([settler.isUndecided(HALTED), raised]).toEqual([true, []]);
+});
+
+test("raises nothing for a guest that stays halted, so that it refuses a start of its server, which may run elsewhere", async () => {
+  const { settler, raised } = settlerOf({ status: "SHUTOFF" });
+  await settler.settle(HALTED, FORGOTTEN);
+  await settler.settle(HALTED, { ...FORGOTTEN, incarnation: "" });
+  expect([settler.isUndecided(HALTED), raised]).toEqual([false, []]);
+});
+
+test("a guest that was halted by a forgotten order stays undecided when a task is done with it during the comparison", async () => {
+  const home = { busy: true };
+  const { settler } = settlerOf(home);
+  await settler.settle(HALTED, FORGOTTEN);
+  home.busy = false;
+  await settler.settle(HALTED);
+  expect(settler.isUndecided(HALTED)).toBe(true);
+  await settler.settle(HALTED, FORGOTTEN);
+  expect(settler.isUndecided(HALTED)).toBe(false);
+});
+
+test("a halted guest that could not be judged is judged again by the next comparison", async () => {
+  const { settler, raised, judged } = settlerOf({}, "undecided");
+  await settler.settle(HALTED, FORGOTTEN);
+  expect([settler.isUndecided(HALTED), raised]).toEqual([true, []]);
+  await settler.settle(HALTED, FORGOTTEN);
+  expect(judged).toEqual([7, 7]);
+});
+
+test("a halted guest whose server is uncertain now is decided, and nothing is raised for a start", async () => {
+  const { settler, raised } = settlerOf({}, "uncertain");
+  await settler.settle(HALTED, FORGOTTEN);
+  expect([settler.isUndecided(HALTED), raised]).toEqual([false, []]);
+});
+
+test("a revision that no honest guest has does not reach the row of an uncertain server", async () => {
+  const { settler, judged } = settlerOf({}, "uncertain");
+  await settler.settle(HALTED, { ...FORGOTTEN, revision: 2_000_000_000 });
+  expect(judged).toEqual([1_000_000_000]);
 });

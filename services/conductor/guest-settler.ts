@@ -1,6 +1,6 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import { keptReason } from "../../core/tasks/failure-message.ts";
-import { type FoundGuest, guestFate } from "../../core/tasks/guest-fate.ts";
+import { type FoundGuest, type GuestFate, guestFate } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { DestroyReport } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -26,7 +26,7 @@ const RAISED_REVISION_MAX = 1_000_000_000;
  */
 export class GuestSettler {
   readonly #commits: StepCommitter;
-  readonly #judge: Pick<GuestJudge, "mayDestroy" | "mayStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+  readonly #judge: Pick<GuestJudge, "mayDestroy" | "judgeStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
@@ -44,7 +44,7 @@ export class GuestSettler {
   constructor(options: {
     readonly store: Pick<ConductorStore, "homes" | "sightings">;
     readonly commits: StepCommitter;
-    readonly judge: Pick<GuestJudge, "mayDestroy" | "mayStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+    readonly judge: Pick<GuestJudge, "mayDestroy" | "judgeStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
@@ -84,11 +84,8 @@ export class GuestSettler {
     const fate = guestFate(guest, home);
     if (found !== null && fate === "destroy" && !(await this.#judge.mayDestroy({ ...guest, ...found }))) return false;
     if (found !== null && fate !== "destroy") this.#judge.wanted(guest);
-    if (found !== null && home !== null && isUndecided(guest, home, found.revision)) this.#undecided.add(keyOf(guest));
-    else this.#undecided.delete(keyOf(guest));
-    if (found !== null && fate === "start" && !(await this.#judge.mayStart(guest, found, home?.revision ?? 0)))
-      return false;
-    const revision = await this.#revisionFor(guest, home, found?.revision ?? 0);
+    if (found !== null && !(await this.#isDecided(guest, home, fate, found))) return false;
+    const revision = await this.#revisionFor(guest, home, fate, found?.revision ?? 0);
     if (fate === "leave") return false;
     if (fate === "stop-server") {
       this.#events.guestSettled(guest, fate);
@@ -113,18 +110,37 @@ export class GuestSettler {
       stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, imageId: "" } } });
       return false;
     }
+    this.#undecided.delete(keyOf(guest));
     stream.send({ body: { $case: "destroy", value: name } });
     return this.#destroyed(guest);
   }
 
   /**
-   * The revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the row is
-   * raised above that order, since the guest refuses an order of the same revision as well. While an operation is open nothing is raised:
-   * the guest's refusal tells the operation that the database has lost commits. A revision that no honest guest has raises nothing.
+   * Whether a comparison may continue with the guest. Only a comparison judges this: a task that is done with the guest at the same time does
+   * not know what the database may have forgotten.
    */
-  async #revisionFor(guest: FoundGuest, home: Home | null, obeyed: number): Promise<number> {
+  async #isDecided(guest: FoundGuest, home: Home | null, fate: GuestFate, found: FoundKnowledge): Promise<boolean> {
+    const key = keyOf(guest);
+    if (home !== null && isUndecided(guest, home, found.revision)) this.#undecided.add(key);
+    else this.#undecided.delete(key);
+    if (fate !== "start") return true;
+    const revision = Math.min(found.revision, RAISED_REVISION_MAX);
+    const verdict = await this.#judge.judgeStart(guest, { ...found, revision }, home?.revision ?? 0);
+    if (verdict === "undecided") this.#undecided.add(key);
+    return verdict === "start";
+  }
+
+  /**
+   * The revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the row is
+   * raised above that order, since the guest refuses an order of the same revision as well. While a task is open nothing is raised: the
+   * guest's refusal tells an operation that the database has lost commits. For the same reason nothing is raised for a halted guest that
+   * may stay as it is: its server may have been moved by the forgotten order, and a later start must be refused (law 4). A revision that
+   * no honest guest has raises nothing.
+   */
+  async #revisionFor(guest: FoundGuest, home: Home | null, fate: GuestFate, obeyed: number): Promise<number> {
     const known = home?.revision ?? 0;
-    if (obeyed <= known || home?.busy === true || obeyed > RAISED_REVISION_MAX) return known;
+    if (obeyed <= known || hasOpenTask(home) || obeyed > RAISED_REVISION_MAX) return known;
+    if (isHalted(guest) && fate === "leave") return known;
     const revision = obeyed + 1;
     if (home !== null && home.status !== "DELETED") await this.#judge.raise(guest.serverUuid, revision);
     return revision;
@@ -180,9 +196,18 @@ export class GuestSettler {
   }
 }
 
-function isUndecided({ host, attemptId, state }: FoundGuest, home: Home, obeyed: number): boolean {
-  const isHalted = state === "stopped" || state === "paused" || state === "suspended";
-  return home.busy && isHalted && obeyed > home.revision && home.host === host && home.attemptId === attemptId;
+function isUndecided(guest: FoundGuest, home: Home, obeyed: number): boolean {
+  const isAtHome = home.host === guest.host && home.attemptId === guest.attemptId;
+  return hasOpenTask(home) && isHalted(guest) && obeyed > home.revision && isAtHome;
+}
+
+function isHalted({ state }: FoundGuest): boolean {
+  return state === "stopped" || state === "paused" || state === "suspended";
+}
+
+/** `busy` does not count builds. */
+function hasOpenTask(home: Home | null): boolean {
+  return home !== null && (home.busy || home.status === "BUILD");
 }
 
 function keyOf(guest: { readonly host: string; readonly serverUuid: string; readonly attemptId: string }): string {
