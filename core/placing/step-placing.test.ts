@@ -100,6 +100,20 @@ describe("a new server", () => {
     });
   });
 
+  test.each([
+    ["should leave", [chosen("two")]],
+    ["is refused in", [noHost(), looked, noHost()]],
+  ])("is refused because of a guest in quarantine in the cell that it %s", (_, events) => {
+    const quarantined: PlacingEvent = { kind: "unplaceable", fault: "A guest of it is here.", mayHaveBegun: false };
+    const steps = run(plan, "one", [...events, quarantined, { kind: "refused" }]);
+    expect(steps.at(-2)!.effects.at(-1)).toMatchObject({
+      kind: "refuse",
+      cell: "one",
+      fault: "A guest of it is here.",
+    });
+    expect(steps.at(-1)!.state).toMatchObject({ end: { kind: "refused", fault: "A guest of it is here." } });
+  });
+
   test("is searched for at most five times while its claims keep failing", () => {
     const again = [noHost(), looked, chosen("one"), { kind: "assigned" } as const, lost];
     const events = Array.from({ length: 5 }, () => again).flat();

@@ -177,7 +177,7 @@ function stepLookingAgain(
   return nextRound(plan, viewsSeen(plan.route, learnt, event.unseen), NOTHING);
 }
 
-/** leaving → the rest of the approach, unless the server turns out to be in the cell that it should leave. */
+/** leaving → the rest of the approach, unless the server, or a guest of it, turns out to be in the cell that it should leave. */
 function stepLeaving(plan: PlacingPlan, state: StateOf<"leaving">, event: EventFor<"leaving">): PlacingStep {
   const { learnt, claim } = state;
   switch (event.kind) {
@@ -187,6 +187,8 @@ function stepLeaving(plan: PlacingPlan, state: StateOf<"leaving">, event: EventF
     }
     case "found":
       return found(plan, learnt, event.cell, releaseOf(state));
+    case "unplaceable":
+      return writeRefusal(plan, cellLeft(learnt), { fault: event.fault, choice: null }, releaseOf(state));
     case "cannot-yet":
       return putPlacingOff(plan, learnt, event.why, releaseOf(state));
     default:
@@ -274,6 +276,8 @@ function stepWithdrawing(
     }
     case "found":
       return found(plan, learnt, event.cell, NOTHING);
+    case "unplaceable":
+      return writeRefusal(plan, cellLeft(learnt), { fault: event.fault, choice: null }, NOTHING);
     case "cannot-yet":
       return putPlacingOff(plan, learnt, event.why, NOTHING);
     default:

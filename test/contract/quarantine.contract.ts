@@ -4,6 +4,7 @@ import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts"
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { MOVE_BROKEN_OFF } from "../../core/stores/cell/operation-store.ts";
 import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/stores/cell/quarantine.ts";
+import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import {
@@ -152,7 +153,12 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await cell.markUncertain([{ ...uncertain, revision: server?.revision ?? 0 }])).toEqual([false]);
       expect(await cell.servers([serverId(1)])).toMatchObject([{ status: "ACTIVE", fault: null }]);
       expect(await cell.markUncertain([uncertain])).toEqual([true]);
-      const marked = { status: "ERROR", revision, host: hostName(0), fault: { message: "It may run elsewhere." } };
+      const marked = {
+        status: "ERROR",
+        revision: server?.revision,
+        host: hostName(0),
+        fault: { message: "It may run elsewhere." },
+      };
       expect(await cell.servers([serverId(1)])).toMatchObject([marked]);
       expect(await cell.markUncertain([{ ...uncertain, revision: revision + 1 }])).toEqual([false]);
     });
@@ -232,6 +238,48 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         expect(await cell.requestDelete([deleteTask(1, 1_001)])).toMatchObject([{ kind: "queued" }]);
       },
     );
+
+    describe("with a guest of a server in it, which may run", () => {
+      const quarantine = async (server: number) => {
+        const incarnation = await same();
+        await subject.quarantine.renewIncarnation();
+        expect(await kinds(stranger({ incarnation, serverUuid: serverId(server) }))).toEqual(["quarantined"]);
+      };
+      const boot = (server: number) => dispatchOf({ server, task: server, hosts: [0] });
+
+      test("does not build the server until an operator has condemned the guest", async () => {
+        await quarantine(2);
+        const batch = [boot(3), boot(2), boot(1)];
+        expect(await cell.dispatch(batch)).toMatchObject([
+          { kind: "dispatched" },
+          { kind: "quarantined" },
+          { kind: "already-dispatched" },
+        ]);
+        expect(await cell.servers([serverId(2)])).toEqual([]);
+        expect(await cell.holdings([serverId(2), serverId(3)])).toMatchObject([null, { items: [{}] }]);
+        await subject.quarantine.condemn([serverId(2)]);
+        expect(await cell.dispatch([boot(2)])).toMatchObject([{ kind: "dispatched" }]);
+      });
+
+      test("tells a scheduler that leaves the cell, so that the server is not built in another one", async () => {
+        await quarantine(2);
+        const closing = (server: number) => ({ serverUuid: serverId(server), assignment: 1 });
+        expect(await cell.close([closing(1), closing(2), closing(3)])).toEqual(["present", "quarantined", "closed"]);
+        expect(await cell.dispatch([boot(2)])).toMatchObject([{ kind: "quarantined" }]);
+        await subject.quarantine.condemn(null);
+        expect(await cell.close([closing(2)])).toEqual(["closed"]);
+        expect(await cell.dispatch([boot(2)])).toMatchObject([{ kind: "closed" }]);
+      });
+
+      test("begins no operation that starts a stopped server, and others as usual", async () => {
+        await quarantine(1);
+        const outcomeOf = async (kind: OperationKind) => (await beginOperationOn(cell, { server: 1, kind })).outcome;
+        await cell.resetStatus([{ serverUuid: serverId(1), status: "ERROR" }]);
+        expect(await outcomeOf("hard-reboot")).toEqual({ kind: "quarantined" });
+        await cell.resetStatus([{ serverUuid: serverId(1), status: "ACTIVE" }]);
+        expect(await outcomeOf("hard-reboot")).toMatchObject({ kind: "begun" });
+      });
+    });
 
     test("lets a guest be destroyed that an operator has condemned", async () => {
       const incarnation = await same();

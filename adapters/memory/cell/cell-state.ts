@@ -1,5 +1,6 @@
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
+import type { QuarantinedGuest } from "../../../core/stores/cell/quarantine.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { OperationSignal } from "../../../core/tasks/operation-step.ts";
 import type { AttemptResult, ServerStatus } from "../../../core/tasks/server.ts";
@@ -111,6 +112,8 @@ export class CellState {
   readonly forcedDown = new Set<string>();
   /** When each agent was last seen. */
   readonly agents = new Map<string, number>();
+  /** The guests in quarantine, by host and attempt. */
+  readonly quarantined = new Map<string, QuarantinedGuest>();
   readonly conductorNames = new Map<string, string>();
   /** Until when each conductor's lease holds. */
   readonly leases = new Map<string, number>();
@@ -144,6 +147,7 @@ export class CellState {
       this.disabledReasons,
       this.forcedDown,
       this.agents,
+      this.quarantined,
       this.conductorNames,
       this.leases,
     ] as (Map<string, unknown> | Set<unknown>)[];
@@ -169,6 +173,11 @@ export class CellState {
     const ofServer = this.attemptsByServer.get(row.serverUuid);
     if (ofServer === undefined) this.attemptsByServer.set(row.serverUuid, new Set([id]));
     else ofServer.add(id);
+  }
+
+  /** Whether a guest of the server is in quarantine that no operator has condemned. */
+  isInQuarantine(serverUuid: string): boolean {
+    return this.quarantined.values().some((guest) => guest.serverUuid.toLowerCase() === serverUuid && !guest.condemned);
   }
 
   attemptsOf(serverUuid: string): AttemptRow[] {

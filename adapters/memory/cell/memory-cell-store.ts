@@ -3,6 +3,7 @@ import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type {
   CellStore,
+  CloseOutcome,
   Closing,
   CommitOutcome,
   DeleteOutcome,
@@ -168,7 +169,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return this.#step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
   }
 
-  async close(closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]> {
+  async close(closings: readonly Closing[]): Promise<readonly CloseOutcome[]> {
     return this.#step((tx) => closings.map((closing) => closeStep(tx, closing)));
   }
 

@@ -1,6 +1,12 @@
 import { assert } from "../../../core/assert.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
-import type { Closing, DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type {
+  CloseOutcome,
+  Closing,
+  DeleteOutcome,
+  Dispatch,
+  DispatchOutcome,
+} from "../../../core/stores/cell/cell-store.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
 import { PLAIN_REQUEST } from "../../../core/tasks/server-spec.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
@@ -19,8 +25,10 @@ export function dispatchStep(tx: CellTransaction, { task, change, assignment = 0
   const present = tx.cell.servers.get(spec.uuid);
   const isClosedBefore = present?.status === "CLOSED" && present.revision < assignment;
   if (present !== undefined && !isClosedBefore) {
-    return { kind: present.status === "CLOSED" || present.status === "DELETED" ? "closed" : "already-dispatched" };
+    if (present.status !== "CLOSED" && present.status !== "DELETED") return { kind: "already-dispatched" };
+    return { kind: tx.cell.isInQuarantine(spec.uuid) ? "quarantined" : "closed" };
   }
+  if (tx.cell.isInQuarantine(spec.uuid)) return { kind: "quarantined" };
   const conflict = groupConflictOf(tx, spec.uuid, spec.group, selection.host);
   if (conflict) return conflict;
   const outcome = tx.applyAllocations(change);
@@ -47,11 +55,12 @@ export function dispatchStep(tx: CellTransaction, { task, change, assignment = 0
 }
 
 /** Marks the UUID of an absent server as closed, so that the server cannot be dispatched here later under this assignment. */
-export function closeStep(tx: CellTransaction, { serverUuid, assignment }: Closing): "closed" | "present" {
+export function closeStep(tx: CellTransaction, { serverUuid, assignment }: Closing): CloseOutcome {
   const present = tx.cell.servers.get(serverUuid);
   if (present === undefined) shut(tx, serverUuid, assignment);
   else if (present.status === "CLOSED") present.revision = Math.max(present.revision, assignment);
-  return present === undefined || present.status === "CLOSED" || present.status === "DELETED" ? "closed" : "present";
+  if (present !== undefined && present.status !== "CLOSED" && present.status !== "DELETED") return "present";
+  return tx.cell.isInQuarantine(serverUuid) ? "quarantined" : "closed";
 }
 
 /** Fences everything that runs for the server, and stores the task that removes it. A server without a host is deleted at once. */

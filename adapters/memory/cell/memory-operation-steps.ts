@@ -31,6 +31,7 @@ import type {
   OperationStep,
   StepWrite,
 } from "../../../core/tasks/operation-step.ts";
+import { startsGuest } from "../../../core/tasks/starts-guest.ts";
 import { STAGES_MAX } from "../../../core/tasks/task-record.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import type { CellState, CellTransaction, MigrationRow, ServerRow, TaskRow } from "./cell-state.ts";
@@ -52,6 +53,8 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
     return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
   const unfenced = evacuationRefusalOf(tx, write);
   if (unfenced !== null) return { kind: unfenced };
+  if (startsGuest(operationOf(task).kind, status) && tx.cell.isInQuarantine(server.uuid))
+    return { kind: "quarantined" };
   const conflict = conflictOf(tx, server.uuid, write);
   if (conflict !== null) return { kind: "refused", why: describeGroupConflict(conflict), inFlight: conflict.inFlight };
   const outcome = tx.applyAllocations(changeOf(task.id, write));

@@ -19,8 +19,6 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
   readonly #cell: CellState;
   readonly #clock: Pick<Clock, "now">;
   readonly #disable: (host: string, reason: string) => Promise<unknown>;
-  /** Keyed by host and attempt. */
-  readonly #kept = new Map<string, QuarantinedGuest>();
   /** Guests for which their host was disabled once. An operator may have enabled the host again. */
   readonly #disabledFor = new Set<string>();
   #renewals = 0;
@@ -39,11 +37,9 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
    * Returns a function that restores the rows as they are now. The incarnation stays, because a restored database always gets a new one.
    */
   remember(): () => void {
-    const [kept, disabledFor] = [new Map(this.#kept), new Set(this.#disabledFor)];
+    const disabledFor = new Set(this.#disabledFor);
     return () => {
-      this.#kept.clear();
       this.#disabledFor.clear();
-      for (const [key, guest] of kept) this.#kept.set(key, guest);
       for (const key of disabledFor) this.#disabledFor.add(key);
     };
   }
@@ -66,7 +62,7 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
 
   #judge(guest: DoomedGuest): GuestVerdict {
     const { host, serverUuid, attemptId, state } = guest;
-    const before = this.#kept.get(keyOf(guest));
+    const before = this.#cell.quarantined.get(keyOf(guest));
     if (before !== undefined) return { kind: before.condemned ? "destroy" : "quarantined", reason: null };
     const server = this.#cell.servers.get(serverUuid);
     const revision = server === undefined || server.status === "CLOSED" ? null : server.revision;
@@ -83,7 +79,15 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     const reason = quarantineReason(guest, known);
     if (reason === null) return { kind: revision === null ? "unknown" : "destroy", reason };
     const foundAtMs = this.#clock.now();
-    this.#kept.set(keyOf(guest), { host, serverUuid, attemptId, state, reason, foundAtMs, condemned: false });
+    this.#cell.quarantined.set(keyOf(guest), {
+      host,
+      serverUuid,
+      attemptId,
+      state,
+      reason,
+      foundAtMs,
+      condemned: false,
+    });
     return { kind: "quarantined", reason };
   }
 
@@ -91,9 +95,9 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
     hosts: readonly { readonly host: string; readonly attemptIds: readonly string[] }[],
   ): Promise<void> {
     const kept = new Map(hosts.map(({ host, attemptIds }) => [host, attemptIds]));
-    for (const [key, { host, attemptId }] of this.#kept)
+    for (const [key, { host, attemptId }] of this.#cell.quarantined)
       if (kept.get(host)?.includes(attemptId) === false) {
-        this.#kept.delete(key);
+        this.#cell.quarantined.delete(key);
         this.#disabledFor.delete(key);
       }
   }
@@ -113,20 +117,20 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
       if (server?.status !== "ACTIVE" || server.taskState !== null || server.revision >= revision) return false;
       if (server.host !== host || server.attemptId !== attemptId) return false;
       const atMs = this.#clock.now();
-      Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, revision, updatedAtMs: atMs });
+      Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, updatedAtMs: atMs });
       return true;
     });
   }
 
   async quarantined(): Promise<readonly QuarantinedGuest[]> {
-    return [...this.#kept.values()].sort((a, b) => compare(keyOf(a), keyOf(b)));
+    return [...this.#cell.quarantined.values()].sort((a, b) => compare(keyOf(a), keyOf(b)));
   }
 
   async condemn(serverUuids: readonly string[] | null): Promise<number> {
     let count = 0;
-    for (const [key, guest] of this.#kept) {
+    for (const [key, guest] of this.#cell.quarantined) {
       if (serverUuids !== null && !serverUuids.includes(guest.serverUuid)) continue;
-      this.#kept.set(key, { ...guest, condemned: true });
+      this.#cell.quarantined.set(key, { ...guest, condemned: true });
       count += 1;
     }
     return count;

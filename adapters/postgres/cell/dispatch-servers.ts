@@ -2,7 +2,7 @@ import type { Pool } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
-import type { Closing, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { CloseOutcome, Closing, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
 import { groupsEntangle, isHardGroup } from "../../../core/tasks/group-rule.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
@@ -19,7 +19,7 @@ import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
 
 interface DispatchRow {
   readonly at: number;
-  readonly outcome: "dispatched" | "already-dispatched" | "closed" | AllocationOutcome["kind"];
+  readonly outcome: "dispatched" | "already-dispatched" | "closed" | "quarantined" | AllocationOutcome["kind"];
   readonly detail: Readonly<Record<string, unknown>> | null;
   readonly xid: number | string;
 }
@@ -75,12 +75,14 @@ function dispatchGrouped(pool: Pool, dispatches: readonly Dispatch[]): Promise<r
       );
       const outcomes = outcomesOf(await queryRows<DispatchRow>(client, dispatchQuery(allowed)), allowed);
       return outcomes.map((outcome, at) => {
-        const isPresent = outcome.kind === "already-dispatched" || outcome.kind === "closed";
-        return isPresent ? outcome : (conflicts.get(at) ?? outcome);
+        return BEFORE_GROUPS.includes(outcome.kind) ? outcome : (conflicts.get(at) ?? outcome);
       });
     }),
   );
 }
+
+/** Outcomes that do not depend on the server's group. */
+const BEFORE_GROUPS: readonly DispatchOutcome["kind"][] = ["already-dispatched", "closed", "quarantined"];
 
 async function dispatchRound(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
   return outcomesOf(await queryStored<DispatchRow>(pool, dispatchQuery(dispatches)), dispatches);
@@ -127,7 +129,7 @@ function outcomesOf(rows: readonly DispatchRow[], dispatches: readonly Dispatch[
 
 function outcomeOf({ outcome: kind, detail, xid }: DispatchRow, change: AllocationChange): DispatchOutcome {
   if (kind === "dispatched") return { kind, xid: Number(xid) };
-  if (kind === "already-dispatched" || kind === "closed") return { kind };
+  if (kind === "already-dispatched" || kind === "closed" || kind === "quarantined") return { kind };
   const outcome = decodeOutcome(change, { kind, generations: null, detail });
   assert(outcome.kind !== "committed", "a committed claim is dispatched");
   if (outcome.kind === "no-capacity") return outcome;
@@ -159,21 +161,25 @@ function encodeSpec(spec: ServerSpec | undefined): Uint8Array {
 }
 
 /** Marks the UUIDs of absent servers as closed, so that they cannot be dispatched here later under these assignments. */
-export function closeServers(pool: Pool, closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]> {
+export function closeServers(pool: Pool, closings: readonly Closing[]): Promise<readonly CloseOutcome[]> {
   return inRounds(
     closings,
     ({ serverUuid }) => serverUuid,
     async (round) => {
-      const rows = await queryStored<{ at: number; present: boolean }>(pool, {
+      const rows = await queryStored<{ at: number; present: boolean; quarantined: boolean }>(pool, {
         name: "cell_leave",
-        text: "select at, present from cell_leave($1, $2)",
+        text: `select l.at, l.present, exists (
+            select from quarantined_guests q where q.server_uuid = ($1::uuid[])[l.at]::text and not q.condemned
+          ) as quarantined
+          from cell_leave($1, $2) l`,
         values: [
           textArrayLiteral(round.map(({ serverUuid }) => serverUuid)),
           arrayLiteral(round.map(({ assignment }) => assignment)),
         ],
       });
-      const answers: ("closed" | "present")[] = [];
-      for (const { at, present } of rows) answers[at - 1] = present ? "present" : "closed";
+      const answers: CloseOutcome[] = [];
+      for (const { at, present, quarantined } of rows)
+        answers[at - 1] = present ? "present" : quarantined ? "quarantined" : "closed";
       return answers;
     },
   );

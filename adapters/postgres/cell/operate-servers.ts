@@ -8,6 +8,7 @@ import {
   type SignalOutcome,
   type StepOutcome,
 } from "../../../core/stores/cell/operation-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../../core/stores/cell/quarantine.ts";
 import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/tasks/evacuation-rule.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
 import { HEARD_AT } from "../../../core/tasks/heard-at.ts";
@@ -19,6 +20,7 @@ import type {
   OperationStep,
   StepWrite,
 } from "../../../core/tasks/operation-step.ts";
+import { startsGuest } from "../../../core/tasks/starts-guest.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
@@ -55,6 +57,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     begins.map(({ write }) => write),
   );
   const brokenOff = await readBrokenOff(client, begins);
+  const quarantined = await readInQuarantine(client, begins);
   const changes = begins.map(({ task, write }) => changeOf(task.id, write));
   const records = begins.map((begin, at) => {
     const { kind, operation, server } = operationOf(begin.task);
@@ -69,6 +72,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
       sourceAttemptId: operation.source?.attemptId ?? null,
       refused:
         (brokenOff.has(server.uuid) ? MOVE_BROKEN_OFF : evacuations.get(at)) ??
+        (quarantined.has(server.uuid) ? GUEST_IN_QUARANTINE : null) ??
         (conflict ? describeGroupConflict(conflict) : null),
     };
   });
@@ -105,6 +109,18 @@ async function readBrokenOff(client: PoolClient, begins: readonly BeginOperation
   return new Set(rows.map((row) => row.server_uuid));
 }
 
+/** Servers that are started and have another guest in quarantine, which may run. */
+async function readInQuarantine(client: PoolClient, begins: readonly BeginOperation[]): Promise<ReadonlySet<string>> {
+  const started = begins.filter(({ task, status }) => startsGuest(operationOf(task).kind, status));
+  if (started.length === 0) return new Set();
+  const rows = await queryRows<{ server_uuid: string }>(client, {
+    name: "servers_in_quarantine",
+    text: "select server_uuid from quarantined_guests where server_uuid = any ($1) and not condemned",
+    values: [textArrayLiteral(started.map(({ task }) => operationOf(task).server.uuid))],
+  });
+  return new Set(rows.map((row) => row.server_uuid));
+}
+
 function beginOutcome(
   row: AnswerRow & { readonly xid: number | string; readonly inFlight: boolean },
   change: AllocationChange,
@@ -121,6 +137,7 @@ function beginOutcome(
       return { kind: "busy", running: String(row.detail?.running) };
     case "refused":
       if (evacuation !== undefined && row.detail?.why === evacuation) return { kind: evacuation };
+      if (row.detail?.why === GUEST_IN_QUARANTINE) return { kind: "quarantined" };
       return { kind: "refused", why: String(row.detail?.why), inFlight: row.inFlight };
     default: {
       const outcome = refusalOf(row, change);

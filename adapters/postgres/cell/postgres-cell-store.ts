@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type {
   CellStore,
+  CloseOutcome,
   Closing,
   CommitOutcome,
   DeleteOutcome,
@@ -101,7 +102,7 @@ export class PostgresCellStore implements CellStore {
     return dispatchServers(this.#pool, dispatches);
   }
 
-  close(closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]> {
+  close(closings: readonly Closing[]): Promise<readonly CloseOutcome[]> {
     return closeServers(this.#pool, closings);
   }
 

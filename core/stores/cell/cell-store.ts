@@ -49,16 +49,21 @@ export type DispatchOutcome =
   | GroupConflict
   /** A provider or inventory of the claim is gone, because the scheduler's view was stale. */
   | { readonly kind: "stale"; readonly why: string }
+  /** A guest of the server is in this cell's quarantine, and may run (`GUEST_IN_QUARANTINE`). Nothing is written. */
+  | { readonly kind: "quarantined" }
   /** Another client has written allocations under the server's UUID without a scheduler, so no host of this cell can take the server. */
   | { readonly kind: "consumer-taken"; readonly why: string };
+
+export type CloseOutcome = "closed" | "present" | "quarantined";
 
 export interface DispatchStore {
   dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]>;
   /**
    * Makes sure that the server can never be dispatched in this cell under this assignment or an earlier one. `"present"` means that the
-   * server is already here. Repeatable.
+   * server is already here. `"quarantined"` means that it is closed, and that a guest of it is in this cell's quarantine, so it must not be
+   * placed elsewhere. Repeatable.
    */
-  close(closings: readonly Closing[]): Promise<readonly ("closed" | "present")[]>;
+  close(closings: readonly Closing[]): Promise<readonly CloseOutcome[]>;
 }
 
 export type DeleteOutcome =

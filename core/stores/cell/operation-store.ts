@@ -29,6 +29,8 @@ export type BeginOutcome =
   | { readonly kind: "host-seen" }
   /** No conductor sees the host that is to be evacuated, but no operator has forced it down, so its guests may still run. */
   | { readonly kind: "host-unfenced" }
+  /** The operation starts a guest (`startsGuest`) while another one is in quarantine and may run (`GUEST_IN_QUARANTINE`). */
+  | { readonly kind: "quarantined" }
   | { readonly kind: "no-capacity"; readonly shortfalls: readonly Shortfall[] }
   /** The server's group does not allow the host. `inFlight` means that only servers in motion cause the conflict (GroupConflict). */
   | { readonly kind: "refused"; readonly why: string; readonly inFlight: boolean }

@@ -76,6 +76,14 @@ export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): strin
   return `the cell's database was restored or failed over, and does not know ${what}`;
 }
 
+/**
+ * The fault of a server that is not placed, because a guest of it is in quarantine: the guest would run beside the new one (law 4). A guest
+ * that an operator has condemned no longer counts.
+ */
+export const GUEST_IN_QUARANTINE =
+  "a guest of the server is in quarantine, because the database of its cell was restored or failed over, and may run there: an operator has to " +
+  "decide about it (berth cell quarantine)";
+
 /** Why a host with a quarantined guest takes no new servers. The guest uses resources that the ledger does not know of. */
 export const QUARANTINE_DISABLES = "a guest is in quarantine: see berth cell quarantine";
 
@@ -98,8 +106,8 @@ export interface QuarantineStore {
    */
   raiseRevisions(revisions: readonly { readonly serverUuid: string; readonly revision: number }[]): Promise<void>;
   /**
-   * Puts these servers into ERROR with the fault, and raises their revisions to those orders. Servers are left alone unless they are ACTIVE
-   * with this guest at home, at rest, and know of no such order. Answers, in their order, which were changed.
+   * Puts these servers into ERROR with the fault. Servers are left alone unless they are ACTIVE with this guest at home, at rest, and know of
+   * no such order. Their revisions stay, so that the guest refuses a start. Answers, in the order of the servers, which were changed.
    */
   markUncertain(servers: readonly UncertainServer[]): Promise<readonly boolean[]>;
 }

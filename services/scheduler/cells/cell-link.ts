@@ -1,7 +1,13 @@
 import { TaskAnnouncer } from "../../../adapters/nats/task-announcer.ts";
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { LiveCellFacts } from "../../../core/scheduling/live-cell-facts.ts";
-import type { Closing, DeleteOutcome, Dispatch, DispatchOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type {
+  CloseOutcome,
+  Closing,
+  DeleteOutcome,
+  Dispatch,
+  DispatchOutcome,
+} from "../../../core/stores/cell/cell-store.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../../runtime/batcher.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -20,7 +26,7 @@ export class CellLink {
   disabled = false;
   readonly #announcer: TaskAnnouncer;
   readonly #dispatches: DispatchBatcher;
-  readonly #closes: Batcher<Closing, "closed" | "present">;
+  readonly #closes: Batcher<Closing, CloseOutcome>;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
   /** Null when this scheduler cannot move servers of this cell. */
   readonly moves: CellMoves | null;
@@ -92,7 +98,7 @@ export class CellLink {
   }
 
   /** Refuses every later dispatch of this server to the cell under this assignment; see DispatchStore.close. */
-  shut(closing: Closing): Promise<"closed" | "present"> {
+  shut(closing: Closing): Promise<CloseOutcome> {
     return this.#listen(this.#closes.submit(closing));
   }
 

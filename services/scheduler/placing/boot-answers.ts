@@ -5,6 +5,7 @@ import { CONSUMER_TYPE_INSTANCE } from "../../../core/ledger/model.ts";
 import type { AnswerTo, Learnt, PlacingQuestion, ReservedClaim } from "../../../core/placing/placing.ts";
 import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
 import type { HostChoice, HostWeight } from "../../../core/scheduling/host-chooser.ts";
+import { GUEST_IN_QUARANTINE } from "../../../core/stores/cell/quarantine.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { nextTurn } from "../../../runtime/next-turn.ts";
@@ -119,6 +120,7 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
     const link = this.#parts.views.cells.get(cell);
     if (!link) return { kind: "cannot-yet", why: `its assigned cell ${cell} is not known to this scheduler` };
     const shut = await link.shut({ serverUuid: this.#search.spec.uuid, assignment });
+    if (shut === "quarantined") return { kind: "unplaceable", fault: quarantinedIn(cell), mayHaveBegun: false };
     return shut === "present" ? { kind: "found", cell } : { kind: "cell-left" };
   }
 
@@ -166,6 +168,8 @@ export class BootAnswers implements PlacingAnswers<BootQuestion> {
       case "closed":
       case "group-conflict":
         return outcome;
+      case "quarantined":
+        return { kind: "unplaceable", fault: quarantinedIn(held.cell), mayHaveBegun: false };
       case "consumer-taken": {
         const fault = `Another client has allocations under this server's id: ${outcome.why}.`;
         return { kind: "unplaceable", fault, mayHaveBegun: false };
@@ -213,3 +217,5 @@ function unsearched({ shut }: Learnt, links: readonly CellLink[]): string[] {
   if (links.length === 0) return ["any (none is connected yet)"];
   return links.filter((link) => !link.disabled && !link.answers && !shut.has(link.name)).map((link) => link.name);
 }
+
+const quarantinedIn = (cell: string): string => `In cell ${cell} ${GUEST_IN_QUARANTINE}.`;

@@ -5,6 +5,7 @@ import { awaitsGroup } from "../../../core/scheduling/filters/group-members.ts";
 import type { HostRequest } from "../../../core/scheduling/host-request.ts";
 import { describeRequestRefusal } from "../../../core/scheduling/request/request-refusal.ts";
 import type { BeginOutcome } from "../../../core/stores/cell/operation-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../../core/stores/cell/quarantine.ts";
 import { hostInUse, unfencedHost } from "../../../core/tasks/evacuation-rule.ts";
 import { type OperationKind, operationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { BeginOperation } from "../../../core/tasks/operation-step.ts";
@@ -180,6 +181,8 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
         return never(hostInUse(source));
       case "host-unfenced":
         return never(unfencedHost(source));
+      case "quarantined":
+        return never(`The server cannot be moved: ${GUEST_IN_QUARANTINE}.`);
       case "no-capacity":
         return { kind: "lost", why: outcome.kind, inFlight: false, shortfalls: outcome.shortfalls };
       case "refused":

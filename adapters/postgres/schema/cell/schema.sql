@@ -277,6 +277,7 @@ create table quarantined_guests (
   host_disabled boolean default false not null,
   constraint quarantined_guests_pkey PRIMARY KEY (host, attempt_id)
 );
+CREATE INDEX quarantined_guests_server_uuid_idx ON public.quarantined_guests USING btree (server_uuid);
 
 create table ratio_overrides (
   root uuid not null,

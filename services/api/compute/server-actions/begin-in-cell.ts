@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Holding } from "../../../../core/ledger/holding.ts";
 import type { BeginOutcome } from "../../../../core/stores/cell/operation-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../../../core/stores/cell/quarantine.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
 import type { ReadableMigration } from "../../../../core/tasks/migration.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
@@ -120,6 +121,8 @@ function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome,
       throw conflict(hostInUse(server.host ?? "its host"));
     case "host-unfenced":
       throw conflict(unfencedHost(server.host ?? "its host"));
+    case "quarantined":
+      throw conflict(`Cannot '${action}' instance ${server.uuid}: ${GUEST_IN_QUARANTINE}.`);
     case "no-capacity":
       throw conflict(`Cannot '${action}' instance ${server.uuid}: its host has no room for it.`);
     case "refused":

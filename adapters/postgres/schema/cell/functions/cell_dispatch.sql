@@ -1,7 +1,7 @@
 -- requires: cell_without, ledger_apply, ledger_claim_together
 -- Writes the claim, the server, the task and its first attempt, or nothing. Bytes come in one value, each part by its start and length,
 -- because a binary parameter is not escaped and parsed as an array of byte strings would be. Outcomes: dispatched, already-dispatched,
--- closed, and the refusals of ledger_apply with their detail.
+-- closed, quarantined, and the refusals of ledger_apply with their detail.
 create or replace function cell_dispatch(
   server_uuids uuid[], names text[], project_ids text[], user_ids text[], created_at_ms bigint[],
   hosts text[], attempt_ids text[], task_ids uuid[],
@@ -19,6 +19,10 @@ declare
   count constant int := cardinality(server_uuids);
   -- Replication identifies transactions by the low 32 bits.
   this_xid constant bigint := pg_current_xact_id()::text::bigint & 4294967295;
+  -- Another guest of these servers may run here.
+  quarantined constant uuid[] := array(
+    select q.server_uuid::uuid from quarantined_guests q where q.server_uuid = any (server_uuids::text[]) and not q.condemned
+  );
   created int[];
   outcomes text[];
   details jsonb[];
@@ -26,6 +30,9 @@ declare
   done int[];
 begin
   begin
+    if cardinality(quarantined) > 0 then
+      raise sqlstate 'BT002';
+    end if;
     insert into servers (uuid, status, task_state, spec, project_id, user_id, name, host, attempt_id, created_at)
     select w.uuid, 'BUILD', 'spawning', substring(bytes from w.spec_start for w.spec_length), w.project_id, w.user_id,
       w.name, w.host, w.attempt_id, to_timestamp(w.created_at_ms / 1000.0)
@@ -50,6 +57,7 @@ begin
       w.name, w.host, w.attempt_id, to_timestamp(w.created_at_ms / 1000.0)
     from unnest(server_uuids, names, project_ids, user_ids, created_at_ms, hosts, attempt_ids, spec_starts, spec_lengths)
       as w (uuid, name, project_id, user_id, created_at_ms, host, attempt_id, spec_start, spec_length)
+    where w.uuid <> all (quarantined)
     order by w.uuid
     on conflict do nothing
     returning servers.uuid
@@ -59,7 +67,8 @@ begin
   if cardinality(created) < count then
     -- A closed server may be gone by now: another dispatch has just opened the cell to it (cell_reopen).
     select array_agg(case when w.at = any (created) then null
-      when s.uuid is null or s.status in ('CLOSED', 'DELETED') then 'closed' else 'already-dispatched' end order by w.at)
+      when s.status not in ('CLOSED', 'DELETED') then 'already-dispatched'
+      when w.uuid = any (quarantined) then 'quarantined' else 'closed' end order by w.at)
     into outcomes
     from unnest(server_uuids) with ordinality as w (uuid, at) left join servers s on s.uuid = w.uuid;
     changes := cell_without(changes, array(select p.at from generate_series(1, count) as p (at) where p.at <> all (created)));
