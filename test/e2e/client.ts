@@ -76,6 +76,17 @@ export class ComputeApi {
     await this.#expect(204, "DELETE", `/servers/${uuid}`);
   }
 
+  /** Does an action to a server, waits until the server is in this status without a task, and resolves with its host. */
+  async changed(uuid: string, action: string, status: string, value: unknown = null): Promise<string> {
+    const answer = await this.call("POST", `/servers/${uuid}/action`, { [action]: value });
+    if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
+    const ended = async () => {
+      const shown = await this.show(uuid);
+      return shown?.status === status && shown["OS-EXT-STS:task_state"] === null && shown;
+    };
+    return (await eventually(`the end of ${action}`, ended, PATIENT))["OS-EXT-SRV-ATTR:host"] ?? "";
+  }
+
   /** Resolves when each of the servers is ACTIVE or in ERROR, and returns them in the order of their UUIDs. */
   async ended(uuids: readonly string[]): Promise<readonly ServerDetail[]> {
     const ending = async () => {

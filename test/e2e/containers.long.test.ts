@@ -3,6 +3,7 @@ import { containerName, OWN_KEYS } from "../../services/compute-agent/lxd/contai
 import { eventually } from "../rigs/eventually.ts";
 import { startLxd, TICKING_IMAGE_ID } from "../rigs/lxd-daemon.ts";
 import type { E2eCell } from "./cell.ts";
+import type { ComputeApi } from "./client.ts";
 import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 100, withinMs: 60_000 };
@@ -54,15 +55,7 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     return { id, host };
   };
   /** Requests the action, and resolves with the server's host when the api shows its end. */
-  const done = async (id: string, action: string, status: string): Promise<string> => {
-    const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { [action]: null });
-    if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
-    const ended = async () => {
-      const shown = await cloud.compute.show(id);
-      return shown?.status === status && shown["OS-EXT-STS:task_state"] === null && shown;
-    };
-    return (await eventually(`the end of ${action}`, ended, PATIENT))["OS-EXT-SRV-ATTR:host"] ?? "";
-  };
+  const done = (...change: Parameters<ComputeApi["changed"]>) => cloud.compute.changed(...change);
 
   test("a server boots, stops, starts with its disk, is paused, and leaves nothing", async () => {
     const { id } = await booted();

@@ -13,6 +13,7 @@ import {
   whyNoQemu,
 } from "../rigs/qemu-guests.ts";
 import type { E2eCell } from "./cell.ts";
+import type { ComputeApi } from "./client.ts";
 import { Cloud } from "./cloud.ts";
 
 /** Sends a byte to a guest's serial port, on which the nano guest powers itself off. */
@@ -75,15 +76,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     return { id, host };
   };
   /** Requests the action, and resolves with the server's host when the api shows its end. */
-  const done = async (id: string, action: string, status: string, value: unknown = null): Promise<string> => {
-    const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { [action]: value });
-    if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
-    const ended = async () => {
-      const shown = await cloud.compute.show(id);
-      return shown?.status === status && shown["OS-EXT-STS:task_state"] === null && shown;
-    };
-    return (await eventually(`the end of ${action}`, ended, PATIENT))["OS-EXT-SRV-ATTR:host"] ?? "";
-  };
+  const done = (...change: Parameters<ComputeApi["changed"]>) => cloud.compute.changed(...change);
 
   test("a server boots, powers off at its button, starts again, does not tick while it is paused, and leaves nothing", async () => {
     const { id, host } = await booted();
