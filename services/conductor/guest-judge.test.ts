@@ -46,7 +46,7 @@ test.each([
   async (_, last) => {
     const { judge, server } = await setUp();
     expect(await judge(1, last)).toBe("uncertain");
-    expect(await server()).toMatchObject({ status: "ERROR", revision: 0 });
+    expect(await server()).toMatchObject({ status: "ERROR", revision: 1 });
   },
 );
 

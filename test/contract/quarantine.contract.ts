@@ -155,7 +155,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await cell.markUncertain([uncertain])).toEqual([true]);
       const marked = {
         status: "ERROR",
-        revision: server?.revision,
+        revision,
         host: hostName(0),
         fault: { message: "It may run elsewhere." },
       };

@@ -117,7 +117,7 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
       if (server?.status !== "ACTIVE" || server.taskState !== null || server.revision >= revision) return false;
       if (server.host !== host || server.attemptId !== attemptId) return false;
       const atMs = this.#clock.now();
-      Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, updatedAtMs: atMs });
+      Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, revision, updatedAtMs: atMs });
       return true;
     });
   }

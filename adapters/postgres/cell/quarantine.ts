@@ -167,11 +167,11 @@ export async function markUncertain(pool: Pool, servers: readonly UncertainServe
         select distinct on (w.uuid) * from unnest($1::uuid[], $2::text[], $3::text[], $4::int[], $5::text[])
           as w (uuid, host, attempt_id, revision, fault)
       ), locked as (
-        select s.uuid, w.fault from servers s join wanted w on w.uuid = s.uuid
+        select s.uuid, w.revision, w.fault from servers s join wanted w on w.uuid = s.uuid
         where s.status = 'ACTIVE' and s.task_state is null and s.host = w.host and s.attempt_id = w.attempt_id and s.revision < w.revision
         order by s.uuid for no key update of s
       )
-      update servers s set status = 'ERROR', fault = l.fault, fault_at = now(), updated_at = now()
+      update servers s set status = 'ERROR', fault = l.fault, fault_at = now(), revision = l.revision, updated_at = now()
       from locked l where s.uuid = l.uuid returning s.uuid`,
     values: [
       textArrayLiteral(servers.map(({ serverUuid }) => serverUuid)),

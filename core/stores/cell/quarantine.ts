@@ -106,8 +106,9 @@ export interface QuarantineStore {
    */
   raiseRevisions(revisions: readonly { readonly serverUuid: string; readonly revision: number }[]): Promise<void>;
   /**
-   * Puts these servers into ERROR with the fault. Servers are left alone unless they are ACTIVE with this guest at home, at rest, and know of
-   * no such order. Their revisions stay, so that the guest refuses a start. Answers, in the order of the servers, which were changed.
+   * Puts these servers into ERROR with the fault, and raises their revisions to those orders, so that the guest obeys a start once an
+   * operator has set the server to ACTIVE. Servers are left alone unless they are ACTIVE with this guest at home, at rest, and know of no
+   * such order. Answers, in the order of the servers, which were changed.
    */
   markUncertain(servers: readonly UncertainServer[]): Promise<readonly boolean[]>;
 }
