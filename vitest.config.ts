@@ -33,8 +33,8 @@ export default defineConfig({
         test: {
           name: "parts",
           pool,
-          // A process runs one file after the other, and keeps the modules that it has loaded. A process for each file takes two thirds
-          // more time of the CPU in all. So a file gives back what it changes in its process: environment, mocks, listeners, clocks.
+          // A process runs one file after the other and keeps the modules that it has loaded, because a process for each file would take two
+          // thirds more CPU time in all. So a file gives back what it changes in its process: environment, mocks, listeners, clocks.
           isolate: false,
           setupFiles,
           include: PARTS,

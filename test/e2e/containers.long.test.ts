@@ -3,7 +3,6 @@ import { containerName, OWN_KEYS } from "../../services/compute-agent/lxd/contai
 import { eventually } from "../rigs/eventually.ts";
 import { startLxd, TICKING_IMAGE_ID } from "../rigs/lxd-daemon.ts";
 import type { E2eCell } from "./cell.ts";
-import type { ComputeApi } from "./client.ts";
 import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 100, withinMs: 60_000 };
@@ -54,18 +53,16 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     await tickingAfter(id, 0);
     return { id, host };
   };
-  /** Requests the action, and resolves with the server's host when the api shows its end. */
-  const done = (...change: Parameters<ComputeApi["changed"]>) => cloud.compute.changed(...change);
 
   test("a server boots, stops, starts with its disk, is paused, and leaves nothing", async () => {
     const { id } = await booted();
-    await done(id, "os-stop", "SHUTOFF");
+    await cloud.compute.changed(id, "os-stop", "SHUTOFF");
     const [last = 0] = (await ticks(id)).slice(-1);
-    await done(id, "os-start", "ACTIVE");
+    await cloud.compute.changed(id, "os-start", "ACTIVE");
     await tickingAfter(id, last);
-    await done(id, "pause", "PAUSED");
+    await cloud.compute.changed(id, "pause", "PAUSED");
     expect((await containersOf(id)).map(({ status }) => status)).toEqual(["Frozen"]);
-    await done(id, "unpause", "ACTIVE");
+    await cloud.compute.changed(id, "unpause", "ACTIVE");
     await cloud.expectCleanAudit();
     await cloud.compute.delete(id);
     await cloud.compute.gone([id]);
@@ -75,11 +72,11 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
   test("a cold migration continues with the disk on the other host, and confirming it removes the source", async () => {
     const { id, host } = await booted();
     const [before = 0] = (await ticks(id)).slice(-1);
-    const to = await done(id, "migrate", "VERIFY_RESIZE");
+    const to = await cloud.compute.changed(id, "migrate", "VERIFY_RESIZE");
     expect(to).not.toBe(host);
     await tickingAfter(id, before);
     expect(await containersOf(id)).toHaveLength(2);
-    await done(id, "confirmResize", "ACTIVE");
+    await cloud.compute.changed(id, "confirmResize", "ACTIVE");
     await eventually("one container", async () => (await containersOf(id)).length === 1, PATIENT);
     await cloud.expectCleanAudit();
   });
@@ -92,7 +89,7 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     const [found] = await containersOf(id);
     expect([found?.name, found?.status]).toEqual([containerName({ host, attemptId }), "Running"]);
     await cloud.makeWhole();
-    await done(id, "os-stop", "SHUTOFF");
+    await cloud.compute.changed(id, "os-stop", "SHUTOFF");
     expect((await containersOf(id)).map(({ status }) => status)).toEqual(["Stopped"]);
     await cloud.expectCleanAudit();
   });

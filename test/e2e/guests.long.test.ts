@@ -13,7 +13,6 @@ import {
   whyNoQemu,
 } from "../rigs/qemu-guests.ts";
 import type { E2eCell } from "./cell.ts";
-import type { ComputeApi } from "./client.ts";
 import { Cloud } from "./cloud.ts";
 
 /** Sends a byte to a guest's serial port, on which the nano guest powers itself off. */
@@ -75,27 +74,25 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     await ticksOver(id, host, 0);
     return { id, host };
   };
-  /** Requests the action, and resolves with the server's host when the api shows its end. */
-  const done = (...change: Parameters<ComputeApi["changed"]>) => cloud.compute.changed(...change);
 
   test("a server boots, powers off at its button, starts again, does not tick while it is paused, and leaves nothing", async () => {
     const { id, host } = await booted();
-    await done(id, "os-stop", "SHUTOFF");
+    await cloud.compute.changed(id, "os-stop", "SHUTOFF");
     expect(guestAt(id, host).console).toMatch(/^P$/m);
     const shown = await cloud.compute.call("POST", `/servers/${id}/action`, { "os-getConsoleOutput": { length: 2 } });
     expect(await shown.json()).toEqual({ output: "P\n" });
     const before = guestAt(id, host).ticks.length;
-    await done(id, "os-start", "ACTIVE");
+    await cloud.compute.changed(id, "os-start", "ACTIVE");
     await ticksOver(id, host, before);
     expect(guestAt(id, host).ticks[before]).toBe(1);
-    await done(id, "pause", "PAUSED");
+    await cloud.compute.changed(id, "pause", "PAUSED");
     const paused = guestAt(id, host).ticks.length;
-    await done(id, "unpause", "ACTIVE");
+    await cloud.compute.changed(id, "unpause", "ACTIVE");
     await ticksOver(id, host, paused);
     expect(guestAt(id, host).ticks.slice(before)).toEqual(
       Array.from({ length: guestAt(id, host).ticks.length - before }, (_, index) => index + 1),
     );
-    await done(id, "reboot", "ACTIVE", { type: "HARD" });
+    await cloud.compute.changed(id, "reboot", "ACTIVE", { type: "HARD" });
     await eventually(
       "ticks from the beginning",
       () => guestAt(id, host).ticks.filter((tick) => tick === 1).length === 3,
@@ -115,9 +112,9 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
       const ticks = guests(id).find((guest) => guest.host === host)?.ticks ?? [];
       source.splice(0, source.length, ...(ticks.length > source.length ? ticks : source));
     }, 10);
-    const to = await done(id, "os-migrateLive", "ACTIVE", { host: null, block_migration: "auto" }).finally(() =>
-      clearInterval(watch),
-    );
+    const to = await cloud.compute
+      .changed(id, "os-migrateLive", "ACTIVE", { host: null, block_migration: "auto" })
+      .finally(() => clearInterval(watch));
     expect(to).not.toBe(host);
     await ticksOver(id, to, 1);
     const last = source.at(-1) ?? 0;
@@ -130,15 +127,15 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
 
   test("a cold move is reverted to the source, and another one is confirmed", async () => {
     const { id, host } = await booted();
-    const to = await done(id, "migrate", "VERIFY_RESIZE");
+    const to = await cloud.compute.changed(id, "migrate", "VERIFY_RESIZE");
     expect(to).not.toBe(host);
     await ticksOver(id, to, 0);
     const before = guestAt(id, host).ticks.length;
-    expect(await done(id, "revertResize", "ACTIVE")).toBe(host);
+    expect(await cloud.compute.changed(id, "revertResize", "ACTIVE")).toBe(host);
     await ticksOver(id, host, before);
     expect(guests(id)).toHaveLength(1);
-    await done(id, "migrate", "VERIFY_RESIZE");
-    await done(id, "confirmResize", "ACTIVE");
+    await cloud.compute.changed(id, "migrate", "VERIFY_RESIZE");
+    await cloud.compute.changed(id, "confirmResize", "ACTIVE");
     await eventually("one guest", () => guests(id).length === 1, PATIENT);
     await ticksOver(id, to, 0);
     await cloud.expectCleanAudit();
@@ -154,7 +151,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     for (const { id, host } of made) {
       const { ticks } = guestAt(id, host);
       expect(ticks).toEqual(ticks.map((_, index) => index + 1));
-      await done(id, "os-stop", "SHUTOFF");
+      await cloud.compute.changed(id, "os-stop", "SHUTOFF");
     }
   });
 
@@ -168,7 +165,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     expect(guestAt(owned.id, owned.host).console).toMatch(/^Q$/m);
     for (const { id, host } of [owned, killed]) {
       const before = guestAt(id, host).ticks.length;
-      await done(id, "os-start", "ACTIVE");
+      await cloud.compute.changed(id, "os-start", "ACTIVE");
       await ticksOver(id, host, before);
     }
     await cloud.expectCleanAudit();
