@@ -133,6 +133,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("./operators/host-drain.ts")).runHostDrainCommand(argv),
   },
   {
+    name: "image prune",
+    summary: "remove the files of deleted images from a host's directory of images",
+    run: async (argv) => (await import("./operators/image-prune.ts")).runImagePruneCommand(argv),
+  },
+  {
     name: "ratios show",
     summary: "show allocation ratios, of all or of one host with their sources",
     run: async (argv) => (await import("./operators/ratios-show.ts")).runRatiosShowCommand(argv),

@@ -299,7 +299,7 @@ function registerOperatorRoutes(
   const { flavors, images } = server;
   const kept = decisions ?? null;
   const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters, life: server };
-  registerOperators(http, { stores, cells: server.cells, syncer }, explain, resolveIdentity);
+  registerOperators(http, { stores, cells: server.cells, syncer }, explain, server.imageStore, resolveIdentity);
 }
 
 function openDashboard(deps: ApiDeps, { http, server }: Parts, resolveIdentity: ResolveIdentity): LiveStream {
@@ -316,14 +316,14 @@ function openDashboard(deps: ApiDeps, { http, server }: Parts, resolveIdentity: 
 function registerNeighbours(
   { images, networkPorts, clock }: ApiDeps,
   { http, server }: Parts,
-  { pageMax, networks, http: { publicUrl } }: ApiSettings,
+  { pageMax, networks, imagesPerProjectMax: ownedMax, http: { publicUrl } }: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
   const options = { pageMax, publicUrl };
   const catalog = server.images;
   if (images && catalog) {
     registerNeighbour(http, "/image", resolveIdentity, (scope) =>
-      registerImageRoutes(scope, { store: images, catalog, clock }, options),
+      registerImageRoutes(scope, { store: images, catalog, clock, ownedMax }, options),
     );
   }
   if (networkPorts) {
@@ -347,6 +347,7 @@ function registerRoutes(
     pageMax: settings.pageMax,
     serversPerCallMax: settings.serversPerCallMax,
     imageRule: settings.imageRule,
+    imagesPerProjectMax: settings.imagesPerProjectMax,
     limits: server.limits,
     resizeToSameHost: settings.resizeToSameHost,
     evacuateUnfenced: settings.evacuateUnfenced,

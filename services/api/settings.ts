@@ -67,6 +67,8 @@ export interface ApiSettings {
   /** For how long a flavor, image or zone that new servers name may be cached. */
   readonly flavorCacheMs: number;
   readonly imageRule: ImageRule;
+  /** Most images of one project. Null for no limit. */
+  readonly imagesPerProjectMax: number | null;
   /** The networks that servers can be connected to. */
   readonly networks: NetworkRule;
   /** Most servers that one call may create. */
@@ -134,6 +136,10 @@ export const apiDeclaration = {
       about: "which images servers may use: any, or only registered ones",
       default: "any",
     }),
+    imagesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
+      about: "maximum number of images of one project; -1: unlimited",
+      default: "1000",
+    }),
     networks: setting(oneOf(...NETWORK_RULES), {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "none",
@@ -195,6 +201,7 @@ export function apiSettings(
     | "cellDeadline"
     | "flavorCache"
     | "images"
+    | "imagesPerProjectMax"
     | "networks"
     | "serversPerCallMax"
     | "openRequestsMax"
@@ -223,6 +230,7 @@ export function apiSettings(
     cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
     flavorCacheMs: options.flavorCache,
     imageRule: options.images,
+    imagesPerProjectMax: options.imagesPerProjectMax === -1 ? null : options.imagesPerProjectMax,
     networks: options.networks,
     serversPerCallMax: options.serversPerCallMax,
     intake: {
@@ -268,6 +276,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   cells: { deadlineMs: 2_000, retryMs: 1_000 },
   flavorCacheMs: 1_000,
   imageRule: "any",
+  imagesPerProjectMax: null,
   networks: "none",
   serversPerCallMax: 100,
   quotas: QUOTA_DEFAULTS.unlimited,

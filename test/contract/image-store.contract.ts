@@ -33,8 +33,8 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
 
     test("an image is returned as it was created, and an id is used once", async () => {
       const one = image({ name: null, diskFormat: null });
-      expect(await store.createImage(one)).toBe("created");
-      expect(await store.createImage(image({ id: one.id, name: "other" }))).toBe("id-taken");
+      expect(await store.createImage(one, null)).toBe("created");
+      expect(await store.createImage(image({ id: one.id, name: "other" }), null)).toBe("id-taken");
       expect(await store.image(one.id)).toEqual(one);
       expect(await store.image(randomUUID())).toBeNull();
       expect(await store.image("no uuid")).toBeNull();
@@ -43,7 +43,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
     test("lists the newest first, those of the same time by id, in pages without a gap", async () => {
       const times = [3, 1, 2, 2, 2].map((seconds) => 1_700_000_000_000 + seconds * 1000);
       const created = times.map((createdAtMs) => image({ createdAtMs }));
-      for (const one of created) await store.createImage(one);
+      for (const one of created) await store.createImage(one, null);
       const listed = await store.images(ALL);
       expect(listed.map(({ createdAtMs }) => createdAtMs)).toEqual([...times].sort((a, b) => b - a));
       const paged: ImageRecord[] = [];
@@ -55,20 +55,23 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(paged).toEqual(listed);
     });
 
-    test("finds images by their properties, and those whose upload has not ended, oldest first", async () => {
+    test("finds images by their properties, and pages of those whose upload has not ended", async () => {
       const upload = { state: "queued", serverUuid: randomUUID(), rotation: 2 } as const;
       const [plain, late, early] = [
         image({ properties: { backup_type: "daily", other: "x" } }),
         image({ upload, properties: { backup_type: "daily" }, createdAtMs: 1_700_000_002_000 }),
         image({ upload, properties: { backup_type: "weekly" }, createdAtMs: 1_700_000_001_000 }),
       ];
-      for (const one of [plain, late, early]) await store.createImage(one);
+      for (const one of [plain, late, early]) await store.createImage(one, null);
       const daily = await store.images({ ...ALL, properties: { backup_type: "daily" } });
       expect(daily).toEqual([late, plain]);
-      expect(await store.uploads(10)).toEqual([early, late]);
-      expect(await store.uploads(1)).toEqual([early]);
+      const [first, second] = [early, late].sort((a, b) => (a.id < b.id ? -1 : 1)) as [ImageRecord, ImageRecord];
+      expect(await store.uploads(null, 10)).toEqual([first, second]);
+      expect(await store.uploads(null, 1)).toEqual([first]);
+      expect(await store.uploads(first.id, 1)).toEqual([second]);
+      expect(await store.uploads(second.id, 1)).toEqual([]);
       await store.updateImage(early.id, ({ upload: _, ...whole }) => whole);
-      expect(await store.uploads(10)).toEqual([late]);
+      expect(await store.uploads(null, 10)).toEqual([late]);
       expect(await store.image(early.id)).not.toHaveProperty("upload");
     });
 
@@ -78,7 +81,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
         image({ owner: "q", visibility: "community" }),
         image({ owner: "q", visibility: "private", name: "secret" }),
       ];
-      for (const one of [own, open, other]) await store.createImage(one!);
+      for (const one of [own, open, other]) await store.createImage(one!, null);
       const seen = await store.images({ ...ALL, visibleTo: "p" });
       expect(new Set(seen.map(({ id }) => id))).toEqual(new Set([own!.id, open!.id]));
       expect((await store.images({ ...ALL, name: "secret" })).map(({ id }) => id)).toEqual([other!.id]);
@@ -90,7 +93,7 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
 
     test("concurrent changes all take effect", async () => {
       const one = image({ properties: {} });
-      await store.createImage(one);
+      await store.createImage(one, null);
       await Promise.all(
         ["a", "b", "c"].map((key) =>
           store.updateImage(one.id, (old) => ({ ...old, properties: { ...old.properties, [key]: "1" } })),
@@ -100,12 +103,36 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(await store.updateImage(randomUUID(), (old) => old)).toBeNull();
     });
 
+    test("the id of a deleted image stays taken, and is known to be deleted", async () => {
+      const upload = { state: "saving", serverUuid: randomUUID(), rotation: null } as const;
+      const [one, kept] = [image({ upload }), image()];
+      for (const each of [one, kept]) await store.createImage(each, null);
+      await store.deleteImage(one.id, 1_700_000_009_000);
+      expect(await store.deletedImages([one.id, kept.id, randomUUID(), "no uuid"])).toEqual([one.id]);
+      expect(await store.createImage(image({ id: one.id, owner: "q" }), null)).toBe("id-taken");
+      expect(await store.updateImage(one.id, (old) => ({ ...old, name: "again" }))).toBeNull();
+      expect(await store.images(ALL)).toEqual([kept]);
+      expect(await store.uploads(null, 10)).toEqual([]);
+    });
+
+    test("a project has no more images than it may have, also when many are created at once", async () => {
+      const outcomes = await Promise.all(Array.from({ length: 8 }, () => store.createImage(image({ owner: "q" }), 3)));
+      expect(outcomes.filter((outcome) => outcome === "created")).toHaveLength(3);
+      expect(outcomes.filter((outcome) => outcome === "too-many")).toHaveLength(5);
+      expect(await store.createImage(image({ owner: "other" }), 3)).toBe("created");
+      const one = (await store.images(ALL)).find(({ owner }) => owner === "q");
+      await store.deleteImage(one!.id, 1_700_000_009_000);
+      expect(await store.createImage(image({ owner: "q" }), 3)).toBe("created");
+      expect(await store.createImage(image({ owner: "q" }), 3)).toBe("too-many");
+      expect(await store.createImage(image({ owner: "q" }), null)).toBe("created");
+    });
+
     test("an image is deleted once", async () => {
       const one = image();
-      await store.createImage(one);
-      expect(await store.deleteImage(one.id)).toBe(true);
-      expect(await store.deleteImage(one.id)).toBe(false);
-      expect(await store.deleteImage("no uuid")).toBe(false);
+      await store.createImage(one, null);
+      expect(await store.deleteImage(one.id, 1_700_000_009_000)).toBe(true);
+      expect(await store.deleteImage(one.id, 1_700_000_009_000)).toBe(false);
+      expect(await store.deleteImage("no uuid", 0)).toBe(false);
       expect(await store.image(one.id)).toBeNull();
     });
   });

@@ -1,3 +1,7 @@
+import { randomUUID } from "node:crypto";
+import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
 import { findCommand } from "../../cli/commands.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -99,6 +103,27 @@ test("explain shows the decision for an existing server and for a possible one",
   expect(JSON.parse((await berth("explain", "--flavor", "1", "--json")).text)).toMatchObject({ hosts: 6 });
   expect((await berth("explain")).code).toBe(2);
   expect((await berth("explain", server, "--flavor", "1")).code).toBe(2);
+});
+
+test("image prune removes the files of deleted images, and no other file", async () => {
+  const dir = await mkdtemp(join(tmpdir(), "berth-images-"));
+  try {
+    const register = async (): Promise<string> => (await rig.post("/image/v2/images", {})).json().id;
+    const [kept, deleted, unregistered] = [await register(), await register(), randomUUID()];
+    await rig.delete(`/image/v2/images/${deleted}`);
+    const stay = [`${kept}.qcow2`, `${unregistered}.raw`, `.${deleted}.${randomUUID()}.part`, `${deleted}.txt`];
+    for (const name of [...stay, `${deleted}.qcow2`]) await writeFile(join(dir, name), "");
+    const prune = (...words: readonly string[]) => berth("image", "prune", "--images-path", dir, ...words);
+    expect(await prune("--dry-run")).toEqual({
+      code: 0,
+      text: `${deleted}.qcow2\n1 files of deleted images found, 2 kept\n`,
+    });
+    expect((await prune()).text).toBe(`${deleted}.qcow2\n1 files of deleted images removed, 2 kept\n`);
+    expect((await readdir(dir)).sort()).toEqual(stay.sort());
+    expect(await berth("image", "prune", "--images-path", join(dir, "none"))).toMatchObject({ code: 2 });
+  } finally {
+    await rm(dir, { recursive: true });
+  }
 });
 
 test("top prints the cells and the newest requests once where there is no terminal", async () => {

@@ -3,15 +3,22 @@ import type { ImageQuery, ImageRecord, ImageStore } from "../../../core/stores/a
 /** The in-process twin of the table of images. */
 export class MemoryImageStore implements ImageStore {
   readonly #images = new Map<string, ImageRecord>();
+  readonly #deleted = new Set<string>();
 
-  async createImage(image: ImageRecord): Promise<"created" | "id-taken"> {
-    if (this.#images.has(image.id)) return "id-taken";
+  async createImage(image: ImageRecord, ownedMax: number | null): Promise<"created" | "id-taken" | "too-many"> {
+    const owned = [...this.#images.values()].filter(({ owner }) => owner === image.owner);
+    if (ownedMax !== null && owned.length >= ownedMax) return "too-many";
+    if (this.#images.has(image.id) || this.#deleted.has(image.id)) return "id-taken";
     this.#images.set(image.id, structuredClone(image));
     return "created";
   }
 
   async image(id: string): Promise<ImageRecord | null> {
     return this.#images.get(id) ?? null;
+  }
+
+  async deletedImages(ids: readonly string[]): Promise<readonly string[]> {
+    return ids.filter((id) => this.#deleted.has(id));
   }
 
   async images(query: ImageQuery): Promise<readonly ImageRecord[]> {
@@ -28,10 +35,10 @@ export class MemoryImageStore implements ImageStore {
       .slice(0, limit);
   }
 
-  async uploads(limit: number): Promise<readonly ImageRecord[]> {
+  async uploads(after: string | null, limit: number): Promise<readonly ImageRecord[]> {
     return [...this.#images.values()]
-      .filter(({ upload }) => upload !== undefined)
-      .sort((a, b) => newestFirst(b, a))
+      .filter(({ id, upload }) => upload !== undefined && (after === null || id > after))
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
       .slice(0, limit);
   }
 
@@ -44,7 +51,9 @@ export class MemoryImageStore implements ImageStore {
   }
 
   async deleteImage(id: string): Promise<boolean> {
-    return this.#images.delete(id);
+    if (!this.#images.delete(id)) return false;
+    this.#deleted.add(id);
+    return true;
   }
 }
 

@@ -6,7 +6,9 @@ import type {
   ImageUpload,
   ImageVisibility,
 } from "../../../core/stores/api/image-store.ts";
-import { onlyUuids, queryStored } from "../client/store-query.ts";
+import { runStored } from "../client/run-stored.ts";
+import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
 
 interface ImageRow {
   id: string;
@@ -29,7 +31,7 @@ interface ImageRow {
 const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
   tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, version::float8`;
 
-/** Images in the API database. Each write is one statement, and a change is a compare-and-set. Throws `StoreError`. */
+/** Images in the API database. A change is a compare-and-set. Throws `StoreError`. */
 export class PostgresImageStore implements ImageStore {
   readonly #pool: Pool;
 
@@ -38,21 +40,47 @@ export class PostgresImageStore implements ImageStore {
     this.#pool = pool;
   }
 
-  async createImage(image: ImageRecord): Promise<"created" | "id-taken"> {
-    const rows = await queryStored(this.#pool, {
-      name: "create_image",
-      text: `insert into images (id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib,
-          is_protected, tags, properties, created_at_ms, updated_at_ms, upload)
-        values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
-        on conflict (id) do nothing returning id`,
-      values: valuesOf(image),
-    });
-    return rows.length > 0 ? "created" : "id-taken";
+  /** Owners are locked by number, because a new image has no row yet by which the count could be kept. */
+  createImage(image: ImageRecord, ownedMax: number | null): Promise<"created" | "id-taken" | "too-many"> {
+    return runStored("create_image", () =>
+      inTransaction(this.#pool, async (client) => {
+        await queryRows(client, {
+          name: "lock_images",
+          text: "select pg_advisory_xact_lock(1768777063, hashtext($1))",
+          values: [image.owner],
+        });
+        const [room] = await queryRows<{ enough: boolean }>(client, {
+          name: "count_images",
+          text: `select $2::int is null or count(*) < $2::int as enough from images
+            where owner = $1 and deleted_at_ms is null`,
+          values: [image.owner, ownedMax],
+        });
+        if (!room?.enough) return "too-many";
+        const rows = await queryRows(client, {
+          name: "create_image",
+          text: `insert into images (id, name, owner, visibility, disk_format, container_format, min_disk_gib,
+              min_ram_mib, is_protected, tags, properties, created_at_ms, updated_at_ms, upload)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+            on conflict (id) do nothing returning id`,
+          values: valuesOf(image),
+        });
+        return rows.length > 0 ? "created" : "id-taken";
+      }),
+    );
   }
 
   async image(id: string): Promise<ImageRecord | null> {
     const row = await this.#row(id);
     return row ? recordOf(row) : null;
+  }
+
+  async deletedImages(ids: readonly string[]): Promise<readonly string[]> {
+    const rows = await queryStored<{ id: string }>(this.#pool, {
+      name: "deleted_images",
+      text: "select id from images where id = any($1::uuid[]) and deleted_at_ms is not null",
+      values: [onlyUuids(ids)],
+    });
+    return rows.map(({ id }) => id);
   }
 
   async images(query: ImageQuery): Promise<readonly ImageRecord[]> {
@@ -61,7 +89,7 @@ export class PostgresImageStore implements ImageStore {
     const rows = await queryStored<ImageRow>(this.#pool, {
       name: "images",
       text: `select ${COLUMNS} from images
-        where ($1::text is null or owner = $1 or visibility in ('public', 'community'))
+        where deleted_at_ms is null and ($1::text is null or owner = $1 or visibility in ('public', 'community'))
           and ($2::text is null or name = $2) and ($6::text is null or visibility = $6) and properties @> $7::jsonb
           and ($3::bigint is null or created_at_ms < $3 or (created_at_ms = $3 and id > $4))
         order by images.created_at_ms desc, id limit $5`,
@@ -78,11 +106,12 @@ export class PostgresImageStore implements ImageStore {
     return rows.map(recordOf);
   }
 
-  async uploads(limit: number): Promise<readonly ImageRecord[]> {
+  async uploads(after: string | null, limit: number): Promise<readonly ImageRecord[]> {
     const rows = await queryStored<ImageRow>(this.#pool, {
       name: "image_uploads",
-      text: `select ${COLUMNS} from images where upload is not null order by images.created_at_ms, id desc limit $1`,
-      values: [limit],
+      text: `select ${COLUMNS} from images
+        where upload is not null and deleted_at_ms is null and ($1::uuid is null or id > $1) order by id limit $2`,
+      values: [after, limit],
     });
     return rows.map(recordOf);
   }
@@ -97,7 +126,7 @@ export class PostgresImageStore implements ImageStore {
         text: `update images set name = $2, owner = $3, visibility = $4, disk_format = $5, container_format = $6,
             min_disk_gib = $7, min_ram_mib = $8, is_protected = $9, tags = $10, properties = $11, created_at_ms = $12,
             updated_at_ms = $13, upload = $14, version = version + 1
-          where id = $1 and version = $15 returning id`,
+          where id = $1 and version = $15 and deleted_at_ms is null returning id`,
         values: [...valuesOf(changed), row.version],
       });
       // Each failed try means that another caller's change succeeded, so all callers finish in the end.
@@ -105,11 +134,14 @@ export class PostgresImageStore implements ImageStore {
     }
   }
 
-  async deleteImage(id: string): Promise<boolean> {
+  /** The row stays, without what its owner wrote into it. */
+  async deleteImage(id: string, atMs: number): Promise<boolean> {
     const rows = await queryStored(this.#pool, {
       name: "delete_image",
-      text: "delete from images where id = any($1::uuid[]) returning id",
-      values: [onlyUuids([id])],
+      text: `update images set deleted_at_ms = $2, name = null, tags = '[]', properties = '{}', upload = null,
+          version = version + 1
+        where id = any($1::uuid[]) and deleted_at_ms is null returning id`,
+      values: [onlyUuids([id]), atMs],
     });
     return rows.length > 0;
   }
@@ -117,7 +149,7 @@ export class PostgresImageStore implements ImageStore {
   async #row(id: string): Promise<ImageRow | undefined> {
     const [row] = await queryStored<ImageRow>(this.#pool, {
       name: "image",
-      text: `select ${COLUMNS} from images where id = any($1::uuid[])`,
+      text: `select ${COLUMNS} from images where id = any($1::uuid[]) and deleted_at_ms is null`,
       values: [onlyUuids([id])],
     });
     return row;

@@ -49,16 +49,24 @@ export interface ImageQuery {
  * throw the store's error.
  */
 export interface ImageStore {
-  createImage(image: ImageRecord): Promise<"created" | "id-taken">;
+  /**
+   * Stores a new image, unless its owner has `ownedMax` images already (null for no limit). The id of a deleted image stays taken. Concurrent
+   * calls are counted exactly.
+   */
+  createImage(image: ImageRecord, ownedMax: number | null): Promise<"created" | "id-taken" | "too-many">;
+  /** The image. Null if there is none or it was deleted. */
   image(id: string): Promise<ImageRecord | null>;
+  /** Those of the ids whose images were deleted, in any order. */
+  deletedImages(ids: readonly string[]): Promise<readonly string[]>;
   /** Images, newest first. Images of the same time are sorted by id. */
   images(query: ImageQuery): Promise<readonly ImageRecord[]>;
-  /** At most `limit` images whose upload has not ended, oldest first. */
-  uploads(limit: number): Promise<readonly ImageRecord[]>;
+  /** At most `limit` images whose upload has not ended, sorted by id, from the first id after `after` on (null: from the beginning). */
+  uploads(after: string | null, limit: number): Promise<readonly ImageRecord[]>;
   /**
    * Replaces the image with the result of `change`, which is called again after a concurrent update. Returns null when there is no such
    * image.
    */
   updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null>;
-  deleteImage(id: string): Promise<boolean>;
+  /** Deletes the image, whose id stays taken for ever. False if there is no such image. */
+  deleteImage(id: string, atMs: number): Promise<boolean>;
 }

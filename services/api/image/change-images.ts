@@ -8,11 +8,14 @@ import { refuseLargeImage } from "../http/spec-size.ts";
 import { mayChange, mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
 import type { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
+import { tooManyImages } from "./too-many-images.ts";
 
 export interface ImageDeps {
   readonly store: ImageStore;
   readonly catalog: Pick<ImageCatalog, "forget">;
   readonly clock: Clock;
+  /** Most images of one project. Null for no limit. */
+  readonly ownedMax: number | null;
 }
 
 /** Fields that only the Image API itself sets. */
@@ -32,7 +35,10 @@ const UNSET: ChangedImage = {
   tags: [],
 };
 
-/** Registers an image. Only admins may make an image public or give it to another project. */
+/**
+ * Registers an image. Only admins may make an image public or give it to another project. The id of a deleted image is taken, since hosts may
+ * still have its file.
+ */
 export async function createImage(deps: ImageDeps, identity: Identity, body: CreateImageBody): Promise<ImageRecord> {
   const { id, ...fields } = body;
   for (const name of Object.keys(fields)) refuseFixed(name);
@@ -47,7 +53,9 @@ export async function createImage(deps: ImageDeps, identity: Identity, body: Cre
   );
   refuseOpening(image, null, identity);
   refuseLargeImage(image.properties);
-  if ((await deps.store.createImage(image)) === "id-taken") throw conflict(`Image ID ${image.id} already exists!`);
+  const outcome = await deps.store.createImage(image, deps.ownedMax);
+  if (outcome === "id-taken") throw conflict(`Image ID ${image.id} already exists!`);
+  if (outcome === "too-many") throw tooManyImages(413, image.owner, deps.ownedMax);
   deps.catalog.forget(image.id);
   return image;
 }
@@ -120,7 +128,7 @@ export async function changeTags(
 export async function deleteImage(deps: ImageDeps, identity: Identity, asked: string): Promise<void> {
   const { id, isProtected } = await findOwn(deps.store, identity, asked);
   if (isProtected) throw new Fault(403, `Image ${id} is protected and cannot be deleted.`);
-  if (!(await deps.store.deleteImage(id))) throw imageNotFound(asked);
+  if (!(await deps.store.deleteImage(id, deps.clock.now()))) throw imageNotFound(asked);
   deps.catalog.forget(id);
 }
 

@@ -26,13 +26,14 @@ describe("ImageCatalog", () => {
     const clock = new ManualClock(0);
     const catalog = new ImageCatalog({ store, clock }, { cacheMs: 1_000 });
     expect(await catalog.find(IMAGE.id)).toBeNull();
-    await store.createImage(IMAGE);
+    await store.createImage(IMAGE, null);
     expect(await catalog.find(IMAGE.id)).toBeNull();
     catalog.forget(IMAGE.id);
     expect(await catalog.find(IMAGE.id)).toEqual(IMAGE);
     await store.deleteImage(IMAGE.id);
     expect(await catalog.find(IMAGE.id)).toEqual(IMAGE);
     clock.advance(1_000);
-    expect(await catalog.find(IMAGE.id)).toBeNull();
+    expect(await catalog.find(IMAGE.id)).toBe("deleted");
+    expect(await catalog.image(IMAGE.id)).toBeNull();
   });
 });

@@ -1,9 +1,11 @@
+import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
 import type { Http } from "../http/create-http.ts";
 import type { ResolveIdentity } from "../http/identity.ts";
 import { registerNeighbour } from "../http/register-neighbour.ts";
 import { type ExplainRouteDeps, registerExplainRoutes } from "./explain/explain-routes.ts";
 import { registerHostRoutes } from "./host-routes.ts";
+import { registerImageFileRoutes } from "./image-file-routes.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
 
@@ -15,6 +17,7 @@ export function registerOperators(
   http: Http,
   deps: OperatorDeps,
   explain: ExplainRouteDeps,
+  images: ImageStore | null,
   resolveIdentity: ResolveIdentity,
 ): void {
   registerNeighbour(http, OPERATORS_PREFIX, resolveIdentity, (scope) => {
@@ -22,5 +25,6 @@ export function registerOperators(
     registerRatioRoutes(scope, deps);
     registerHostRoutes(scope, deps);
     registerExplainRoutes(scope, explain);
+    if (images !== null) registerImageFileRoutes(scope, images);
   });
 }

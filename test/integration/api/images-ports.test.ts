@@ -104,6 +104,39 @@ describe("the Image API", () => {
     expect((await call("DELETE", `/image/v2/images/${id}`, "bob:p")).statusCode).toBe(403);
   });
 
+  it("lets nobody boot from a deleted image, whose file hosts may still have, or register its id", async () => {
+    const boot = (imageRef: string) =>
+      call("POST", "/v2.1/servers", "eve:q", { server: { name: "x", flavorRef: "1", imageRef } });
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", { visibility: "private" })).json();
+    expect((await boot(randomUUID())).statusCode).toBe(202);
+    expect((await call("DELETE", `/image/v2/images/${id}`, "bob:p")).statusCode).toBe(204);
+    const refused = await boot(id.toUpperCase());
+    expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
+      400,
+      `Image ${id.toUpperCase()} could not be found.`,
+    ]);
+    expect((await call("POST", "/image/v2/images", "eve:q", { id })).statusCode).toBe(409);
+    const ask = (who: string) => call("POST", "/berth/v1/deleted-images", who, { ids: [id, randomUUID()] });
+    expect((await ask("admin:x")).json()).toEqual({ deleted: [id] });
+    expect((await ask("bob:p")).statusCode).toBe(403);
+  });
+
+  it("refuses more images of a project than it may have, by both APIs", async () => {
+    const small = await ApiRig.start({ imagesPerProjectMax: 1 });
+    try {
+      const server = await small.bootActive("north", 1);
+      expect((await small.post("/image/v2/images", {})).statusCode).toBe(201);
+      const [byImageApi, byComputeApi] = [
+        await small.post("/image/v2/images", {}),
+        await small.post(`/v2.1/servers/${server}/action`, { createImage: { name: "x" } }),
+      ];
+      expect([byImageApi.statusCode, byComputeApi.statusCode]).toEqual([413, 403]);
+      expect(byComputeApi.json().forbidden.message).toMatch(/^Quota exceeded for images: project .* may have 1\./);
+    } finally {
+      await small.close();
+    }
+  });
+
   it("is read through the Compute API's proxy, up to 2.35", async () => {
     const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "a", hw_disk_bus: "ide" })).json();
     const shown = await rig.get(`/v2.1/images/${id}`, as("bob:p"));

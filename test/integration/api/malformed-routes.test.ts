@@ -76,6 +76,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { aggregate: "1", ratios: { VCPU: 1 } },
   ],
   "POST /berth/v1/sync-aggregates": [{ dry_run: true }],
+  "POST /berth/v1/deleted-images": [{ ids: [randomUUID()] }],
   "PUT /berth/v1/hosts/:host": [{ disabled: true, reason: "why" }],
   "POST /berth/v1/explain": [
     { flavor: "small", image: randomUUID(), zone: "z", host: "h-0", project_id: "p", hints: { colour: "red" } },

@@ -143,10 +143,12 @@ create table images (
   updated_at_ms bigint not null,
   version bigint default 0 not null,
   upload jsonb,
+  deleted_at_ms bigint,
   constraint images_pkey PRIMARY KEY (id)
 );
-CREATE INDEX images_created_at_ms_id_idx ON public.images USING btree (created_at_ms DESC, id);
-CREATE INDEX images_upload ON public.images USING btree (created_at_ms) WHERE (upload IS NOT NULL);
+CREATE INDEX images_listed ON public.images USING btree (created_at_ms DESC, id) WHERE (deleted_at_ms IS NULL);
+CREATE INDEX images_owner ON public.images USING btree (owner) WHERE (deleted_at_ms IS NULL);
+CREATE INDEX images_upload ON public.images USING btree (id) WHERE (upload IS NOT NULL);
 
 create table keypairs (
   id integer generated always as identity not null,

@@ -39,6 +39,8 @@ export interface ActionDeps extends ServerDeps {
 
 export interface ActionOptions {
   readonly imageRule: ImageRule;
+  /** Null for no limit. */
+  readonly imagesPerProjectMax: number | null;
   readonly resizeToSameHost: boolean;
   readonly evacuateUnfenced: boolean;
   readonly shelvedOffloadTime: number;
@@ -169,10 +171,10 @@ const reset: RunAction = async (deps, one) => {
 };
 
 /** Copies the server's disk into a new image. A backup that is not to be kept names no image. */
-const snapshot: RunAction = async (deps, one) => {
+const snapshot: RunAction = async (deps, one, { imagesPerProjectMax }) => {
   const wish = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
   const target = await findTarget(deps, one.call, one);
-  const imageId = await acceptSnapshot(deps, target, wish, one);
+  const imageId = await acceptSnapshot(deps, target, wish, { ...one, ownedMax: imagesPerProjectMax });
   return { status: 202, ...(wish.rotation !== 0 && { imageId }) };
 };
 

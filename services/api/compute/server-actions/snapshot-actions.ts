@@ -9,6 +9,7 @@ import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
 import { refuseLargeImage } from "../../http/spec-size.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { tooManyImages } from "../../image/too-many-images.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import type { ActionBody } from "./action-body.ts";
@@ -82,7 +83,14 @@ export async function acceptSnapshot(
     call,
     carrier,
     action,
-  }: { readonly call: KnownCall; readonly carrier: Readonly<Record<string, string>>; readonly action: string },
+    ownedMax,
+  }: {
+    readonly call: KnownCall;
+    readonly carrier: Readonly<Record<string, string>>;
+    readonly action: string;
+    /** Most images of one project. Null for no limit. */
+    readonly ownedMax: number | null;
+  },
 ): Promise<string> {
   const { imageStore, images } = deps;
   if (imageStore === null || images === null) throw unavailable("This process has no images.");
@@ -92,16 +100,18 @@ export async function acceptSnapshot(
     throw wrongState({ action, uuid: server.uuid }, server.status);
   refuseManyItems(wish.metadata, await deps.limits.ofProject(call.identity.projectId));
   const taskId = randomUUID();
-  const base = await images.find(storedSpelling(server.spec.imageRef));
+  const base = await images.image(storedSpelling(server.spec.imageRef));
   const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call }, target, wish);
   refuseLargeImage(image.properties);
-  if ((await imageStore.createImage(image)) === "id-taken") throw badRequest(`Image ID ${taskId} already exists!`);
+  const outcome = await imageStore.createImage(image, ownedMax);
+  if (outcome === "id-taken") throw badRequest(`Image ID ${taskId} already exists!`);
+  if (outcome === "too-many") throw tooManyImages(403, image.owner, ownedMax);
   try {
     await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call), taskId });
   } catch (error) {
     // After any other error it is unknown whether the cell has begun, and the settler finds out.
     const isRefused = error instanceof Fault && error.status < 500;
-    if (isRefused) await imageStore.deleteImage(taskId);
+    if (isRefused) await imageStore.deleteImage(taskId, deps.clock.now());
     throw error;
   }
   return taskId;

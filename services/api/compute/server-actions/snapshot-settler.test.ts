@@ -16,15 +16,10 @@ function backup(index: number, change: Partial<ImageRecord> = {}): ImageRecord {
   };
 }
 
-test("an api that ends a backup late removes older backups, and none that is newer or another project's", async () => {
-  const images = new MemoryImageStore();
-  const late = backup(3, { upload: { state: "saving", serverUuid: SERVER, rotation: 1 } });
-  const given = [backup(1), backup(2, { owner: "p2" }), late, backup(4)];
-  for (const image of given) await images.createImage(image);
-  const task = { task: { id: late.id }, outcome: "success" };
-  const cell = { operations: async () => ({ kind: "answer", value: [task] }) };
+function settlerOf(images: MemoryImageStore, tasks: readonly object[]): SnapshotSettler {
+  const cell = { operations: async () => ({ kind: "answer", value: tasks }) };
   const record = { serverUuid: SERVER, cell: "c1" };
-  const settler = new SnapshotSettler(
+  return new SnapshotSettler(
     {
       ...{ images, catalog: null, clock: new ManualClock(0) },
       store: { requests: async () => [record] as never },
@@ -33,9 +28,35 @@ test("an api that ends a backup late removes older backups, and none that is new
     },
     { pollMs: 1_000, settleMs: 60_000 },
   );
+}
+
+test("an api that ends a backup late removes older backups, and none that is newer or another project's", async () => {
+  const images = new MemoryImageStore();
+  const late = backup(3, { upload: { state: "saving", serverUuid: SERVER, rotation: 1 } });
+  const given = [backup(1), backup(2, { owner: "p2" }), late, backup(4)];
+  for (const image of given) await images.createImage(image, null);
+  const settler = settlerOf(images, [{ task: { id: late.id }, outcome: "success" }]);
   await settler.settle();
   await settler.settle();
   const left = await Promise.all(given.map(({ id }) => images.image(id)));
   expect(left.map((image) => image?.name)).toEqual([undefined, "backup 2", "backup 3", "backup 4"]);
   expect(left[2]?.upload).toBeUndefined();
+});
+
+test("an image whose copy has ended becomes active although more than a thousand others are still being copied", async () => {
+  const images = new MemoryImageStore();
+  const upload = { state: "saving", serverUuid: SERVER, rotation: null } as const;
+  const slow = Array.from({ length: 1_100 }, (_, index) =>
+    backup(1, { id: `00000000-0000-4000-8000-${String(index).padStart(12, "0")}`, upload }),
+  );
+  const last = backup(1, { id: "ffffffff-0000-4000-8000-000000000000", upload });
+  for (const image of [...slow, last]) await images.createImage(image, null);
+  const settler = settlerOf(images, [
+    ...slow.map(({ id }) => ({ task: { id }, outcome: null })),
+    { task: { id: last.id }, outcome: "success" },
+  ]);
+  await settler.settle();
+  await settler.settle();
+  expect((await images.image(last.id))?.upload).toBeUndefined();
+  expect((await images.image(slow[0]!.id))?.upload).toBeDefined();
 });

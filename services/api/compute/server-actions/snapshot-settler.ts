@@ -6,8 +6,10 @@ import type { ApiEvents } from "../../events.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** Images of one round, and backups of one server and type that are looked at. */
-const BATCH_MAX = 100;
+/** Images of one page, and pages of one round. The next round goes on where a long one ended. */
+const PAGE_SIZE = 100;
+const PAGES_MAX = 10;
+/** Backups of one server and type that are looked at. */
 const BACKUPS_MAX = 1_000;
 
 type Outcome = "running" | "succeeded" | "failed" | "unknown";
@@ -27,6 +29,8 @@ export class SnapshotSettler {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #ticker: Ticker;
+  /** The last image of a round that did not reach the end. */
+  #after: string | null = null;
 
   constructor(
     deps: {
@@ -63,20 +67,27 @@ export class SnapshotSettler {
 
   /** Looks at the images whose upload has not ended. Rejects as the API database does. */
   async settle(): Promise<void> {
-    for (const image of await this.#images.uploads(BATCH_MAX)) {
-      switch (await this.#outcomeOf(image)) {
-        case "running":
-          if (image.upload?.state === "queued") await this.#change(image.id, markSaving);
-          break;
-        case "succeeded":
-          await this.#finish(image);
-          break;
-        case "failed":
-          await this.#remove(image.id);
-          break;
-        case "unknown":
-          break;
-      }
+    for (let pages = 0; pages < PAGES_MAX; pages++) {
+      const page = await this.#images.uploads(this.#after, PAGE_SIZE);
+      for (const image of page) await this.#settleOne(image);
+      this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
+      if (this.#after === null) return;
+    }
+  }
+
+  async #settleOne(image: ImageRecord): Promise<void> {
+    switch (await this.#outcomeOf(image)) {
+      case "running":
+        if (image.upload?.state === "queued") await this.#change(image.id, markSaving);
+        break;
+      case "succeeded":
+        await this.#finish(image);
+        break;
+      case "failed":
+        await this.#remove(image.id);
+        break;
+      case "unknown":
+        break;
     }
   }
 
@@ -116,7 +127,7 @@ export class SnapshotSettler {
   }
 
   async #remove(id: string): Promise<void> {
-    await this.#images.deleteImage(id);
+    await this.#images.deleteImage(id, this.#clock.now());
     this.#catalog?.forget(id);
   }
 

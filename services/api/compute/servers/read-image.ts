@@ -9,8 +9,8 @@ import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { ImageRule } from "./image-rule.ts";
 
 /**
- * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a registered
- * image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one.
+ * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a deleted image, a
+ * registered image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one.
  */
 export async function readImageProperties(
   imageRef: string,
@@ -20,7 +20,8 @@ export async function readImageProperties(
   if (imageRef === "" || images === null) return {};
   const record = await images.find(storedSpelling(imageRef));
   if (record === null && from.rule === "any") return {};
-  if (record === null || !mayShow(record, from.identity)) throw badRequest(`Image ${imageRef} could not be found.`);
+  if (record === null || record === "deleted" || !mayShow(record, from.identity))
+    throw badRequest(`Image ${imageRef} could not be found.`);
   if (record.upload !== undefined) throw badRequest(`Image ${imageRef} is not active.`);
   refuseTooBig(record, from.flavor);
   return { ...record.properties, ...(record.diskFormat !== null && { [DISK_FORMAT_KEY]: record.diskFormat }) };

@@ -1,0 +1,60 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { boolean, text } from "../../runtime/setting-kinds.ts";
+import { SettingsError, setting } from "../../runtime/settings.ts";
+import { runCommand } from "../run-command.ts";
+import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
+
+const declaration = {
+  command: "berth image prune",
+  about:
+    "Removes the files of deleted images from a directory of images. Files of images that were never registered stay. Servers that were made from an image keep their copy.",
+  settings: {
+    ...operatorSettings,
+    imagesPath: setting(text(), { about: "the directory, as `berth compute-agent` has it" }),
+    dryRun: setting(boolean, { about: "only list the files", default: "false" }),
+  },
+};
+
+/** Ids of one question to the api. */
+const IDS_MAX = 1_000;
+const IMAGE_FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.(?:qcow2|raw|img|tar|tar\.gz|tar\.xz))?$/;
+
+/** `berth image prune`: asks the api which of the directory's images were deleted, and removes their files. */
+export function runImagePruneCommand(argv: readonly string[]): Promise<number> {
+  return runCommand(declaration, argv, async (settings) => {
+    const files = await imageFiles(settings.imagesPath);
+    const ids = [...files.keys()];
+    let removed = 0;
+    for (let first = 0; first < ids.length; first += IDS_MAX) {
+      const body = { ids: ids.slice(first, first + IDS_MAX) };
+      const { deleted } = await callOperatorsApi<{ deleted: readonly string[] }>(
+        settings,
+        "POST",
+        "/deleted-images",
+        body,
+      );
+      for (const name of deleted.flatMap((id) => files.get(id) ?? [])) {
+        if (!settings.dryRun) await rm(join(settings.imagesPath, name), { force: true });
+        process.stdout.write(`${name}\n`);
+        removed += 1;
+      }
+    }
+    const kept = [...files.values()].flat().length - removed;
+    process.stdout.write(`${removed} files of deleted images ${settings.dryRun ? "found" : "removed"}, ${kept} kept\n`);
+    return 0;
+  });
+}
+
+/** Returns the directory's file names by image id. Throws a SettingsError when the directory cannot be read. */
+async function imageFiles(dir: string): Promise<ReadonlyMap<string, readonly string[]>> {
+  const names = await readdir(dir).catch((error: Error) => {
+    throw new SettingsError(`--images-path ${dir} cannot be read: ${error.message}`);
+  });
+  const files = new Map<string, string[]>();
+  for (const name of names) {
+    const id = IMAGE_FILE.exec(name)?.[1];
+    if (id !== undefined) files.set(id, [...(files.get(id) ?? []), name]);
+  }
+  return files;
+}
