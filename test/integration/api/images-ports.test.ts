@@ -121,6 +121,27 @@ describe("the Image API", () => {
     expect((await ask("bob:p")).statusCode).toBe(403);
   });
 
+  it("refuses an image whose kernel or RAM disk is another project's private image, and shows those of a server", async () => {
+    const register = async (who: string, fields: object) =>
+      (await call("POST", "/image/v2/images", who, { visibility: "private", ...fields })).json().id as string;
+    const boot = (imageRef: string) =>
+      call("POST", "/v2.1/servers", "bob:p", { server: { name: "x", flavorRef: "1", imageRef } });
+    const [own, foreign] = [await register("bob:p", {}), await register("eve:q", {})];
+    for (const properties of [{ kernel_id: foreign }, { kernel_id: own, ramdisk_id: foreign }]) {
+      const refused = await boot(await register("bob:p", properties));
+      expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
+        400,
+        `Image ${foreign} could not be found.`,
+      ]);
+    }
+    const { id } = (await boot(await register("bob:p", { kernel_id: own }))).json().server;
+    const shown = await rig.get(`/v2.1/servers/${id}`, { ...as("admin:p"), "openstack-api-version": "compute 2.3" });
+    expect(shown.json().server).toMatchObject({
+      "OS-EXT-SRV-ATTR:kernel_id": own,
+      "OS-EXT-SRV-ATTR:ramdisk_id": "",
+    });
+  });
+
   it("refuses more images of a project than it may have, by both APIs", async () => {
     const small = await ApiRig.start({ imagesPerProjectMax: 1 });
     try {

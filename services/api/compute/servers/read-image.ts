@@ -10,7 +10,8 @@ import type { ImageRule } from "./image-rule.ts";
 
 /**
  * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a deleted image, a
- * registered image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one.
+ * registered image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one. The same holds for
+ * the kernel and the RAM disk that the image names.
  */
 export async function readImageProperties(
   imageRef: string,
@@ -18,13 +19,28 @@ export async function readImageProperties(
   from: { readonly identity: Identity; readonly flavor: Flavor; readonly rule: ImageRule },
 ): Promise<Readonly<Record<string, string>>> {
   if (imageRef === "" || images === null) return {};
-  const record = await images.find(storedSpelling(imageRef));
-  if (record === null && from.rule === "any") return {};
-  if (record === null || record === "deleted" || !mayShow(record, from.identity))
-    throw badRequest(`Image ${imageRef} could not be found.`);
-  if (record.upload !== undefined) throw badRequest(`Image ${imageRef} is not active.`);
+  const record = await findUsable(imageRef, images, from);
+  if (record === null) return {};
   refuseTooBig(record, from.flavor);
+  for (const name of ["kernel_id", "ramdisk_id"]) {
+    const id = record.properties[name] ?? "";
+    if (id !== "") await findUsable(id, images, from);
+  }
   return { ...record.properties, ...(record.diskFormat !== null && { [DISK_FORMAT_KEY]: record.diskFormat }) };
+}
+
+/** Returns the image, or null if it is unknown and may be used nevertheless. Throws 400 for an image that the caller's servers may not use. */
+async function findUsable(
+  id: string,
+  images: Pick<ImageCatalog, "find">,
+  { identity, rule }: { readonly identity: Identity; readonly rule: ImageRule },
+): Promise<ImageRecord | null> {
+  const record = await images.find(storedSpelling(id));
+  if (record === null && rule === "any") return null;
+  if (record === null || record === "deleted" || !mayShow(record, identity))
+    throw badRequest(`Image ${id.slice(0, 100)} could not be found.`);
+  if (record.upload !== undefined) throw badRequest(`Image ${id} is not active.`);
+  return record;
 }
 
 function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): void {

@@ -153,8 +153,8 @@ function addHostFields(view: ServerDetail, server: Server, minor: number): void 
   view["OS-EXT-SRV-ATTR:reservation_id"] = reservationIdOf(server.spec.requestId);
   view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(server.spec);
   view["OS-EXT-SRV-ATTR:launch_index"] = server.spec.launchIndex;
-  view["OS-EXT-SRV-ATTR:kernel_id"] = "";
-  view["OS-EXT-SRV-ATTR:ramdisk_id"] = "";
+  view["OS-EXT-SRV-ATTR:kernel_id"] = server.spec.imageProperties.kernel_id ?? "";
+  view["OS-EXT-SRV-ATTR:ramdisk_id"] = server.spec.imageProperties.ramdisk_id ?? "";
   view["OS-EXT-SRV-ATTR:root_device_name"] = rootDeviceOf(server);
   view["OS-EXT-SRV-ATTR:user_data"] = server.spec.userData === "" ? null : server.spec.userData;
 }
