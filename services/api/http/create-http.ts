@@ -23,6 +23,7 @@ import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
 import { KnownPaths, type KnownRoute } from "./known-paths.ts";
 import { explainUnreadableBody, refuseUnreadable, textOfBody } from "./readable-input.ts";
+import { checkFacts } from "./route-facts.ts";
 import { sharedCompilers } from "./shared-compilers.ts";
 
 export type Http = FastifyInstance<
@@ -79,7 +80,10 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
   http.decorateRequest("span", null);
   parseJsonUpTo(http, settings.jsonDepthMax);
   http.decorate("knownRoutes", () => paths.routes());
-  http.addHook("onRoute", ({ url, method }) => paths.add(url, [method].flat()));
+  http.addHook("onRoute", (route) => {
+    paths.add(route.url, [route.method].flat(), { facts: route.config ?? {}, schema: route.schema ?? {} });
+    checkFacts(route);
+  });
   http.setErrorHandler((error: FastifyError, request, reply) =>
     answerError(deps.events, unsupported, error, request, reply),
   );

@@ -4,7 +4,7 @@ import { KnownPaths } from "./known-paths.ts";
 test("knows the methods of a path, with parameters, queries and slashes at its end, and no others", () => {
   const paths = new KnownPaths();
   paths.add("/servers", ["GET", "HEAD"]);
-  paths.add("/servers", ["POST"]);
+  paths.add("/servers", ["POST"], { facts: { since: 2 } });
   paths.add("/servers/:id/action", ["POST"]);
   paths.add("/placement/*", ["GET"]);
   expect(paths.methodsAt("/servers")).toEqual(["GET", "HEAD", "POST"]);
@@ -13,4 +13,5 @@ test("knows the methods of a path, with parameters, queries and slashes at its e
   expect(paths.methodsAt("/servers//action")).toBeNull();
   expect(paths.methodsAt("/serversX")).toBeNull();
   expect(paths.methodsAt("/placement/traits")).toBeNull();
+  expect(paths.routes()).toContainEqual({ method: "POST", url: "/servers", facts: { since: 2 }, schema: {} });
 });

@@ -1,6 +1,12 @@
+import type { FastifySchema } from "fastify";
+import type { RouteFacts } from "./route-facts.ts";
+
+/** A route as it was registered: its facts, and the schemas that its calls are checked with. */
 export interface KnownRoute {
   readonly method: string;
   readonly url: string;
+  readonly facts: RouteFacts;
+  readonly schema: FastifySchema;
 }
 
 /**
@@ -8,17 +14,18 @@ export interface KnownRoute {
  * that no route has matched. Registering a route for each wrong method instead would double the start time.
  */
 export class KnownPaths {
-  readonly #methods = new Map<string, Set<string>>();
+  readonly #methods = new Map<string, Map<string, KnownRoute>>();
   #patterns: readonly { readonly pattern: RegExp; readonly url: string }[] | null = null;
   readonly #firstSegments = new Map<string, ReadonlySet<string>>();
 
   /**
    * Adds a route, with its parameters as `:name`. Routes with a wildcard are skipped, since they handle every path below them themselves.
    */
-  add(url: string, methods: readonly string[]): void {
+  add(url: string, methods: readonly string[], about: Partial<Pick<KnownRoute, "facts" | "schema">> = {}): void {
     if (url.includes("*")) return;
-    const known = this.#methods.get(url) ?? new Set();
-    for (const method of methods) known.add(method);
+    const { facts = {}, schema = {} } = about;
+    const known = this.#methods.get(url) ?? new Map<string, KnownRoute>();
+    for (const method of methods) known.set(method, { method, url, facts, schema });
     this.#methods.set(url, known);
     this.#patterns = null;
     this.#firstSegments.clear();
@@ -36,7 +43,7 @@ export class KnownPaths {
 
   /** Returns every route, with its parameters as `:name`. */
   routes(): readonly KnownRoute[] {
-    return [...this.#methods].flatMap(([url, methods]) => Array.from(methods, (method) => ({ method, url })));
+    return Array.from(this.#methods.values(), (methods) => [...methods.values()]).flat();
   }
 
   /** Returns the methods of a request's path, with or without its query, or null when no route has this path. */
@@ -44,7 +51,7 @@ export class KnownPaths {
     const path = requestUrl.replace(/[?#].*$/, "").replace(/\/+$/, "");
     this.#patterns ??= Array.from(this.#methods.keys(), (url) => ({ pattern: patternOf(url), url }));
     const found = this.#patterns.find(({ pattern }) => pattern.test(path));
-    return found === undefined ? null : [...this.#methods.get(found.url)!];
+    return found === undefined ? null : [...this.#methods.get(found.url)!.keys()];
   }
 }
 

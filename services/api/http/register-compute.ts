@@ -49,13 +49,6 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
   }
 }
 
-/** Adds the route option for routes that do not require authentication. */
-declare module "fastify" {
-  interface FastifyContextConfig {
-    public?: boolean;
-  }
-}
-
 function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
   if (outcome.kind === "unauthorized") reply.header("www-authenticate", outcome.authenticate ?? "Keystone");
   return faultOf(outcome);

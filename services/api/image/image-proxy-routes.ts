@@ -2,15 +2,14 @@ import { Type } from "typebox";
 import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
-import { notFound } from "../http/fault.ts";
 import { type Place, placeOf } from "../http/links.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
 import { findImage, readMarker } from "./change-images.ts";
 import { briefProxyView, proxyView } from "./image-view.ts";
 
-/** The last microversion that has the proxy. */
-const LAST_MINOR = 35;
+/** The microversions that have the proxy. */
+const config = { until: 35 };
 const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name"]);
 const NONE: ReadonlySet<string> = new Set();
 
@@ -32,7 +31,6 @@ export function registerImageProxy(
     place: Place,
     view: typeof briefProxyView,
   ) => {
-    refuseNewer(call);
     const query = new QueryReader(raw);
     query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
     const { identity } = call;
@@ -44,21 +42,16 @@ export function registerImageProxy(
     });
     return { images: found.map((image) => view(image, place)) };
   };
-  const schema = { querystring: AnyQuery };
-  http.get("/images", { schema }, (request) =>
+  const ofList = { config, schema: { querystring: AnyQuery } };
+  http.get("/images", ofList, (request) =>
     list(callOf(request), request.query, placeOf(request, options.prefix, options.publicUrl), briefProxyView),
   );
-  http.get("/images/detail", { schema }, (request) =>
+  http.get("/images/detail", ofList, (request) =>
     list(callOf(request), request.query, placeOf(request, options.prefix, options.publicUrl), proxyView),
   );
-  http.get("/images/:id", { schema: { params: Type.Object({ id: Type.String() }) } }, async (request) => {
+  http.get("/images/:id", { config, schema: { params: Type.Object({ id: Type.String() }) } }, async (request) => {
     const call = callOf(request);
-    refuseNewer(call);
     const image = await findImage(store, call.identity, request.params.id);
     return { image: proxyView(image, placeOf(request, options.prefix, options.publicUrl)) };
   });
-}
-
-function refuseNewer({ minor }: KnownCall): void {
-  if (minor > LAST_MINOR) throw notFound("The resource could not be found.");
 }

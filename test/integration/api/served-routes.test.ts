@@ -44,20 +44,43 @@ it("are all in the table of docs/compute-api.md, which has no others", () => {
   for (const [url] of REMOVED_ROUTES) expect(page).toContain(`\`${/^\/(?:servers\/:id\/)?([\w-]+)/.exec(url)?.[1]}\``);
 });
 
-it("have the microversions that the table says, as far as a call without a body shows", async () => {
-  const message = async (url: string, minor: number) => {
+const NO_ROUTE = { itemNotFound: { code: 404, message: "The resource could not be found." } };
+
+it("answer 404 before and after the microversions that the table says, and otherwise within them", async () => {
+  const isMissing = async (method: string, url: string, minor: number) => {
     const path = url.replaceAll(/:\w+/g, "11111111-1111-4111-8111-111111111111");
-    const { body } = await rig.get(path, { "openstack-api-version": `compute 2.${minor}` });
-    return body.includes("The resource could not be found.");
+    // The body has a wrong form, so that the call changes nothing; a microversion without the route is refused before that.
+    const body = method === "POST" || method === "PUT" ? { payload: '{"wrong":1}' } : {};
+    const headers = { "openstack-api-version": `compute 2.${minor}`, "content-type": "application/json" };
+    const answer = await rig.call({ method: method as "GET", url: path, headers, ...body });
+    return answer.body === JSON.stringify(NO_ROUTE);
   };
   for (const { url, methods, first, last } of rows) {
-    if (!methods.includes("GET")) continue;
     // Unknown versions and extensions have the message of unknown routes.
     if (url.endsWith("/versions/:id") || url.endsWith("/extensions/:alias")) continue;
-    expect([url, await message(url, first), await message(url, last)]).toEqual([url, false, false]);
-    if (first > MINOR_MIN) expect([url, await message(url, first - 1)]).toEqual([url, true]);
-    if (last < MINOR_MAX) expect([url, await message(url, last + 1)]).toEqual([url, true]);
+    for (const method of methods) {
+      const asked = `${method} ${url}`;
+      expect([asked, await isMissing(method, url, first)]).toEqual([asked, false]);
+      expect([asked, await isMissing(method, url, last)]).toEqual([asked, false]);
+      if (first > MINOR_MIN) expect([asked, await isMissing(method, url, first - 1)]).toEqual([asked, true]);
+      if (last < MINOR_MAX) expect([asked, await isMissing(method, url, last + 1)]).toEqual([asked, true]);
+    }
   }
+});
+
+it("refuse calls in Nova's order: the JSON, the microversion, the form of the body, the policy", async () => {
+  const strict = await ApiRig.start({ auth: "noauth2" });
+  const url = "/v2.1/flavors/1";
+  const put = async (minor: number, payload: string) => {
+    const headers = { "openstack-api-version": `compute 2.${minor}`, "content-type": "application/json" };
+    const asked = { ...headers, "x-auth-token": "bob:project" };
+    return (await strict.call({ method: "PUT", url, headers: asked, payload })).statusCode;
+  };
+  expect(await put(54, "{")).toBe(400);
+  expect(await put(54, "{}")).toBe(404);
+  expect(await put(55, "{}")).toBe(400);
+  expect(await put(55, JSON.stringify({ flavor: { description: "d" } }))).toBe(403);
+  await strict.close();
 });
 
 it("have the actions that the page names", () => {

@@ -33,24 +33,22 @@ export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
   registerReads(http, deps);
 
   const create = { body: CreateAggregateBody, response: { 200: NewAggregateAnswer } };
-  http.post("/os-aggregates", { schema: create }, async (request) => {
+  http.post("/os-aggregates", { config: { rule: "os-aggregates:create" }, schema: create }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-aggregates:create");
     const { name, availability_zone: zone } = request.body.aggregate;
     return { aggregate: newAggregateView(await createAggregate(deps, { name, zone: zone ?? null }), call.minor) };
   });
 
   const update = { params: IdParams, body: UpdateAggregateBody, response: { 200: AggregateAnswer } };
-  http.put("/os-aggregates/:id", { schema: update }, async (request) => {
+  http.put("/os-aggregates/:id", { config: { rule: "os-aggregates:update" }, schema: update }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-aggregates:update");
     const { name, availability_zone: zone } = request.body.aggregate;
     const updated = await updateAggregate(deps, readAggregateId(request.params.id), { name, zone });
     return { aggregate: aggregateView(updated, call.minor) };
   });
 
-  http.delete("/os-aggregates/:id", { schema: { params: IdParams } }, async (request, reply) => {
-    requireAdmin(callOf(request), "os-aggregates:delete");
+  const deletion = { config: { rule: "os-aggregates:delete" }, schema: { params: IdParams } };
+  http.delete("/os-aggregates/:id", deletion, async (request, reply) => {
     await deleteAggregate(deps, readAggregateId(request.params.id));
     return reply.code(200).send();
   });
@@ -72,17 +70,15 @@ export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
 
 function registerReads(http: Http, deps: OperatorDeps): void {
   const list = { querystring: AnyQuery, response: { 200: AggregateListAnswer } };
-  http.get("/os-aggregates", { schema: list }, async (request) => {
+  http.get("/os-aggregates", { config: { rule: "os-aggregates:index" }, schema: list }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-aggregates:index");
     const aggregates = await deps.stores.aggregates.aggregates();
     return { aggregates: aggregates.map((aggregate) => aggregateView(aggregate, call.minor)) };
   });
 
   const show = { params: IdParams, querystring: AnyQuery, response: { 200: AggregateAnswer } };
-  http.get("/os-aggregates/:id", { schema: show }, async (request) => {
+  http.get("/os-aggregates/:id", { config: { rule: "os-aggregates:show" }, schema: show }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-aggregates:show");
     return { aggregate: aggregateView(await findAggregate(deps, readAggregateId(request.params.id)), call.minor) };
   });
 }

@@ -1,7 +1,6 @@
 import { Type } from "typebox";
 import type { AdminHost } from "../../../../core/stores/cell/host-admin-store.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { isoMicroseconds } from "../../http/times.ts";
@@ -27,12 +26,11 @@ export interface ZoneDeps {
 /** `/os-availability-zone` for everybody, with its hosts for admins. A zone is available if it has an enabled host. */
 export function registerZoneRoutes(http: Http, deps: ZoneDeps): void {
   const schema = { querystring: AnyQuery, response: { 200: Zones } };
-  http.get("/os-availability-zone", { schema }, async (request) => {
-    callOf(request);
+  http.get("/os-availability-zone", { schema }, async () => {
     return { availabilityZoneInfo: await listZones(deps, false) };
   });
-  http.get("/os-availability-zone/detail", { schema }, async (request) => {
-    requireAdmin(callOf(request), "os-availability-zone:detail");
+  const ofAdmins = { config: { rule: "os-availability-zone:detail" }, schema };
+  http.get("/os-availability-zone/detail", ofAdmins, async () => {
     return { availabilityZoneInfo: await listZones(deps, true) };
   });
 }

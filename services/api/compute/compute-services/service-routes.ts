@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import type { AdminHost } from "../../../../core/stores/cell/host-admin-store.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest, type Fault, notFound, unavailable } from "../../http/fault.ts";
@@ -63,9 +63,12 @@ export interface ComputeServiceDeps {
  */
 export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): void {
   const ServiceList = Type.Object({ services: Type.Array(Type.Partial(Service)) });
-  http.get("/os-services", { schema: { querystring: AnyQuery, response: { 200: ServiceList } } }, async (request) => {
+  const list = {
+    config: { rule: "os-services:list" },
+    schema: { querystring: AnyQuery, response: { 200: ServiceList } },
+  };
+  http.get("/os-services", list, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-services:list");
     const query = new QueryReader(request.query);
     query.refuseOthers({ known: LIST_PARAMETERS, unsupported: new Set(), minor: call.minor });
     const [binary, host] = [query.text("binary"), query.text("host")];
@@ -92,9 +95,8 @@ export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): voi
     body: UpdateBody,
     response: { 200: ChangedService },
   };
-  http.put("/os-services/:id", { schema: update }, async (request) => {
+  http.put("/os-services/:id", { config: { rule: "os-services:update" }, schema: update }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-services:update");
     const { id } = request.params;
     if (call.minor >= BY_UUID_FROM_MINOR) return { service: await updateByUuid(deps, id, request.body, call) };
     return { service: await updateByAction(deps, id, request.body, call) };

@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
@@ -57,12 +57,14 @@ const Answer = Type.Object({
 export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps): void {
   http.post(
     "/os-server-external-events",
-    { schema: { body: Body, response: { 200: Answer, 207: Answer } } },
+    {
+      config: { rule: "os-server-external-events:create" },
+      schema: { body: Body, response: { 200: Answer, 207: Answer } },
+    },
     async (request, reply) => {
-      const call = callOf(request);
-      requireAdmin(call, "os-server-external-events:create");
+      const { minor } = callOf(request);
       const { events } = request.body;
-      for (const { name } of events) refuseUnknownName(name, call.minor);
+      for (const { name } of events) refuseUnknownName(name, minor);
       const hostOf = await findHosts(
         deps,
         events.map((event) => canonicalUuid(event.server_uuid) ?? ""),

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest, type Fault, notFound } from "../../http/fault.ts";
 import { explainBadExtraSpec } from "./check-extra-specs.ts";
@@ -25,9 +25,11 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
 
   http.post(
     path,
-    { schema: { params: FlavorParams, body: CreateExtraSpecsBody, response: { 200: ExtraSpecsAnswer } } },
+    {
+      config: { rule: "os-flavor-extra-specs:create" },
+      schema: { params: FlavorParams, body: CreateExtraSpecsBody, response: { 200: ExtraSpecsAnswer } },
+    },
     async (request) => {
-      requireAdmin(callOf(request), "os-flavor-extra-specs:create");
       const given = readSpecs(request.body.extra_specs);
       await change(deps, request.params.flavorId, (now) => ({ ...now, ...given }));
       return { extra_specs: given };
@@ -36,9 +38,11 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
 
   http.put(
     `${path}/:key`,
-    { schema: { params: KeyParams, body: UpdateExtraSpecBody, response: { 200: ExtraSpecAnswer } } },
+    {
+      config: { rule: "os-flavor-extra-specs:update" },
+      schema: { params: KeyParams, body: UpdateExtraSpecBody, response: { 200: ExtraSpecAnswer } },
+    },
     async (request) => {
-      requireAdmin(callOf(request), "os-flavor-extra-specs:update");
       const given = readSpecs(request.body);
       const { flavorId, key } = request.params;
       if (!Object.hasOwn(given, key)) throw badRequest("Request body and URI mismatch");
@@ -47,8 +51,8 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
     },
   );
 
-  http.delete(`${path}/:key`, { schema: { params: KeyParams } }, async (request, reply) => {
-    requireAdmin(callOf(request), "os-flavor-extra-specs:delete");
+  const deletion = { config: { rule: "os-flavor-extra-specs:delete" }, schema: { params: KeyParams } };
+  http.delete(`${path}/:key`, deletion, async (request, reply) => {
     const { flavorId, key } = request.params;
     let missing = false;
     await change(deps, flavorId, (now) => {

@@ -17,11 +17,12 @@ const FlavorParams = Type.Object({ flavorId: Type.String() });
 export function registerFlavorAccessRoutes(http: Http, { store, catalog }: FlavorDeps): void {
   http.get(
     "/flavors/:flavorId/os-flavor-access",
-    { schema: { params: FlavorParams, response: { 200: FlavorAccessAnswer } } },
+    {
+      config: { rule: "os-flavor-access" },
+      schema: { params: FlavorParams, response: { 200: FlavorAccessAnswer } },
+    },
     async (request) => {
-      const call = callOf(request);
-      requireAdmin(call, "os-flavor-access");
-      const flavor = await findFlavor(store, request.params.flavorId, call.identity);
+      const flavor = await findFlavor(store, request.params.flavorId, callOf(request).identity);
       if (flavor.isPublic) throw notFound("Access list not available for public flavors.");
       return accessView(flavor.id, await store.flavorProjects(flavor.id));
     },

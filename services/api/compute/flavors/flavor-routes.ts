@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { type Fault, notFound } from "../../http/fault.ts";
 import type { Identity } from "../../http/identity.ts";
@@ -87,9 +87,9 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
     },
   );
 
-  http.post("/flavors", { schema: { body: CreateFlavorBody, response: { 200: FlavorAnswer } } }, async (request) => {
+  const creation = { body: CreateFlavorBody, response: { 200: FlavorAnswer } };
+  http.post("/flavors", { config: { rule: "os-flavor-manage:create" }, schema: creation }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-flavor-manage:create");
     const flavor = await createFlavor(deps, request.body, call.minor);
     deps.catalog.forget(flavor.id);
     return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
@@ -103,9 +103,8 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
 
   registerDescription(http, deps, options);
 
-  http.delete("/flavors/:id", { schema: { params: IdParams } }, async (request, reply) => {
-    const call = callOf(request);
-    requireAdmin(call, "os-flavor-manage:delete");
+  const deletion = { config: { rule: "os-flavor-manage:delete" }, schema: { params: IdParams } };
+  http.delete("/flavors/:id", deletion, async (request, reply) => {
     const { id } = request.params;
     const deleted = FLAVOR_ID.test(id) && (await deps.store.deleteFlavor(id));
     deps.catalog.forget(id);
@@ -117,11 +116,12 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
 function registerDescription(http: Http, deps: FlavorDeps, { prefix, publicUrl }: FlavorRouteOptions): void {
   http.put(
     "/flavors/:id",
-    { schema: { params: IdParams, body: UpdateFlavorBody, response: { 200: FlavorAnswer } } },
+    {
+      config: { since: DESCRIPTION_FROM, rule: "os-flavor-manage:update" },
+      schema: { params: IdParams, body: UpdateFlavorBody, response: { 200: FlavorAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
-      if (call.minor < DESCRIPTION_FROM) throw notFound("The resource could not be found.");
-      requireAdmin(call, "os-flavor-manage:update");
       const { id } = request.params;
       const { description } = request.body.flavor;
       if (!FLAVOR_ID.test(id) || !(await deps.store.describeFlavor(id, description))) throw flavorNotFound(id);

@@ -1,9 +1,7 @@
-import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
-import { Fault, notFound } from "../../http/fault.ts";
+import { Fault } from "../../http/fault.ts";
 import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { OperatorStores } from "../../ports.ts";
@@ -37,8 +35,7 @@ const Resource = Type.Object({ resource: Type.Object({ host: Type.String(), proj
 /** `/os-hosts` up to microversion 2.42: admins only. Source: Nova's api-ref, "Hosts (DEPRECATED)". */
 export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRouteDeps): void {
   const list = { querystring: AnyQuery, response: { 200: Type.Object({ hosts: Type.Array(ListedHost) }) } };
-  http.get("/os-hosts", { schema: list }, async (request) => {
-    adminCall(request, "list");
+  http.get("/os-hosts", { config: configOf("list"), schema: list }, async (request) => {
     const zone = new QueryReader(request.query).text("zone");
     const hosts = await listServiceHosts({ cells, stores });
     return { hosts: zone ? hosts.filter((host) => host.zone === zone) : hosts };
@@ -49,14 +46,12 @@ export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRou
     querystring: AnyQuery,
     response: { 200: Type.Object({ host: Type.Array(Resource) }) },
   };
-  http.get("/os-hosts/:name", { schema: show }, async (request) => {
-    adminCall(request, "show");
+  http.get("/os-hosts/:name", { config: configOf("show"), schema: show }, async (request) => {
     return { host: await showHost(cells, request.params.name) };
   });
 
   const update = { params: NameParams, body: HostUpdateBody };
-  http.put("/os-hosts/:name", { schema: update }, async (request) => {
-    adminCall(request, "update");
+  http.put("/os-hosts/:name", { config: configOf("update"), schema: update }, async (request) => {
     const { status, maintenance_mode: maintenance } = request.body;
     const found = await findHost(cells, request.params.name);
     // Nova's drivers for Linux have no maintenance either.
@@ -72,18 +67,15 @@ export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRou
     ["reboot", "reboot"],
   ] as const) {
     const schema = { params: NameParams, querystring: AnyQuery };
-    http.get(`/os-hosts/:name/${action}`, { schema }, async (request) => {
-      adminCall(request, rule);
+    http.get(`/os-hosts/:name/${action}`, { config: configOf(rule), schema }, async (request) => {
       await findHost(cells, request.params.name);
       throw notSupported();
     });
   }
 }
 
-function adminCall(request: FastifyRequest, rule: string): void {
-  const call = callOf(request);
-  if (call.minor > UNTIL_MINOR) throw notFound("The resource could not be found.");
-  requireAdmin(call, `os-hosts:${rule}`);
+function configOf(rule: string) {
+  return { until: UNTIL_MINOR, rule: `os-hosts:${rule}` };
 }
 
 function notSupported(): Fault {

@@ -2,9 +2,9 @@ import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
-import { badRequest, Fault, notFound } from "../../http/fault.ts";
+import { badRequest, Fault } from "../../http/fault.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { findHypervisor, hostsNamed } from "./find-hypervisor.ts";
@@ -51,8 +51,8 @@ export function registerHypervisorRoutes(http: Http, deps: HypervisorDeps, optio
   registerOldRoutes(http, deps);
 
   const one = { params: IdParams, querystring: AnyQuery, response: { 200: HypervisorAnswer } };
-  http.get("/os-hypervisors/:id", { schema: one }, async (request) => {
-    const { minor } = adminCall(request, "show");
+  http.get("/os-hypervisors/:id", { config: { rule: "os-hypervisors:show" }, schema: one }, async (request) => {
+    const { minor } = callOf(request);
     const withServers = asksForServers(request.query, minor);
     const known = await findHypervisor(deps.cells, request.params.id, minor);
     const [listed] = await withServersOf(deps.cells, [known], { minor, withServers });
@@ -68,8 +68,8 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   };
 
   const brief = { querystring: AnyQuery, response: { 200: HypervisorListAnswer } };
-  http.get("/os-hypervisors", { schema: brief }, async (request) => {
-    const { minor } = adminCall(request, "list");
+  http.get("/os-hypervisors", { config: { rule: "os-hypervisors:list" }, schema: brief }, async (request) => {
+    const { minor } = callOf(request);
     const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage: false });
     const hypervisors = page.hypervisors.map((one) => ({
       ...hypervisorBriefView(one.known, minor),
@@ -79,8 +79,9 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   });
 
   const detail = { querystring: AnyQuery, response: { 200: HypervisorDetailsAnswer } };
-  http.get("/os-hypervisors/detail", { schema: detail }, async (request) => {
-    const { minor } = adminCall(request, "list-detail");
+  const ofDetail = { rule: "os-hypervisors:list-detail" };
+  http.get("/os-hypervisors/detail", { config: ofDetail, schema: detail }, async (request) => {
+    const { minor } = callOf(request);
     const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage: true });
     const nowMs = clock.now();
     const hypervisors = page.hypervisors.map((one) => ({
@@ -93,15 +94,19 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
 
 /** Registers the routes that later microversions no longer have. */
 function registerOldRoutes(http: Http, { cells, clock }: HypervisorDeps): void {
-  http.get("/os-hypervisors/statistics", { schema: { response: { 200: StatisticsAnswer } } }, async (request) => {
-    adminCall(request, "statistics", NO_USAGE_FROM_MINOR);
+  const statistics = {
+    config: { until: NO_USAGE_FROM_MINOR - 1, rule: "os-hypervisors:statistics" },
+    schema: { response: { 200: StatisticsAnswer } },
+  };
+  http.get("/os-hypervisors/statistics", statistics, async () => {
     return { hypervisor_statistics: statisticsView((await listHosts(cells, { withUsage: true })).hosts) };
   });
 
   for (const name of ["search", "servers"] as const) {
     const schema = { params: IdParams, querystring: AnyQuery, response: { 200: HypervisorListAnswer } };
-    http.get(`/os-hypervisors/:id/${name}`, { schema }, async (request) => {
-      const { minor } = adminCall(request, name, PARAMETERS_FROM_MINOR);
+    const config = { until: PARAMETERS_FROM_MINOR - 1, rule: `os-hypervisors:${name}` };
+    http.get(`/os-hypervisors/:id/${name}`, { config, schema }, async (request) => {
+      const { minor } = callOf(request);
       const hosts = hostsNamed((await listHosts(cells, { withUsage: false })).hosts, request.params.id);
       const listed = await withServersOf(cells, hosts, { minor, withServers: name === "servers" });
       return { hypervisors: listed.map((one) => ({ ...hypervisorBriefView(one.known, minor), ...serversOf(one) })) };
@@ -109,8 +114,9 @@ function registerOldRoutes(http: Http, { cells, clock }: HypervisorDeps): void {
   }
 
   const uptime = { params: IdParams, querystring: AnyQuery, response: { 200: HypervisorUptimeAnswer } };
-  http.get("/os-hypervisors/:id/uptime", { schema: uptime }, async (request) => {
-    const { minor } = adminCall(request, "uptime", NO_USAGE_FROM_MINOR);
+  const config = { until: NO_USAGE_FROM_MINOR - 1, rule: "os-hypervisors:uptime" };
+  http.get("/os-hypervisors/:id/uptime", { config, schema: uptime }, async (request) => {
+    const { minor } = callOf(request);
     const known = await findHypervisor(cells, request.params.id, minor);
     if (!known.host.up) throw badRequest(`Compute service of ${known.host.name} is unavailable at this time.`);
     const text = hypervisorUptime(known, clock.now());
@@ -119,16 +125,6 @@ function registerOldRoutes(http: Http, { cells, clock }: HypervisorDeps): void {
     return { hypervisor: { ...hypervisorBriefView(known, minor), uptime: text } };
   });
 }
-
-/** Returns the call of an admin. A 404 from the microversion on that no longer has the route, and a 403 for everybody else. */
-function adminCall(request: FastifyRequest, rule: string, untilMinor = Number.POSITIVE_INFINITY) {
-  const call = callOf(request);
-  if (call.minor >= untilMinor) throw gone();
-  requireAdmin(call, `os-hypervisors:${rule}`);
-  return call;
-}
-
-const gone = (): Fault => notFound("The resource could not be found.");
 
 function serversOf(listed: ListedHypervisor | undefined) {
   return listed?.servers === undefined ? {} : { servers: [...listed.servers] };

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
 import { badRequest, notFound } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
@@ -25,9 +25,9 @@ export interface MigrationRouteOptions {
 
 /** `/os-migrations`: all moves, past and present; and `/servers/{id}/migrations`: live migrations that are under way. Admins only. */
 export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: MigrationRouteOptions): void {
-  http.get("/os-migrations", { schema: { querystring: AnyQuery } }, async (request) => {
+  const list = { config: { rule: "os-migrations:index" }, schema: { querystring: AnyQuery } };
+  http.get("/os-migrations", list, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "os-migrations:index");
     const query = readMigrationQuery(request.query, call, options.pageMax);
     const { migrations, nextMarker } = await listMigrations(deps, query);
     const place = placeOf(request, options.prefix, options.publicUrl);
@@ -40,14 +40,22 @@ export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: M
 }
 
 function registerServerMigrations(http: Http, deps: ServerDeps): void {
-  http.get("/servers/:id/migrations", { schema: { params: ServerParams } }, async (request) => {
-    const call = knownFrom(callOf(request), SHOW_FROM_MINOR, "index");
+  const list = {
+    config: { since: SHOW_FROM_MINOR, rule: "servers:migrations:index" },
+    schema: { params: ServerParams },
+  };
+  http.get("/servers/:id/migrations", list, async (request) => {
+    const call = callOf(request);
     const { migrations } = await serverMigrations(deps, call, request.params.id);
     return { migrations: migrations.filter(isLiveInProgress).map((one) => serverMigrationView(one, call.minor)) };
   });
 
-  http.get("/servers/:id/migrations/:migrationId", { schema: { params: MigrationParams } }, async (request) => {
-    const call = knownFrom(callOf(request), SHOW_FROM_MINOR, "show");
+  const show = {
+    config: { since: SHOW_FROM_MINOR, rule: "servers:migrations:show" },
+    schema: { params: MigrationParams },
+  };
+  http.get("/servers/:id/migrations/:migrationId", show, async (request) => {
+    const call = callOf(request);
     const { id, migrationId } = request.params;
     const found = findMigration((await serverMigrations(deps, call, id)).migrations, migrationId);
     const named = `${migrationId.slice(0, 100)} for server ${id.slice(0, 100)}`;
@@ -57,34 +65,27 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
     return { migration: serverMigrationView(found, call.minor) };
   });
 
-  http.delete(
-    "/servers/:id/migrations/:migrationId",
-    { schema: { params: MigrationParams } },
-    async (request, reply) => {
-      const call = knownFrom(callOf(request), ABORT_FROM_MINOR, "delete");
-      await signalMigration(deps, call, { ...request.params, signal: "abort", carrier: carrierFor(request) });
-      return reply.code(202).send();
-    },
-  );
+  const abort = {
+    config: { since: ABORT_FROM_MINOR, rule: "servers:migrations:delete" },
+    schema: { params: MigrationParams },
+  };
+  http.delete("/servers/:id/migrations/:migrationId", abort, async (request, reply) => {
+    const named = { ...request.params, signal: "abort", carrier: carrierFor(request) } as const;
+    await signalMigration(deps, callOf(request), named);
+    return reply.code(202).send();
+  });
 
-  http.post(
-    "/servers/:id/migrations/:migrationId/action",
-    { schema: { params: MigrationParams, body: ActionBody } },
-    async (request, reply) => {
-      const call = knownFrom(callOf(request), FORCE_FROM_MINOR, "force_complete");
-      const [action = ""] = Object.keys(request.body);
-      if (action !== "force_complete") throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
-      await signalMigration(deps, call, { ...request.params, signal: "force", carrier: carrierFor(request) });
-      return reply.code(202).send();
-    },
-  );
-}
-
-/** Before its microversion a route is not there. */
-function knownFrom(call: KnownCall, minor: number, policy: string): KnownCall {
-  if (call.minor < minor) throw notFound("The resource could not be found.");
-  requireAdmin(call, `servers:migrations:${policy}`);
-  return call;
+  const force = {
+    config: { since: FORCE_FROM_MINOR, rule: "servers:migrations:force_complete" },
+    schema: { params: MigrationParams, body: ActionBody },
+  };
+  http.post("/servers/:id/migrations/:migrationId/action", force, async (request, reply) => {
+    const [action = ""] = Object.keys(request.body);
+    if (action !== "force_complete") throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
+    const named = { ...request.params, signal: "force", carrier: carrierFor(request) } as const;
+    await signalMigration(deps, callOf(request), named);
+    return reply.code(202).send();
+  });
 }
 
 function linksOf(place: Place, { serverUuid, uuid }: { readonly serverUuid: string; readonly uuid: string }) {

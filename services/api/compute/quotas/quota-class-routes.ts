@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 import { QuotaClassAnswer, readLimits, UpdateQuotaClassBody } from "./quota-schemas.ts";
@@ -16,20 +16,24 @@ export function registerQuotaClassRoutes(http: Http, { store, limits }: Pick<Quo
 
   http.get(
     "/os-quota-class-sets/:id",
-    { schema: { params: IdParams, response: { 200: QuotaClassAnswer } } },
+    {
+      config: { rule: "os-quota-class-sets:show" },
+      schema: { params: IdParams, response: { 200: QuotaClassAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
-      requireAdmin(call, "os-quota-class-sets:show");
       return { quota_class_set: { id: request.params.id, ...(await shown(request.params.id, call.minor)) } };
     },
   );
 
   http.put(
     "/os-quota-class-sets/:id",
-    { schema: { params: IdParams, body: UpdateQuotaClassBody, response: { 200: QuotaClassAnswer } } },
+    {
+      config: { rule: "os-quota-class-sets:update" },
+      schema: { params: IdParams, body: UpdateQuotaClassBody, response: { 200: QuotaClassAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
-      requireAdmin(call, "os-quota-class-sets:update");
       const asked = request.body.quota_class_set as Readonly<Record<string, unknown>>;
       await store.setClassLimits(request.params.id, readLimits(asked, changeableOfClasses(call.minor)));
       limits.forget(null);

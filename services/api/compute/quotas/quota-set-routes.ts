@@ -7,7 +7,7 @@ import {
   type SetLimits,
 } from "../../../../core/stores/api/quota-limits.ts";
 import type { QuotaScope } from "../../../../core/stores/api/quota-store.ts";
-import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest } from "../../http/fault.ts";
 import { QueryReader } from "../../http/query-reader.ts";
@@ -62,10 +62,12 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
 
   http.put(
     "/os-quota-sets/:id",
-    { schema: { ...withQuery, body: UpdateQuotaSetBody, response: { 200: QuotaSetAnswer } } },
+    {
+      config: { rule: "os-quota-sets:update" },
+      schema: { ...withQuery, body: UpdateQuotaSetBody, response: { 200: QuotaSetAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
-      requireAdmin(call, "os-quota-sets:update");
       const scope = scopeOf(call, request.params.id, request.query, "update");
       const asked = request.body.quota_set as Readonly<Record<string, unknown>>;
       const wanted = readLimits(asked, resourcesOfSets(call.minor));
@@ -78,10 +80,9 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
     },
   );
 
-  http.delete("/os-quota-sets/:id", { schema: withQuery }, async (request, reply) => {
-    const call = callOf(request);
-    requireAdmin(call, "os-quota-sets:delete");
-    const scope = scopeOf(call, request.params.id, request.query, "delete");
+  const deletion = { config: { rule: "os-quota-sets:delete" }, schema: withQuery };
+  http.delete("/os-quota-sets/:id", deletion, async (request, reply) => {
+    const scope = scopeOf(callOf(request), request.params.id, request.query, "delete");
     await store.forgetLimits(scope);
     limits.forget(scope.projectId);
     return reply.code(202).send();

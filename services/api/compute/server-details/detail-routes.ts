@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound, unavailable } from "../../http/fault.ts";
 import { AnyQuery } from "../../http/schema.ts";
@@ -42,13 +42,12 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
     return { volumeAttachments: [] };
   });
 
-  http.get("/servers/:id/topology", { schema: ofServer }, async (request) => {
-    const call = callOf(request);
-    if (call.minor < TOPOLOGY_FROM_MINOR) throw notFound("The resource could not be found.");
-    return topologyView(await specOf(call, request.params.id));
+  http.get("/servers/:id/topology", { config: { since: TOPOLOGY_FROM_MINOR }, schema: ofServer }, async (request) => {
+    return topologyView(await specOf(callOf(request), request.params.id));
   });
 
-  http.get("/servers/:id/diagnostics", { schema: ofServer }, async (request) => {
+  const diagnostics = { config: { rule: "os-server-diagnostics" }, schema: ofServer };
+  http.get("/servers/:id/diagnostics", diagnostics, async (request) => {
     return readDiagnostics(deps, callOf(request), request.params.id);
   });
 
@@ -75,9 +74,7 @@ function registerPasswordRoutes(http: Http, deps: DetailDeps): void {
 const POWER_NAMES: Readonly<Record<number, string>> = { 0: "pending", 1: "running", 3: "paused", 4: "shutdown" };
 const RUNNING = "running";
 
-/** Refuses callers who are not admins before the server is looked for, so that the answer tells nothing about the server. */
 async function readDiagnostics(deps: DetailDeps, call: KnownCall, id: string) {
-  requireAdmin(call, "os-server-diagnostics");
   const { record, known } = await findServer(deps, call, id);
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
   const silent = () => unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);

@@ -2,14 +2,14 @@ import { Type } from "typebox";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
-import { badRequest, Fault, notFound } from "../../http/fault.ts";
+import { badRequest, Fault } from "../../http/fault.ts";
 import { placeOf } from "../../http/links.ts";
 import { findChangeable, findServer } from "../servers/require-state.ts";
 import { distinctTags, TAG_CHARACTERS_MAX, TAGS_MAX, Tags } from "../servers/server-fields.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { writeChanges } from "../servers/update-server.ts";
 
-const FROM_MINOR = 26;
+const config = { since: 26 };
 
 const ServerParams = Type.Object({ id: Type.String() });
 const TagParams = Type.Object({ id: Type.String(), tag: Type.String() });
@@ -24,15 +24,15 @@ export function registerTagRoutes(
   registerTagReads(http, deps);
 
   const all = { params: ServerParams, body: TagsBody, response: { 200: TagsBody } };
-  http.put("/servers/:id/tags", { schema: all }, async (request) => {
+  http.put("/servers/:id/tags", { config, schema: all }, async (request) => {
     const tags = distinctTags(request.body.tags);
-    await write(deps, taggingCall(request), { id: request.params.id, action: "update tags" }, () => ({ tags }));
+    await write(deps, callOf(request), { id: request.params.id, action: "update tags" }, () => ({ tags }));
     return { tags };
   });
 
-  http.put("/servers/:id/tags/:tag", { schema: { params: TagParams } }, async (request, reply) => {
+  http.put("/servers/:id/tags/:tag", { config, schema: { params: TagParams } }, async (request, reply) => {
     const { id, tag } = request.params;
-    const call = taggingCall(request);
+    const call = callOf(request);
     const isThere = await addTag(deps, call, id, tag);
     if (isThere) return reply.code(204).send();
     const { versioned } = placeOf(request, options.prefix, options.publicUrl);
@@ -42,15 +42,15 @@ export function registerTagRoutes(
       .send();
   });
 
-  http.delete("/servers/:id/tags", { schema: { params: ServerParams } }, async (request, reply) => {
+  http.delete("/servers/:id/tags", { config, schema: { params: ServerParams } }, async (request, reply) => {
     const { id } = request.params;
-    await write(deps, taggingCall(request), { id, action: "delete tags" }, () => ({ tags: [] }));
+    await write(deps, callOf(request), { id, action: "delete tags" }, () => ({ tags: [] }));
     return reply.code(204).send();
   });
 
-  http.delete("/servers/:id/tags/:tag", { schema: { params: TagParams } }, async (request, reply) => {
+  http.delete("/servers/:id/tags/:tag", { config, schema: { params: TagParams } }, async (request, reply) => {
     const { id, tag } = request.params;
-    await write(deps, taggingCall(request), { id, action: "delete tag" }, (tags) =>
+    await write(deps, callOf(request), { id, action: "delete tag" }, (tags) =>
       tags.includes(tag) ? { tags: tags.filter((one) => one !== tag) } : noSuchTag(id, tag),
     );
     return reply.code(204).send();
@@ -59,23 +59,16 @@ export function registerTagRoutes(
 
 function registerTagReads(http: Http, deps: ServerDeps): void {
   const list = { params: ServerParams, response: { 200: TagsBody } };
-  http.get("/servers/:id/tags", { schema: list }, async (request) => {
-    return { tags: await tagsOf(deps, taggingCall(request), request.params.id) };
+  http.get("/servers/:id/tags", { config, schema: list }, async (request) => {
+    return { tags: await tagsOf(deps, callOf(request), request.params.id) };
   });
 
-  http.get("/servers/:id/tags/:tag", { schema: { params: TagParams } }, async (request, reply) => {
+  http.get("/servers/:id/tags/:tag", { config, schema: { params: TagParams } }, async (request, reply) => {
     const { id, tag } = request.params;
-    const tags = await tagsOf(deps, taggingCall(request), id);
+    const tags = await tagsOf(deps, callOf(request), id);
     if (!tags.includes(tag)) throw noSuchTag(id, tag);
     return reply.code(204).send();
   });
-}
-
-/** Returns the call. Refuses the microversions that have no tags. */
-function taggingCall(request: Parameters<typeof callOf>[0]): KnownCall {
-  const call = callOf(request);
-  if (call.minor < FROM_MINOR) throw notFound("The resource could not be found.");
-  return call;
 }
 
 async function tagsOf(deps: ServerDeps, call: KnownCall, id: string): Promise<string[]> {

@@ -1,7 +1,6 @@
 import { Type } from "typebox";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest } from "../../http/fault.ts";
 import { AnyQuery } from "../../http/schema.ts";
@@ -21,14 +20,13 @@ const TIMESTAMP = /^(\d{4}-\d{2}-\d{2}) (\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)$/;
  * one in the last completed month. `os-simple-tenant-usage` reports usage.
  */
 export function registerAuditLogRoutes(http: Http, { cells, clock }: AuditLogDeps): void {
-  http.get("/os-instance_usage_audit_log", { schema: { querystring: AnyQuery } }, async (request) => {
-    requireAdmin(callOf(request), `${RULE}:list`);
+  const all = { config: { rule: `${RULE}:list` }, schema: { querystring: AnyQuery } };
+  http.get("/os-instance_usage_audit_log", all, async () => {
     return { instance_usage_audit_logs: await auditLog(cells, clock.now()) };
   });
 
-  const one = { params: DateParams, querystring: AnyQuery };
-  http.get("/os-instance_usage_audit_log/:before", { schema: one }, async (request) => {
-    requireAdmin(callOf(request), `${RULE}:show`);
+  const one = { config: { rule: `${RULE}:show` }, schema: { params: DateParams, querystring: AnyQuery } };
+  http.get("/os-instance_usage_audit_log/:before", one, async (request) => {
     const { before } = request.params;
     const [, day, time] = TIMESTAMP.exec(before) ?? [];
     const beforeMs = Date.parse(`${day}T${time}Z`);

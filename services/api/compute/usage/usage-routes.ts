@@ -1,7 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Server } from "../../../../core/tasks/server.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
@@ -32,8 +32,8 @@ export function registerUsageRoutes(http: Http, deps: UsageDeps, options: UsageR
       ...{ marker: page.marker, limit: page.query.limit },
     });
 
-  http.get("/os-simple-tenant-usage", { schema: { querystring: AnyQuery } }, async (request) => {
-    requireAdmin(callOf(request), `${RULE}:list`);
+  const list = { config: { rule: `${RULE}:list` }, schema: { querystring: AnyQuery } };
+  http.get("/os-simple-tenant-usage", list, async (request) => {
     const query = read(request, request.query, false);
     const { servers, nextMarker: marker } = await findUsages(deps, null, query);
     const named = query.isDetailed ? await withNames(deps, servers) : servers;
