@@ -103,7 +103,7 @@ interface Answer {
 function driverOf(dirs: { readonly instancesPath: string; readonly imagesPath: string }, halts: Halts): QemuDriver {
   return new QemuDriver({
     ...dirs,
-    ...{ clock: systemClock, program: "qemu-system-x86_64", transferHost: "127.0.0.1" },
+    ...{ clock: systemClock, program: "qemu-system-x86_64", transferHost: "127.0.0.1", hasSecretTransfers: true },
     ...{ imageCache: join(dirs.instancesPath, "_base"), shutdownMs: 5_000, pressAgainMs: 1_000 },
     defaults: async () => ({ machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null }),
     onHandedOver: (_guest, { haltedMs }) => {

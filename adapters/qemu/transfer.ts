@@ -4,6 +4,7 @@ import { checkDisksServer } from "./check-disks-server.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
+import { TRANSFER_CREDENTIALS } from "./transfer-key.ts";
 
 /** The address and ports at which a guest waits for another guest's memory and disks. */
 export interface TransferTarget {
@@ -12,6 +13,8 @@ export interface TransferTarget {
   readonly memoryPort: number | null;
   /** TCP port for the disks; null when both guests see the same disks. */
   readonly disksPort: number | null;
+  /** The key with which both guests encrypt the transfer and know each other. Null for a transfer in the clear. */
+  readonly key: string | null;
 }
 
 interface BlockJob {
@@ -44,9 +47,10 @@ const CAPABILITIES = ["events", "return-path", "pause-before-switchover", "late-
 /** Without a limit. QEMU's default, 128 MiB/s, keeps busy guests from ever ending their move on fast networks. */
 export const BYTES_PER_SECOND_MAX = 10 * 1024 ** 3;
 
-/** Lets a guest wait for another guest's memory. Resolves with its port. */
-export async function listenForMemory(guest: QemuGuest, host: string): Promise<number> {
+/** Lets a guest wait for another guest's memory. Resolves with its port. With `isSecret` it must have been given the transfer's key before. */
+export async function listenForMemory(guest: QemuGuest, host: string, isSecret: boolean): Promise<number> {
   await setCapabilities(guest, []);
+  await guest.execute("migrate-set-parameters", { "tls-creds": isSecret ? TRANSFER_CREDENTIALS : "" });
   await guest.execute("migrate-incoming", { uri: `tcp:${bracketed(host)}:0` });
   const { "socket-address": addresses = [] } = await queryMigration(guest);
   const port = Number(addresses.find(({ type }) => type === "inet")?.port);
@@ -54,9 +58,15 @@ export async function listenForMemory(guest: QemuGuest, host: string): Promise<n
   return port;
 }
 
-/** Lets a guest wait for another guest's disks on this port. */
-export async function listenForDisks(guest: QemuGuest, host: string, port: number): Promise<void> {
-  await guest.execute("nbd-server-start", { addr: { type: "inet", data: { host, port: String(port) } } });
+/** Lets a guest wait for another guest's disks on this port. With `isSecret` it must have been given the transfer's key before. */
+export async function listenForDisks(
+  guest: QemuGuest,
+  { host, port, isSecret }: { readonly host: string; readonly port: number; readonly isSecret: boolean },
+): Promise<void> {
+  await guest.execute("nbd-server-start", {
+    addr: { type: "inet", data: { host, port: String(port) } },
+    ...(isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
+  });
   for (const { node } of guest.record.machine.disks) {
     await guest.execute("block-export-add", {
       type: "nbd",
@@ -76,11 +86,16 @@ export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
 
 /**
  * Copies the guest's disks to the address where another guest waits for them, and then every further write, until `endMirrors`. Resolves
- * when both are the same. With `isSameBase` only what the guest changed is copied.
+ * when both are the same. With `isSameBase` only what the guest changed is copied. With `isSecret` the guest must have been given the key before.
  */
 export async function mirrorDisks(
   guest: QemuGuest,
-  target: { readonly host: string; readonly port: number; readonly isSameBase: boolean },
+  target: {
+    readonly host: string;
+    readonly port: number;
+    readonly isSameBase: boolean;
+    readonly isSecret: boolean;
+  },
   control: { readonly signal: AbortSignal; onProgress(disks: TransferAmounts): void },
 ): Promise<void> {
   const server = { type: "inet", host: target.host, port: String(target.port) };
@@ -89,6 +104,7 @@ export async function mirrorDisks(
   for (const { node } of disks) {
     await guest.execute("blockdev-add", {
       ...{ driver: "nbd", "node-name": `to-${node}`, server, export: node, "open-timeout": OPEN_S },
+      ...(target.isSecret && { "tls-creds": TRANSFER_CREDENTIALS }),
     });
     await guest.execute("blockdev-mirror", {
       ...{ "job-id": `move-${node}`, device: node, target: `to-${node}` },
@@ -134,13 +150,22 @@ export async function endMirrors(guest: QemuMonitor, { isUnwanted }: { readonly 
   }
 }
 
-/** Begins to copy the guest's memory to the address where another guest waits for it. */
+/** Begins to copy the guest's memory to the address where another guest waits for it. With `isSecret` it must have been given the key before. */
 export async function beginMemory(
   guest: QemuGuest,
-  { host, port, bytesPerSecond }: { readonly host: string; readonly port: number; readonly bytesPerSecond: number },
+  target: {
+    readonly host: string;
+    readonly port: number;
+    readonly bytesPerSecond: number;
+    readonly isSecret: boolean;
+  },
 ): Promise<void> {
+  const { host, port, bytesPerSecond, isSecret } = target;
   await setCapabilities(guest, ["auto-converge"]);
-  await guest.execute("migrate-set-parameters", { "max-bandwidth": bytesPerSecond });
+  await guest.execute("migrate-set-parameters", {
+    "max-bandwidth": bytesPerSecond,
+    "tls-creds": isSecret ? TRANSFER_CREDENTIALS : "",
+  });
   await guest.execute("migrate", { uri: `tcp:${bracketed(host)}:${port}` });
 }
 

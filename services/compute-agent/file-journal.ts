@@ -45,7 +45,7 @@ export class FileJournal implements Journal {
       throw error;
     });
     if (soundBytes < bytes) await truncate(this.#path, soundBytes);
-    this.#file = await open(this.#path, "a");
+    this.#file = await open(this.#path, "a", 0o600);
     await syncDirectory(dirname(this.#path));
     this.#length = records.length;
     return records;
@@ -105,7 +105,7 @@ export class FileJournal implements Journal {
 
   async #rewrite(records: readonly JournalRecord[]): Promise<void> {
     const fresh = `${this.#path}.new`;
-    const file = await open(fresh, "w");
+    const file = await open(fresh, "w", 0o600);
     for (let start = 0; start < records.length; start += BATCH_RECORDS_MAX) {
       await file.appendFile(lineOf(records.slice(start, start + BATCH_RECORDS_MAX)));
     }

@@ -124,7 +124,14 @@ export function instanceDirs(path: string): readonly string[] {
 export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOptions> = {}): QemuDriver {
   const { images: imagesPath, instancesPath } = dir;
   return new QemuDriver({
-    ...{ clock: systemClock, program: "qemu-system-x86_64", imagesPath, instancesPath, transferHost: "127.0.0.1" },
+    ...{
+      clock: systemClock,
+      program: "qemu-system-x86_64",
+      imagesPath,
+      instancesPath,
+      transferHost: "127.0.0.1",
+      hasSecretTransfers: true,
+    },
     imageCache: join(instancesPath, "_base"),
     shutdownMs: 5_000,
     pressAgainMs: 200,

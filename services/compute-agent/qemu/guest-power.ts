@@ -3,6 +3,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
+import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 
 const POLL_MS = 20;
@@ -134,6 +135,7 @@ async function run(guest: QemuGuest): Promise<void> {
   const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();
   await stopListeningForDisks(guest);
+  if (receives !== null) await forgetTransferKey(guest);
   if (!hasRun || runningIn !== boot || isSuspended || receives !== null || handedTo !== null)
     await guest.change({
       hasRun: true,

@@ -60,7 +60,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     const outcome = await other.prepare(destination, { signal: NEVER, onStep: () => undefined });
     const listensAt = (outcome.kind === "prepared" && outcome.listensAt) || "";
     let transferred = 0;
-    const begin = (signal = NEVER) =>
+    const begin = (signal = NEVER, addressOf = (address: string) => address) =>
       driver.handOff(
         {
           ...source,
@@ -68,7 +68,7 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
           toAttemptId: destination.attemptId,
           live: true,
           force: false,
-          listensAt,
+          listensAt: addressOf(listensAt),
           orderId: "o",
         },
         signal,
@@ -144,6 +144,20 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
       await moving;
       expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
       await it.expectSourceRunsOn();
+    },
+  );
+
+  test.each([true, false])(
+    "cannot be joined by a client that does not know the key (shared disks: %s)",
+    async (sharesDisks) => {
+      const it = await scene({ sharesDisks, isSlow: false });
+      const joining = it.begin(NEVER, (listensAt) => listensAt.replace(/key=[0-9a-f]{64}/, `key=${"0".repeat(64)}`));
+      await expect(joining).rejects.toThrow(/TLS handshake failed|broke off/);
+      expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
+      await it.expectSourceRunsOn();
+      await it.begin();
+      await it.other.start(it.destination, NEVER);
+      await eventually("ticks at the destination", () => it.destinationTicks().length > 1, PATIENT);
     },
   );
 

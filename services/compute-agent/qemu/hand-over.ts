@@ -10,6 +10,7 @@ import {
   queryMigration,
   UNDER_WAY,
 } from "../../../adapters/qemu/transfer.ts";
+import { useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { NO_AMOUNTS, type TransferAmounts, type TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import { baseMark, type TransferAddress } from "./transfer-address.ts";
 
@@ -25,11 +26,14 @@ export interface HandOverControl {
  * write to the disks afterwards.
  */
 export async function handOverDisks(guest: QemuGuest, to: TransferAddress, control: HandOverControl): Promise<void> {
-  const { host, disksPort: port } = to;
+  const { host, disksPort: port, key } = to;
   if (port === null) throw new Error("the guest at the destination does not wait for disks");
+  const isSecret = key !== null;
   const onProgress = (disks: TransferAmounts) => control.onProgress({ memory: NO_AMOUNTS, disks });
   try {
-    await mirrorDisks(guest, { host, port, isSameBase: isSameBase(guest, to) }, { ...control, onProgress });
+    if (isSecret) await useTransferKey(guest, key, "client");
+    const target = { host, port, isSameBase: isSameBase(guest, to), isSecret };
+    await mirrorDisks(guest, target, { ...control, onProgress });
     await endMirrors(guest, { isUnwanted: false });
   } catch (error) {
     await endMirrors(guest, { isUnwanted: true });
@@ -48,7 +52,8 @@ export async function handOverLive(
   to: TransferAddress,
   control: HandOverControl & { readonly force: boolean; readonly bytesPerSecond: number },
 ): Promise<number> {
-  const { host, memoryPort, disksPort } = to;
+  const { host, memoryPort, disksPort, key } = to;
+  const isSecret = key !== null;
   if (memoryPort === null) throw new Error("the guest at the destination does not wait for a guest that runs");
   if (control.force) await guest.execute("stop");
   let disks = NO_AMOUNTS;
@@ -58,11 +63,12 @@ export async function handOverLive(
   };
   if (!UNDER_WAY.includes((await queryMigration(guest)).status ?? "none")) {
     await endMirrors(guest, { isUnwanted: true });
+    if (isSecret) await useTransferKey(guest, key, "client");
     if (disksPort !== null) {
-      const target = { host, port: disksPort, isSameBase: isSameBase(guest, to) };
+      const target = { host, port: disksPort, isSameBase: isSameBase(guest, to), isSecret };
       await mirrorDisks(guest, target, { signal: control.signal, onProgress });
     }
-    await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond });
+    await beginMemory(guest, { host, port: memoryPort, bytesPerSecond: control.bytesPerSecond, isSecret });
   }
   for (;;) {
     control.signal.throwIfAborted();

@@ -9,6 +9,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer.ts";
+import { newTransferKey, useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import type { MachineKernel, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
@@ -30,6 +31,8 @@ export interface PreparerOptions {
   readonly defaults: MachineDefaults;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
+  /** Whether transfers are encrypted, with a key for each that only the two hosts and their conductors know. */
+  readonly hasSecretTransfers: boolean;
   /** The directory of an attempt's guest. */
   readonly dirOf: (attemptId: string) => string;
 }
@@ -156,16 +159,18 @@ function receivesOf({ movedFrom }: PrepareOrder, hasSharedDisks: boolean): Guest
 }
 
 async function listen(
-  { transferHost: host }: PreparerOptions,
+  { transferHost: host, hasSecretTransfers: isSecret }: PreparerOptions,
   guest: QemuGuest,
   { hasSharedDisks, isMoved }: { readonly hasSharedDisks: boolean; readonly isMoved: boolean },
 ): Promise<string> {
   const { receives, baseSha512 } = guest.record;
   if (receives === null) return isMoved ? TAKES_NOTHING : "";
-  const memoryPort = receives === "memory" ? await listenForMemory(guest, host) : null;
+  const key = isSecret ? newTransferKey() : null;
+  if (key !== null) await useTransferKey(guest, key, "server");
+  const memoryPort = receives === "memory" ? await listenForMemory(guest, host, isSecret) : null;
   const disksPort = hasSharedDisks ? null : await freePortAt(host);
-  if (disksPort !== null) await listenForDisks(guest, host, disksPort);
-  return formatTransferAddress({ host, memoryPort, disksPort, base: baseMark(baseSha512) });
+  if (disksPort !== null) await listenForDisks(guest, { host, port: disksPort, isSecret });
+  return formatTransferAddress({ host, memoryPort, disksPort, base: baseMark(baseSha512), key });
 }
 
 /** Errors of `make` are the request's fault: no host could do better, so no alternate is tried. */

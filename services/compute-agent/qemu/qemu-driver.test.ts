@@ -38,7 +38,7 @@ afterEach(() => {
 function opened(): QemuDriver {
   driver = new QemuDriver({
     ...{ clock, program: "qemu-system-x86_64", instancesPath: dir, imagesPath: dir, imageCache: join(dir, "_base") },
-    ...{ transferHost: "127.0.0.1", shutdownMs: 1_000, pressAgainMs: 1_000 },
+    ...{ transferHost: "127.0.0.1", hasSecretTransfers: true, shutdownMs: 1_000, pressAgainMs: 1_000 },
     onUnknown: ({ attemptId }) => unknown.push(attemptId),
     defaults: () => Promise.reject(new Error("no guest is built here")),
   });
@@ -94,7 +94,12 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
   chmodSync(qemu, 0o755);
   return {
     ...{ qemu, instancesPath, imagesPath: dir, imageCache: null, accel: "tcg", cpuModel: null },
-    ...{ machineType: "pc-q35-7.2", liveMigrationInboundAddr: "127.0.0.1", liveMigrationBandwidth: 0 },
+    ...{
+      machineType: "pc-q35-7.2",
+      liveMigrationInboundAddr: "127.0.0.1",
+      liveMigrationWithNativeTls: true,
+      liveMigrationBandwidth: 0,
+    },
     ...{ shutdownTimeout: 1_000, bridge: null },
   };
 }

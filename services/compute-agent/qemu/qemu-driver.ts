@@ -54,6 +54,8 @@ export interface QemuDriverOptions {
   readonly imageCache: string;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
+  /** Whether guests that arrive here are encrypted on their way. */
+  readonly hasSecretTransfers: boolean;
   /** How long a guest may take to power off by itself. */
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
@@ -177,12 +179,12 @@ export class QemuDriver implements Driver {
   }
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
-    const { program, transferHost } = this.#options;
+    const { program, transferHost, hasSecretTransfers } = this.#options;
     const dirOf = (attemptId: string) => this.#dirOf(attemptId);
     const onEvent = this.#heardFrom(order);
     try {
       const defaults = await this.#options.defaults();
-      const options = { program, images: this.#images, defaults, transferHost, dirOf };
+      const options = { program, images: this.#images, defaults, transferHost, hasSecretTransfers, dirOf };
       const guest = await prepareGuest(options, order, { ...control, onEvent });
       this.#guests.set(keyOf(order), guest);
       const { listensAt } = guest.record;

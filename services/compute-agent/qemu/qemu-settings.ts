@@ -1,4 +1,4 @@
-import { duration, integer, oneOf, text } from "../../../runtime/setting-kinds.ts";
+import { boolean, duration, integer, oneOf, text } from "../../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
 
 const modelName = text({
@@ -34,6 +34,11 @@ export const qemuSettings = {
   liveMigrationInboundAddr: setting(ipAddress, {
     about: "address of this machine at which guests arrive that move here",
     default: "127.0.0.1",
+  }),
+  // The option of this name in Nova's section [libvirt], where it is false by default, since it needs certificates there.
+  liveMigrationWithNativeTls: setting(boolean, {
+    about: "whether guests that arrive here are encrypted on their way, with a key for each",
+    default: "true",
   }),
   // The option of this name in Nova's section [libvirt].
   liveMigrationBandwidth: setting(integer({ min: 0, max: 1_000_000 }), {

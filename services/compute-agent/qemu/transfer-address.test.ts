@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { formatTransferAddress, parseTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
 
 test.each([
-  { host: "10.0.0.2", memoryPort: 49_152, disksPort: 10_809, base: "ab12" },
-  { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "" },
-  { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12" },
+  { host: "10.0.0.2", memoryPort: 49_152, disksPort: 10_809, base: "ab12", key: "0f".repeat(32) },
+  { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "", key: null },
+  { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12", key: null },
 ])("reads back its own address format: $host", (address) => {
   expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);
 });
@@ -18,6 +18,8 @@ test.each([
   ["fake://h2/task/1", 'listens at "fake://h2/task/1", which is no address of a QEMU guest'],
   ["10.0.0.2:49152", "which is no address of a QEMU guest"],
   ["qemu://10.0.0.2/?memory=0", 'the destination\'s port for the memory is "0"'],
+  ["lxd://10.0.0.2/?key=secret", 'listens at "lxd://10.0.0.2/", which is no address of a QEMU guest'],
+  ["qemu://10.0.0.2/?memory=1&key=abc%0Ad", "the key of the guest at the destination is malformed"],
   ["qemu://10.0.0.2/?disks=70000", 'the destination\'s port for the disks is "70000"'],
 ])("refuses %j", (text, message) => {
   expect(() => parseTransferAddress(text)).toThrow(message);

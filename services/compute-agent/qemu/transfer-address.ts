@@ -10,26 +10,35 @@ const SCHEME = "qemu:";
 /** The address of a prepared guest that takes nothing from the other one, because it is built from an image. */
 export const TAKES_NOTHING = "qemu://nothing";
 const PORT_MAX = 65_535;
+const KEY = /^[0-9a-f]{64}$/;
 
-export function formatTransferAddress({ host, memoryPort, disksPort, base }: TransferAddress): string {
+export function formatTransferAddress({ host, memoryPort, disksPort, base, key }: TransferAddress): string {
   const query = new URLSearchParams();
   if (memoryPort !== null) query.set("memory", String(memoryPort));
   if (disksPort !== null) query.set("disks", String(disksPort));
   if (base !== "") query.set("base", base);
+  if (key !== null) query.set("key", key);
   return `${SCHEME}//${host.includes(":") ? `[${host}]` : host}/?${query}`;
 }
 
-/** Reads an address; null for a guest that takes nothing. Throws an Error for anything else. */
+/**
+ * Reads an address; null for a guest that takes nothing. Throws an Error for anything else, in which no key is quoted. An agent of an older version
+ * gives no key.
+ */
 export function parseTransferAddress(text: string): TransferAddress | null {
   if (text === TAKES_NOTHING) return null;
   if (text === "") throw new Error("nobody knows where the guest at the destination listens");
   const url = URL.canParse(text) ? new URL(text) : null;
   const host = url?.hostname.replace(/^\[|\]$/g, "") ?? "";
   if (url === null || url.protocol !== SCHEME || host === "")
-    throw new Error(`the guest at the destination listens at "${text}", which is no address of a QEMU guest`);
+    throw new Error(
+      `the guest at the destination listens at "${text.split("?")[0]}", which is no address of a QEMU guest`,
+    );
   const memoryPort = portOf(url, "memory");
   const disksPort = portOf(url, "disks");
-  return { host, memoryPort, disksPort, base: url.searchParams.get("base") ?? "" };
+  const key = url.searchParams.get("key");
+  if (key !== null && !KEY.test(key)) throw new Error("the key of the guest at the destination is malformed");
+  return { host, memoryPort, disksPort, base: url.searchParams.get("base") ?? "", key };
 }
 
 function portOf(url: URL, name: string): number | null {
