@@ -1,154 +1,147 @@
 import { setTimeout as delay } from "node:timers/promises";
+import { DrainApi, type DrainSubject } from "./drain-api.ts";
 import type { DrainTally } from "./drain-progress.ts";
-import { type ApiAccess, callCompute, OperatorsApiError } from "./operators-client.ts";
+import { type DrainKnowledge, type DrainStep, nextDrainStep } from "./drain-step.ts";
+import { type ApiAccess, isUnclear, OperatorsApiError } from "./operators-client.ts";
 
 /** Maximum number of servers that are moved at a time. */
 const ON_THEIR_WAY_MAX = 32;
-/** Minimum and maximum pause between two looks at a server, and between two tries while a cell does not answer, in milliseconds. */
+/** Minimum pause between two looks at a server, in milliseconds. */
 const PAUSE_MS_MIN = 100;
-const PAUSE_MS_MAX = 1_000;
-/** Number of tries of a call while a cell does not answer. */
-const TRIES_MAX = 60;
-/** A move that takes longer than this counts as failed in the report, but continues. */
-const MOVE_MS_MAX = 30 * 60_000;
-const PAGE = 1_000;
-const EVENTS_SHOWN_MAX = 3;
+/** Number of actions without a clear answer after which the drain gives up. */
+const UNCLEAR_MAX = 60;
+/** Number of times that servers which came to the host meanwhile are moved away, too. */
+const ROUNDS_MAX = 5;
+
+const LIMITS = {
+  /** A move that takes longer than this counts as failed in the report, but continues. */
+  moveMsMax: 30 * 60_000,
+  /** Maximum pause between two looks at a server, and the pause between two tries of a call that was not answered. */
+  pauseMsMax: 1_000,
+  /** The last look at the host comes at least this long after the first. Until then, schedulers may choose it before they see it disabled. */
+  lastLookMs: 1_000,
+};
 
 export interface DrainReport {
   readonly moved: number;
-  readonly stayed: readonly { readonly id: string; readonly name: string; readonly why: string }[];
+  readonly stayed: readonly StayedServer[];
+  /** Why moves that wait for a confirmation could not be listed, or null when they were listed. */
+  readonly unlisted: string | null;
   readonly seconds: number;
 }
 
-interface Shown {
+export interface StayedServer {
   readonly id: string;
   readonly name: string;
-  readonly status: string;
-  readonly "OS-EXT-SRV-ATTR:host": string | null;
-  readonly "OS-EXT-STS:task_state": string | null;
-}
-
-interface Action {
-  readonly action: string;
-  readonly request_id: string;
-  readonly events?: readonly { readonly host: string | null; readonly details: string | null }[];
+  readonly why: string;
 }
 
 /** Moves all servers away from one host through the Compute API, several at a time, and confirms the moves that need it. */
 export class Drain {
   readonly tally: DrainTally = { total: 0, moved: 0, stayed: 0 };
-  readonly #access: ApiAccess;
+  readonly #api: DrainApi;
   readonly #host: string;
   readonly #live: boolean;
-  readonly #stayed: { id: string; name: string; why: string }[] = [];
+  readonly #limits: typeof LIMITS;
+  readonly #stayed = new Map<string, StayedServer>();
+  #hasFailed = false;
 
-  constructor(access: ApiAccess, options: { readonly host: string; readonly live: boolean }) {
-    this.#access = access;
+  constructor(
+    access: ApiAccess,
+    options: { readonly host: string; readonly live: boolean; readonly limits?: Partial<typeof LIMITS> },
+  ) {
     this.#host = options.host;
     this.#live = options.live;
+    this.#limits = { ...LIMITS, ...options.limits };
+    this.#api = new DrainApi(access, options.host, this.#limits.pauseMsMax);
   }
 
-  /** Rejects when the api cannot be reached. Moves that were begun continue. */
+  /** Rejects when the api does not answer for a minute. Moves that were begun continue. */
   async run(): Promise<DrainReport> {
     const startedMs = performance.now();
-    const servers = await this.#residents();
-    this.tally.total = servers.length;
-    const queue = servers.values();
-    const work = async () => {
-      for (const server of queue) await this.#moveAway(server);
-    };
-    await Promise.all(Array.from({ length: ON_THEIR_WAY_MAX }, work));
+    for (let rounds = 0; ; ) {
+      const found = (await this.#api.subjects()).filter(({ id }) => !this.#stayed.has(id));
+      const waitMs = startedMs + this.#limits.lastLookMs - performance.now();
+      if (found.length > 0 && rounds < ROUNDS_MAX) {
+        rounds += 1;
+        await this.#moveAll(found);
+      } else if (found.length === 0 && waitMs > 0) {
+        await delay(waitMs);
+      } else {
+        this.tally.total += found.length;
+        for (const late of found) this.#keep(late, "it came to the host while the host was drained");
+        break;
+      }
+    }
     const seconds = (performance.now() - startedMs) / 1000;
-    return { moved: this.tally.moved, stayed: this.#stayed, seconds };
+    const { unlisted } = this.#api;
+    return { moved: this.tally.moved, stayed: [...this.#stayed.values()], unlisted, seconds };
   }
 
-  async #residents(): Promise<readonly Shown[]> {
-    const found: Shown[] = [];
-    let marker = "";
-    for (;;) {
-      const after = marker === "" ? "" : `&marker=${marker}`;
-      const path = `/servers/detail?all_tenants=1&host=${encodeURIComponent(this.#host)}&limit=${PAGE}${after}`;
-      const { servers } = await this.#call<{ servers: Shown[] }>("GET", path);
-      found.push(...servers);
-      const last = servers.at(-1);
-      if (last === undefined || servers.length < PAGE) return found;
-      marker = last.id;
-    }
-  }
-
-  async #moveAway(server: Shown): Promise<void> {
-    const why = await this.#tryToMove(server);
-    if (why === null) {
-      this.tally.moved += 1;
-    } else {
-      this.tally.stayed += 1;
-      this.#stayed.push({ id: server.id, name: server.name, why });
-    }
-  }
-
-  /** Resolves with null when the server has left the host. */
-  async #tryToMove(server: Shown): Promise<string | null> {
+  async #moveAll(subjects: readonly DrainSubject[]): Promise<void> {
+    this.tally.total += subjects.length;
+    const queue = subjects.values();
+    const work = async () => {
+      for (const subject of queue) {
+        if (this.#hasFailed) return;
+        await this.#moveAway(subject);
+      }
+    };
     try {
-      await this.#act(server.id, this.#actionFor(server));
-      const after = await this.#settled(server.id);
-      if (after === null) return null;
-      if (after["OS-EXT-SRV-ATTR:host"] === this.#host) return await this.#whyItStayed(server.id, after);
-      if (after.status !== "VERIFY_RESIZE") return null;
-      await this.#act(server.id, { confirmResize: null });
-      const confirmed = await this.#settled(server.id);
-      return confirmed?.status === "VERIFY_RESIZE" ? "it was moved, but the move could not be confirmed" : null;
+      await Promise.all(Array.from({ length: ON_THEIR_WAY_MAX }, work));
     } catch (error) {
-      if (error instanceof OperatorsApiError && error.code === "404") return null;
-      if (error instanceof OperatorsApiError && error.code !== "unreachable") return error.message;
+      this.#hasFailed = true;
       throw error;
     }
   }
 
-  #actionFor({ status }: Shown): Readonly<Record<string, unknown>> {
-    const isLive = this.#live && status === "ACTIVE";
-    return isLive ? { "os-migrateLive": { host: null, block_migration: "auto" } } : { migrate: null };
+  async #moveAway(subject: DrainSubject): Promise<void> {
+    const end = await this.#untilEnd(subject).catch(endOfRefusal);
+    if (end.kind === "left") this.tally.moved += 1;
+    else if (end.kind === "stayed") this.#keep(subject, await this.#describe(subject, end));
+    else this.tally.total -= 1;
   }
 
-  async #act(id: string, body: Readonly<Record<string, unknown>>): Promise<void> {
-    await this.#call("POST", `/servers/${id}/action`, body);
-  }
-
-  /** Resolves with the server once no task is under way, or with null when it is gone. */
-  async #settled(id: string): Promise<Shown | null> {
-    const deadline = performance.now() + MOVE_MS_MAX;
-    for (let pauseMs = PAUSE_MS_MIN; ; pauseMs = Math.min(PAUSE_MS_MAX, pauseMs * 1.5)) {
-      const shown = await this.#call<{ server: Shown }>("GET", `/servers/${id}`).catch((error: unknown) => {
-        if (error instanceof OperatorsApiError && error.code === "404") return null;
-        throw error;
-      });
-      if (shown === null || shown.server["OS-EXT-STS:task_state"] === null) return shown?.server ?? null;
-      if (performance.now() > deadline) return shown.server;
-      await delay(pauseMs);
-    }
-  }
-
-  /** Takes the reason from the events of the server's last action. */
-  async #whyItStayed(id: string, { status }: Shown): Promise<string> {
-    const path = `/servers/${id}/os-instance-actions`;
-    const { instanceActions } = await this.#call<{ instanceActions: Action[] }>("GET", path);
-    const [last] = instanceActions;
-    if (last === undefined) return `it is ${status}`;
-    const { instanceAction } = await this.#call<{ instanceAction: Action }>("GET", `${path}/${last.request_id}`);
-    const reasons = (instanceAction.events ?? []).flatMap(({ host, details }) =>
-      details === null ? [] : [host === null ? details : `${host}: ${details}`],
-    );
-    return reasons.length === 0 ? `it is ${status}` : reasons.slice(0, EVENTS_SHOWN_MAX).join("; ");
-  }
-
-  /** Repeats the call while the api says that it cannot answer now. */
-  async #call<Answer>(method: "GET" | "POST", path: string, body?: unknown): Promise<Answer> {
-    for (let tries = 1; ; tries += 1) {
-      try {
-        return await callCompute<Answer>(this.#access, method, path, body);
-      } catch (error) {
-        if (!(error instanceof OperatorsApiError) || error.code !== "503" || tries === TRIES_MAX) throw error;
+  /** Looks at the server and does the next step, until there is none. */
+  async #untilEnd({ id, foundAs }: DrainSubject): Promise<Exclude<DrainStep, { readonly kind: "wait" | "act" }>> {
+    const deadline = performance.now() + this.#limits.moveMsMax;
+    let known: DrainKnowledge = { host: this.#host, live: this.#live, foundAs, accepted: "none", refusal: null };
+    let pauseMs = PAUSE_MS_MIN;
+    for (let unclear = 0; ; ) {
+      const server = await this.#api.server(id);
+      const step = nextDrainStep(server, known);
+      if (step.kind === "act") {
+        const answer = await this.#api.act(id, step.body, { isLastTry: unclear === UNCLEAR_MAX });
+        if (answer.kind === "accepted") known = { ...known, accepted: step.as };
+        else if (answer.kind === "refused") known = { ...known, refusal: answer.why };
+        else unclear += 1;
+        pauseMs = answer.kind === "unclear" ? this.#limits.pauseMsMax : PAUSE_MS_MIN;
+        if (answer.kind === "unclear") await delay(pauseMs);
+      } else if (step.kind !== "wait") {
+        return step;
+      } else if (performance.now() > deadline) {
+        const task = server?.taskState ?? server?.status;
+        return { kind: "stayed", why: `it is still in the state ${task}, which continues`, hasEvents: true };
+      } else {
+        await delay(pauseMs);
+        pauseMs = Math.min(this.#limits.pauseMsMax, pauseMs * 1.5);
       }
-      await delay(PAUSE_MS_MAX);
     }
   }
+
+  async #describe({ id }: DrainSubject, end: DrainStep & { readonly kind: "stayed" }): Promise<string> {
+    const events = end.hasEvents ? await this.#api.reasonsOfLastAction(id) : "";
+    return events === "" ? end.why : `${end.why}: ${events}`;
+  }
+
+  #keep({ id, name }: DrainSubject, why: string): void {
+    this.tally.stayed += 1;
+    this.#stayed.set(id, { id, name, why });
+  }
+}
+
+/** A refused read of one server does not end the drain of the others. An api that does not answer does. */
+function endOfRefusal(error: unknown): DrainStep & { readonly kind: "stayed" } {
+  if (!(error instanceof OperatorsApiError) || isUnclear(error)) throw error;
+  return { kind: "stayed", why: error.message, hasEvents: false };
 }

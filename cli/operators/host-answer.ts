@@ -50,7 +50,7 @@ export interface ShownInventory {
 }
 
 /** Describes a state, for example `up` or `down, disabled (why)`. */
-export function describeState(host: ListedHost): string {
+export function describeState(host: Pick<ListedHost, "state" | "status" | "disabled_reason" | "forced_down">): string {
   const words = [host.forced_down ? "forced down" : host.state];
   if (host.status === "disabled")
     words.push(host.disabled_reason === null ? "disabled" : `disabled (${host.disabled_reason})`);

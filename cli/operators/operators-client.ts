@@ -29,6 +29,11 @@ export class OperatorsApiError extends Error {
   }
 }
 
+/** Whether the api gave no answer, or one that does not say what it did. */
+export function isUnclear({ code }: OperatorsApiError): boolean {
+  return ["unreachable", "502", "503", "504"].includes(code);
+}
+
 const ANSWER_MS = 60_000;
 
 /** Makes one call of the operators' API (`path` begins after /berth/v1). Throws `OperatorsApiError`. */

@@ -1,4 +1,4 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -65,5 +65,59 @@ describe("operators' settings in a cloud of separate processes", () => {
     await eventually("all know that one host alone is open", async () => (await homeOf()) === one);
     expect([await homeOf(), await homeOf()]).toEqual([one, one]);
     for (const host of others) await berth("host", "enable", host);
+  });
+
+  /** Boots servers on the host while all others are disabled. Their moves take some seconds, so that they can be interrupted. */
+  const bootOn = async (host: string, count: number): Promise<readonly string[]> => {
+    const others = hosts.filter((other) => other !== host);
+    for (const other of others) await berth("host", "disable", other);
+    const homeOf = async () =>
+      (await cloud.compute.endedOne(await cloud.compute.boot({ flavor })))["OS-EXT-SRV-ATTR:host"];
+    await eventually("all know that one host alone is open", async () => (await homeOf()) === host);
+    const ids = await cloud.compute.bootMany(count, { flavor, fake: { duration_ms: 500, hand_off_ms: 2_000 } });
+    const homes = (await cloud.compute.ended(ids)).map((server) => server["OS-EXT-SRV-ATTR:host"]);
+    expect(new Set(homes)).toEqual(new Set([host]));
+    for (const other of others) await berth("host", "enable", other);
+    return ids;
+  };
+  const oneMoves = (ids: readonly string[]) => async () => {
+    const shown = await Promise.all(ids.map((id) => cloud.compute.show(id)));
+    return shown.some((server) => server?.["OS-EXT-STS:task_state"] === "resize_migrating");
+  };
+  const expectEmpty = async (host: string) => {
+    const used = (await showHost(host)).inventories.map((one: { used: number }) => one.used);
+    expect(new Set(used)).toEqual(new Set([0]));
+  };
+
+  test("a drain that is killed while its servers move is completed by the next one, even if the api died, too", async () => {
+    const host = hosts[1] ?? "";
+    const ids = await bootOn(host, 4);
+    const killed = spawn(launcher, ["host", "drain", host, "--api", cloud.apiUrl], { stdio: "ignore" });
+    await eventually("a move", oneMoves(ids), { everyMs: 50, withinMs: 60_000 });
+    killed.kill("SIGKILL");
+    await cloud.api.kill();
+    await cloud.makeWhole();
+    expect(await berth("host", "drain", host)).toContain(", 0 stayed");
+    for (const server of await cloud.compute.ended(ids)) expect(server["OS-EXT-SRV-ATTR:host"]).not.toBe(host);
+    await expectEmpty(host);
+    await berth("host", "enable", host);
+    await cloud.expectCleanAudit();
+  });
+
+  test("servers stay on a host that falls silent while it is drained, and leave it when it is back", async () => {
+    const host = hosts[1] ?? "";
+    const ids = await bootOn(host, 2);
+    const agent = cloud.cells.flatMap((cell) => cell.agents).find((one) => one.hosts.includes(host));
+    const drain = berth("host", "drain", host).catch((error: { code: number; stdout: string }) => error);
+    await eventually("a move", oneMoves(ids), { everyMs: 50, withinMs: 60_000 });
+    await agent?.kill();
+    expect(await drain).toMatchObject({ code: 1, stdout: expect.stringContaining("its move failed") });
+    const again = await berth("host", "drain", host).catch((error: { code: number; stderr: string }) => error);
+    expect(again).toMatchObject({ code: 1, stderr: expect.stringContaining("so it cannot hand over its") });
+    await cloud.makeWhole();
+    expect(await berth("host", "drain", host)).toContain(", 0 stayed");
+    await expectEmpty(host);
+    await berth("host", "enable", host);
+    await cloud.expectCleanAudit();
   });
 });

@@ -2,9 +2,10 @@ import { randomUUID } from "node:crypto";
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, expect, test, vi } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import { findCommand } from "../../cli/commands.ts";
 import { eventually } from "../rigs/eventually.ts";
+import { keepOutput } from "../rigs/keep-output.ts";
 import { ApiRig } from "./api/api-rig.ts";
 
 let rig: ApiRig;
@@ -14,26 +15,12 @@ beforeAll(async () => {
   api = `http://127.0.0.1:${rig.api.address.port}`;
 });
 afterAll(() => rig.close());
-afterEach(() => {
-  vi.restoreAllMocks();
-});
 
-/** Runs `berth <words>` in this process. Returns its exit code and output. */
-async function berth(...words: readonly string[]): Promise<{ readonly code: number; readonly text: string }> {
-  let printed = "";
-  const keep = (chunk: unknown): boolean => {
-    printed += String(chunk);
-    return true;
-  };
-  const spies = [vi.spyOn(process.stdout, "write"), vi.spyOn(process.stderr, "write")];
-  for (const spy of spies) spy.mockImplementation(keep);
-  try {
-    const found = findCommand([...words, "--api", api]);
-    if (found.kind !== "command") throw new Error(found.kind);
-    return { code: await found.command.run(found.argv), text: printed };
-  } finally {
-    for (const spy of spies) spy.mockRestore();
-  }
+/** Runs `berth <words>` in this process. */
+function berth(...words: readonly string[]): ReturnType<typeof keepOutput> {
+  const found = findCommand([...words, "--api", api]);
+  if (found.kind !== "command") throw new Error(found.kind);
+  return keepOutput(() => found.command.run(found.argv));
 }
 
 test("settings are set, shown with a mark on changed values, and unset", async () => {

@@ -1,6 +1,3 @@
-import { execFile } from "node:child_process";
-import { join } from "node:path";
-import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { HostConfig } from "../../services/compute-agent/host-config.ts";
 import { eventually } from "../rigs/eventually.ts";
@@ -11,7 +8,6 @@ const host = (name: string): HostConfig => ({
   inventories: { VCPU: { total: 16 }, PCPU: { total: 4 }, MEMORY_MB: { total: 16_384 }, DISK_GB: { total: 10_000 } },
 });
 const CELLS = [{ name: "cell-1", hosts: ["one", "two", "three"].map(host) }];
-const launcher = join(import.meta.dirname, "../../bin/berth");
 const SLOW = { metadata: { "berth:fake": JSON.stringify({ hand_off_ms: 60_000 }) } };
 
 interface Shown {
@@ -198,27 +194,6 @@ describe("the actions of a server in a whole cloud", () => {
     expect(resize).toMatchObject({ message: "Error" });
     const one = (await call("GET", `/v2.1/servers/${id}/os-instance-actions/${resize.request_id}`)).json;
     expect(one.instanceAction.events[0].details).toContain("No valid host was found");
-  });
-
-  test("the drain command empties a host, and names a server that could not move", async () => {
-    const server = { name: "x", flavorRef: "s", imageRef: "", networks: "none" };
-    // A paused server cannot be migrated.
-    const stuck = await done((await boot(server)).id, "pause");
-    const from = stuck.host ?? "";
-    await Promise.all(Array.from({ length: 6 }, () => boot(server)));
-    const berth = async (...words: readonly string[]) =>
-      promisify(execFile)(launcher, [...words, "--api", cloud.apiUrl]).then(
-        ({ stdout }) => ({ code: 0, stdout }),
-        (error: { code: number; stdout: string }) => ({ code: error.code, stdout: error.stdout }),
-      );
-    const { code, stdout } = await berth("host", "drain", from);
-    expect([code, stdout]).toEqual([1, expect.stringContaining(`1 stayed\n  ${stuck.id}`)]);
-    const left = (await call("GET", `/v2.1/servers/detail?all_tenants=1&host=${from}`)).json.servers;
-    expect(left.map(({ id }: { id: string }) => id)).toEqual([stuck.id]);
-    expect(stdout).toContain("while it is in vm_state paused");
-    await call("DELETE", `/v2.1/servers/${stuck.id}`);
-    expect((await berth("host", "drain", from, "--live")).code).toBe(0);
-    await berth("host", "enable", from);
   });
 
   test("are refused like Nova's, with its codes", async () => {
