@@ -1,18 +1,24 @@
-import type { FastifyContextConfig, onRequestHookHandler, RouteOptions } from "fastify";
+import type { FastifyContextConfig, preHandlerHookHandler, preValidationHookHandler, RouteOptions } from "fastify";
 import { callOf, requireAdmin } from "./call.ts";
 import { notFound } from "./fault.ts";
 import { MINOR_MAX, MINOR_MIN } from "./microversion.ts";
 
-/** Facts about a route that are checked before its handler runs, and that the OpenAPI document of the Compute API states. */
-export interface RouteFacts {
+/** Facts about an action, which the body of a request names by its only field. */
+export interface ActionFacts {
+  /** The first microversion 2.<since> that has the action; the oldest one if it is left out. */
+  readonly since?: number;
+  /** The last microversion 2.<until> that has the action; the newest one if it is left out. */
+  readonly until?: number;
+  /** The policy, without `os_compute_api:`, that reserves the action for admins. */
+  readonly rule?: string;
+}
+
+/** The same facts about a route. They are checked before its handler runs, and the OpenAPI document of the Compute API states them. */
+export interface RouteFacts extends ActionFacts {
   /** The route does not require authentication. */
-  public?: boolean;
-  /** The first microversion 2.<since> that has the route; the oldest one if it is left out. */
-  since?: number;
-  /** The last microversion 2.<until> that has the route; the newest one if it is left out. */
-  until?: number;
-  /** The policy, without `os_compute_api:`, that reserves the route for admins. */
-  rule?: string;
+  readonly public?: boolean;
+  /** The actions that the body may name. The handler refuses all others. */
+  readonly actions?: ReadonlyMap<string, ActionFacts>;
 }
 
 declare module "fastify" {
@@ -20,12 +26,12 @@ declare module "fastify" {
 }
 
 /** Returns the microversions that have a route or an action, as the first and the last minor number. */
-export function rangeOf({ since = MINOR_MIN, until = MINOR_MAX }: Pick<RouteFacts, "since" | "until">) {
+export function rangeOf({ since = MINOR_MIN, until = MINOR_MAX }: ActionFacts) {
   return { since, until };
 }
 
 /** Whether a microversion has a route or an action. */
-export function isServedAt(minor: number, facts: Pick<RouteFacts, "since" | "until">): boolean {
+export function isServedAt(minor: number, facts: ActionFacts): boolean {
   const { since, until } = rangeOf(facts);
   return minor >= since && minor <= until;
 }
@@ -37,20 +43,34 @@ export function isServedAt(minor: number, facts: Pick<RouteFacts, "since" | "unt
  * form (400), a caller who is not an admin (403). Source: Nova's `wsgi.Resource`, and the decorators of its controllers.
  */
 export function checkFacts(route: RouteOptions): void {
-  const { since, until, rule }: FastifyContextConfig = route.config ?? {};
-  if (since !== undefined || until !== undefined)
-    route.preValidation = [...[route.preValidation ?? []].flat(), refuseOtherMinors];
-  if (rule !== undefined) route.preHandler = [...[route.preHandler ?? []].flat(), refuseOthersThanAdmins(rule)];
+  const facts: FastifyContextConfig = route.config ?? {};
+  const { since, until, rule, actions } = facts;
+  /** Returns the facts of the route itself, and those of the action that a request names. */
+  const factsOf = (body: unknown): readonly ActionFacts[] => {
+    const action = actions?.get(firstField(body));
+    return action === undefined ? [facts] : [facts, action];
+  };
+  if (since !== undefined || until !== undefined || actions !== undefined)
+    route.preValidation = [...[route.preValidation ?? []].flat(), refuseOtherMinors(factsOf)];
+  if (rule !== undefined || actions !== undefined)
+    route.preHandler = [...[route.preHandler ?? []].flat(), requireAdmins(factsOf)];
 }
 
-const refuseOtherMinors: onRequestHookHandler = (request, _reply, done) => {
-  const isServed = request.call === null || isServedAt(request.call.minor, request.routeOptions.config);
-  done(isServed ? undefined : notFound("The resource could not be found."));
-};
+type FactsOf = (body: unknown) => readonly ActionFacts[];
 
-const refuseOthersThanAdmins =
-  (rule: string): onRequestHookHandler =>
+const firstField = (body: unknown): string =>
+  (typeof body === "object" && body !== null ? Object.keys(body)[0] : undefined) ?? "";
+
+const refuseOtherMinors =
+  (factsOf: FactsOf): preValidationHookHandler =>
   (request, _reply, done) => {
-    requireAdmin(callOf(request), rule);
+    const isServed = factsOf(request.body).every((facts) => isServedAt(callOf(request).minor, facts));
+    done(isServed ? undefined : notFound("The resource could not be found."));
+  };
+
+const requireAdmins =
+  (factsOf: FactsOf): preHandlerHookHandler =>
+  (request, _reply, done) => {
+    for (const { rule } of factsOf(request.body)) if (rule !== undefined) requireAdmin(callOf(request), rule);
     done();
   };

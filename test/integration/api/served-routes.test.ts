@@ -3,6 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
 import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/run-action.ts";
 import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts";
+import { rangeOf } from "../../../services/api/http/route-facts.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const page = readFileSync(new URL("../../../docs/compute-api.md", import.meta.url), "utf8");
@@ -87,6 +88,19 @@ it("have the actions that the page names", () => {
   const [, section = ""] = /## Actions of servers\n([\s\S]*?)\n\n`changePassword` answers/.exec(page) ?? [];
   const named = [...section.matchAll(/`([\w-]+)`/g)].map(([, action]) => action);
   expect(named.toSorted()).toEqual([...SERVER_ACTIONS.keys()].toSorted());
+});
+
+it("have each action of servers in the microversions that its facts say, and no others", async () => {
+  const url = "/v2.1/servers/11111111-1111-4111-8111-111111111111/action";
+  for (const [action, facts] of SERVER_ACTIONS) {
+    const { since, until } = rangeOf(facts);
+    for (const minor of new Set([MINOR_MIN, since - 1, since, until, until + 1, MINOR_MAX])) {
+      if (minor < MINOR_MIN || minor > MINOR_MAX) continue;
+      const { json } = await rig.post(url, { [action]: null }, { "openstack-api-version": `compute 2.${minor}` });
+      const isMissing = JSON.stringify(json()) === JSON.stringify(NO_ROUTE);
+      expect([action, minor, isMissing]).toEqual([action, minor, minor < since || minor > until]);
+    }
+  }
 });
 
 /** The actions of servers that Nova has at some microversion. Source: Nova's `routes.py` and its controllers. */

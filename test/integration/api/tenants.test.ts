@@ -301,7 +301,7 @@ describe("an action for admins", () => {
   });
 
   it("is exactly each action that Nova's policies reserve for admins", () => {
-    const reserved = [...SERVER_ACTIONS].flatMap(([name, { adminPolicy }]) => (adminPolicy === null ? [] : [name]));
+    const reserved = [...SERVER_ACTIONS].flatMap(([name, { rule }]) => (rule === undefined ? [] : [name]));
     expect(reserved.toSorted()).toEqual(FOR_ADMINS.toSorted());
   });
 });

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import {
@@ -22,6 +22,10 @@ import {
   updateAggregate,
 } from "./change-aggregates.ts";
 import type { OperatorDeps } from "./operator-deps.ts";
+
+const ACTIONS = new Map(
+  ["add_host", "remove_host", "set_metadata"].map((action) => [action, { rule: `os-aggregates:${action}` }]),
+);
 
 const IdParams = Type.Object({ id: Type.String() });
 
@@ -54,11 +58,9 @@ export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
   });
 
   const action = { params: IdParams, body: AggregateActionBody, response: { 200: AggregateAnswer } };
-  http.post("/os-aggregates/:id/action", { schema: action }, async (request) => {
+  http.post("/os-aggregates/:id/action", { config: { actions: ACTIONS }, schema: action }, async (request) => {
     const call = callOf(request);
     const { add_host, remove_host, set_metadata } = request.body;
-    const [name] = Object.keys(request.body);
-    requireAdmin(call, `os-aggregates:${name}`);
     const id = readAggregateId(request.params.id);
     if (add_host !== undefined) return { aggregate: aggregateView(await addHost(deps, id, add_host.host), call.minor) };
     if (remove_host !== undefined)

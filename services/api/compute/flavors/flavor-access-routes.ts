@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound } from "../../http/fault.ts";
 import type { FlavorsPort } from "../../ports.ts";
@@ -9,6 +9,11 @@ import { FlavorAccessAnswer, FlavorActionBody } from "./flavor-schemas.ts";
 
 /** The first microversion that refuses access to a flavor that everybody may use. */
 const PUBLIC_REFUSED_FROM = 7;
+
+const ACTIONS = new Map([
+  ["addTenantAccess", { rule: "os-flavor-access:add_tenant_access" }],
+  ["removeTenantAccess", { rule: "os-flavor-access:remove_tenant_access" }],
+]);
 
 const IdParams = Type.Object({ id: Type.String() });
 const FlavorParams = Type.Object({ flavorId: Type.String() });
@@ -30,7 +35,10 @@ export function registerFlavorAccessRoutes(http: Http, { store, catalog }: Flavo
 
   http.post(
     "/flavors/:id/action",
-    { schema: { params: IdParams, body: FlavorActionBody, response: { 200: FlavorAccessAnswer } } },
+    {
+      config: { actions: ACTIONS },
+      schema: { params: IdParams, body: FlavorActionBody, response: { 200: FlavorAccessAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
       const { addTenantAccess: added, removeTenantAccess: removed } = request.body;
@@ -44,7 +52,6 @@ export function registerFlavorAccessRoutes(http: Http, { store, catalog }: Flavo
 }
 
 async function addAccess(store: FlavorsPort, call: KnownCall, id: string, projectId: string): Promise<void> {
-  requireAdmin(call, "os-flavor-access:add_tenant_access");
   const flavor = await findFlavor(store, id, call.identity);
   if (flavor.isPublic && call.minor >= PUBLIC_REFUSED_FROM) throw conflict("Can not add access to a public flavor.");
   const outcome = await store.addFlavorProject(id, projectId);
@@ -54,7 +61,6 @@ async function addAccess(store: FlavorsPort, call: KnownCall, id: string, projec
 }
 
 async function removeAccess(store: FlavorsPort, call: KnownCall, id: string, projectId: string): Promise<void> {
-  requireAdmin(call, "os-flavor-access:remove_tenant_access");
   await findFlavor(store, id, call.identity);
   if (!(await store.removeFlavorProject(id, projectId)))
     throw notFound(`Flavor access not found for ${id} / ${projectId} combination.`);

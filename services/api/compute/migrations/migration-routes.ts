@@ -76,7 +76,10 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
   });
 
   const force = {
-    config: { since: FORCE_FROM_MINOR, rule: "servers:migrations:force_complete" },
+    config: {
+      ...{ since: FORCE_FROM_MINOR, rule: "servers:migrations:force_complete" },
+      actions: new Map([["force_complete", {}]]),
+    },
     schema: { params: MigrationParams, body: ActionBody },
   };
   http.post("/servers/:id/migrations/:migrationId/action", force, async (request, reply) => {

@@ -5,7 +5,7 @@ import { placeOf } from "../../http/links.ts";
 import { adminPassword } from "../servers/admin-password.ts";
 import { rebuiltView } from "../servers/changed-server-view.ts";
 import { showServer } from "../servers/show-server.ts";
-import { type ActionDeps, type ActionOptions, runAction } from "./run-action.ts";
+import { type ActionDeps, type ActionOptions, runAction, SERVER_ACTIONS } from "./run-action.ts";
 
 const Params = Type.Object({ id: Type.String() });
 const Body = Type.Unsafe<Record<string, unknown>>({ type: "object", minProperties: 1, maxProperties: 1 });
@@ -22,7 +22,8 @@ export function registerActionRoutes(
   deps: ActionDeps,
   options: ActionOptions & { readonly prefix: string; readonly publicUrl: string | null },
 ): void {
-  http.post("/servers/:id/action", { schema: { params: Params, body: Body } }, async (request, reply) => {
+  const action = { config: { actions: SERVER_ACTIONS }, schema: { params: Params, body: Body } };
+  http.post("/servers/:id/action", action, async (request, reply) => {
     const call = callOf(request);
     const { id } = request.params;
     const answer = await runAction(deps, request.body, { id, call, carrier: carrierFor(request) }, options);

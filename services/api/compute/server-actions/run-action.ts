@@ -1,8 +1,10 @@
 import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
-import { callerOf, type KnownCall, requireAdmin } from "../../http/call.ts";
+import { callerOf, type KnownCall } from "../../http/call.ts";
 import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
+import { MINOR_MAX } from "../../http/microversion.ts";
+import type { ActionFacts } from "../../http/route-facts.ts";
 import { gone } from "../removed/removed-routes.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
@@ -194,14 +196,19 @@ const consoleOutput: RunAction = async (deps, { call, id, body }) => {
 };
 
 /** One kind of action. */
-interface ServerAction {
+export interface ServerAction extends ActionFacts {
   readonly run: RunAction;
-  /** The policy that reserves the action for admins, or null when members of the server's project may run it. */
-  readonly adminPolicy: string | null;
+  /** Up to this microversion the value of the action in the body is ignored, as in Nova. Without it, the value is always read. */
+  readonly ignoredUntil?: number;
 }
 
-const forMembers = (run: RunAction): ServerAction => ({ run, adminPolicy: null });
-const forAdmins = (adminPolicy: string, run: RunAction): ServerAction => ({ run, adminPolicy });
+type OtherFacts = Omit<ServerAction, "run" | "rule">;
+
+const forMembers = (run: RunAction, facts: OtherFacts = {}): ServerAction => ({ run, ...facts });
+const forAdmins = (rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction => ({ rule, run, ...facts });
+
+const WITHOUT_FIELDS = { ignoredUntil: MINOR_MAX };
+const LOCK_FIELDS_FROM_MINOR = 73;
 
 /** The actions by their name in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
 export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
@@ -211,26 +218,26 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["evacuate", forAdmins("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
   ["unshelve", forMembers(unshelve)],
   ["rebuild", forMembers(rebuild)],
-  ["confirmResize", forMembers(inCell("confirm", { status: 204 }))],
-  ["revertResize", forMembers(inCell("revert"))],
-  ["shelve", forMembers(shelve)],
-  ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"))],
-  ["os-start", forMembers(start)],
-  ["os-stop", forMembers(inCell("stop"))],
+  ["confirmResize", forMembers(inCell("confirm", { status: 204 }), WITHOUT_FIELDS)],
+  ["revertResize", forMembers(inCell("revert"), WITHOUT_FIELDS)],
+  ["shelve", forMembers(shelve, WITHOUT_FIELDS)],
+  ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"), WITHOUT_FIELDS)],
+  ["os-start", forMembers(start, WITHOUT_FIELDS)],
+  ["os-stop", forMembers(inCell("stop"), WITHOUT_FIELDS)],
   ["reboot", forMembers(reboot)],
-  ["pause", forMembers(inCell("pause"))],
-  ["unpause", forMembers(inCell("unpause"))],
-  ["suspend", forMembers(inCell("suspend"))],
-  ["resume", forMembers(inCell("resume"))],
+  ["pause", forMembers(inCell("pause"), WITHOUT_FIELDS)],
+  ["unpause", forMembers(inCell("unpause"), WITHOUT_FIELDS)],
+  ["suspend", forMembers(inCell("suspend"), WITHOUT_FIELDS)],
+  ["resume", forMembers(inCell("resume"), WITHOUT_FIELDS)],
   ["createImage", forMembers(snapshot)],
   ["createBackup", forMembers(snapshot)],
-  ["lock", forMembers(lock)],
-  ["unlock", forMembers(unlock)],
+  ["lock", forMembers(lock, { ignoredUntil: LOCK_FIELDS_FROM_MINOR - 1 })],
+  ["unlock", forMembers(unlock, WITHOUT_FIELDS)],
   ["os-getConsoleOutput", forMembers(consoleOutput)],
-  ["forceDelete", forMembers(forceDelete)],
-  ["restore", forMembers(restore)],
+  ["forceDelete", forMembers(forceDelete, WITHOUT_FIELDS)],
+  ["restore", forMembers(restore, WITHOUT_FIELDS)],
   ["changePassword", forMembers(changePassword)],
-  ["injectNetworkInfo", forAdmins("os-admin-actions:inject_network_info", injectNetworkInfo)],
+  ["injectNetworkInfo", forAdmins("os-admin-actions:inject_network_info", injectNetworkInfo, WITHOUT_FIELDS)],
   ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
 ]);
 
@@ -240,8 +247,8 @@ const REMOVED_ACTIONS: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Runs the one action of a body. Refuses a body of no action, or of several, an unknown action, and one that is reserved for admins.
- * The policy is checked before the server is searched, so that the answer reveals nothing about the server.
+ * Runs the one action of a body. Refuses a body of no action, or of several, and an unknown action. The facts of the action have been
+ * checked before (route-facts.ts), so that a refusal for its policy reveals nothing about the server.
  */
 export function runAction(
   deps: ActionDeps,
@@ -254,27 +261,6 @@ export function runAction(
   if (REMOVED_ACTIONS.has(action)) throw gone();
   const known = SERVER_ACTIONS.get(action);
   if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
-  if (known.adminPolicy !== null) requireAdmin(one.call, known.adminPolicy);
-  // As in Nova, the value of these actions is ignored.
-  const isIgnored = WITHOUT_FIELDS.has(action) || (action === "lock" && one.call.minor < LOCK_FIELDS_FROM_MINOR);
-  const value = isIgnored ? null : body[action];
-  return known.run(deps, { ...one, action, body: new ActionBody(action, value) }, options);
+  const isIgnored = known.ignoredUntil !== undefined && one.call.minor <= known.ignoredUntil;
+  return known.run(deps, { ...one, action, body: new ActionBody(action, isIgnored ? null : body[action]) }, options);
 }
-
-const LOCK_FIELDS_FROM_MINOR = 73;
-const WITHOUT_FIELDS: ReadonlySet<string> = new Set([
-  "unlock",
-  "confirmResize",
-  "revertResize",
-  "shelve",
-  "shelveOffload",
-  "os-start",
-  "os-stop",
-  "pause",
-  "unpause",
-  "suspend",
-  "resume",
-  "forceDelete",
-  "restore",
-  "injectNetworkInfo",
-]);
