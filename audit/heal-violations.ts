@@ -41,7 +41,7 @@ async function healOne(
         why: "the cell's conductors destroy guests that are not at home when they hear of them, at the latest when the agent connects again",
       };
     case "request":
-      return healRequest({ apiUrl, cellUrl }, subject.serverUuid, isDryRun);
+      return healRequest({ apiUrl, cells }, subject.serverUuid, isDryRun);
     case "consumer":
     case "inventory": {
       const url = cellUrl(subject.cell);

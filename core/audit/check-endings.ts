@@ -85,28 +85,62 @@ function checkWaits(facts: CellReading, patienceMs: number): Violation[] {
 }
 
 function checkRequests(facts: CloudFacts, requests: readonly AuditedRequest[], patienceMs: number): Violation[] {
-  const cells = new Map(
-    facts.cells.map((cell) => [
-      cell.cell,
-      { cell, servers: new Map(cell.servers.map((server) => [server.uuid, server])) },
-    ]),
+  const servers = new Map(
+    facts.cells.map(({ cell, servers }) => [cell, new Map(servers.map((server) => [server.uuid, server]))]),
   );
-  const violations: Violation[] = [];
-  for (const request of requests) {
-    const cell = request.cell === null ? undefined : cells.get(request.cell);
+  return requests.flatMap((request) => {
+    const ofCell = request.cell === null ? undefined : servers.get(request.cell);
     // The cell could not be read, so nothing is known about its servers.
-    if (request.cell !== null && cell === undefined) continue;
-    const server = cell?.servers.get(request.serverUuid);
-    const wrong = whyUnended(request, server, patienceMs);
-    if (wrong === null) continue;
-    violations.push({
-      law: 5,
-      where: `server ${request.serverUuid}`,
-      ...wrong,
-      subject: { kind: "request", serverUuid: request.serverUuid },
-    });
+    if (request.cell !== null && ofCell === undefined) return [];
+    const server = ofCell?.get(request.serverUuid);
+    const other = server === undefined ? otherCellOf(request, servers) : null;
+    const wrong = (other && whyElsewhere(request, other, patienceMs)) ?? whyUnended(request, server, patienceMs);
+    if (wrong === null) return [];
+    const subject = { kind: "request" as const, serverUuid: request.serverUuid };
+    return { law: 5 as const, where: `server ${request.serverUuid}`, ...wrong, subject };
+  });
+}
+
+interface OtherCell {
+  readonly cell: string;
+  readonly server: AuditedServer;
+}
+
+/** The cell that has the server, although the request is not assigned to this cell. A cell where it lives comes before one that has deleted it. */
+function otherCellOf(
+  { serverUuid }: AuditedRequest,
+  servers: ReadonlyMap<string, ReadonlyMap<string, AuditedServer>>,
+): OtherCell | null {
+  let deleted: OtherCell | null = null;
+  for (const [cell, ofCell] of servers) {
+    const server = ofCell.get(serverUuid);
+    if (server === undefined) continue;
+    if (server.status !== "DELETED") return { cell, server };
+    deleted ??= { cell, server };
   }
-  return violations;
+  return deleted;
+}
+
+/**
+ * Why the request does not lead to its server. This happens when the API database was restored to a moment at which the request was in another
+ * cell, or in none. A scheduler that takes such a request places the server a second time.
+ */
+function whyElsewhere(
+  { state, cell, untouchedMs }: AuditedRequest,
+  other: OtherCell,
+  patienceMs: number,
+): Pick<Violation, "what" | "proof"> | null {
+  if (state === "failed" || state === "deleted" || untouchedMs <= patienceMs) return null;
+  const { status } = other.server;
+  // Nothing is left to be done for a cancelled request.
+  if (status === "DELETED" && state === "cancelled") return null;
+  const assigned = cell === null ? "and assigned to no cell" : `in cell ${cell}, which does not have the server`;
+  const elsewhere =
+    status === "DELETED" ? `cell ${other.cell} has deleted it` : `it lives in cell ${other.cell} as ${status}`;
+  return {
+    what: "a request is not assigned to the cell that has its server",
+    proof: `request ${state} ${assigned}; ${elsewhere}`,
+  };
 }
 
 function whyUnended(

@@ -30,18 +30,19 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 let cell: TestDatabase;
+let other: TestDatabase;
 let api: TestDatabase;
 let pool: Pool;
 let apiPool: Pool;
 
 beforeAll(async () => {
-  [cell, api] = await Promise.all([freshDatabase("cell"), freshDatabase("api")]);
+  [cell, other, api] = await Promise.all([freshDatabase("cell"), freshDatabase("cell"), freshDatabase("api")]);
   pool = createPool({ url: cell.url, applicationName: "audit test" });
   apiPool = createPool({ url: api.url, applicationName: "audit test" });
 });
 afterAll(async () => {
   await Promise.all([pool?.end(), apiPool?.end()]);
-  await Promise.all([cell?.drop(), api?.drop()]);
+  await Promise.all([cell?.drop(), other?.drop(), api?.drop()]);
 });
 
 /** Server 1 is ACTIVE on host 0, server 2 is being built there. */
@@ -70,11 +71,14 @@ const guest = (server: number, selection = 0) => ({
   attemptId: attemptIdOf(taskId(server), selection),
 });
 
-function audit(guests: Readonly<Record<string, readonly ReturnType<typeof guest>[]>> = {}): Promise<AuditReport> {
+function audit(
+  guests: Readonly<Record<string, readonly ReturnType<typeof guest>[]>> = {},
+  cells: readonly AuditedCell[] = [{ name: "c1", databaseUrl: cell.url }],
+): Promise<AuditReport> {
   const runningGuests = (): ReadonlyMap<string, readonly ReturnType<typeof guest>[]> => new Map(Object.entries(guests));
   return auditTwice({
     apiUrl: api.url,
-    cells: [{ name: "c1", databaseUrl: cell.url, runningGuests }],
+    cells: cells.map((audited) => (audited.name === "c1" ? { ...audited, runningGuests } : audited)),
     pauseMs: 0,
     patienceMs: 0,
     conductorSettings: ["cell", "cellDatabaseUrl"],
@@ -322,6 +326,32 @@ describe("healing", () => {
     expect(await store.stale(0, 10)).toEqual([]);
     await pool.query("delete from quarantined_guests");
     expect(await heal()).toEqual([expect.stringMatching(/^healed: an accepted request .*after: accepted/)]);
+  });
+
+  it("leaves a request alone whose server another cell has, because it would run twice", async () => {
+    await new PostgresApiStore(apiPool).putCell({ name: "c0", databaseUrl: other.url, natsUrl: null, disabled: false });
+    await apiPool.query(`update requests set cell = 'c0' where server_uuid = '${serverId(1)}'`);
+    const cells = [...cloud().cells, { name: "c0", databaseUrl: other.url }];
+    const { violations } = await audit({}, cells);
+    const strayed = violations.filter(({ where }) => where === `server ${serverId(1)}`);
+    expect(strayed).toMatchObject([
+      {
+        what: "a request is not assigned to the cell that has its server",
+        proof: "request dispatched in cell c0, which does not have the server; it lives in cell c1 as ACTIVE",
+      },
+    ]);
+    const healed = () => healViolations({ apiUrl: api.url, cells }, strayed, false);
+    expect((await healed()).map(({ outcome }) => outcome)).toEqual([
+      { kind: "left", why: "cell c1 has its server. If it were placed again, it would run twice" },
+    ]);
+    const unreadable = { name: "c2", databaseUrl: cell.url.replace(/\/[^/]*$/, "/no_such_database") };
+    const [healing] = await healViolations({ apiUrl: api.url, cells: [unreadable, ...cells] }, strayed, false);
+    expect(healing?.outcome).toMatchObject({ kind: "left", why: expect.stringContaining("it failed") });
+    const { rows } = await apiPool.query(`select state, cell from requests where server_uuid = '${serverId(1)}'`);
+    expect(rows).toEqual([{ state: "dispatched", cell: "c0" }]);
+    // The correction that docs/operating.md names.
+    await apiPool.query(`update requests set state = 'dispatched', cell = 'c1' where server_uuid = '${serverId(1)}'`);
+    expect((await audit({}, cells)).violations).toEqual([]);
   });
 
   it("leaves allocations on another host, running guests and shrunk hosts to people and conductors", async () => {
