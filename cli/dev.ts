@@ -1,8 +1,9 @@
 import { relative, resolve } from "node:path";
+import { loadHostFilters } from "../adapters/modules/load-host-filters.ts";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
 import { processSettings, runService } from "../runtime/lifecycle.ts";
-import { integer, oneOf, text } from "../runtime/setting-kinds.ts";
+import { integer, listOf, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
 import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
@@ -54,6 +55,7 @@ const declaration = {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "simple",
     }),
+    filters: optional(listOf(text()), { about: "modules with your own host filters" }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
     dataDir: setting(text(), { about: "directory for all data", default: ".berth" }),
   },
@@ -78,6 +80,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       const cells = cellsOf(settings, dirs);
       return {
         async start() {
+          const filters = await loadHostFilters(settings.filters ?? []);
           cloud = await startCloud({
             databaseUrl: settings.databaseUrl,
             dataDir,
@@ -89,6 +92,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             auth: settings.auth,
             quotas: settings.quotas ?? (settings.auth === "none" ? "unlimited" : "nova"),
             networks: settings.networks,
+            filters,
             keystone: access.keystone,
             placement: access.placement,
             mounts: access.mounts,
