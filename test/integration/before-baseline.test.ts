@@ -10,7 +10,7 @@ import { describeSchema } from "../../adapters/postgres/schema/describe-schema.t
 import { migrate, pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { type DatabaseKind, readSchemaFiles, schemaDirectory } from "../../adapters/postgres/schema/schema-files.ts";
 import { auditTwice } from "../../audit/audit-twice.ts";
-import { conductorId, serverId, taskId } from "../contract/cell-fixtures.ts";
+import { conductorId, dispatchOf, serverId, taskId } from "../contract/cell-fixtures.ts";
 import { ledgerContract } from "../contract/ledger.contract.ts";
 import { emptyCellTables } from "../rigs/empty-cell.ts";
 
@@ -96,6 +96,20 @@ describe("a database of the last version before the baseline", () => {
       );
       expect(rows).toEqual(replaced);
     });
+  });
+
+  test("keeps a server closed for good that it had closed, since an old scheduler relies on that while a request comes back", async () => {
+    const closed =
+      "insert into servers (uuid, status, spec, project_id, user_id, name, created_at) values ($1, 'CLOSED', '', '', '', '', now())";
+    await withClient(urlOf("cell"), (client) => client.query(closed, [serverId(9)]));
+    await migrate(urlOf("cell"), "cell");
+    const pool = createPool({ url: urlOf("cell"), applicationName: "a cell to which a request comes back" });
+    try {
+      const build = dispatchOf({ server: 9, task: 99, hosts: [0] });
+      expect(await new PostgresCellStore(pool).dispatch([{ ...build, assignment: 2 }])).toEqual([{ kind: "closed" }]);
+    } finally {
+      await pool.end();
+    }
   });
 
   test("is refused with advice where it lacks the last of the migrations, and nothing is changed", async () => {
