@@ -46,5 +46,16 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
   },
 ];
 
-/** The generated reference of the Placement API. */
-export const PLACEMENT_REFERENCE = "docs/placement-api.md";
+export type ReferenceName = "compute" | "placement";
+
+/** The generated references: each with its page, the guide that it follows in the menu, and its OpenAPI document in the site. */
+export const REFERENCES = [
+  {
+    ...{ name: "compute", path: "docs/compute-reference.md", guide: "docs/compute-api.md" },
+    document: "docs/compute.openapi.json",
+  },
+  {
+    ...{ name: "placement", path: "docs/placement-api.md", guide: "docs/placement.md" },
+    document: "docs/placement.openapi.json",
+  },
+] as const satisfies readonly { readonly name: ReferenceName; path: string; guide: string; document: string }[];

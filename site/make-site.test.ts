@@ -5,9 +5,9 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { makeSite, type SearchEntry } from "./make-site.ts";
 
 let into: string;
-beforeAll(() => {
+beforeAll(async () => {
   into = mkdtempSync(join(tmpdir(), "berth-site-"));
-  makeSite(join(import.meta.dirname, ".."), into);
+  await makeSite(join(import.meta.dirname, ".."), into);
 });
 afterAll(() => rmSync(into, { recursive: true, force: true }));
 
@@ -35,8 +35,16 @@ test("the search finds a section by words of its heading and of its text", () =>
   expect(found.map(({ address }) => address)).toEqual(["docs/audit.html#for-dashboards"]);
 });
 
-test("the reference of the Placement API has its calls, and the document is beside it", () => {
-  expect(readFileSync(join(into, "docs/placement-api.html"), "utf8")).toContain('<h3 id="get-allocation_candidates">');
-  const { openapi } = JSON.parse(readFileSync(join(into, "docs/placement.openapi.json"), "utf8"));
+test.each([
+  ["placement-api.html", "placement.openapi.json", "get-allocation_candidates", "policy <code>placement:"],
+  ["compute-reference.html", "compute.openapi.json", "put-serversidtags", "From 2.26 on"],
+  ["compute-reference.html", "compute.openapi.json", "get-images", "From 2.1 to 2.35"],
+  ["compute-reference.html", "compute.openapi.json", "post-serversidaction", "<code>os-migrateLive</code>"],
+])("the reference %s has its calls, and the document %s is beside it", (page, document, id, text) => {
+  const html = readFileSync(join(into, "docs", page), "utf8");
+  const start = html.indexOf(`<h3 id="${id}">`);
+  expect(start, id).toBeGreaterThan(0);
+  expect(html.slice(start, html.indexOf("<h3", start + 1))).toContain(text);
+  const { openapi } = JSON.parse(readFileSync(join(into, "docs", document), "utf8"));
   expect(openapi).toBe("3.1.1");
 });

@@ -1,7 +1,8 @@
 import { cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
+import { REFERENCES } from "./contents.ts";
 import { pageFrame } from "./page-frame.ts";
-import { placementDocument } from "./placement-reference.ts";
+import { readReferences } from "./references.ts";
 import { readSite, siteAddress } from "./site-map.ts";
 
 /** An entry of `search.json`. */
@@ -13,8 +14,9 @@ export interface SearchEntry {
 }
 
 /** Writes the documentation of the clone `root` into the directory `into`, which it replaces. Throws if a link leads nowhere. */
-export function makeSite(root: string, into: string): void {
-  const { pages, files, broken } = readSite(root);
+export async function makeSite(root: string, into: string): Promise<void> {
+  const references = await readReferences();
+  const { pages, files, broken } = readSite(root, references);
   if (broken.length > 0) throw new Error(`links lead nowhere:\n${broken.join("\n")}`);
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   const titles = new Map(pages.map(({ path, title }) => [path, path === "README.md" ? "What Berth is" : title]));
@@ -30,7 +32,7 @@ export function makeSite(root: string, into: string): void {
     }),
   );
   write("search.json", JSON.stringify(entries));
-  write("docs/placement.openapi.json", `${JSON.stringify(placementDocument, null, 2)}\n`);
+  for (const { name, document } of REFERENCES) write(document, `${JSON.stringify(references[name], null, 2)}\n`);
   for (const file of files) cpSync(join(root, file), join(into, file));
   cpSync(join(import.meta.dirname, "static"), into, { recursive: true });
 }
@@ -38,6 +40,6 @@ export function makeSite(root: string, into: string): void {
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..");
   const into = join(root, ".berth/site");
-  makeSite(root, into);
+  await makeSite(root, into);
   process.stdout.write(`${into}/index.html\n`);
 }

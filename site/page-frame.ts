@@ -1,5 +1,5 @@
 import { posix } from "node:path";
-import { CHAPTERS, PLACEMENT_REFERENCE } from "./contents.ts";
+import { CHAPTERS, REFERENCES } from "./contents.ts";
 import type { RenderedPage } from "./render-page.ts";
 import { siteAddress } from "./site-map.ts";
 
@@ -15,7 +15,9 @@ export function pageFrame(page: RenderedPage, titles: ReadonlyMap<string, string
     return `<li><a href="${to(siteAddress(path))}"${here}>${escaped(titles.get(path) ?? path)}</a></li>`;
   };
   const menu = CHAPTERS.map(({ title, sources }) => {
-    const shown = sources.flatMap((path) => (path === "docs/placement.md" ? [path, PLACEMENT_REFERENCE] : [path]));
+    const shown = sources.flatMap((source) => [
+      ...[source, ...REFERENCES.filter(({ guide }) => guide === source).map(({ path }) => path)],
+    ]);
     return `<h2>${escaped(title)}</h2>\n<ul>\n${shown.map(entry).join("\n")}\n</ul>`;
   });
   return `<!doctype html>

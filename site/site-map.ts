@@ -1,7 +1,8 @@
 import { existsSync, statSync } from "node:fs";
 import { join, posix } from "node:path";
-import { PLACEMENT_REFERENCE } from "./contents.ts";
-import { placementReference } from "./placement-reference.ts";
+import { REFERENCES } from "./contents.ts";
+import { referencePage } from "./reference-page.ts";
+import type { References } from "./references.ts";
 import { type RenderedPage, renderPage } from "./render-page.ts";
 import { type PageSource, readSources } from "./sources.ts";
 
@@ -23,10 +24,12 @@ export function siteAddress(path: string): string {
 }
 
 /** Renders all pages of the clone, and follows all their links. */
-export function readSite(root: string): SiteMap {
+export function readSite(root: string, references: References): SiteMap {
   const sources: readonly PageSource[] = [
     ...readSources(root, DIRECTORIES),
-    { path: PLACEMENT_REFERENCE, markdown: placementReference() },
+    ...REFERENCES.map(({ name, path, guide }) => ({
+      ...{ path, markdown: referencePage(references[name], posix.basename(guide)) },
+    })),
   ];
   const known = new Set(sources.map(({ path }) => path));
   const isFile = (path: string) => existsSync(join(root, path)) && statSync(join(root, path)).isFile();

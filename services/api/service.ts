@@ -31,6 +31,7 @@ import { registerComputeHostRoutes } from "./compute/hosts/host-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
 import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
+import { registerComputeDocument } from "./compute/openapi/document-routes.ts";
 import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
@@ -358,6 +359,7 @@ function registerRoutes(
   registerVersion(scope, prefix, settings.http.publicUrl);
   registerExtensionRoutes(scope);
   registerRemovedRoutes(scope);
+  registerComputeDocument(scope, prefix);
   registerServerRoutes(scope, server, options);
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);

@@ -17,6 +17,8 @@ export interface ActionFacts {
 export interface RouteFacts extends ActionFacts {
   /** The route does not require authentication. */
   readonly public?: boolean;
+  /** Nova has removed the route for every microversion, so it answers 410. */
+  readonly removed?: boolean;
   /** The actions that the body may name. The handler refuses all others. */
   readonly actions?: ReadonlyMap<string, ActionFacts>;
 }

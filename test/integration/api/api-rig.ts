@@ -33,6 +33,7 @@ import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
+import { collectUndescribed } from "./undescribed-answers.ts";
 
 const CONDUCTOR = conductorId(1);
 const HOSTS_PER_CELL = 3;
@@ -65,6 +66,7 @@ export class ApiRig {
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
   readonly #brokers: MemoryBroker[] = [];
+  readonly #undescribed: ReadonlySet<string>;
   readonly reservations = new MemoryReservationStore({
     clock: systemClock,
     requests: { requests: (uuids) => this.store.requests(uuids) },
@@ -131,6 +133,7 @@ export class ApiRig {
       },
       { ...DEFAULT_API_SETTINGS, cells: { deadlineMs: 50, retryMs: 50 }, ...settings },
     );
+    this.#undescribed = collectUndescribed(this.api.http);
   }
 
   /** `given` is the API database, by default the in-memory twin. The caller closes it. */
@@ -188,9 +191,12 @@ export class ApiRig {
     return rig;
   }
 
+  /** Throws if the api has given an answer with a status that its OpenAPI document does not have for the route. */
   async close(): Promise<void> {
     await this.api.close();
     for (const broker of this.#brokers) broker.close();
+    if (this.#undescribed.size > 0)
+      throw new Error(`compute-operations.ts lacks statuses: ${[...this.#undescribed].toSorted().join(", ")}`);
   }
 
   cell(name: string): RigCell {

@@ -44,5 +44,5 @@ export function registerRemovedRoutes(http: Http): void {
     throw gone();
   };
   for (const [url, ...methods] of REMOVED_ROUTES)
-    for (const method of methods) http.route({ method, url, handler: refuse });
+    for (const method of methods) http.route({ method, url, config: { removed: true }, handler: refuse });
 }
