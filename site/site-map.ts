@@ -7,7 +7,7 @@ import { type RenderedPage, renderPage } from "./render-page.ts";
 import { type PageSource, readSources } from "./sources.ts";
 
 /** Directories that pages link to. */
-const DIRECTORIES = ["docs/decisions", "examples/own-filter"];
+const DIRECTORIES = ["docs/decisions", "examples/own-filter", "examples/own-suite"];
 
 export interface SiteMap {
   readonly pages: readonly RenderedPage[];
