@@ -27,6 +27,6 @@ test("the suite that the page shows passes in a project beside the clone, and wr
     expect(tutorial.files.map(({ name }) => name)).toEqual(["my-filter.ts", "my-filter.test.ts"]);
     await shell.follow(tutorial);
   } finally {
-    shell.close();
+    await shell.close();
   }
 });

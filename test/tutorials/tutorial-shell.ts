@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { OWN_BERTH } from "../../chaos/local/service-process.ts";
@@ -34,6 +35,8 @@ export class TutorialShell {
     this.#substitutes = substitutes;
     this.#bash = spawn("bash", ["--noprofile", "--norc"], {
       ...{ cwd: directory, env: { ...process.env, ...env }, stdio: ["pipe", "pipe", "pipe"] },
+      // Its own process group, which `close` ends together with what the page started in the background.
+      detached: true,
     });
     for (const stream of [this.#bash.stdout, this.#bash.stderr])
       stream?.on("data", (chunk: Buffer) => {
@@ -86,8 +89,12 @@ export class TutorialShell {
     return { code: Number(found[1]), output: this.#output.slice(0, found.index) };
   }
 
-  /** Ends the shell and what still runs in it. */
-  close(): void {
-    this.#bash.kill("SIGKILL");
+  /** Ends the shell and what the page started in the background. Resolves when the shell has ended. */
+  async close(): Promise<void> {
+    const { pid, exitCode } = this.#bash;
+    if (pid === undefined || exitCode !== null) return;
+    const ended = once(this.#bash, "exit");
+    process.kill(-pid, "SIGKILL");
+    await ended;
   }
 }

@@ -48,6 +48,6 @@ test.each([
     expect(tutorial.steps.length).toBeGreaterThan(2);
     await shell.follow(tutorial);
   } finally {
-    shell.close();
+    await shell.close();
   }
 });
