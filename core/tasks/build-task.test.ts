@@ -189,6 +189,21 @@ describe("a build", () => {
     ]);
   });
 
+  test("ends in ERROR and destroys its guest when the commit is refused, without trying another host", () => {
+    const prepared: BuildEvent = { kind: "prepared", selection: 0 };
+    const refused: BuildEvent = { kind: "active-refused", reason: "another guest may run" };
+    const steps = run([prepared, refused, { kind: "error-committed" }]);
+    const message = "Built on host-a but not started: another guest may run.";
+    expect(steps.slice(2).map(({ effects }) => effects)).toEqual([
+      [{ kind: "commit-error", selection: 0, attemptReason: "another guest may run", message }],
+      [
+        { kind: "destroy-guest", selection: 0 },
+        { kind: "tell-error", selection: 0, message },
+      ],
+    ]);
+    expect(lastOf([refused])).toMatchObject({ state: { kind: "preparing" }, effects: [] });
+  });
+
   test("leaves the guest to the task's new owner when it is fenced", () => {
     expect(lastOf([{ kind: "prepared", selection: 0 }, { kind: "fenced" }])).toEqual({
       state: { kind: "ended", as: "fenced" },
@@ -210,7 +225,8 @@ function answerTo(effect: BuildEffect, dice: number): BuildEvent | null {
       if (dice < 55) return { kind: "uncalled", selection: effect.selection, reason: `away ${dice}` };
       return failed(effect.selection, `reason ${dice}`, dice < 90 ? "reschedule" : "abort");
     case "commit-active":
-      return dice < 95 ? { kind: "active-committed" } : { kind: "fenced" };
+      if (dice >= 95) return { kind: "fenced" };
+      return dice < 90 ? { kind: "active-committed" } : { kind: "active-refused", reason: `reason ${dice}` };
     case "hop":
       if (dice >= 95) return { kind: "fenced" };
       return dice < 50 ? { kind: "hop-committed" } : { kind: "hop-skipped", why: "no room" };

@@ -1,4 +1,9 @@
-import { abortedBuildMessage, exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
+import {
+  abortedBuildMessage,
+  exhaustedBuildMessage,
+  type PastAttempt,
+  refusedBuildMessage,
+} from "./failure-message.ts";
 
 /**
  * Whether another host may succeed after an attempt failed. `reschedule`: another host may succeed. `abort`: no host can build this server
@@ -54,6 +59,8 @@ export type BuildEvent =
   /** The host could not be called and is skipped. */
   | { readonly kind: "uncalled"; readonly selection: number; readonly reason: string }
   | { readonly kind: "active-committed" }
+  /** The database does not make the guest the server's home, because another one may run. No other host could help. */
+  | { readonly kind: "active-refused"; readonly reason: string }
   | { readonly kind: "hop-committed" }
   | { readonly kind: "hop-skipped"; readonly why: string }
   | { readonly kind: "error-committed" }
@@ -109,7 +116,8 @@ export function stepBuild(plan: BuildHosts, state: BuildState, event: BuildEvent
     case "preparing":
       return stepPreparing(plan, state, event);
     case "settling":
-      return event.kind === "active-committed" ? activate(state) : unchanged(state);
+      if (event.kind === "active-committed") return activate(state);
+      return event.kind === "active-refused" ? refuse(plan, state, event.reason) : unchanged(state);
     case "hopping":
       return stepHopping(plan, state, event);
     case "failing":
@@ -228,6 +236,15 @@ function activate(state: StateOf<"settling">): BuildStep {
       { kind: "start-guest", selection },
       { kind: "tell-active", selection },
     ],
+  };
+}
+
+/** settling → failing: the guest must not start, so it is destroyed. */
+function refuse(plan: BuildHosts, { selection, past }: StateOf<"settling">, reason: string): BuildStep {
+  const message = refusedBuildMessage(past, { selection, host: hostOf(plan, selection), result: "failed", reason });
+  return {
+    state: { kind: "failing", selection, failure: "abort", reason, message },
+    effects: [{ kind: "commit-error", selection, attemptReason: reason, message }],
   };
 }
 

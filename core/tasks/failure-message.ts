@@ -28,9 +28,16 @@ export function exhaustedBuildMessage(attempts: readonly PastAttempt[]): string 
 
 /** Why a build ended in ERROR without trying another host. */
 export function abortedBuildMessage(past: readonly PastAttempt[], last: PastAttempt): string {
-  const before = past.length === 0 ? "" : ` Tried before: ${listed(past)}.`;
-  return `Build failed on ${last.host}: ${brief(last.reason)}. No other host was tried, because none could build it.${before}`;
+  return `Build failed on ${last.host}: ${brief(last.reason)}. No other host was tried, because none could build it.${triedBefore(past)}`;
 }
+
+/** Why a build ended in ERROR although its guest was built: the guest must not run. */
+export function refusedBuildMessage(past: readonly PastAttempt[], built: PastAttempt): string {
+  return `Built on ${built.host} but not started: ${brief(built.reason)}.${triedBefore(past)}`;
+}
+
+const triedBefore = (past: readonly PastAttempt[]): string =>
+  past.length === 0 ? "" : ` Tried before: ${listed(past)}.`;
 
 function listed(attempts: readonly PastAttempt[]): string {
   return [...attempts]

@@ -79,6 +79,11 @@ export interface StepWrite {
    * `fenceWaived`, the step is refused unless the host is down and its agent was unseen for `unseenMs`.
    */
   readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
+  /**
+   * The attempt whose guest runs after this step although no host was asked about the server's other guests. The step is refused while another
+   * guest of the server is in quarantine, which may run.
+   */
+  readonly startsUnasked?: string | undefined;
   /** The hard server group. The step is refused when the group does not allow the server on `toHost`. */
   readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
   /**

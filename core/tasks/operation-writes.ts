@@ -44,6 +44,7 @@ export function writeOf(facts: OperationFacts, transition: Transition): StepWrit
     attempts: attemptsOf(facts, transition),
     change: changeOf(facts, transition),
     evacuated: evacuatedOf(facts, transition),
+    startsUnasked: startsUnaskedOf(facts, transition),
     group: groupOf(facts, transition),
     leftover: leftoverOf(facts, transition),
   };
@@ -218,6 +219,12 @@ function evacuatedOf(
 ): StepWrite["evacuated"] {
   if (kind !== "evacuate" || source === null || !(from === null || to === "starting")) return undefined;
   return { host: source.host, unseenMs, fenceWaived };
+}
+
+/** Other moves ask the source before they start the destination. */
+function startsUnaskedOf(facts: OperationFacts, { to, selection }: Transition): string | undefined {
+  if (to !== "starting" || !(facts.kind === "unshelve" || facts.kind === "evacuate")) return undefined;
+  return destinationOf(facts, selection)?.attemptId;
 }
 
 function groupOf(facts: OperationFacts, { to, selection }: Transition): StepWrite["group"] {

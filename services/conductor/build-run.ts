@@ -1,4 +1,5 @@
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
 import {
   type AttemptFailure,
   type BuildEffect,
@@ -125,23 +126,21 @@ export class BuildRun implements TaskRun {
   }
 
   #carryOut(effect: BuildEffect): void {
-    const { commits, events } = this.#ports;
+    const { events } = this.#ports;
     const server = this.#server.uuid;
     switch (effect.kind) {
       case "call-host":
         this.#callHost(effect.selection);
         break;
       case "commit-active":
-        this.#answer(commits.commitActive({ ...this.tenure, selection: effect.selection }), "active-committed");
+        this.#activate(effect.selection);
         break;
       case "hop":
         this.#hop(effect);
         break;
-      case "commit-error": {
-        const { selection, attemptReason, message: reason } = effect;
-        this.#answer(commits.commitError({ ...this.tenure, selection, attemptReason, reason }), "error-committed");
+      case "commit-error":
+        this.#fail(effect);
         break;
-      }
       case "start-guest":
         this.#send(effect.selection, "start");
         break;
@@ -243,12 +242,19 @@ export class BuildRun implements TaskRun {
     );
   }
 
-  #answer(
-    committed: Promise<{ readonly kind: "committed" | "fenced" }>,
-    event: "active-committed" | "error-committed",
-  ): void {
-    committed.then(
-      (outcome) => this.#step({ kind: outcome.kind === "committed" ? event : "fenced" }),
+  #activate(selection: number): void {
+    this.#ports.commits.commitActive({ ...this.tenure, selection }).then(
+      ({ kind }) => {
+        if (kind === "quarantined") this.#step({ kind: "active-refused", reason: GUEST_IN_QUARANTINE });
+        else this.#step({ kind: kind === "committed" ? "active-committed" : "fenced" });
+      },
+      () => this.#release(),
+    );
+  }
+
+  #fail({ selection, attemptReason, message }: Extract<BuildEffect, { kind: "commit-error" }>): void {
+    this.#ports.commits.commitError({ ...this.tenure, selection, attemptReason, reason: message }).then(
+      ({ kind }) => this.#step({ kind: kind === "committed" ? "error-committed" : "fenced" }),
       () => this.#release(),
     );
   }

@@ -1,4 +1,5 @@
 import type {
+  ActiveOutcome,
   CommitOutcome,
   Hop,
   HopOutcome,
@@ -36,7 +37,7 @@ export class StepCommitter {
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #stop: AbortSignal;
-  readonly #active: SharedStep<ActiveCommit, CommitOutcome>;
+  readonly #active: SharedStep<ActiveCommit, ActiveOutcome>;
   readonly #hop: SharedStep<Hop, HopOutcome>;
   readonly #error: SharedStep<ErrorCommit, CommitOutcome>;
   readonly #deleted: SharedStep<Tenure, CommitOutcome>;
@@ -80,7 +81,7 @@ export class StepCommitter {
    * Commits a step of a build. Rejects when the conductor stops, or when the database refuses both the step and the ERROR in its place.
    * When the ERROR was written in the step's place, the outcome is `fenced`, because there is nothing more to do for the build.
    */
-  commitActive(commit: ActiveCommit): Promise<CommitOutcome> {
+  commitActive(commit: ActiveCommit): Promise<ActiveOutcome> {
     return this.#writtenOrError("commit-active", this.#active, commit, commit.selection);
   }
   hop(hop: Hop): Promise<HopOutcome> {

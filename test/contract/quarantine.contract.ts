@@ -3,7 +3,12 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { MOVE_BROKEN_OFF } from "../../core/stores/cell/operation-store.ts";
-import { type DoomedGuest, QUARANTINE_DISABLES, type QuarantineAdmin } from "../../core/stores/cell/quarantine.ts";
+import {
+  type DoomedGuest,
+  GUEST_IN_QUARANTINE,
+  QUARANTINE_DISABLES,
+  type QuarantineAdmin,
+} from "../../core/stores/cell/quarantine.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
@@ -243,7 +248,8 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       const quarantine = async (server: number) => {
         const incarnation = await same();
         await subject.quarantine.renewIncarnation();
-        expect(await kinds(stranger({ incarnation, serverUuid: serverId(server) }))).toEqual(["quarantined"]);
+        const guest = { incarnation, serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0` };
+        expect(await kinds(stranger(guest))).toEqual(["quarantined"]);
       };
       const boot = (server: number) => dispatchOf({ server, task: server, hosts: [0] });
 
@@ -269,6 +275,47 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         await subject.quarantine.condemn(null);
         expect(await cell.close([closing(2)])).toEqual(["closed"]);
         expect(await cell.dispatch([boot(2)])).toMatchObject([{ kind: "closed" }]);
+      });
+
+      test("does not make the server ACTIVE at the end of its build, but others as usual, and repeats an earlier commit", async () => {
+        const builds = [2, 3];
+        await cell.dispatch(builds.map(boot));
+        const taken = await cell.takeTasks(conductorId(0), builds.map(taskId));
+        const commits = taken.map(({ task, epoch }) => ({
+          ...{ taskId: task.id, serverUuid: task.server?.uuid ?? "", epoch, selection: 0 },
+        }));
+        commits.sort((a, b) => (a.taskId < b.taskId ? -1 : 1));
+        await quarantine(2);
+        expect(await cell.commitActive(commits)).toEqual([{ kind: "quarantined" }, { kind: "committed" }]);
+        expect(await cell.servers(builds.map(serverId))).toMatchObject([{ status: "BUILD" }, { status: "ACTIVE" }]);
+        await subject.quarantine.condemn([serverId(2)]);
+        expect(await cell.commitActive(commits)).toEqual([{ kind: "committed" }, { kind: "committed" }]);
+        await quarantine(3);
+        expect(await cell.commitActive(commits)).toEqual([{ kind: "committed" }, { kind: "committed" }]);
+      });
+
+      test("makes the server ACTIVE whose own guest is the one in quarantine", async () => {
+        await cell.dispatch([boot(2)]);
+        const [taken] = await cell.takeTasks(conductorId(0), [taskId(2)]);
+        const own = { serverUuid: serverId(2), host: hostName(0), attemptId: `${taskId(2)}/0`, revision: 7 };
+        expect(await kinds(stranger(own))).toEqual(["quarantined"]);
+        const commit = { taskId: taskId(2), serverUuid: serverId(2), epoch: taken?.epoch ?? 0, selection: 0 };
+        expect(await cell.commitActive([commit])).toEqual([{ kind: "committed" }]);
+      });
+
+      test.each(["unshelve", "evacuate"] as const)("does not start the destination of an %s", async (kind) => {
+        if (kind === "unshelve") {
+          const offload = await beginOperationOn(cell, { server: 1, kind: "shelve-offload" });
+          const byHand = new OperationByHand(cell, offload.task?.id ?? "");
+          for (const to of ["offloading", "succeed"] as const) await byHand.goOn(to);
+        } else await subject.admin.setForcedDown(hostName(0), true);
+        const { task, outcome } = await beginOperationOn(cell, { server: 1, kind, hosts: [1] });
+        expect(outcome).toMatchObject({ kind: "begun" });
+        await quarantine(1);
+        const byHand = new OperationByHand(cell, task?.id ?? "");
+        expect(await byHand.goOn("starting")).toEqual({ kind: "refused", why: GUEST_IN_QUARANTINE });
+        await subject.quarantine.condemn([serverId(1)]);
+        expect(await byHand.goOn("starting")).toMatchObject({ kind: "committed" });
       });
 
       test("begins no operation that starts a stopped server, and others as usual", async () => {

@@ -175,9 +175,13 @@ export class CellState {
     else ofServer.add(id);
   }
 
-  /** Whether a guest of the server is in quarantine that no operator has condemned. */
-  isInQuarantine(serverUuid: string): boolean {
-    return this.quarantined.values().some((guest) => guest.serverUuid.toLowerCase() === serverUuid && !guest.condemned);
+  /** Whether a guest of the server, other than that of the given attempt, is in quarantine and was not condemned by an operator. */
+  isInQuarantine(serverUuid: string, besides: string | null = null): boolean {
+    return this.quarantined
+      .values()
+      .some(
+        (guest) => guest.serverUuid.toLowerCase() === serverUuid && !guest.condemned && guest.attemptId !== besides,
+      );
   }
 
   attemptsOf(serverUuid: string): AttemptRow[] {

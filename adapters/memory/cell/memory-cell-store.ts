@@ -2,6 +2,7 @@ import type { Holding } from "../../../core/ledger/holding.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type {
+  ActiveOutcome,
   CellStore,
   CloseOutcome,
   Closing,
@@ -246,7 +247,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
     return ownedBy(this.#cell, conductorId).map((row) => row.id);
   }
 
-  async commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
+  async commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly ActiveOutcome[]> {
     return this.#step((tx) => commits.map((commit) => commitActiveStep(tx, commit)));
   }
 

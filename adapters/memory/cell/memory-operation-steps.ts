@@ -13,6 +13,7 @@ import type {
   StepOutcome,
 } from "../../../core/stores/cell/operation-store.ts";
 import { isHeldFor, MOVE_BROKEN_OFF } from "../../../core/stores/cell/operation-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { claimedAllocation } from "../../../core/tasks/claimed-allocation.ts";
 import {
@@ -122,6 +123,8 @@ export function commitOperationStep(tx: CellTransaction, step: OperationStep): S
   const unfenced = evacuationRefusalOf(tx, step);
   if (unfenced !== null)
     return { kind: "refused", why: describeEvacuationRefusal(unfenced, step.evacuated?.host ?? "") };
+  if (step.startsUnasked !== undefined && tx.cell.isInQuarantine(server.uuid, step.startsUnasked))
+    return { kind: "refused", why: GUEST_IN_QUARANTINE };
   const outcome = tx.applyAllocations(changeOf(task.id, step));
   if (outcome.kind !== "committed") return { kind: "refused", why: describeAllocationRefusal(outcome) };
   writeStep(tx, task, server, step);

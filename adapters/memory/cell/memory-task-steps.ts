@@ -5,6 +5,7 @@ import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import { CONSUMER_TYPE_INSTANCE, CONSUMER_TYPE_MIGRATION } from "../../../core/ledger/model.ts";
 import type {
+  ActiveOutcome,
   CommitOutcome,
   Hop,
   HopOutcome,
@@ -99,12 +100,13 @@ function leaseHolds(tx: CellTransaction, conductorId: string): boolean {
   return (tx.cell.leases.get(conductorId) ?? 0) > tx.nowMs;
 }
 
-export function commitActiveStep(tx: CellTransaction, commit: Tenure & { readonly selection: number }): CommitOutcome {
+export function commitActiveStep(tx: CellTransaction, commit: Tenure & { readonly selection: number }): ActiveOutcome {
   const attemptId = attemptIdOf(commit.taskId, commit.selection);
   const found = findOwned(tx, commit, "success");
   if (found === null || found.server.attemptId !== attemptId) return FENCED;
   const { task, server } = found;
   if (task.endedAtMs !== null) return server.status === "ACTIVE" ? COMMITTED : FENCED;
+  if (tx.cell.isInQuarantine(server.uuid, attemptId)) return { kind: "quarantined" };
   tx.cell.endTask(task, "success", tx.nowMs);
   server.status = "ACTIVE";
   server.taskState = null;

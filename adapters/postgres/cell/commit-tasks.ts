@@ -2,7 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
-import type { CommitOutcome, Hop, HopOutcome } from "../../../core/stores/cell/cell-store.ts";
+import type { ActiveOutcome, CommitOutcome, Hop, HopOutcome } from "../../../core/stores/cell/cell-store.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
 import { keepChange, leftoverUuid } from "../../../core/tasks/move-change.ts";
 import { attemptIdOf } from "../../../core/tasks/server.ts";
@@ -15,19 +15,20 @@ import { queryRows, queryStored, type StoreQuery } from "../client/store-query.t
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
+import { othersInQuarantine } from "./others-in-quarantine.ts";
 import { releaseMigrations } from "./read-migrations.ts";
 
 const FENCED = { kind: "fenced" } as const;
 const COMMITTED = { kind: "committed" } as const;
 const taskOf = (tenure: Tenure): string => tenure.taskId;
 
-/** Cost: one round trip. */
+/** Cost: one round trip, and one more where a commit was not written. */
 export function commitActive(
   pool: Pool,
   commits: readonly (Tenure & { readonly selection: number })[],
-): Promise<readonly CommitOutcome[]> {
-  return inRounds(commits, taskOf, (round) =>
-    commitPositions(pool, round.length, {
+): Promise<readonly ActiveOutcome[]> {
+  return inRounds(commits, taskOf, async (round) => {
+    const outcomes = await commitPositions(pool, round.length, {
       name: "cell_commit_active",
       text: "select cell_commit_active($1, $2, $3, $4, $5) as at",
       values: [
@@ -35,7 +36,30 @@ export function commitActive(
         arrayLiteral(round.map((commit) => commit.selection)),
         textArrayLiteral(round.map((commit) => attemptIdOf(commit.taskId, commit.selection))),
       ],
-    }),
+    });
+    return quarantinedAmong(pool, round, outcomes);
+  });
+}
+
+/**
+ * Tells the commits that were not written because of a guest in quarantine from those that are fenced. If a commit is both, the ERROR that
+ * follows is fenced, too.
+ */
+async function quarantinedAmong(
+  pool: Pool,
+  commits: readonly (Tenure & { readonly selection: number })[],
+  outcomes: readonly CommitOutcome[],
+): Promise<readonly ActiveOutcome[]> {
+  const unwritten = commits.filter((_, at) => outcomes[at]?.kind === "fenced");
+  if (unwritten.length === 0) return outcomes;
+  const starts = unwritten.map((commit) => ({
+    serverUuid: commit.serverUuid,
+    attemptId: attemptIdOf(commit.taskId, commit.selection),
+  }));
+  const rows = await queryStored<{ server_uuid: string }>(pool, othersInQuarantine(starts));
+  const found = new Set(rows.map((row) => row.server_uuid));
+  return outcomes.map((outcome, at) =>
+    outcome.kind === "fenced" && found.has(commits[at]?.serverUuid ?? "") ? { kind: "quarantined" } : outcome,
   );
 }
 

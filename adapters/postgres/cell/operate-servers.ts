@@ -33,6 +33,7 @@ import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { checkEvacuations } from "./check-evacuations.ts";
 import { type GroupedClaim, joinGroups } from "./join-groups.ts";
+import { othersInQuarantine } from "./others-in-quarantine.ts";
 
 interface AnswerRow {
   readonly at: number;
@@ -159,11 +160,14 @@ export function commitSteps(pool: Pool, steps: readonly OperationStep[]): Promis
 async function stepRound(client: PoolClient, steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
   const conflicts = await joinGroups(client, steps.map(claimOfStep));
   const evacuations = await checkEvacuations(client, steps);
+  const quarantined = await readStartedBeside(client, steps);
   const changes = steps.map((step) => changeOf(step.taskId, step));
   const records = steps.map((step, at) => {
     const [conflict, evacuation] = [conflicts.get(at), evacuations.get(at)];
     const unfenced = evacuation && describeEvacuationRefusal(evacuation, step.evacuated?.host ?? "");
-    return { ...recordOf(step, step), refused: unfenced ?? (conflict ? describeGroupConflict(conflict) : null) };
+    const beside = quarantined.has(step.serverUuid) ? GUEST_IN_QUARANTINE : null;
+    const refused = unfenced ?? beside ?? (conflict ? describeGroupConflict(conflict) : null);
+    return { ...recordOf(step, step), refused };
   });
   const rows = await queryRows<AnswerRow & { readonly revision: number }>(client, {
     name: "cell_commit_steps",
@@ -179,6 +183,16 @@ async function stepRound(client: PoolClient, steps: readonly OperationStep[]): P
   const outcomes = new Array<StepOutcome>(steps.length).fill({ kind: "fenced" });
   for (const row of rows) outcomes[row.at - 1] = stepOutcome(row, changes[row.at - 1] as AllocationChange);
   return outcomes;
+}
+
+/** Servers of which a step starts a guest although another one, which may run, is in quarantine. */
+async function readStartedBeside(client: PoolClient, steps: readonly OperationStep[]): Promise<ReadonlySet<string>> {
+  const starts = steps.flatMap(({ serverUuid, startsUnasked: attemptId }) =>
+    attemptId === undefined ? [] : { serverUuid, attemptId },
+  );
+  if (starts.length === 0) return new Set();
+  const rows = await queryRows<{ server_uuid: string }>(client, othersInQuarantine(starts));
+  return new Set(rows.map((row) => row.server_uuid));
 }
 
 function stepOutcome(row: AnswerRow & { readonly revision: number }, change: AllocationChange): StepOutcome {

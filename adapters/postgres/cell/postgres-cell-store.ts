@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type { Holding } from "../../../core/ledger/holding.ts";
 import type {
+  ActiveOutcome,
   CellStore,
   CloseOutcome,
   Closing,
@@ -177,7 +178,7 @@ export class PostgresCellStore implements CellStore {
     return readOwnedTasks(this.#pool, conductorId);
   }
 
-  commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly CommitOutcome[]> {
+  commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly ActiveOutcome[]> {
     return commitActive(this.#pool, commits);
   }
 

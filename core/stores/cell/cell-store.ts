@@ -146,6 +146,9 @@ export interface TakenTask {
 
 export type CommitOutcome = { readonly kind: "committed" } | Fenced;
 
+/** `quarantined`: another guest of the server is in quarantine, and may run (`GUEST_IN_QUARANTINE`). Nothing is written. */
+export type ActiveOutcome = CommitOutcome | { readonly kind: "quarantined" };
+
 export interface Hop extends Tenure {
   /** Index of the selection that failed. `reason` says why, and `result` is `skipped` when its host was never called. */
   readonly from: number;
@@ -205,7 +208,7 @@ export interface TaskStore {
    */
   ownedTasks(conductorId: string): Promise<readonly string[]>;
   /** Makes the server ACTIVE at home on this selection's host, and ends the task. */
-  commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly CommitOutcome[]>;
+  commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly ActiveOutcome[]>;
   hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;
   /** Puts the server in ERROR with `reason` shown to its owner, releases everything the server holds, and ends the task. */
   commitError(

@@ -1,5 +1,6 @@
 -- requires: cell_claims, cell_end_tasks
--- Sets servers ACTIVE whose attempt is still the server's home. Returns the committed positions.
+-- Sets servers ACTIVE whose attempt is still the server's home, and of which no other guest is in quarantine: it may run. Returns the committed
+-- positions.
 create or replace function cell_commit_active(
   task_ids uuid[], server_uuids uuid[], epochs int[], selections int[], attempt_ids text[]
 )
@@ -14,8 +15,15 @@ declare
   written int;
   fresh int[];
   committed int[];
+  quarantined constant uuid[] := array(
+    select q.server_uuid::uuid from quarantined_guests q
+    where q.server_uuid = any (server_uuids::text[]) and not q.condemned and q.attempt_id <> all (attempt_ids)
+  );
 begin
   begin
+    if cardinality(quarantined) > 0 then
+      raise sqlstate 'BT002';
+    end if;
     update servers s set status = 'ACTIVE', task_state = null, launched_at = now(), updated_at = now()
     from (select u.* from unnest(server_uuids, attempt_ids) as u (uuid, attempt_id) order by u.uuid) w
     where s.uuid = w.uuid and s.attempt_id = w.attempt_id;
@@ -35,7 +43,8 @@ begin
   select coalesce(array_agg(c.at) filter (where not c.repeated), '{}'), array_agg(c.at) into fresh, committed
   from cell_claims(task_ids, server_uuids, epochs, 'success') as c
   join servers s on s.uuid = server_uuids[c.at]
-  where s.attempt_id = attempt_ids[c.at] and (not c.repeated or s.status = 'ACTIVE');
+  where s.attempt_id = attempt_ids[c.at]
+    and case when c.repeated then s.status = 'ACTIVE' else s.uuid <> all (quarantined) end;
 
   update tasks t set ended_at = now(), outcome = 'success' from unnest(fresh) as f (at) where t.id = task_ids[f.at];
   update servers s set status = 'ACTIVE', task_state = null, launched_at = now(), updated_at = now()
