@@ -178,6 +178,7 @@ export class SimHosts {
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
+      openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),
       readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
     };

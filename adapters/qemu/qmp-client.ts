@@ -1,8 +1,7 @@
-import { closeSync, constants, openSync } from "node:fs";
-import { createConnection, type Socket } from "node:net";
-import { basename, dirname } from "node:path";
+import type { Socket } from "node:net";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
+import { openUnixSocket } from "./open-unix-socket.ts";
 import { QmpError } from "./qmp-error.ts";
 import { QmpLines } from "./qmp-lines.ts";
 
@@ -53,7 +52,7 @@ export class QmpClient {
    * when nobody listens there, `silent` when another client has the connection or QEMU accepts none.
    */
   static async connect(path: string, { clock = systemClock, timeoutMs = ANSWER_MS } = {}): Promise<QmpClient> {
-    const { socket, opened } = openSocket(path);
+    const { socket, opened } = openMonitor(path);
     const client = new QmpClient(socket, clock);
     try {
       await opened;
@@ -143,20 +142,16 @@ function describe(error: unknown): string {
   return typeof desc === "string" ? desc.slice(0, 500) : "QEMU gave no reason";
 }
 
-/** Opens a socket by way of its directory, because the path of a directory of guests may be longer than an address may be. */
-function openSocket(path: string): { readonly socket: Socket; readonly opened: Promise<void> } {
-  let dir: number;
-  try {
-    dir = openSync(dirname(path), constants.O_RDONLY | constants.O_DIRECTORY);
-  } catch (error) {
+function openMonitor(path: string): { readonly socket: Socket; readonly opened: Promise<void> } {
+  const failed = (error: unknown): never => {
     throw notOpened(error as NodeJS.ErrnoException);
+  };
+  try {
+    const { socket, opened } = openUnixSocket(path);
+    return { socket, opened: opened.catch(failed) };
+  } catch (error) {
+    return failed(error);
   }
-  const socket = createConnection(`/proc/self/fd/${dir}/${basename(path)}`);
-  const opened = new Promise<void>((resolve, reject) => {
-    socket.once("connect", resolve);
-    socket.once("error", (error) => reject(notOpened(error)));
-  }).finally(() => closeSync(dir));
-  return { socket, opened };
 }
 
 /** A QEMU that hangs refuses further clients with EAGAIN once its queue is full, and it may still run its guest. */

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
@@ -64,8 +65,9 @@ export type FoundPower =
  * - `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted.
  * - `live-migrate`: a guest can be handed over to another host while it runs.
  * - `snapshot`: a guest's disk can be copied into an image.
+ * - `serial-console`: a client can read a guest's serial console and type into it.
  */
-export type DriverCapability = "suspend" | "live-migrate" | "snapshot";
+export type DriverCapability = "suspend" | "live-migrate" | "snapshot" | "serial-console";
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
@@ -126,6 +128,11 @@ export interface Driver {
    * while another call for the guest runs. Resolves with null when there is no such guest.
    */
   readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null>;
+  /**
+   * Opens the serial console of a guest that runs or is paused, to read what it writes from now on and to type. It may be called at any time,
+   * also while another call for the guest runs. The console ends with the guest's run. Rejects when there is none.
+   */
+  openConsole(guest: GuestName): Promise<Duplex>;
   /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

@@ -86,7 +86,7 @@ export class AgentEvents {
   }
 
   consoleFailed(guest: GuestName, reason: string): void {
-    this.#logger.error({ ...guest, reason }, "the console of a guest could not be read");
+    this.#logger.error({ ...guest, reason }, "the console of a guest could not be read or opened");
   }
 
   destroyed(guest: GuestName): void {

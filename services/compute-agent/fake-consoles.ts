@@ -1,3 +1,4 @@
+import { Duplex } from "node:stream";
 import type { GuestName } from "./journal.ts";
 
 const BOOTS_KEPT = 100;
@@ -23,6 +24,7 @@ const LINES = [
 export class FakeConsoles {
   /** The number of boots of each guest, by host and attempt id. */
   readonly #boots = new Map<string, number>();
+  readonly #open = new Map<string, Set<Duplex>>();
 
   boot(guest: GuestName): void {
     this.#boots.set(keyOf(guest), (this.#boots.get(keyOf(guest)) ?? 0) + 1);
@@ -38,8 +40,31 @@ export class FakeConsoles {
     return bytes.subarray(Math.max(0, bytes.length - bytesMax));
   }
 
+  /** A console that greets with the prompt of a login, and repeats what is typed. It ends when the guest is removed. */
+  open(guest: GuestName): Duplex {
+    const console = new Duplex({
+      read: () => undefined,
+      write: (typed, _encoding, done) => {
+        console.push(typed);
+        done();
+      },
+      final: (done) => {
+        console.push(null);
+        done();
+      },
+    });
+    const key = keyOf(guest);
+    const open = this.#open.get(key) ?? new Set();
+    this.#open.set(key, open.add(console));
+    console.once("close", () => open.delete(console));
+    console.push(`${guest.serverUuid} login:\r\n`);
+    return console;
+  }
+
   forget(guest: GuestName): void {
     this.#boots.delete(keyOf(guest));
+    for (const console of this.#open.get(keyOf(guest)) ?? []) console.destroy();
+    this.#open.delete(keyOf(guest));
   }
 }
 

@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { NO_AMOUNTS, type TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
@@ -47,7 +48,9 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate", "snapshot"]);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set([
+    ...["suspend", "live-migrate", "snapshot", "serial-console"],
+  ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
   readonly #options: FakeDriverOptions;
@@ -223,6 +226,11 @@ export class FakeDriver implements Driver {
 
   async readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null> {
     return this.#guests.has(keyOf(guest)) ? this.#consoles.read(guest, bytesMax) : null;
+  }
+
+  async openConsole(guest: GuestName): Promise<Duplex> {
+    if (!this.#guests.has(keyOf(guest))) throw new Error("there is no such guest");
+    return this.#consoles.open(guest);
   }
 
   async destroy(guest: GuestName, signal: AbortSignal): Promise<void> {

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import { createGrpcDialer } from "../../adapters/grpc/grpc-dialer.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
@@ -43,9 +44,11 @@ export function openAgent(
   });
   const registry = createRegistry({ service: "compute-agent" });
   const journal = new FileJournal(join(options.dataDir, `${agentId}.journal`));
+  const { consoleListen, consoleAddress: advertised } = options;
+  const consoles = consoleListen === null ? null : new ConsoleListener({ clock, listen: consoleListen, advertised });
   const dialer = createGrpcDialer({ tls: tlsFilesOf(options) });
   const agent: ComputeAgent = createComputeAgent(
-    { dialer, journal, driver, clock, logger, registry, tracing, fail },
+    { dialer, journal, driver, clock, logger, registry, tracing, consoles, fail },
     {
       agentId,
       conductors,
@@ -72,10 +75,12 @@ export function openAgent(
     lookAtHosts: () => agent.lookAtHosts(),
     async start() {
       await probes.start();
+      await consoles?.start();
       await agent.start();
     },
     close: closeOnce(async () => {
       await agent.close();
+      await consoles?.close();
       opened.close();
       await Promise.all([probes.close(), tracing.close()]);
     }),

@@ -1,4 +1,5 @@
 import type { Registry } from "prom-client";
+import type { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { type Guest, GuestState, type Hello, type ListGuests } from "../../proto/gen/berth/agent.ts";
@@ -8,6 +9,7 @@ import type { Service } from "../../runtime/service.ts";
 import { AttemptReporter, attemptReportOf } from "./attempt-reporter.ts";
 import type { ConductorOrder } from "./conductor-link.ts";
 import { ConductorLinks } from "./conductor-links.ts";
+import { ConsoleOpener } from "./console-opener.ts";
 import { ConsoleReader } from "./console-reader.ts";
 import type { Driver } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
@@ -34,6 +36,8 @@ export interface ComputeAgentDeps {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly tracing: Tracing;
+  /** Through which clients reach the consoles of guests; when it is left out or null, none does. */
+  readonly consoles?: Pick<ConsoleListener, "address" | "expect"> | null;
   /** Ends the process, because the agent's journal failed. */
   readonly fail: (error: unknown) => void;
 }
@@ -157,7 +161,8 @@ function assemble(
   });
   const hosts = new Set(settings.hosts.map(({ name }) => name));
   const consoles = new ConsoleReader({ driver, hosts, clock, events });
-  const parties = { consoles, builder, destroyer, orders, trees, store, observer, failed };
+  const opener = new ConsoleOpener({ driver, listener: deps.consoles ?? null, hosts, clock, events });
+  const parties = { consoles, opener, builder, destroyer, orders, trees, store, observer, failed };
   const onOrder = (order: ConductorOrder, from: ConductorStream) => obey(parties, order, from);
   const hello = () => helloOf(settings, store);
   const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
@@ -174,6 +179,7 @@ function assemble(
 function obey(
   parties: {
     readonly consoles: ConsoleReader;
+    readonly opener: ConsoleOpener;
     readonly builder: GuestBuilder;
     readonly destroyer: GuestDestroyer;
     readonly orders: GuestOrders;
@@ -207,6 +213,9 @@ function obey(
       break;
     case "readConsole":
       parties.consoles.read(order.value, from).catch(failed);
+      break;
+    case "openConsole":
+      parties.opener.open(order.value, from).catch(failed);
       break;
     case "tree":
       trees.judged(order.value, from);

@@ -73,6 +73,13 @@ export const agentDeclaration = {
       about: "address of /healthz, /readyz, /metrics and /guests",
       default: "127.0.0.1:0",
     }),
+    consoleListen: optional(hostPort, {
+      about:
+        "address at which console proxies reach the consoles of guests, for example 0.0.0.0:0 (any port); without it no console can be opened",
+    }),
+    consoleAddress: optional(text(), {
+      about: "host name or address of this machine that console proxies are told; otherwise that of --console-listen",
+    }),
     tlsCa: optional(text(), {
       about: "file of the CA that signs conductors' certificates; with --tls-cert and --tls-key",
     }),

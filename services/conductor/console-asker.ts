@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
-import type { ConsoleOutput } from "../../proto/gen/berth/agent.ts";
+import type { ConductorMessage, ConsoleOpened, ConsoleOutput } from "../../proto/gen/berth/agent.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
 import type { Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -13,18 +13,18 @@ const ANSWER_MS = 4_000;
 /** Questions that may wait for agents at a time. Each may bring `BYTES_MAX`. */
 const OPEN_MAX = 64;
 const BYTES_MAX = 131_072;
-const REASON_CHARACTERS_MAX = 1_000;
+const TEXT_CHARACTERS_MAX = 1_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
 interface Query {
   readonly connection: AgentConnection;
   readonly host: string;
-  readonly resolve: (output: ConsoleOutput) => void;
+  readonly resolve: (told: ConsoleOutput | ConsoleOpened) => void;
 }
 
 /**
- * Answers the api's questions about the consoles of guests, by asking the agents of their hosts. Nothing is stored, and the cell's tasks do not
+ * Answers the api's questions about the consoles of guests, by asking the agents of their hosts: to read one, or to open it for a client. Nothing is stored, and the cell's tasks do not
  * depend on it.
  */
 export class ConsoleAsker {
@@ -63,31 +63,33 @@ export class ConsoleAsker {
   }
 
   /** Takes an agent's answer if it comes from the asked connection and names the asked host. */
-  told(output: ConsoleOutput, connection: AgentConnection): void {
-    const query = this.#queries.get(output.query);
+  told(told: ConsoleOutput | ConsoleOpened, connection: AgentConnection): void {
+    const query = this.#queries.get(told.query);
     if (query === undefined) return;
-    if (query.connection === connection && query.host === output.host) query.resolve(output);
-    else this.#options.events.reportDropped(connection.agentId, output.host, "console");
+    if (query.connection === connection && query.host === told.host) query.resolve(told);
+    else this.#options.events.reportDropped(connection.agentId, told.host, "console");
   }
 
   async #answer(question: Uint8Array): Promise<Uint8Array> {
     return ConsoleAnswer.encode({ answer: await this.#ask(ConsoleQuestion.decode(question)) }).finish();
   }
 
-  async #ask({ host, serverUuid, attemptId, bytesMax }: ConsoleQuestion): Promise<ConsoleAnswer["answer"]> {
+  async #ask(question: ConsoleQuestion): Promise<ConsoleAnswer["answer"]> {
+    const { host } = question;
     const connection = this.#options.registry.connectionOf(host);
     if (connection === null || connection.stream.closed) return { $case: "away", value: true };
     if (this.#queries.size >= OPEN_MAX) return { $case: "failed", value: "too many consoles are being read" };
     const query = randomInt(1, QUERY_MAX);
-    const { promise, resolve } = Promise.withResolvers<ConsoleOutput>();
+    const { promise, resolve } = Promise.withResolvers<ConsoleOutput | ConsoleOpened>();
     this.#queries.set(query, { connection, host, resolve });
     try {
-      const value = { host, serverUuid, attemptId, query, bytesMax: Math.min(bytesMax, BYTES_MAX) };
-      connection.stream.send({ body: { $case: "readConsole", value } });
-      const told = await withDeadline(promise, ANSWER_MS, "reading a console", this.#options.clock);
+      connection.stream.send({ body: orderOf(question, query) });
+      const told = await withDeadline(promise, ANSWER_MS, "asking about a console", this.#options.clock);
       if (told.absent) return { $case: "absent", value: true };
-      if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, REASON_CHARACTERS_MAX) };
-      return { $case: "output", value: endOf(told.output, value.bytesMax) };
+      if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
+      if ("output" in told) return { $case: "output", value: endOf(told.output, bytesMaxOf(question)) };
+      if (told.unavailable) return { $case: "unavailable", value: true };
+      return { $case: "opened", value: told.address.slice(0, TEXT_CHARACTERS_MAX) };
     } catch {
       // Only the deadline rejects.
       return { $case: "failed", value: "the agent of its host did not answer in time" };
@@ -97,4 +99,12 @@ export class ConsoleAsker {
   }
 }
 
+function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["body"] {
+  const { host, serverUuid, attemptId, open } = question;
+  const guest = { host, serverUuid, attemptId, query };
+  if (open !== undefined) return { $case: "openConsole", value: { ...guest, ...open } };
+  return { $case: "readConsole", value: { ...guest, bytesMax: bytesMaxOf(question) } };
+}
+
+const bytesMaxOf = ({ bytesMax }: ConsoleQuestion): number => Math.min(bytesMax, BYTES_MAX);
 const endOf = (output: Buffer, bytesMax: number): Buffer => output.subarray(Math.max(0, output.length - bytesMax));

@@ -211,6 +211,7 @@ function dispatchReport(
       parts.comparer.told(report.value, connection).catch(() => {});
       break;
     case "console":
+    case "consoleOpened":
       parts.consoles.told(report.value, connection);
       break;
     case "guests":

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { consoleKeyOf } from "../../adapters/consoles/console-key.ts";
+import { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
+import { dialConsole } from "../../adapters/consoles/dial-console.ts";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
-import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
+import { ConsoleAnswer, ConsoleQuestion, type ConsoleSession } from "../../proto/gen/berth/cell.ts";
+import { systemClock } from "../../runtime/clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
@@ -15,11 +19,11 @@ beforeEach(async () => {
 afterEach(() => cell.close());
 
 /** Server 1 runs on host 0. */
-async function start(readConsole?: Driver["readConsole"]) {
+async function start(readConsole?: Driver["readConsole"], consoles?: ConsoleListener) {
   const conductor = await cell.startConductor(1);
   const before = (driver: FakeDriver): Driver =>
     readConsole === undefined ? driver : overriding<Driver>(driver, { readConsole });
-  const agent = await cell.startAgent({ id: "agent-0", hosts: [0], before });
+  const agent = await cell.startAgent({ id: "agent-0", hosts: [0], before, ...(consoles && { consoles }) });
   await cell.hostsUp(1);
   await cell.boot(1, [0]);
   await cell.become(1, "ACTIVE");
@@ -28,9 +32,9 @@ async function start(readConsole?: Driver["readConsole"]) {
 }
 
 /** A conductor's answer about the console of the guest of server 1. */
-async function consoleOf(bytesMax = 1_000): Promise<ConsoleAnswer["answer"]> {
+async function consoleOf(bytesMax = 1_000, open?: ConsoleSession): Promise<ConsoleAnswer["answer"]> {
   const { host, attemptId, uuid: serverUuid } = await cell.server(1);
-  const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax };
+  const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax, open };
   const bytes = ConsoleQuestion.encode(question).finish();
   const answer = await cell.ask(cellConsolesSubject(CELL), bytes, { timeoutMs: 10_000 });
   return ConsoleAnswer.decode(answer).answer;
@@ -82,4 +86,41 @@ test("no more consoles are read at a time than a conductor holds, and those that
   resolve(new TextEncoder().encode("x"));
   const answers = await Promise.all(asked.slice(0, 64));
   expect(answers.map((answer) => answer?.$case)).toEqual(Array(64).fill("output"));
+});
+
+const session = (lifetimeMs = 60_000): ConsoleSession => ({
+  session: "s1",
+  key: consoleKeyOf("token", "s1"),
+  lifetimeMs,
+});
+
+test("a running guest's console is opened for the client that has the key, and only while the guest runs", async () => {
+  const listener = new ConsoleListener({
+    clock: systemClock,
+    listen: { host: "127.0.0.1", port: 0 },
+    advertised: null,
+  });
+  await listener.start();
+  try {
+    await start(undefined, listener);
+    expect(await consoleOf(0, session())).toEqual({ $case: "opened", value: listener.address });
+    const port = Number(listener.address.split(":").at(-1));
+    const client = await dialConsole({ host: "127.0.0.1", port, session: "s1", key: consoleKeyOf("token", "s1") });
+    let output = "";
+    client.on("data", (chunk) => {
+      output += String(chunk);
+    });
+    client.write("typed");
+    await eventually("the echo", () => /login:\r\ntyped$/.test(output));
+    await cell.operate({ server: 1, kind: "stop" });
+    await cell.become(1, "SHUTOFF");
+    expect(await consoleOf(0, session())).toEqual({ $case: "absent", value: true });
+  } finally {
+    await listener.close();
+  }
+});
+
+test("the console of a host that clients cannot reach is unavailable", async () => {
+  await start();
+  expect(await consoleOf(0, session())).toEqual({ $case: "unavailable", value: true });
 });

@@ -1,5 +1,6 @@
 import { pino } from "pino";
 import { Registry } from "prom-client";
+import type { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
@@ -163,6 +164,8 @@ export class CellOn<Store extends CellStore> {
     readonly fake?: FakeScript;
     readonly vcpus?: number;
     readonly resumesGuests?: boolean;
+    /** Through which clients reach the consoles of guests. */
+    readonly consoles?: ConsoleListener;
     /** Wraps the agent's driver. */
     readonly before?: (driver: FakeDriver) => Driver;
   }): Promise<AgentProcess> {
@@ -191,6 +194,7 @@ export class CellOn<Store extends CellStore> {
         fail: (error) => {
           throw error;
         },
+        consoles: options.consoles ?? null,
         ...silent(),
       },
       {

@@ -88,6 +88,7 @@ export interface AgentMessage {
     | { $case: "stopped"; value: GuestStopped }
     | { $case: "progress"; value: HandOffProgress }
     | { $case: "console"; value: ConsoleOutput }
+    | { $case: "consoleOpened"; value: ConsoleOpened }
     | undefined;
 }
 
@@ -106,6 +107,7 @@ export interface ConductorMessage {
     | { $case: "handOff"; value: HandOff }
     | { $case: "compared"; value: Compared }
     | { $case: "readConsole"; value: ReadConsole }
+    | { $case: "openConsole"; value: OpenConsole }
     | undefined;
 }
 
@@ -395,6 +397,35 @@ export interface ConsoleOutput {
   failed: string;
 }
 
+/**
+ * Lets one client reach the serial console of a guest, to read and to type. The client connects to the address of the answer with TLS and the
+ * pre-shared key, whose identity is the session. An agent of an older version does not answer.
+ */
+export interface OpenConsole {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** Repeated in the answer. */
+  query: number;
+  session: string;
+  key: Buffer;
+  /** How long the agent waits for the client. */
+  lifetimeMs: number;
+}
+
+export interface ConsoleOpened {
+  host: string;
+  query: number;
+  /** host:port, where the agent waits for the client; otherwise empty. */
+  address: string;
+  /** The host has no such guest, or the guest does not run. */
+  absent: boolean;
+  /** Guests of this host have no console that can be opened. */
+  unavailable: boolean;
+  /** Why the console could not be opened; otherwise empty. */
+  failed: string;
+}
+
 function createBaseAgentFrame(): AgentFrame {
   return { messages: [] };
 }
@@ -542,6 +573,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "console":
         ConsoleOutput.encode(message.body.value, writer.uint32(82).fork()).join();
         break;
+      case "consoleOpened":
+        ConsoleOpened.encode(message.body.value, writer.uint32(90).fork()).join();
+        break;
     }
     return writer;
   },
@@ -639,6 +673,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "console", value: ConsoleOutput.decode(reader, reader.uint32()) };
             continue;
           }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.body = { $case: "consoleOpened", value: ConsoleOpened.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -717,6 +759,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "consoleOpened": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "consoleOpened", value: ConsoleOpened.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -761,6 +809,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "readConsole":
         ReadConsole.encode(message.body.value, writer.uint32(90).fork()).join();
+        break;
+      case "openConsole":
+        OpenConsole.encode(message.body.value, writer.uint32(98).fork()).join();
         break;
     }
     return writer;
@@ -867,6 +918,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "readConsole", value: ReadConsole.decode(reader, reader.uint32()) };
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.body = { $case: "openConsole", value: OpenConsole.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -948,6 +1007,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "readConsole": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "readConsole", value: ReadConsole.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "openConsole": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "openConsole", value: OpenConsole.fromPartial(object.body.value) };
         }
         break;
       }
@@ -3754,6 +3819,248 @@ export const ConsoleOutput: MessageFns<ConsoleOutput> = {
     message.query = object.query ?? 0;
     message.output = object.output ?? Buffer.alloc(0);
     message.absent = object.absent ?? false;
+    message.failed = object.failed ?? "";
+    return message;
+  },
+};
+
+function createBaseOpenConsole(): OpenConsole {
+  return { host: "", serverUuid: "", attemptId: "", query: 0, session: "", key: Buffer.alloc(0), lifetimeMs: 0 };
+}
+
+export const OpenConsole: MessageFns<OpenConsole> = {
+  encode(message: OpenConsole, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.query !== 0) {
+      writer.uint32(32).int64(message.query);
+    }
+    if (message.session !== "") {
+      writer.uint32(42).string(message.session);
+    }
+    if (message.key.length !== 0) {
+      writer.uint32(50).bytes(message.key);
+    }
+    if (message.lifetimeMs !== 0) {
+      writer.uint32(56).uint32(message.lifetimeMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): OpenConsole {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseOpenConsole();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.session = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.key = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.lifetimeMs = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<OpenConsole>): OpenConsole {
+    return OpenConsole.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<OpenConsole>): OpenConsole {
+    const message = createBaseOpenConsole();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.query = object.query ?? 0;
+    message.session = object.session ?? "";
+    message.key = object.key ?? Buffer.alloc(0);
+    message.lifetimeMs = object.lifetimeMs ?? 0;
+    return message;
+  },
+};
+
+function createBaseConsoleOpened(): ConsoleOpened {
+  return { host: "", query: 0, address: "", absent: false, unavailable: false, failed: "" };
+}
+
+export const ConsoleOpened: MessageFns<ConsoleOpened> = {
+  encode(message: ConsoleOpened, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.query !== 0) {
+      writer.uint32(16).int64(message.query);
+    }
+    if (message.address !== "") {
+      writer.uint32(26).string(message.address);
+    }
+    if (message.absent !== false) {
+      writer.uint32(32).bool(message.absent);
+    }
+    if (message.unavailable !== false) {
+      writer.uint32(40).bool(message.unavailable);
+    }
+    if (message.failed !== "") {
+      writer.uint32(50).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConsoleOpened {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConsoleOpened();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.address = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.absent = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.unavailable = reader.bool();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ConsoleOpened>): ConsoleOpened {
+    return ConsoleOpened.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ConsoleOpened>): ConsoleOpened {
+    const message = createBaseConsoleOpened();
+    message.host = object.host ?? "";
+    message.query = object.query ?? 0;
+    message.address = object.address ?? "";
+    message.absent = object.absent ?? false;
+    message.unavailable = object.unavailable ?? false;
     message.failed = object.failed ?? "";
     return message;
   },

@@ -146,6 +146,15 @@ export interface ConsoleQuestion {
   serverUuid: string;
   attemptId: string;
   bytesMax: number;
+  /** Opens the console for one client, instead of reading it. A conductor of an older version answers with the output. */
+  open: ConsoleSession | undefined;
+}
+
+/** See OpenConsole of the agents. */
+export interface ConsoleSession {
+  session: string;
+  key: Buffer;
+  lifetimeMs: number;
 }
 
 export interface ConsoleAnswer {
@@ -154,8 +163,12 @@ export interface ConsoleAnswer {
   { $case: "absent"; value: boolean } | //
   /** The host is not connected to this conductor. It may be connected to another one. */
   { $case: "away"; value: boolean } | //
-  /** Why the output could not be read. */
-  { $case: "failed"; value: string } | undefined;
+  /** Why the output could not be read, or the console not be opened. */
+  { $case: "failed"; value: string } | //
+  /** host:port of the host that waits for the client. */
+  { $case: "opened"; value: string } | //
+  /** Guests of the host have no console that can be opened. */
+  { $case: "unavailable"; value: boolean } | undefined;
 }
 
 function createBaseTaskNotice(): TaskNotice {
@@ -915,7 +928,7 @@ export const CellEvent: MessageFns<CellEvent> = {
 };
 
 function createBaseConsoleQuestion(): ConsoleQuestion {
-  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0 };
+  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0, open: undefined };
 }
 
 export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
@@ -931,6 +944,9 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     }
     if (message.bytesMax !== 0) {
       writer.uint32(32).uint32(message.bytesMax);
+    }
+    if (message.open !== undefined) {
+      ConsoleSession.encode(message.open, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -980,6 +996,14 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
             message.bytesMax = reader.uint32();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.open = ConsoleSession.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1001,6 +1025,88 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     message.serverUuid = object.serverUuid ?? "";
     message.attemptId = object.attemptId ?? "";
     message.bytesMax = object.bytesMax ?? 0;
+    message.open = (object.open !== undefined && object.open !== null)
+      ? ConsoleSession.fromPartial(object.open)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseConsoleSession(): ConsoleSession {
+  return { session: "", key: Buffer.alloc(0), lifetimeMs: 0 };
+}
+
+export const ConsoleSession: MessageFns<ConsoleSession> = {
+  encode(message: ConsoleSession, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.session !== "") {
+      writer.uint32(10).string(message.session);
+    }
+    if (message.key.length !== 0) {
+      writer.uint32(18).bytes(message.key);
+    }
+    if (message.lifetimeMs !== 0) {
+      writer.uint32(24).uint32(message.lifetimeMs);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ConsoleSession {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseConsoleSession();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.session = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.key = Buffer.from(reader.bytes());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.lifetimeMs = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ConsoleSession>): ConsoleSession {
+    return ConsoleSession.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ConsoleSession>): ConsoleSession {
+    const message = createBaseConsoleSession();
+    message.session = object.session ?? "";
+    message.key = object.key ?? Buffer.alloc(0);
+    message.lifetimeMs = object.lifetimeMs ?? 0;
     return message;
   },
 };
@@ -1023,6 +1129,12 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
         break;
       case "failed":
         writer.uint32(34).string(message.answer.value);
+        break;
+      case "opened":
+        writer.uint32(42).string(message.answer.value);
+        break;
+      case "unavailable":
+        writer.uint32(48).bool(message.answer.value);
         break;
     }
     return writer;
@@ -1073,6 +1185,22 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
             message.answer = { $case: "failed", value: reader.string() };
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.answer = { $case: "opened", value: reader.string() };
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.answer = { $case: "unavailable", value: reader.bool() };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1112,6 +1240,18 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "failed": {
         if (object.answer?.value !== undefined && object.answer?.value !== null) {
           message.answer = { $case: "failed", value: object.answer.value };
+        }
+        break;
+      }
+      case "opened": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "opened", value: object.answer.value };
+        }
+        break;
+      }
+      case "unavailable": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "unavailable", value: object.answer.value };
         }
         break;
       }

@@ -19,6 +19,9 @@ import type { CellSettings } from "../settings.ts";
 /** The answer of a cell, or `unreachable` when it did not answer in time or has just failed to answer another question. */
 export type CellAnswer<Value> = { readonly kind: "answer"; readonly value: Value } | { readonly kind: "unreachable" };
 
+/** An answer about a console. `output` and `opened` answer different questions. */
+export type ConsoleReply = Exclude<ConsoleAnswer["answer"], undefined | { $case: "away" }>;
+
 /** How long a conductor may take to read a console, and how many conductors are asked. */
 const CONSOLE_MS = 5_000;
 const CONSOLE_ASKS_MAX = 3;
@@ -171,10 +174,10 @@ export class CellClient {
   }
 
   /**
-   * Reads the end of a guest's console on its host. `failed` means that this is impossible now; the cell itself may be well then, so this does
-   * not shut it. A conductor to which the host is not connected answers in vain, so several are asked.
+   * Asks about a guest's console: to read its end, or to open it for a client. `failed` means that this is impossible now; the cell itself may be
+   * well then, so this does not shut it. A conductor to which the host is not connected answers in vain, so several are asked.
    */
-  async console(question: ConsoleQuestion): Promise<Exclude<ConsoleAnswer["answer"], undefined | { $case: "away" }>> {
+  async console(question: ConsoleQuestion): Promise<ConsoleReply> {
     const bytes = ConsoleQuestion.encode(question).finish();
     try {
       for (let ask = 0; ask < CONSOLE_ASKS_MAX; ask += 1) {

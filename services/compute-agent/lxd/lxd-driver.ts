@@ -203,6 +203,11 @@ export class LxdDriver implements Driver {
     return readLogEnd(join(this.#options.logsPath, container.name, "console.log"), bytesMax);
   }
 
+  /** The agent never calls it, because the driver does not state the capability. */
+  async openConsole(): Promise<never> {
+    throw new Error("the consoles of containers cannot be opened");
+  }
+
   async destroy(guest: GuestName): Promise<void> {
     const container = this.#of(guest);
     this.#known.delete(container.name);

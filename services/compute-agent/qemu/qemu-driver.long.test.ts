@@ -65,6 +65,7 @@ function byHost(of: (host: string) => Driver): Driver {
     power: (guest, verb, signal) => of(guest.host).power(guest, verb, signal),
     handOff: (order, signal, onProgress) => of(order.host).handOff(order, signal, onProgress),
     snapshot: (guest, imageId, signal) => of(guest.host).snapshot(guest, imageId, signal),
+    openConsole: (guest) => of(guest.host).openConsole(guest),
     readConsole: (guest, bytesMax) => of(guest.host).readConsole(guest, bytesMax),
     destroy: (guest, signal) => of(guest.host).destroy(guest, signal),
   };

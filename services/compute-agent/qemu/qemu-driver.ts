@@ -1,7 +1,9 @@
 import { mkdir, readdir } from "node:fs/promises";
 import { join } from "node:path";
+import type { Duplex } from "node:stream";
 import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
@@ -81,7 +83,9 @@ const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["suspend", "live-migrate", "snapshot"]);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set([
+    ...["suspend", "live-migrate", "snapshot", "serial-console"],
+  ] as const);
   readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
@@ -253,6 +257,13 @@ export class QemuDriver implements Driver {
   async readConsole(name: GuestName, bytesMax: number): Promise<Uint8Array | null> {
     const guest = this.#find(name);
     return guest === null ? null : readLogEnd(join(guest.dir, GUEST_FILES.consoleLog), bytesMax);
+  }
+
+  /** QEMU serves one client at a time. */
+  async openConsole(name: GuestName): Promise<Duplex> {
+    const { socket, opened } = openUnixSocket(join(this.#existing(name).dir, GUEST_FILES.console));
+    await opened;
+    return socket;
   }
 
   async destroy(name: GuestName): Promise<void> {

@@ -36,13 +36,15 @@ export async function readConsoleOutput(
   if (cell === undefined || host === null) throw conflict(`Instance ${uuid} is not ready`);
   const none = "Guest does not have a console available.";
   if (attemptId === null) throw notFound(none);
-  const answer = await cell.console({ host, serverUuid: uuid, attemptId, bytesMax: BYTES_MAX });
+  const answer = await cell.console({ host, serverUuid: uuid, attemptId, bytesMax: BYTES_MAX, open: undefined });
   switch (answer.$case) {
     case "output":
       return lastLines(new TextDecoder().decode(answer.value), lines);
     case "absent":
       throw notFound(none);
     case "failed":
+    case "opened":
+    case "unavailable":
       throw unavailable(`The console of instance ${uuid} cannot be read now: its host does not answer.`);
     default:
       return answer satisfies never;

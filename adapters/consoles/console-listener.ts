@@ -1,0 +1,116 @@
+import type { AddressInfo } from "node:net";
+import type { Duplex } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { createServer, type Server, type TLSSocket } from "node:tls";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { HostPort } from "../../runtime/setting-kinds.ts";
+import { CONSOLE_TLS } from "./console-tls.ts";
+
+/** A client that is expected once. */
+export interface ExpectedClient {
+  /** Names the client; it is the identity of the key. */
+  readonly session: string;
+  readonly key: Uint8Array;
+  /** How long the client is waited for. */
+  readonly lifetimeMs: number;
+  /** Names what the client reaches. A later client of the same takes its place. */
+  readonly target: string;
+  /** Opens what the client reaches. */
+  connect(): Promise<Duplex>;
+}
+
+const WAITING_MAX = 200;
+const CLIENTS_MAX = 200;
+const HANDSHAKE_MS = 10_000;
+/** A client that neither reads nor types anything for this time is disconnected. */
+const IDLE_MS = 3_600_000;
+
+/**
+ * Connects clients with the consoles of guests on this host. A client is admitted by a key of its own, once (TLS with pre-shared keys), so hosts need
+ * no certificates. Both directions have the backpressure of TCP.
+ */
+export class ConsoleListener {
+  readonly #options: { readonly clock: Clock; readonly listen: HostPort; readonly advertised: string | null };
+  readonly #server: Server;
+  readonly #waiting = new Map<string, { readonly client: ExpectedClient; readonly timer: Timer }>();
+  readonly #sessions = new WeakMap<TLSSocket, string>();
+  readonly #open = new Map<string, TLSSocket>();
+
+  /** `advertised` is the host name or address at which clients reach this host; when it is null, that of `listen`. */
+  constructor(options: { readonly clock: Clock; readonly listen: HostPort; readonly advertised: string | null }) {
+    this.#options = options;
+    this.#server = createServer({
+      ...CONSOLE_TLS,
+      handshakeTimeout: HANDSHAKE_MS,
+      pskCallback: (socket, session) => {
+        this.#sessions.set(socket, session);
+        return this.#waiting.get(session)?.client.key ?? null;
+      },
+    });
+    this.#server.maxConnections = CLIENTS_MAX;
+    this.#server.on("secureConnection", (socket) => void this.#admit(socket));
+    // The client learns of a failed handshake by its own end.
+    this.#server.on("tlsClientError", (_error, socket) => socket.destroy());
+  }
+
+  /** The address that clients are told. Known after `start`. */
+  get address(): string {
+    const { address, port } = this.#server.address() as AddressInfo;
+    const host = this.#options.advertised ?? address;
+    return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  }
+
+  /** Rejects if it cannot listen. */
+  start(): Promise<void> {
+    const { host, port } = this.#options.listen;
+    const { promise, resolve, reject } = Promise.withResolvers<void>();
+    this.#server.once("error", reject);
+    this.#server.listen(port, host, () => {
+      this.#server.off("error", reject);
+      resolve();
+    });
+    return promise;
+  }
+
+  /** Waits for a client. Throws an Error if too many are waited for. */
+  expect(client: ExpectedClient): void {
+    if (this.#waiting.size >= WAITING_MAX) throw new Error(`${WAITING_MAX} clients are already waited for`);
+    const timer = this.#options.clock.setTimer(client.lifetimeMs, () => this.#waiting.delete(client.session));
+    this.#waiting.set(client.session, { client, timer });
+  }
+
+  async close(): Promise<void> {
+    for (const { timer } of this.#waiting.values()) timer.cancel();
+    this.#waiting.clear();
+    if (!this.#server.listening) return;
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    for (const socket of this.#open.values()) socket.destroy();
+    await closed;
+  }
+
+  /** Two clients with one key may finish their handshakes together; the second one finds that the session is taken. */
+  async #admit(socket: TLSSocket): Promise<void> {
+    socket.on("error", () => socket.destroy());
+    const waiting = this.#waiting.get(this.#sessions.get(socket) ?? "");
+    if (waiting === undefined) {
+      socket.destroy();
+      return;
+    }
+    const { client, timer } = waiting;
+    timer.cancel();
+    this.#waiting.delete(client.session);
+    this.#open.get(client.target)?.destroy();
+    this.#open.set(client.target, socket);
+    socket.setTimeout(IDLE_MS, () => socket.destroy());
+    socket.setNoDelay(true);
+    try {
+      const console = await client.connect();
+      await pipeline(socket, console, socket);
+    } catch {
+      // Either side has ended, which ends the other one, too.
+      socket.destroy();
+    } finally {
+      if (this.#open.get(client.target) === socket) this.#open.delete(client.target);
+    }
+  }
+}
