@@ -68,6 +68,11 @@ export const commands: readonly Command[] = [
     run: async (argv) => (await import("../services/compute-agent/main.ts")).runComputeAgent(argv),
   },
   {
+    name: "console-proxy",
+    summary: "connect clients of remote consoles with the hosts of their servers",
+    run: async (argv) => (await import("../services/console-proxy/main.ts")).runConsoleProxy(argv),
+  },
+  {
     name: "db migrate",
     summary: "bring the API database and every cell's database up to this version",
     run: async (argv) => (await import("./db-migrate.ts")).runDbMigrateCommand(argv),
@@ -166,6 +171,11 @@ export const commands: readonly Command[] = [
     name: "settings unset",
     summary: "reset settings of schedulers to their defaults",
     run: async (argv) => (await import("./operators/settings-set.ts")).runSettingsUnsetCommand(argv),
+  },
+  {
+    name: "console",
+    summary: "open a server's serial console in this terminal",
+    run: async (argv) => (await import("./operators/console.ts")).runConsoleCommand(argv),
   },
   {
     name: "console-log",

@@ -97,6 +97,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             placement: access.placement,
             mounts: access.mounts,
             dashboard: true,
+            consoles: true,
             logger,
             fail,
           });

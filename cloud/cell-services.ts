@@ -1,3 +1,4 @@
+import { ConsoleListener } from "../adapters/consoles/console-listener.ts";
 import { MemoryNetwork } from "../adapters/memory/memory-network.ts";
 import { PostgresCellStore } from "../adapters/postgres/cell/postgres-cell-store.ts";
 import { createPool } from "../adapters/postgres/client/pool.ts";
@@ -38,6 +39,8 @@ export interface CellServicesOptions extends CellPlan {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: CloudObserver | null;
+  /** Whether clients on this machine can open the consoles of guests. */
+  readonly consoles?: boolean;
   /** Opens the driver of the cell's hosts; the fake one when it is absent. */
   readonly openDriver?: ((hosts: readonly HostConfig[]) => OwnedDriver) | undefined;
   /** Called when a part cannot continue. */
@@ -61,6 +64,7 @@ export interface CellServices extends Service {
  * faster than many.
  */
 export const CONNECTIONS_MAX = 2;
+const ON_LOOPBACK = { listen: { host: "127.0.0.1", port: 0 }, advertised: null };
 
 /** Builds a cell's own services on a migrated database. The streams of the bus must exist when the services start. */
 export function createCellServices(options: CellServicesOptions): CellServices {
@@ -73,7 +77,8 @@ export function createCellServices(options: CellServicesOptions): CellServices {
     ...{ cell: name, names: addresses, network, connectBus: options.connectBus, clock, logger },
     ...{ store: observeCellStore(store, observer), ledger: new PostgresLedger(pool) },
   });
-  const { agent, driver, agents, scripts } = createAgent(options, network, addresses);
+  const consoles = options.consoles === true ? new ConsoleListener({ clock, ...ON_LOOPBACK }) : null;
+  const { agent, driver, agents, scripts } = createAgent(options, network, addresses, consoles);
   return {
     get ready() {
       return agent.ready;
@@ -83,10 +88,12 @@ export function createCellServices(options: CellServicesOptions): CellServices {
     faults: options.breakable ? { hosts: options.hosts, conductors, agents, scripts } : null,
     async start() {
       await conductors.start();
+      await consoles?.start();
       await agent.start();
     },
     async close() {
       await agent.close();
+      await consoles?.close();
       driver.close();
       await conductors.close();
       await pool.end();
@@ -94,7 +101,12 @@ export function createCellServices(options: CellServicesOptions): CellServices {
   };
 }
 
-function createAgent(options: CellServicesOptions, network: MemoryNetwork, conductors: readonly string[]) {
+function createAgent(
+  options: CellServicesOptions,
+  network: MemoryNetwork,
+  conductors: readonly string[],
+  consoles: ConsoleListener | null,
+) {
   const { clock, hosts } = options;
   const logger = options.logger.child({ agent: options.name });
   const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
@@ -112,6 +124,7 @@ function createAgent(options: CellServicesOptions, network: MemoryNetwork, condu
       logger,
       registry: createRegistry({ service: "compute-agent", withProcess: false }),
       tracing: noTracing,
+      consoles,
       fail: options.fail,
     },
     { agentId, conductors, hosts, buildLimit: 10, bootedAtMs: machineBootedAtMs(clock.now()) },

@@ -53,6 +53,7 @@ import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
 import { type ApiDatabase, openApiDatabase } from "./api-database.ts";
 import { type CellPlan, type CellServices, createCellServices } from "./cell-services.ts";
 import { CellThread } from "./cell-thread.ts";
+import { startCloudConsoles } from "./cloud-consoles.ts";
 import { CloudFaults } from "./cloud-faults.ts";
 import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
 import { LawWatch } from "./law-watch.ts";
@@ -94,6 +95,8 @@ export interface EmbeddedCloudOptions {
   readonly underLoad?: boolean;
   /** Whether the dashboard is served; false by default. */
   readonly dashboard?: boolean;
+  /** Whether clients can open the consoles of guests; false by default. Not together with `underLoad`. */
+  readonly consoles?: boolean;
   /** Opens the driver of a cell's hosts; the fake one when it is absent. Not together with `underLoad`. */
   readonly openDriver?: (hosts: readonly HostConfig[]) => OwnedDriver;
   /** Called when a part cannot continue: the cloud must be closed. */
@@ -195,7 +198,7 @@ function servicesFor(
     return (plan, connectBus) => {
       const file = fileOf(plan.name);
       const journal = file === null ? createMemoryJournal() : new FileJournal(file);
-      const { openDriver } = options;
+      const { openDriver, consoles = false } = options;
       return createCellServices({
         ...plan,
         journal,
@@ -204,6 +207,7 @@ function servicesFor(
         logger,
         observer,
         openDriver,
+        consoles,
         fail,
       });
     };
@@ -259,22 +263,25 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       { ...DEFAULT_SCHEDULER_SETTINGS, schedulerId: randomUUID() },
     );
   });
+  const projectStores = openProjectStores(pool);
+  const consoles = await startCloudConsoles(options, projectStores.consoleTokens);
   const api = createApi(
     {
       ...{ ...shared, operators, registry, logger: options.logger.child({ service: "api" }) },
       cells: cells.map(seenFromAbove),
       decisions,
       filters,
-      ...openProjectStores(pool),
+      ...projectStores,
       keystone: options.keystone ?? null,
       ...faultsOf(options, cells),
       mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],
       laws: () => lawWatch?.laws() ?? null,
     },
-    apiSettings(options),
+    { ...apiSettings(options), serialConsoleBaseUrl: consoles.url },
   );
   const close = async (): Promise<void> => {
     await lawWatch?.close();
+    await consoles.close();
     broker.close();
     await softState.close();
     await store.close();

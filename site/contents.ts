@@ -22,6 +22,7 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
     sources: [
       "docs/compute-api.md",
       "docs/servers.md",
+      "docs/consoles.md",
       "docs/moves.md",
       "docs/requests.md",
       "docs/server-groups.md",

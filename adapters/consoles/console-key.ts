@@ -1,4 +1,4 @@
-import { hkdfSync } from "node:crypto";
+import { createHash, hkdfSync } from "node:crypto";
 
 const KEY_BYTES = 32;
 
@@ -8,4 +8,9 @@ const KEY_BYTES = 32;
  */
 export function consoleKeyOf(token: string, session: string): Buffer {
   return Buffer.from(hkdfSync("sha256", token, session, "berth console", KEY_BYTES));
+}
+
+/** The form in which a client's token is stored. */
+export function consoleTokenHash(token: string): string {
+  return createHash("sha256").update(token).digest("hex");
 }

@@ -3,6 +3,7 @@ import type { Registry } from "prom-client";
 import { apiStreams } from "../../adapters/nats/streams.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
+import type { ConsoleTokenStore } from "../../core/stores/api/console-token-store.ts";
 import type { DecisionStore } from "../../core/stores/api/decision-store.ts";
 import type { ImageStore } from "../../core/stores/api/image-store.ts";
 import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
@@ -36,6 +37,7 @@ import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
 import { registerQuotaSetRoutes } from "./compute/quotas/quota-set-routes.ts";
+import { registerRemoteConsoleRoutes } from "./compute/remote-consoles/remote-console-routes.ts";
 import { registerRemovedRoutes } from "./compute/removed/removed-routes.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
@@ -102,6 +104,7 @@ export interface ApiDeps {
   readonly quotas?: QuotaStore;
   /** The keypairs of users. Without this store, there are none. */
   readonly keypairs?: KeypairStore;
+  readonly consoleTokens?: ConsoleTokenStore;
   /** The accepted moves. Without this store, no server is moved to another host. */
   readonly moves?: MoveStore;
   /** Finds the identity behind a token; required where Keystone authenticates callers. */
@@ -255,6 +258,7 @@ function createParts(deps: ApiDeps, settings: ApiSettings): Parts {
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
     imageStore: deps.images ?? null,
+    consoleTokens: deps.consoleTokens ?? null,
     networkPorts: deps.networkPorts ?? null,
     networks: settings.networks,
     keypairs: deps.keypairs ?? null,
@@ -349,6 +353,8 @@ function registerRoutes(
     serversPerCallMax: settings.serversPerCallMax,
     imageRule: settings.imageRule,
     imagesPerProjectMax: settings.imagesPerProjectMax,
+    serialConsoleBaseUrl: settings.serialConsoleBaseUrl,
+    consoleTokenTtlMs: settings.consoleTokenTtlMs,
     limits: server.limits,
     resizeToSameHost: settings.resizeToSameHost,
     evacuateUnfenced: settings.evacuateUnfenced,
@@ -365,6 +371,7 @@ function registerRoutes(
   registerMigrationRoutes(scope, server, options);
   registerInterfaceRoutes(scope, server);
   registerDetailRoutes(scope, server);
+  registerRemoteConsoleRoutes(scope, server, options);
   registerMetadataRoutes(scope, server);
   registerTagRoutes(scope, server, options);
   registerFlavorRoutes(scope, flavorDeps, options);

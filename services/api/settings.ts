@@ -67,6 +67,9 @@ export interface ApiSettings {
   /** For how long a flavor, image or zone that new servers name may be cached. */
   readonly flavorCacheMs: number;
   readonly imageRule: ImageRule;
+  /** The address of the console proxy, as clients reach it. Null when there is none. */
+  readonly serialConsoleBaseUrl: string | null;
+  readonly consoleTokenTtlMs: number;
   /** Most images of one project. Null for no limit. */
   readonly imagesPerProjectMax: number | null;
   /** The networks that servers can be connected to. */
@@ -140,6 +143,15 @@ export const apiDeclaration = {
       about: "maximum number of images of one project; -1: unlimited",
       default: "1000",
     }),
+    // The option `base_url` of Nova's section [serial_console].
+    serialConsoleBaseUrl: optional(url("ws", "wss"), {
+      about: "address of the console proxy, as clients reach it; without it no console can be opened",
+    }),
+    // The option `token_ttl` of Nova's section [consoleauth].
+    consoleTokenTtl: setting(duration({ minMs: 1_000, maxMs: 3_600_000 }), {
+      about: "how long the URL of a console may be opened, once",
+      default: "10m",
+    }),
     networks: setting(oneOf(...NETWORK_RULES), {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "none",
@@ -202,6 +214,8 @@ export function apiSettings(
     | "flavorCache"
     | "images"
     | "imagesPerProjectMax"
+    | "serialConsoleBaseUrl"
+    | "consoleTokenTtl"
     | "networks"
     | "serversPerCallMax"
     | "openRequestsMax"
@@ -230,6 +244,8 @@ export function apiSettings(
     cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
     flavorCacheMs: options.flavorCache,
     imageRule: options.images,
+    serialConsoleBaseUrl: options.serialConsoleBaseUrl,
+    consoleTokenTtlMs: options.consoleTokenTtl,
     imagesPerProjectMax: options.imagesPerProjectMax === -1 ? null : options.imagesPerProjectMax,
     networks: options.networks,
     serversPerCallMax: options.serversPerCallMax,
@@ -276,6 +292,8 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   cells: { deadlineMs: 2_000, retryMs: 1_000 },
   flavorCacheMs: 1_000,
   imageRule: "any",
+  serialConsoleBaseUrl: null,
+  consoleTokenTtlMs: 600_000,
   imagesPerProjectMax: null,
   networks: "none",
   serversPerCallMax: 100,

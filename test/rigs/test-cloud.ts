@@ -17,7 +17,7 @@ export interface TestCloud extends EmbeddedCloud {
 export async function startTestCloud(
   options: Pick<
     EmbeddedCloudOptions,
-    "cells" | "schedulers" | "conductors" | "resizeToSameHost" | "dashboard" | "auth" | "networks"
+    "cells" | "schedulers" | "conductors" | "resizeToSameHost" | "dashboard" | "auth" | "networks" | "consoles"
   >,
 ): Promise<TestCloud> {
   const database = await freshDatabase("api");

@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { PostgresConsoleTokenStore } from "./postgres-console-token-store.ts";
 import { PostgresImageStore } from "./postgres-image-store.ts";
 import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
@@ -7,6 +8,7 @@ import { PostgresQuotaStore } from "./postgres-quota-store.ts";
 /** The stores of the resources of projects and users other than servers. The pool stays the caller's. */
 export function openProjectStores(pool: Pool) {
   return {
+    consoleTokens: new PostgresConsoleTokenStore(pool),
     images: new PostgresImageStore(pool),
     networkPorts: new PostgresPortStore(pool),
     keypairs: new PostgresKeypairStore(pool),

@@ -3,6 +3,7 @@ import type { InjectOptions, LightMyRequestResponse } from "fastify";
 import { pino } from "pino";
 import { MemoryAggregateStore } from "../../../adapters/memory/api/memory-aggregate-store.ts";
 import { MemoryApiStore } from "../../../adapters/memory/api/memory-api-store.ts";
+import { MemoryConsoleTokenStore } from "../../../adapters/memory/api/memory-console-token-store.ts";
 import { MemoryDecisionStore } from "../../../adapters/memory/api/memory-decision-store.ts";
 import { MemoryHostMapStore } from "../../../adapters/memory/api/memory-host-map-store.ts";
 import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-store.ts";
@@ -62,6 +63,7 @@ export class ApiRig {
   readonly moves = new MemoryMoveStore(systemClock);
   readonly quotas: MemoryQuotaStore;
   readonly keypairs = new MemoryKeypairStore();
+  readonly consoleTokens = new MemoryConsoleTokenStore();
   readonly networkPorts = new MemoryPortStore(systemClock, {
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
@@ -108,6 +110,7 @@ export class ApiRig {
         moves: this.moves,
         networkPorts: this.networkPorts,
         keypairs: this.keypairs,
+        consoleTokens: this.consoleTokens,
         quotas: this.quotas,
         cells: cells.map((cell) => ({
           name: cell.name,

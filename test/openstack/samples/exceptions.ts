@@ -31,7 +31,7 @@ export const PROXIES: ReadonlySet<string> = new Set([
 
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
 const NO_VOLUMES = "Berth attaches no volumes";
-const NO_CONSOLES = "remote consoles are not served";
+const NO_CONSOLES = "guests have serial consoles only";
 const NO_RESCUE = "the actions rescue and unrescue are not served";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =

@@ -70,6 +70,17 @@ create table charged_resizes (
   constraint charged_resizes_pkey PRIMARY KEY (server_uuid)
 );
 
+create table console_tokens (
+  token_sha256 text not null,
+  server_uuid uuid not null,
+  host text not null,
+  port integer not null,
+  session text not null,
+  expires_at timestamp with time zone not null,
+  constraint console_tokens_pkey PRIMARY KEY (token_sha256)
+);
+CREATE INDEX console_tokens_expires_at ON public.console_tokens USING btree (expires_at);
+
 create table decisions (
   id bigint generated always as identity not null,
   server_uuid uuid not null,

@@ -1,3 +1,4 @@
+import type { ConsoleTokenStore } from "../../../../core/stores/api/console-token-store.ts";
 import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
@@ -5,6 +6,12 @@ import { callerOf, type KnownCall } from "../../http/call.ts";
 import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
+import {
+  CONSOLE_TYPES,
+  type ConsoleProtocol,
+  openRemoteConsole,
+  type RemoteConsoleOptions,
+} from "../remote-consoles/open-remote-console.ts";
 import { gone } from "../removed/removed-routes.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
@@ -37,9 +44,11 @@ export interface ActionDeps extends ServerDeps {
   readonly mover: MoveAcceptor | null;
   /** Null when this process has no images. */
   readonly imageStore: ImageStore | null;
+  /** Null when this process opens no consoles. */
+  readonly consoleTokens: ConsoleTokenStore | null;
 }
 
-export interface ActionOptions {
+export interface ActionOptions extends RemoteConsoleOptions {
   readonly imageRule: ImageRule;
   /** Null for no limit. */
   readonly imagesPerProjectMax: number | null;
@@ -195,6 +204,18 @@ const consoleOutput: RunAction = async (deps, { call, id, body }) => {
   return { status: 200, body: { output: await readConsoleOutput(deps, call, { id, lines }) } };
 };
 
+/** Opens a console for a client, as before 2.6. */
+const remoteConsole =
+  (protocol: ConsoleProtocol): RunAction =>
+  async (deps, { call, id, body }, options) => {
+    const type = body.refuseOthers("type").require("type").raw("type");
+    const known = CONSOLE_TYPES[protocol].find((one) => one === type);
+    if (known === undefined)
+      throw invalidField("type", type, `It is not one of ['${CONSOLE_TYPES[protocol].join("', '")}'].`);
+    const url = await openRemoteConsole(deps, call, { id, protocol, type: known }, options);
+    return { status: 200, body: { console: { type: known, url } } };
+  };
+
 /** One kind of action. */
 export interface ServerAction extends ActionFacts {
   readonly run: RunAction;
@@ -207,6 +228,8 @@ type OtherFacts = Omit<ServerAction, "run" | "rule">;
 const forMembers = (run: RunAction, facts: OtherFacts = {}): ServerAction => ({ run, ...facts });
 const forAdmins = (rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction => ({ rule, run, ...facts });
 
+/** From 2.6 on, consoles are opened by a route of their own. */
+const REMOTE_CONSOLE_FACTS = { until: 5 };
 const WITHOUT_FIELDS = { ignoredUntil: MINOR_MAX };
 const LOCK_FIELDS_FROM_MINOR = 73;
 
@@ -234,6 +257,9 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["lock", forMembers(lock, { ignoredUntil: LOCK_FIELDS_FROM_MINOR - 1 })],
   ["unlock", forMembers(unlock, WITHOUT_FIELDS)],
   ["os-getConsoleOutput", forMembers(consoleOutput)],
+  ["os-getVNCConsole", forMembers(remoteConsole("vnc"), REMOTE_CONSOLE_FACTS)],
+  ["os-getSPICEConsole", forMembers(remoteConsole("spice"), REMOTE_CONSOLE_FACTS)],
+  ["os-getSerialConsole", forMembers(remoteConsole("serial"), REMOTE_CONSOLE_FACTS)],
   ["forceDelete", forMembers(forceDelete, WITHOUT_FIELDS)],
   ["restore", forMembers(restore, WITHOUT_FIELDS)],
   ["changePassword", forMembers(changePassword)],

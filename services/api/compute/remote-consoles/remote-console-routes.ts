@@ -1,0 +1,74 @@
+import { Type } from "typebox";
+import { consoleTokenHash } from "../../../../adapters/consoles/console-key.ts";
+import type { ConsoleTokenStore } from "../../../../core/stores/api/console-token-store.ts";
+import { callOf } from "../../http/call.ts";
+import type { Http } from "../../http/create-http.ts";
+import { Fault, invalidField, notFound } from "../../http/fault.ts";
+import {
+  CONSOLE_TYPES,
+  type ConsoleProtocol,
+  openRemoteConsole,
+  type RemoteConsoleDeps,
+  type RemoteConsoleOptions,
+} from "./open-remote-console.ts";
+
+const REMOTE_CONSOLES_FROM_MINOR = 6;
+const MKS_FROM_MINOR = 8;
+/** Before this microversion only tokens of RDP consoles are shown, which Berth does not have. */
+const TOKENS_FROM_MINOR = 31;
+
+const words = <Word extends string>(values: readonly Word[]) =>
+  Type.Unsafe<Word>({ type: "string", enum: [...values] });
+const PROTOCOLS = Object.keys(CONSOLE_TYPES) as ConsoleProtocol[];
+const TYPES = Object.values(CONSOLE_TYPES).flat();
+const Body = Type.Object(
+  {
+    remote_console: Type.Object({ protocol: words(PROTOCOLS), type: words(TYPES) }, { additionalProperties: false }),
+  },
+  { additionalProperties: false },
+);
+const Answer = Type.Object({
+  remote_console: Type.Object({ protocol: Type.String(), type: Type.String(), url: Type.String() }),
+});
+const TokenAnswer = Type.Object({
+  console: Type.Object({
+    instance_uuid: Type.String(),
+    host: Type.String(),
+    port: Type.Integer(),
+    internal_access_path: Type.String(),
+  }),
+});
+
+/** `/servers/{id}/remote-consoles` and `/os-console-auth-tokens/{token}`. */
+export function registerRemoteConsoleRoutes(http: Http, deps: RemoteConsoleDeps, options: RemoteConsoleOptions): void {
+  const toOpen = {
+    config: { since: REMOTE_CONSOLES_FROM_MINOR },
+    schema: { params: Type.Object({ id: Type.String() }), body: Body, response: { 200: Answer } },
+  };
+  http.post("/servers/:id/remote-consoles", toOpen, async (request) => {
+    const call = callOf(request);
+    const { protocol, type } = request.body.remote_console;
+    if (protocol === "mks" && call.minor < MKS_FROM_MINOR)
+      throw invalidField("protocol", protocol, "'mks' is not one of ['vnc', 'spice', 'rdp', 'serial']");
+    const url = await openRemoteConsole(deps, call, { id: request.params.id, protocol, type }, options);
+    return { remote_console: { protocol, type, url } };
+  });
+
+  const toShow = {
+    config: { rule: "os-console-auth-tokens" },
+    schema: { params: Type.Object({ token: Type.String() }), response: { 200: TokenAnswer } },
+  };
+  http.get("/os-console-auth-tokens/:token", toShow, async (request) => {
+    const found = await findToken(deps.consoleTokens, request.params.token, deps.clock.now());
+    if (callOf(request).minor < TOKENS_FROM_MINOR)
+      throw new Fault(401, "The requested console type details are not accessible");
+    const { serverUuid, host, port, session } = found;
+    return { console: { instance_uuid: serverUuid, host, port, internal_access_path: session } };
+  });
+}
+
+async function findToken(tokens: ConsoleTokenStore | null, token: string, nowMs: number) {
+  const found = tokens === null ? null : await tokens.token(consoleTokenHash(token), nowMs);
+  if (found === null) throw notFound("Token not found");
+  return found;
+}
