@@ -60,6 +60,14 @@ export const COMPUTE_OPERATIONS: Readonly<Record<string, ComputeOperation>> = {
   "GET /servers/{id}/os-server-password": one("showServerPassword", "Show the password that a guest has set", [200]),
   "DELETE /servers/{id}/os-server-password": one("clearServerPassword", "Remove the password from the record", [204]),
   "GET /servers/{id}/os-volume_attachments": one("listVolumeAttachments", "List a server's volumes", [200]),
+  "POST /servers/{id}/remote-consoles": one(
+    "openRemoteConsole",
+    "Open a server's console for one client",
+    [200],
+    [409],
+  ),
+  "GET /os-console-auth-tokens/{token}": one("showConsoleToken", "Show where the console of a token is", [200]),
+
   "GET /servers/{id}/tags": one("listServerTags", "List a server's tags", [200]),
   "PUT /servers/{id}/tags": one("replaceServerTags", "Replace a server's tags", [200], [409]),
   "DELETE /servers/{id}/tags": one("deleteServerTags", "Delete all tags of a server", [204], [409]),
