@@ -120,8 +120,8 @@ function openPublished({ publish, redisUrl }: Settings): RedisSoftState | null {
   const tell = (text: string) => process.stderr.write(`berth audit: ${text}\n`);
   return new RedisSoftState({
     url: redisUrl,
-    onLost: (reason) => tell(`Redis is away (${reason}); dashboards show the laws as unknown meanwhile`),
-    onBack: () => tell("Redis is back"),
+    onLost: (reason) => tell(`Redis does not answer (${reason}); until it does, dashboards show the laws as unknown`),
+    onBack: () => tell("Redis answers again"),
   });
 }
 

@@ -68,7 +68,10 @@ export class LawWatch {
         onReading: (reading) => board.read(reading, this.#clock.now()),
       });
     } catch (error) {
-      this.#logger.warn({ err: error }, "the audit for the dashboard cannot go on");
+      this.#logger.warn(
+        { err: error },
+        "the audit whose results the dashboard shows has failed; it starts again after a pause, when a dashboard asks for it",
+      );
       if (signal.aborted) return;
       this.#notBeforeMs = this.#clock.monotonic() + FAILED_PAUSE_MS;
       this.#stop();

@@ -70,7 +70,7 @@ export async function runService<Settings extends ProcessDeclared>(
       host.stderr.write(`${run.declaration.command}: ${error.message}\n`);
       return 2;
     }
-    logger.fatal({ err: error }, "could not start");
+    logger.fatal({ err: error }, "the process could not start");
     return 1;
   } finally {
     endings.stop();
@@ -103,23 +103,26 @@ async function finish(
   logger: Logger,
   secondEnding: Promise<Ending>,
 ): Promise<number> {
-  if (ending.kind === "signal") logger.info({ signal: ending.signal }, "closing");
-  else logger.fatal({ err: ending.error }, "unexpected error, closing");
+  if (ending.kind === "signal") logger.info({ signal: ending.signal }, "the process received a signal and is closing");
+  else logger.fatal({ err: ending.error }, "the process met an unexpected error and is closing");
   try {
     const closed = withDeadline(service?.close() ?? Promise.resolve(), run.closeDeadlineMs ?? CLOSE_MS_MAX, "closing");
     const cut = await Promise.race([closed, secondEnding]);
-    if (cut !== undefined) logger.warn("close cut short");
+    if (cut !== undefined) logger.warn("a second signal or error ended the process before it had closed");
     return tellEnd(ending, ending.kind === "signal" && cut === undefined ? 0 : 1, logger);
   } catch (error) {
-    logger.error({ err: error }, error instanceof DeadlineError ? "close did not end in time" : "close failed");
+    logger.error(
+      { err: error },
+      error instanceof DeadlineError ? "the process did not close in time" : "the process failed to close",
+    );
     return tellEnd(ending, 1, logger);
   }
 }
 
 /** Logs the last line of a process: why it ends. */
 function tellEnd(ending: Ending, exitCode: number, logger: Logger): number {
-  if (ending.kind === "signal") logger.info({ exitCode }, `ended, as ${ending.signal} ordered`);
-  else logger.fatal({ exitCode }, `ended on its own: ${messageOf(ending.error)}`);
+  if (ending.kind === "signal") logger.info({ exitCode }, `the process ended, as ${ending.signal} ordered`);
+  else logger.fatal({ exitCode }, `the process ended because of an error: ${messageOf(ending.error)}`);
   return exitCode;
 }
 

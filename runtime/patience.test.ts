@@ -35,7 +35,9 @@ test("asks until there is an answer, and logs this at first and then at interval
   expect(await answer).toBe("served");
   expect(patience.waitingFor).toEqual([]);
   // The log lines come at 0 and 30 s: eleven failures in 55 s are two lines.
-  expect(warn.mock.calls.map(([, text]) => text)).toEqual(Array(2).fill("not ready yet: waiting for the database"));
+  expect(warn.mock.calls.map(([, text]) => text)).toEqual(
+    Array(2).fill("the process is not ready yet, because it is waiting for the database"),
+  );
 });
 
 test("waits for the bus as well, unless it refuses this user", async () => {

@@ -61,7 +61,10 @@ export class Patience {
     const toldAtMs = this.#toldAtMs.get(what);
     if (toldAtMs === undefined || nowMs - toldAtMs >= LOG_EVERY_MS) {
       this.#toldAtMs.set(what, nowMs);
-      this.#logger.warn({ err: error, waitingFor: what }, `not ready yet: waiting for ${what}`);
+      this.#logger.warn(
+        { err: error, waitingFor: what },
+        `the process is not ready yet, because it is waiting for ${what}`,
+      );
     }
     return true;
   }

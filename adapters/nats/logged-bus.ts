@@ -12,10 +12,10 @@ export function openLoggedBus(options: {
 }): NatsBus {
   const { url, name, what, logger } = options;
   const onEvent = (event: NatsEvent) => {
-    if (event.kind !== "streams-full") return logger.info({ bus: what, event }, "bus connection");
+    if (event.kind !== "streams-full") return logger.info({ bus: what, event }, "the connection to NATS has changed");
     logger.warn(
       { bus: what, event },
-      "NATS has no room for messages: give it more room. Until then sweeps find the work, some seconds later",
+      "NATS has no room for more messages: give its streams more storage. Until then, sweeps find the work some seconds later",
     );
   };
   return createNatsBus({ url, name, onEvent });

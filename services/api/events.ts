@@ -63,37 +63,43 @@ export class ApiEvents {
 
   deleteAccepted(serverUuid: string): void {
     this.#deletes.inc();
-    this.#logger.debug({ server: serverUuid }, "delete accepted");
+    this.#logger.debug({ server: serverUuid }, "a request to delete a server was accepted");
   }
 
   deleteLeftToSweep(serverUuid: string, cell: string): void {
     this.#logger.warn(
       { server: serverUuid, cell },
-      "the cell could not be notified of a delete; the schedulers' sweep will do it",
+      "the server's cell could not be told to delete it; the schedulers' sweep will tell the cell",
     );
   }
 
   publishFailed(serverUuid: string, error: unknown): void {
     this.#publishFailures.inc();
-    this.#logger.warn({ server: serverUuid, err: error }, "not published; a sweep will find it");
+    this.#logger.warn(
+      { server: serverUuid, err: error },
+      "the message about new work for a server could not be published; a sweep will find the work in the database",
+    );
   }
 
   markFailed(serverUuid: string, error: unknown): void {
-    this.#logger.warn({ server: serverUuid, err: error }, "could not record that the server is gone");
+    this.#logger.warn(
+      { server: serverUuid, err: error },
+      "the API database could not record that a server was deleted; it is tried again",
+    );
   }
 
   eventMalformed(cell: string): void {
-    this.#logger.warn({ cell }, "a cell's event could not be read and was dropped");
+    this.#logger.warn({ cell }, "an event from a cell could not be read and was dropped");
   }
 
   cellUnwatched(cell: string, error: unknown): void {
-    this.#logger.warn({ cell, err: error }, "the cell's events cannot be read yet; trying again");
+    this.#logger.warn({ cell, err: error }, "the events of a cell cannot be read yet; the api keeps trying");
   }
 
   streamsMissing(error: unknown): void {
     this.#logger.warn(
       { err: error },
-      "the streams of the API tier could not be created; a sweep finds unpublished requests",
+      "the NATS streams of the API tier could not be created; until they exist, sweeps find the requests that could not be published",
     );
   }
 
@@ -104,15 +110,18 @@ export class ApiEvents {
 
   cellUnreachable(cell: string, error: unknown): void {
     this.#unreachable.inc({ cell });
-    this.#logger.warn({ cell, err: error }, "the cell does not answer");
+    this.#logger.warn({ cell, err: error }, "a cell does not answer");
   }
 
   hostsSynced(hosts: number): void {
-    this.#logger.info({ hosts }, "aggregates and ratios written to hosts' cells");
+    this.#logger.info({ hosts }, "the aggregates and allocation ratios of hosts were written to their cells");
   }
 
   syncFailed(error: unknown): void {
-    this.#logger.warn({ err: error }, "could not compare aggregates and ratios with the cells; trying again");
+    this.#logger.warn(
+      { err: error },
+      "the aggregates and allocation ratios of hosts could not be compared with the cells; they are compared again soon",
+    );
   }
 
   externalEvent(
@@ -123,28 +132,34 @@ export class ApiEvents {
     }: { readonly name: string; readonly tag?: string; readonly server_uuid: string },
     host: string,
   ): void {
-    this.#logger.info({ event: name, tag, server, host }, "another service reported an event of a server");
+    this.#logger.info({ event: name, tag, server, host }, "another OpenStack service reported an event of a server");
   }
 
   portsNotSwept(error: unknown): void {
-    this.#logger.warn({ err: error }, "could not give up the ports of servers that are gone; trying again");
+    this.#logger.warn({ err: error }, "the ports of deleted servers could not be released; it is tried again soon");
   }
 
   settlingFailed(error: unknown): void {
-    this.#logger.warn({ err: error }, "could not read the resizes that count for quotas; trying again");
+    this.#logger.warn({ err: error }, "the resizes that count for quotas could not be settled; it is tried again soon");
   }
 
   snapshotsNotSettled(error: unknown): void {
-    this.#logger.warn({ err: error }, "could not end the making of images from servers; trying again");
+    this.#logger.warn(
+      { err: error },
+      "the state of images that are made from servers could not be brought up to date; it is tried again soon",
+    );
   }
 
   failed(requestId: string, method: string, url: string, error: unknown): void {
     this.#failures.inc();
-    this.#logger.error({ requestId, method, url, err: error }, "request failed");
+    this.#logger.error(
+      { requestId, method, url, err: error },
+      "a request failed with an unexpected error, and its client got a 500",
+    );
   }
 
   listening(address: string): void {
-    this.#logger.info({ address }, "serving the Compute API");
+    this.#logger.info({ address }, "the api serves the Compute API");
   }
 }
 

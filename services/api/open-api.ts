@@ -185,8 +185,11 @@ function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoft
   const softState = new RedisSoftState({
     url,
     onLost: (reason) =>
-      logger.warn({ reason }, "Redis is away; build failures and the state of the laws are not known meanwhile"),
-    onBack: () => logger.info("Redis is back"),
+      logger.warn(
+        { reason },
+        "Redis does not answer; until it does, build failures and the state of the laws are unknown",
+      ),
+    onBack: () => logger.info("Redis answers again"),
   });
   closers.push(() => softState.close());
   return softState;

@@ -19,7 +19,7 @@ export function openMetrics(
   return {
     async start() {
       await probes.start();
-      logger.info({ ...probes.address }, "metrics listen");
+      logger.info({ ...probes.address }, "metrics and probes are served");
     },
     close: () => probes.close(),
   };

@@ -34,23 +34,29 @@ export class AgentEvents {
   welcomed(address: string, conductorId: string): void {
     this.#metrics.conductors.inc();
     this.#refusals.delete(address);
-    this.#logger.info({ address, conductorId }, "accepted by a conductor");
+    this.#logger.info({ address, conductorId }, "a conductor accepted this agent");
   }
 
   /** Each address is dialled repeatedly, so a reason is logged only when it differs from the last one. */
   notWelcomed(address: string, reason: string): void {
     if (this.#refusals.get(address) === reason) return;
     this.#refusals.set(address, reason);
-    this.#logger.error({ address, reason }, "a conductor could not be reached or refused this agent; connecting again");
+    this.#logger.error(
+      { address, reason },
+      "a conductor could not be reached, or refused this agent; the agent keeps trying to connect",
+    );
   }
 
   lost(address: string, reason: string): void {
     this.#metrics.conductors.dec();
-    this.#logger.warn({ address, reason }, "lost a conductor");
+    this.#logger.warn({ address, reason }, "the connection to a conductor was lost; the agent connects again");
   }
 
   interrupted(guest: GuestName): void {
-    this.#logger.warn({ ...guest }, "removed a guest whose build was interrupted because the agent ended");
+    this.#logger.warn(
+      { ...guest },
+      "a guest was removed, because the agent's previous process ended while it was building the guest",
+    );
   }
 
   adoptFailed(reason: string): void {
@@ -58,7 +64,7 @@ export class AgentEvents {
   }
 
   buildStarted(guest: GuestName, traceparent: string): Span {
-    this.#logger.debug({ ...guest }, "build started");
+    this.#logger.debug({ ...guest }, "the build of a guest has started");
     return traceBuild(this.#options.tracing, guest, traceparent);
   }
 
@@ -68,13 +74,16 @@ export class AgentEvents {
   }
 
   orderFailed(guest: GuestName, reason: string): void {
-    this.#logger.error({ ...guest, reason }, "an order for a guest was not carried out");
+    this.#logger.error({ ...guest, reason }, "a conductor's order for a guest was not carried out");
   }
 
   driverStuck(guest: GuestName, what: string): void {
     this.#metrics.stuck.inc();
     const meaning = "the guest takes no other order until the driver ends; if it never does, restart the agent";
-    this.#logger.error({ ...nameOf(guest), call: what }, `the driver was told to give up but continues: ${meaning}`);
+    this.#logger.error(
+      { ...nameOf(guest), call: what },
+      `the driver was told to give up a call but continues it: ${meaning}`,
+    );
   }
 
   foundChanged(guest: GuestName, from: string, to: string): void {
@@ -91,7 +100,7 @@ export class AgentEvents {
 
   destroyed(guest: GuestName): void {
     this.#metrics.destroyed.inc();
-    this.#logger.debug({ ...guest }, "guest removed");
+    this.#logger.debug({ ...guest }, "a guest was removed");
   }
 
   leftover(guest: GuestName, reason: string): void {
@@ -102,15 +111,18 @@ export class AgentEvents {
   /** A host's tree differs from the agent's last report. */
   treeChanged(host: string): void {
     this.#metrics.treeChanges.inc();
-    this.#logger.info({ host }, "the host's resources have changed; reporting them");
+    this.#logger.info({ host }, "the host's resources have changed, and the agent reports them to the cell");
   }
 
   hostsUnreadable(reason: string): void {
-    this.#logger.error({ reason }, "the hosts could not be read; their previous resources stay");
+    this.#logger.error(
+      { reason },
+      "the resources of the hosts could not be read, so the cell keeps those that were reported before",
+    );
   }
 
   hostDoubtful(warning: string): void {
-    this.#logger.warn({ warning }, "a value of the host is unknown or doubtful");
+    this.#logger.warn({ warning }, "a value of the host is unknown or doubtful, as the warning says");
   }
 
   hostsDiffer(added: readonly string[], removed: readonly string[]): void {
@@ -119,18 +131,27 @@ export class AgentEvents {
   }
 
   treeKept(host: string, kept: readonly string[]): void {
-    this.#logger.warn({ host, kept }, "the cell keeps resources that the host no longer offers");
+    this.#logger.warn(
+      { host, kept },
+      "the cell keeps resources that the host no longer offers, because servers still use them",
+    );
   }
 
   treeRefused(host: string, reason: string): void {
-    this.#logger.error({ host, reason }, "the cell refuses the host's resources; the host stays down");
+    this.#logger.error(
+      { host, reason },
+      "the cell refuses the resources that the host reports, for the given reason; the host stays down until a report is accepted",
+    );
   }
 
   /** An agent must not act without its journal, so the process ends. */
   journalFailed(error: unknown): void {
     // The agent's end has interrupted this work. The next process finds it in the journal.
     if (error instanceof JournalError && error.code === "closed") return;
-    this.#logger.fatal({ reason: messageOf(error) }, "the journal failed");
+    this.#logger.fatal(
+      { reason: messageOf(error) },
+      "the agent's journal failed, and the agent ends, because it must not act without one: see that the journal's disk is writable and has room",
+    );
     this.#options.fail(error);
   }
 }

@@ -90,7 +90,7 @@ test("a failed read changes nothing, and the next one counts", () => {
   const { changed } = watch({ isLive: true, look }, [host(8)]);
   clock.advance(EVERY_MS * 2);
   expect(changed).toEqual([]);
-  expect(logged[0]?.msg).toContain("their previous resources stay");
+  expect(logged[0]?.msg).toContain("the cell keeps those that were reported before");
   broken = false;
   clock.advance(EVERY_MS * 2);
   expect(changed).toHaveLength(1);

@@ -34,7 +34,8 @@ export function openAgent(
   const opened = openDriver(options, { clock, logger, crash, loseConnections });
   const { driver, source } = opened;
   const { hosts, warnings } = source.look();
-  for (const warning of warnings) logger.warn({ warning }, "a value of the host is unknown or doubtful");
+  for (const warning of warnings)
+    logger.warn({ warning }, "a value of the host is unknown or doubtful, as the warning says");
   const { agentId, buildLimit, conductors } = options;
   const { resumeGuests: resumesGuests } = options;
   const tracing = startTracing({

@@ -31,23 +31,25 @@ export class ConductorEvents {
 
   agentArrived(agentId: string, hosts: number): void {
     this.#metrics.agents.inc();
-    this.#logger.info({ agentId, hosts }, "agent connected");
+    this.#logger.info({ agentId, hosts }, "an agent connected");
   }
 
   agentLost(agentId: string, reason: string): void {
     this.#metrics.agents.dec();
-    this.#logger.warn({ agentId, reason }, "agent lost");
+    this.#logger.warn({ agentId, reason }, "the connection to an agent was lost");
   }
 
   agentRefused(agentId: string, reason: string): void {
     this.#metrics.agentsRefused.inc();
-    this.#nowAndThen(`refused ${agentId}`, () => this.#logger.error({ agentId, reason }, "refused an agent"));
+    this.#nowAndThen(`refused ${agentId}`, () =>
+      this.#logger.error({ agentId, reason }, "an agent was refused, for the given reason"),
+    );
   }
 
   cellWideCertificate(agentId: string): void {
     this.#logger.warn(
       { agentId },
-      "accepted an agent whose certificate names no agent: it could act for every host of the cell. Issue a certificate for it with `berth certs --agent-hosts`",
+      "an agent was accepted whose certificate names no agent, so it could act for every host of the cell: issue a certificate for it with `berth certs --agent-hosts`",
     );
   }
 
@@ -55,14 +57,17 @@ export class ConductorEvents {
   reportDropped(agentId: string | null, host: string, what: string): void {
     this.#metrics.reportsDropped.inc({ what });
     this.#nowAndThen("report dropped", () =>
-      this.#logger.warn({ agentId, host: host.slice(0, 200), what }, "dropped a report about a host of another agent"),
+      this.#logger.warn(
+        { agentId, host: host.slice(0, 200), what },
+        "a report was dropped, because it is about a host or an attempt of another agent",
+      ),
     );
   }
 
   hostsDown(hosts: readonly string[]): void {
     this.#logger.warn(
       { hosts: hosts.slice(0, 20), count: hosts.length },
-      "hosts are down: no conductor has seen their agents",
+      "hosts are down, because no conductor has heard from their agents lately",
     );
   }
 
@@ -84,7 +89,10 @@ export class ConductorEvents {
   }
 
   treeRefused(host: string, reason: string): void {
-    this.#logger.error({ host, reason }, "refused a host's report; the host stays down");
+    this.#logger.error(
+      { host, reason },
+      "a host's report of its resources was refused, for the given reason; the host stays down until a report is accepted",
+    );
   }
 
   treeKept(host: string, kept: readonly string[]): void {
@@ -93,7 +101,7 @@ export class ConductorEvents {
 
   guestSettled(guest: FoundGuest, fate: GuestFate): void {
     this.#metrics.settled.inc({ fate });
-    this.#logger.info({ ...guest, fate }, "brought a guest into the state of the database");
+    this.#logger.info({ ...guest, fate }, "a guest was brought into the state that the database states");
   }
 
   stoppedWithGuest({ host, serverUuid, attemptId }: FoundGuest, cause: StopCause): void {
@@ -107,7 +115,7 @@ export class ConductorEvents {
     const { host, serverUuid, attemptId, state } = guest;
     this.#logger.error(
       { server: serverUuid, host, attempt: attemptId, state, reason },
-      "a guest that the cell's database does not know is kept in quarantine: see berth cell quarantine",
+      "a guest that the cell's database does not know is kept in quarantine: decide what happens to it with berth cell quarantine",
     );
   }
 
@@ -115,7 +123,7 @@ export class ConductorEvents {
   serverUncertain({ serverUuid, host }: FoundGuest, fault: string): void {
     this.#logger.error(
       { server: serverUuid, host, fault },
-      "a halted guest is not started, because the server may run elsewhere",
+      "a halted guest is not started, because its server may run elsewhere: do what the fault says",
     );
   }
 
@@ -138,7 +146,7 @@ export class ConductorEvents {
   revisionRaised(serverUuid: string, revision: number): void {
     this.#logger.warn(
       { server: serverUuid, revision },
-      "a guest has obeyed a later order than its server's row contained; the row was raised",
+      "a guest has obeyed a later order than its server's row knew, so the revision of the row was raised",
     );
   }
 
@@ -146,24 +154,27 @@ export class ConductorEvents {
     this.#metrics.missing.inc();
     this.#logger.error(
       { server: serverUuid, host, status },
-      "a server should have a guest on a host that does not know it",
+      "a server should have a guest on this host, but the host does not have it: look for its disk there; if the disk is lost, rebuild or delete the server",
     );
   }
 
   comparisonFailed(error: unknown): void {
     this.#nowAndThen("compare", () =>
-      this.#logger.warn({ err: error }, "could not compare a host's guests with the database"),
+      this.#logger.warn(
+        { err: error },
+        "the guests of hosts could not be compared with the database; they are compared again soon",
+      ),
     );
   }
 
   resumed(taskId: string, serverUuid: string, epoch: number): void {
     this.#metrics.resumed.inc();
-    this.#logger.info({ task: taskId, server: serverUuid, epoch }, "resumed a build");
+    this.#logger.info({ task: taskId, server: serverUuid, epoch }, "this conductor resumed a build");
   }
 
   swept(count: number): void {
     this.#metrics.swept.inc(count);
-    this.#logger.info({ count }, "took over tasks that no conductor was working on");
+    this.#logger.info({ count }, "this conductor took over tasks that no conductor was working on");
   }
 
   taskReleased(taskId: string, serverUuid: string, host: string): void {
@@ -171,7 +182,7 @@ export class ConductorEvents {
     this.#nowAndThen("hand-over", () =>
       this.#logger.warn(
         { task: taskId, server: serverUuid, host },
-        "released a task whose host is connected only to other conductors",
+        "this conductor released a task, because its host is connected only to other conductors",
       ),
     );
   }
@@ -208,7 +219,10 @@ export class ConductorEvents {
 
   alternateSkipped(serverUuid: string, host: string, why: string): void {
     this.#metrics.attempts.inc({ result: "skipped" });
-    this.#logger.debug({ server: serverUuid, host, why }, "skipped an alternate that no longer fits");
+    this.#logger.debug(
+      { server: serverUuid, host, why },
+      "an alternate host was skipped, because the server no longer fits there",
+    );
   }
 
   attemptFailed(serverUuid: string, host: string, reason: string): void {
@@ -217,26 +231,32 @@ export class ConductorEvents {
   }
 
   buildFailed(serverUuid: string, reason: string): void {
-    this.#logger.warn({ server: serverUuid, reason }, "a build ended in ERROR");
+    this.#logger.warn({ server: serverUuid, reason }, "the build of a server failed, and the server is in ERROR");
   }
 
   buildEnded(serverUuid: string, as: "active" | "error" | "fenced", tookMs: number, traceId = ""): void {
     this.#metrics.builds.inc({ outcome: as });
     this.#metrics.seconds.observe(tookMs / 1_000, {}, traceId);
-    this.#logger.debug({ server: serverUuid, as, tookMs }, "build ended");
+    this.#logger.debug({ server: serverUuid, as, tookMs }, "the build of a server ended");
   }
 
   confirmedLate(serverUuid: string): void {
-    this.#logger.info({ server: serverUuid }, "confirming a resize that was not confirmed or reverted in time");
+    this.#logger.info(
+      { server: serverUuid },
+      "a resize is being confirmed, because it was not confirmed or reverted in time",
+    );
   }
 
   evacuatedReleased(host: string, count: number): void {
-    this.#logger.info({ host, count }, "released the allocations on a host for guests that are gone from it");
+    this.#logger.info(
+      { host, count },
+      "the allocations of evacuated servers on a host were released, because their guests are gone from it",
+    );
   }
 
   operationEnded(serverUuid: string, kind: string, as: string): void {
     this.#metrics.operations.inc({ kind, outcome: as });
-    this.#logger.debug({ server: serverUuid, kind, as }, "operation ended");
+    this.#logger.debug({ server: serverUuid, kind, as }, "an operation ended");
   }
 
   operationWaits(serverUuid: string, kind: string, note: string): void {
@@ -246,7 +266,7 @@ export class ConductorEvents {
 
   deleted(serverUuid: string): void {
     this.#metrics.deletes.inc();
-    this.#logger.debug({ server: serverUuid }, "server deleted");
+    this.#logger.debug({ server: serverUuid }, "a server was deleted");
   }
 
   /** The consumers that are currently known to be orphans. */
@@ -255,7 +275,7 @@ export class ConductorEvents {
     if (consumers.length === 0) return;
     this.#logger.error(
       { consumers: consumers.slice(0, 20), count: consumers.length },
-      "allocations belong to no server and no move of this cell: berth audit --heal releases them",
+      "allocations belong to no server and no move of this cell: release them with berth audit --heal",
     );
   }
 
@@ -263,7 +283,7 @@ export class ConductorEvents {
     this.#metrics.leftovers.inc();
     this.#logger.warn(
       { server: serverUuid, host, reason },
-      "a guest may be left on a host; it is removed when the host is compared",
+      "a guest may be left on a host; it is removed when the host's guests are compared with the database",
     );
   }
 
@@ -273,13 +293,16 @@ export class ConductorEvents {
   }
 
   busFailed(error: unknown): void {
-    this.#logger.warn({ err: error }, "cannot read messages yet; meanwhile sweeps find the tasks");
+    this.#logger.warn(
+      { err: error },
+      "the conductor cannot read messages from NATS yet; until it can, its sweeps find the tasks",
+    );
   }
 
   databaseFailed(what: string, error: unknown): void {
     this.#metrics.databaseFailures.inc({ what });
     this.#nowAndThen(`database ${what}`, () =>
-      this.#logger.error({ err: error, what }, "the cell's database failed; trying again"),
+      this.#logger.error({ err: error, what }, "the cell's database failed; the conductor tries again"),
     );
   }
 
@@ -287,7 +310,7 @@ export class ConductorEvents {
     this.#metrics.refusedSteps.inc({ what });
     this.#logger.error(
       { err: error, what, server: serverUuid },
-      "the cell's database refuses a step of a build, which ends in ERROR",
+      "the cell's database refuses a step of a build, so the server goes to ERROR",
     );
   }
 

@@ -38,7 +38,7 @@ export async function openConductor(
     ...{ what: "the cell's database", logger },
   });
   const patience = new Patience({ logger, isTransient: isUnavailable });
-  const onEvent = (event: { readonly kind: string }) => logger.info({ ...event }, "NATS");
+  const onEvent = (event: { readonly kind: string }) => logger.info({ ...event }, "the connection to NATS has changed");
   const bus = createNatsBus({ url: options.natsUrl, name: about, onEvent });
   const tracing = startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
   const registry = createRegistry({ service: "conductor" });

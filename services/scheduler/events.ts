@@ -70,7 +70,7 @@ export class SchedulerEvents {
   dispatched(serverUuid: string, cell: string, host: string, ageMs: number, traceId = ""): void {
     this.#metrics.placed.inc({ outcome: "dispatched" });
     this.#metrics.placeSeconds.observe(Math.max(0, ageMs) / 1_000, {}, traceId);
-    this.#logger.debug({ server: serverUuid, cell, host, ageMs }, "dispatched");
+    this.#logger.debug({ server: serverUuid, cell, host, ageMs }, "a request was dispatched to a cell");
   }
 
   foundPresent(serverUuid: string, cell: string): void {
@@ -85,7 +85,10 @@ export class SchedulerEvents {
 
   refused(serverUuid: string, fault: string): void {
     this.#metrics.placed.inc({ outcome: "refused" });
-    this.#logger.info({ server: serverUuid, fault }, "no valid host");
+    this.#logger.info(
+      { server: serverUuid, fault },
+      "no valid host was found for a request, and its server is in ERROR",
+    );
   }
 
   moveBegun({ serverUuid, kind, createdAtMs }: MoveRequest, host: string): void {
@@ -100,40 +103,54 @@ export class SchedulerEvents {
 
   putOff(serverUuid: string, why: string): void {
     this.#metrics.placed.inc({ outcome: "later" });
-    this.#nowAndThen("later", () => this.#logger.warn({ server: serverUuid, why }, "a request is tried again later"));
+    this.#nowAndThen("later", () =>
+      this.#logger.warn({ server: serverUuid, why }, "a request cannot be placed yet and is tried again later"),
+    );
   }
 
   placingFailed(serverUuid: string, error: unknown): void {
     this.#metrics.placed.inc({ outcome: "failed" });
     this.#nowAndThen("failed", () =>
-      this.#logger.error({ server: serverUuid, err: error }, "placing a request failed; it is tried again later"),
+      this.#logger.error(
+        { server: serverUuid, err: error },
+        "placing a request failed with an unexpected error; it is tried again later",
+      ),
     );
   }
 
   gaveUp(serverUuid: string, error: unknown): void {
-    this.#logger.error({ server: serverUuid, err: error }, "placing a request kept failing; it is given up");
+    this.#logger.error(
+      { server: serverUuid, err: error },
+      "placing a request kept failing with unexpected errors, so it is given up",
+    );
   }
 
   raceLost(serverUuid: string, cell: string, host: string, why: string): void {
     this.#metrics.racesLost.inc();
-    this.#logger.debug({ server: serverUuid, cell, host, why }, "a claim no longer fitted");
+    this.#logger.debug(
+      { server: serverUuid, cell, host, why },
+      "a claim was refused, because the host had changed since the scheduler's view of it",
+    );
   }
 
   lookedAgain(serverUuid: string): void {
     this.#metrics.secondLooks.inc();
-    this.#logger.debug({ server: serverUuid }, "no host was found in the view; searched again in a fresh one");
+    this.#logger.debug(
+      { server: serverUuid },
+      "no host was found in the ledger view; the scheduler searches again in a fresh one",
+    );
   }
 
   multiCreateRefused(reservation: string, found: number, wanted: number): void {
     this.#logger.info(
       { reservation, found, wanted },
-      "too few servers of one call found a host; all of them are released",
+      "too few servers of one request found a host, so the claims of all of them are released",
     );
   }
 
   leftCell(serverUuid: string, cell: string): void {
     this.#metrics.cellsLeft.inc();
-    this.#logger.info({ server: serverUuid, cell }, "a request left its assigned cell");
+    this.#logger.info({ server: serverUuid, cell }, "a request left the cell to which it was assigned");
   }
 
   publishFailed(taskId: string, cell: string, error: unknown): void {
@@ -147,33 +164,49 @@ export class SchedulerEvents {
   }
 
   queueRefused(error: unknown): void {
-    this.#logger.error({ err: error }, "the work queue cannot be read; only sweeps find requests");
+    this.#logger.error(
+      { err: error },
+      "the queue of requests in NATS cannot be read; until it can, only sweeps find requests",
+    );
   }
 
   malformed(error: unknown): void {
-    this.#logger.error({ err: error }, "dropped a message of the work queue that cannot be read");
+    this.#logger.error({ err: error }, "a message of the queue of requests cannot be read and was dropped");
   }
 
   swept(requests: number, deletes: number): void {
     this.#metrics.swept.inc(requests + deletes);
-    this.#logger.info({ requests, deletes }, "took requests that no scheduler was working on");
+    this.#logger.info(
+      { requests, deletes },
+      "the sweep found requests that no scheduler was working on, and places them",
+    );
   }
 
   foundLost(cell: string, requests: number): void {
     this.#metrics.swept.inc(requests);
-    this.#logger.warn({ cell, requests }, "requests never arrived in their cell; they are placed again");
+    this.#logger.warn(
+      { cell, requests },
+      "requests never arrived in the cell to which they were dispatched; they are placed again",
+    );
   }
 
   sweepFailed(error: unknown): void {
-    this.#nowAndThen("sweep", () => this.#logger.error({ err: error }, "the sweep failed; trying again"));
+    this.#nowAndThen("sweep", () =>
+      this.#logger.error({ err: error }, "the sweep for forgotten requests failed; it is repeated soon"),
+    );
   }
 
   cellOpened(cell: string): void {
-    this.#logger.info({ cell }, "cell opened");
+    this.#logger.info({ cell }, "the scheduler now follows a cell");
   }
 
   cellUnreachable(cell: string, error: unknown): void {
-    this.#nowAndThen(`cell ${cell}`, () => this.#logger.warn({ cell, err: error }, "a cell cannot be reached"));
+    this.#nowAndThen(`cell ${cell}`, () =>
+      this.#logger.warn(
+        { cell, err: error },
+        "a cell cannot be reached; the scheduler places nothing there until it answers",
+      ),
+    );
   }
 
   /** Counts decisions that were not kept, so that nobody can ask for their explanation later. */
@@ -183,15 +216,23 @@ export class SchedulerEvents {
 
   settingsApplied(version: number): void {
     this.#metrics.settingsVersion.set(version);
-    this.#logger.info({ version }, "settings applied");
+    this.#logger.info({ version }, "changed settings are in force");
   }
 
   settingsRefused(version: number, reasons: readonly string[]): void {
-    this.#logger.error({ version, reasons }, "stored settings cannot be read; the previous ones stay");
+    this.#logger.error(
+      { version, reasons },
+      "the stored settings cannot be read, and the previous ones stay in force: correct them with berth settings set",
+    );
   }
 
   refreshFailed(what: string, error: unknown): void {
-    this.#nowAndThen(`refresh ${what}`, () => this.#logger.warn({ what, err: error }, "could not refresh"));
+    this.#nowAndThen(`refresh ${what}`, () =>
+      this.#logger.warn(
+        { what, err: error },
+        `the scheduler could not read or store this data: ${what}. It tries again soon`,
+      ),
+    );
   }
 
   #nowAndThen(what: string, log: () => void): void {

@@ -129,8 +129,8 @@ function openSoftState(url: string, logger: Logger): RedisSoftState {
   return new RedisSoftState({
     url,
     onLost: (reason) =>
-      logger.warn({ reason }, "Redis is away; until it is back, schedulers do not know of each other"),
-    onBack: () => logger.info("Redis is back"),
+      logger.warn({ reason }, "Redis does not answer; until it does, schedulers do not know of each other"),
+    onBack: () => logger.info("Redis answers again"),
   });
 }
 

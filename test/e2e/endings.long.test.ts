@@ -48,7 +48,7 @@ describe("services that are told to stop", () => {
     expect(ended).toEqual(["api", "scheduler", "conductor"].map((role) => `${role} exit code 0`));
     // The last log line of each service says why it stopped.
     const lastLines = ending.map((one) => one?.logSinceMark(2) ?? "");
-    expect(lastLines.filter((lines) => !lines.includes("ended, as SIGTERM ordered"))).toEqual([]);
+    expect(lastLines.filter((lines) => !lines.includes("the process ended, as SIGTERM ordered"))).toEqual([]);
     await cloud.makeWhole();
     const servers = await cloud.compute.ended(accepted);
     expect(servers.filter(({ status }) => status !== "ACTIVE")).toEqual([]);

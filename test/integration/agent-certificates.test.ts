@@ -151,7 +151,7 @@ test("a conductor's certificate is not accepted from an agent, nor an agent's fr
   const impostor = await conductor(...files(`${CELL}-agent-1`));
   const { log } = await agent(impostor.address, { id: "agent-1", hostsOf: "agent-1", file: `${CELL}-agent-1` });
   expect(await refusal(log)).toMatch(/certificate/i);
-  expect([await carried(), impostor.log.filter((line) => line.msg === "agent connected")]).toEqual([[], []]);
+  expect([await carried(), impostor.log.filter((line) => line.msg === "an agent connected")]).toEqual([[], []]);
 });
 
 test("a certificate for all agents of a cell is accepted only where the conductor's settings allow it, and then with a warning", async () => {
@@ -161,5 +161,7 @@ test("a certificate for all agents of a cell is accepted only where the conducto
   const lenient = await conductor("--allow-cell-wide-certificates");
   await agent(lenient.address, { id: "agent-1", hostsOf: "agent-1", file: "old" });
   await eventually("its hosts to be up", async () => (await carried()).length === 2);
-  expect(lenient.log.map((line) => line.msg)).toContainEqual(expect.stringMatching(/^accepted an agent whose certif/));
+  expect(lenient.log.map((line) => line.msg)).toContainEqual(
+    expect.stringMatching(/^an agent was accepted whose certif/),
+  );
 });

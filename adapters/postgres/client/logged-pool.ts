@@ -14,7 +14,11 @@ export function openLoggedPool(
   const { what, logger, ...rest } = options;
   const pool = createPool({
     ...rest,
-    onConnectionLost: (error) => logger.warn({ err: error, database: what }, "database connection lost"),
+    onConnectionLost: (error) =>
+      logger.warn(
+        { err: error, database: what },
+        "a connection to the database was lost; the pool opens another one when it is needed",
+      ),
   });
   // The first connection checks the server's settings before it is used for anything else.
   if ((singleHostUrls(options.url)?.length ?? 1) > 1)

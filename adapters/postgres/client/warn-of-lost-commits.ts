@@ -35,10 +35,13 @@ export async function warnOfLostCommits(
     if (reason !== null)
       logger.warn(
         { database: what, reason },
-        "the database's URL names several servers, but a failover may lose commits that were answered, and with them claims and servers: " +
+        "the database's URL names several servers, but a failover between them may lose commits that were already acknowledged, and with them claims and servers. Set up synchronous replication: " +
           "see docs/operating.md, High availability of Postgres",
       );
   } catch (error) {
-    logger.debug({ err: error, database: what }, "could not check whether commits are synchronous");
+    logger.debug(
+      { err: error, database: what },
+      "the server could not be asked whether its commits wait for a standby",
+    );
   }
 }

@@ -46,14 +46,15 @@ export function followerEvents(logger: Logger): FollowerEvents {
       toldAtMs = nowMs;
       logger.warn(
         { cell, holders },
-        "the ledger view cannot load: Postgres creates a replication slot only when older transactions of the whole server have ended",
+        "the ledger view cannot load yet, because Postgres creates a replication slot only when all older transactions of the whole server have ended: end the transactions in `holders` if they stay open",
       );
     },
-    loaded: (cell, { rows, tookMs }) => logger.info({ cell, rows, tookMs: Math.round(tookMs) }, "ledger view loaded"),
+    loaded: (cell, { rows, tookMs }) =>
+      logger.info({ cell, rows, tookMs: Math.round(tookMs) }, "the ledger view has been loaded"),
     lost: (cell, error, retryInMs) =>
       logger.warn(
         { cell, err: error, retryInMs },
-        "the ledger view lost its connection to the cell and is loading again",
+        "the ledger view lost its connection to the cell's database and is loading again",
       ),
   };
 }

@@ -18,7 +18,11 @@ export function openKeystone(
     {
       clock: systemClock,
       shared,
-      onLost: (error) => logger.error({ code: error.code, reason: error.message }, "tokens cannot be validated"),
+      onLost: (error) =>
+        logger.error(
+          { code: error.code, reason: error.message },
+          "tokens cannot be validated, so requests are refused: see that Keystone answers and accepts the credentials of this service",
+        ),
       onBack: () => logger.info("tokens can be validated again"),
     },
     settings,

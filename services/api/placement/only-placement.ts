@@ -134,7 +134,11 @@ function openCell(database: LedgerDatabase, logger: Logger, closers: Closers) {
     url: database.url,
     applicationName: "berth placement",
     connectionsMax: 16,
-    onConnectionLost: (error) => logger.warn({ err: error, cell: database.cell }, "database connection lost"),
+    onConnectionLost: (error) =>
+      logger.warn(
+        { err: error, cell: database.cell },
+        "a connection to the cell's database was lost; the pool opens another one when it is needed",
+      ),
   });
   closers.push(() => pool.end());
   const view = new LedgerView();

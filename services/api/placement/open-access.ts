@@ -74,11 +74,18 @@ function followPolicy(path: string, policy: Policy, logger: Logger): PolicyFile 
     policy,
     clock: systemClock,
     events: {
-      policyLoaded: (loaded, overrides) => logger.info({ path: loaded, overrides }, "policy file in force"),
+      policyLoaded: (loaded, overrides) =>
+        logger.info({ path: loaded, overrides }, "the rules of the policy file are in force"),
       policyRefused: (refused, reason) =>
-        logger.error({ path: refused, reason }, "policy file refused; the previous rules stay in force"),
+        logger.error(
+          { path: refused, reason },
+          "the policy file is refused, and the previous rules stay in force: correct the file",
+        ),
       policyDoubted: (doubted, doubt) =>
-        logger.warn({ path: doubted, doubt }, "the policy file probably contains a mistake"),
+        logger.warn(
+          { path: doubted, doubt },
+          "the policy file probably contains a mistake: compare it with the documented rules",
+        ),
     },
   });
 }

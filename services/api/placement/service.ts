@@ -61,10 +61,13 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
     onUnexpected: (error: unknown, request: PlacementRequest) =>
       logger.error(
         { err: error, requestId: request.requestId, method: request.method, path: request.path },
-        "unexpected error",
+        "a request failed with an unexpected error, and its client got a 500",
       ),
     onBoundReached: ({ requestId, query }: PlacementRequest) =>
-      logger.warn({ requestId, query }, "a search for candidates reached the limit of its work"),
+      logger.warn(
+        { requestId, query },
+        "a search for allocation candidates reached the limit of its work and was ended there",
+      ),
   };
 }
 
@@ -121,7 +124,7 @@ export function createPlacement(
       await http.listen({ host, port });
       serving = true;
       const { port: bound } = this.address;
-      deps.logger.info({ host, port: bound }, "placement listens");
+      deps.logger.info({ host, port: bound }, "the service serves the Placement API");
     },
     async close() {
       serving = false;

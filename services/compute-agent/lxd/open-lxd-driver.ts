@@ -38,7 +38,10 @@ export function openLxdDriver(
       shutdownMs,
     },
     onUnknown: ({ host, serverUuid, attemptId }, error) =>
-      logger.warn({ host, serverUuid, attemptId, err: error }, "could not find out how a guest is; it is left alone"),
+      logger.warn(
+        { host, serverUuid, attemptId, err: error },
+        "the state of a guest could not be found out, so the guest is left alone",
+      ),
   });
   return { driver, hypervisor: { type: "lxd", supported_instances: [["x86_64", "lxc", "exe"]] } };
 }

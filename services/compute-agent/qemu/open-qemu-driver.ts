@@ -46,8 +46,13 @@ export function openQemuDriver(
   };
   if (settings.accel === "auto") {
     accelOf().then(
-      ({ accel, reason }) => logger.info({ accel, reason }, "chose how guests are run"),
-      (error: unknown) => logger.error({ err: error }, "could not find out how guests can be run"),
+      ({ accel, reason }) =>
+        logger.info({ accel, reason }, "the driver chose the accelerator with which QEMU runs guests"),
+      (error: unknown) =>
+        logger.error(
+          { err: error },
+          "the driver could not find out which accelerators QEMU has: name one in BERTH_ACCEL",
+        ),
     );
   }
   const defaults = async (): Promise<MachineDefaults> => {
@@ -62,11 +67,14 @@ export function openQemuDriver(
     pressAgainMs: PRESS_AGAIN_MS,
     bytesPerSecond: settings.liveMigrationBandwidth === 0 ? undefined : settings.liveMigrationBandwidth * MIB,
     onUnknown: ({ host, serverUuid, attemptId }, error) =>
-      logger.warn({ host, serverUuid, attemptId, err: error }, "could not find out how a guest is; it is left alone"),
+      logger.warn(
+        { host, serverUuid, attemptId, err: error },
+        "the state of a guest could not be found out, so the guest is left alone",
+      ),
     onHandedOver: ({ host, serverUuid, attemptId }, { haltedMs }) =>
       logger.info(
         { host, serverUuid, attemptId, haltedMs },
-        "handed a guest over; it stands still until its destination starts",
+        "a guest was handed over to its destination; it is halted until the destination starts it",
       ),
   });
   const kinds = settings.accel === "tcg" ? ["qemu"] : ["kvm", "qemu"];

@@ -50,7 +50,7 @@ describe("while the database is away", () => {
       expect(headers["retry-after"]).toBe("1");
     }
     expect(logged("the cell's database does not answer")).toHaveLength(1);
-    expect(logged("unexpected error")).toEqual([]);
+    expect(logged("a request failed with an unexpected error, and its client got a 500")).toEqual([]);
 
     relay.mend();
     await eventually("the view follows again", async () => (await rig.client.call("GET", SEARCH)).status === 200);
