@@ -15,6 +15,7 @@ import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
 import { systemClock as clock } from "../runtime/clock.ts";
+import { computeDocument } from "../services/api/compute/openapi/compute-document.ts";
 import { openApiDocument } from "../services/api/placement/openapi.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
@@ -55,7 +56,7 @@ async function readComputeDocument(): Promise<object> {
   );
   try {
     await api.http.ready();
-    return (await api.http.inject({ method: "GET", url: "/v2.1/openapi.json" })).json();
+    return computeDocument(api.http.knownRoutes?.() ?? [], "/v2.1");
   } finally {
     await api.close();
     await softState.close();

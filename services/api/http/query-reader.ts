@@ -4,6 +4,14 @@ import { readFlag } from "./schema.ts";
 /** The microversion from which on an unknown query parameter is refused rather than ignored. */
 const STRICT_FROM_MINOR = 75;
 
+/** The parameters that a route knows, each with the first microversion 2.<minor> that has it. */
+export type QueryParameters = Readonly<Record<string, number>>;
+
+/** Whether a microversion has a parameter. */
+export function isKnownAt(minor: number, known: QueryParameters, name: string): boolean {
+  return Object.hasOwn(known, name) && minor >= (known[name] ?? 0);
+}
+
 /**
  * Reads the parameters of a query and refuses invalid values. Of a repeated parameter the last value counts. Text that no database stores
  * (the character NUL) has already been refused for every route (readable-input.ts).
@@ -56,20 +64,11 @@ export class QueryReader {
     return Math.min(this.wholeNumber("limit") ?? most, most);
   }
 
-  /**
-   * Refuses parameters that would otherwise be ignored: those of the Compute API that Berth does not support and, from microversion 2.75
-   * on, unknown ones.
-   */
-  refuseOthers(options: {
-    readonly known: ReadonlySet<string>;
-    readonly unsupported: ReadonlySet<string>;
-    readonly minor: number;
-  }): void {
+  /** Refuses parameters that the microversion does not have. Before microversion 2.75 they are ignored, as in Nova. */
+  refuseOthers(known: QueryParameters, minor: number): void {
+    if (minor < STRICT_FROM_MINOR) return;
     for (const name of Object.keys(this.#query)) {
-      if (options.known.has(name)) continue;
-      if (options.unsupported.has(name))
-        throw invalidQuery(name, this.text(name), "Berth does not support this parameter.");
-      if (options.minor >= STRICT_FROM_MINOR)
+      if (!isKnownAt(minor, known, name))
         throw badRequest(`Additional properties are not allowed ('${name}' was unexpected)`);
     }
   }

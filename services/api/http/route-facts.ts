@@ -2,6 +2,7 @@ import type { FastifyContextConfig, preHandlerHookHandler, preValidationHookHand
 import { callOf, requireAdmin } from "./call.ts";
 import { notFound } from "./fault.ts";
 import { MINOR_MAX, MINOR_MIN } from "./microversion.ts";
+import type { QueryParameters } from "./query-reader.ts";
 
 /** Facts about an action, which the body of a request names by its only field. */
 export interface ActionFacts {
@@ -17,6 +18,8 @@ export interface ActionFacts {
 export interface RouteFacts extends ActionFacts {
   /** The route does not require authentication. */
   readonly public?: boolean;
+  /** The parameters of its query. The handler reads and checks them. */
+  readonly query?: QueryParameters;
   /** Nova has removed the route for every microversion, so it answers 410. */
   readonly removed?: boolean;
   /** The actions that the body may name. The handler refuses all others. */

@@ -3,15 +3,14 @@ import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { type Place, placeOf } from "../http/links.ts";
-import { QueryReader } from "../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
 import { findImage, readMarker } from "./change-images.ts";
 import { briefProxyView, proxyView } from "./image-view.ts";
 
 /** The microversions that have the proxy. */
 const config = { until: 35 };
-const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name"]);
-const NONE: ReadonlySet<string> = new Set();
+const QUERY: QueryParameters = { limit: 1, marker: 1, name: 1 };
 
 export interface ImageProxyOptions {
   readonly prefix: string;
@@ -32,7 +31,7 @@ export function registerImageProxy(
     view: typeof briefProxyView,
   ) => {
     const query = new QueryReader(raw);
-    query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+    query.refuseOthers(QUERY, call.minor);
     const { identity } = call;
     const found = await store.images({
       visibleTo: identity.isAdmin ? null : identity.projectId,
@@ -42,7 +41,7 @@ export function registerImageProxy(
     });
     return { images: found.map((image) => view(image, place)) };
   };
-  const ofList = { config, schema: { querystring: AnyQuery } };
+  const ofList = { config: { ...config, query: QUERY }, schema: { querystring: AnyQuery } };
   http.get("/images", ofList, (request) =>
     list(callOf(request), request.query, placeOf(request, options.prefix, options.publicUrl), briefProxyView),
   );

@@ -4,7 +4,7 @@ import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, invalidQuery, notFound } from "../http/fault.ts";
 import { registerNeighbourVersion } from "../http/neighbour-version.ts";
-import { QueryReader } from "../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
 import {
   changeTags,
@@ -22,9 +22,8 @@ const IdParams = Type.Object({ id: Type.String() });
 const TagParams = Type.Object({ id: Type.String(), tag: Type.String() });
 /** Media types of a patch. */
 const PATCH_TYPES = ["application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch"];
-const KNOWN: ReadonlySet<string> = new Set(["limit", "marker", "name", "os_hidden", "visibility"]);
+const QUERY: QueryParameters = { limit: 1, marker: 1, name: 1, os_hidden: 1, visibility: 1 };
 const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared", "community"]);
-const NONE: ReadonlySet<string> = new Set();
 
 /**
  * Registers the part of the Image API's `/v2/images` that describes images. Berth stores no image data, so nothing can be uploaded.
@@ -45,7 +44,7 @@ export function registerImageRoutes(
   http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) => {
     const { identity, minor } = callOf(request);
     const query = new QueryReader(request.query);
-    query.refuseOthers({ known: KNOWN, unsupported: NONE, minor });
+    query.refuseOthers(QUERY, minor);
     const limit = query.limit(options.pageMax);
     const visibleTo = identity.isAdmin ? null : identity.projectId;
     const marker = await readMarker(deps.store, identity, query.text("marker"));

@@ -15,6 +15,7 @@ interface Described {
   readonly "x-policy-rule"?: string;
   readonly "x-actions"?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly security?: readonly unknown[];
+  readonly parameters: readonly { readonly name?: string; readonly in?: string; readonly description: string }[];
   readonly requestBody?: object;
   readonly responses: Readonly<Record<string, object>>;
 }
@@ -100,6 +101,26 @@ it("states the actions of servers with their policies: the api names them when i
     const { body } = await send("POST", path, Number(facts["x-since"]!.slice(2)), MEMBER, { [action]: null });
     const refusal = /Policy doesn't allow (\S+) to be performed/.exec(body)?.[1];
     expect([action, refusal]).toEqual([action, facts["x-policy-rule"]]);
+  }
+});
+
+it("states the query parameters of each operation: from 2.75 on the api refuses all others", async () => {
+  const asked = operations.flatMap(({ name, method, path, of }) => {
+    const parameters = of.parameters.filter(({ in: place }) => place === "query");
+    const isSent = of["x-until"] === undefined && of.requestBody === undefined && parameters.length > 0;
+    return isSent ? [{ name, method, path, parameters }] : [];
+  });
+  expect(asked.length).toBeGreaterThan(15);
+  for (const { name, method, path, parameters } of asked) {
+    const isKnown = async (parameter: string, minor: number) =>
+      !(await send(method, `${path}?${parameter}=1`, minor, ADMIN)).body.includes(`('${parameter}' was unexpected)`);
+    expect([name, await isKnown("other", MINOR_MAX)]).toEqual([name, false]);
+    for (const { name: parameter = "", description } of parameters) {
+      const since = Number(/^From 2\.(\d+) on\.$/.exec(description)![1]);
+      expect([name, parameter, await isKnown(parameter, since)]).toEqual([name, parameter, true]);
+      expect([name, parameter, await isKnown(parameter, MINOR_MAX)]).toEqual([name, parameter, true]);
+      if (since > 75) expect([name, parameter, await isKnown(parameter, since - 1)]).toEqual([name, parameter, false]);
+    }
   }
 });
 

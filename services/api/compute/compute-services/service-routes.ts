@@ -5,7 +5,7 @@ import { callOf, type KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest, type Fault, notFound, unavailable } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery, Flag, NullableString, readFlag } from "../../http/schema.ts";
 import { isoMicroseconds } from "../../http/times.ts";
 import type { OperatorStores } from "../../ports.ts";
@@ -21,6 +21,7 @@ const FORCED_DOWN_FROM_MINOR = 11;
 const BY_UUID_FROM_MINOR = 53;
 const DOWN_CELLS_FROM_MINOR = 69;
 const COMPUTE = "nova-compute";
+const LIST_QUERY: QueryParameters = { binary: 1, host: 1 };
 
 /** A service whose cell does not answer has only `binary`, `host` and `status`. */
 const Service = Type.Object({
@@ -64,13 +65,13 @@ export interface ComputeServiceDeps {
 export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): void {
   const ServiceList = Type.Object({ services: Type.Array(Type.Partial(Service)) });
   const list = {
-    config: { rule: "os-services:list" },
+    config: { query: LIST_QUERY, rule: "os-services:list" },
     schema: { querystring: AnyQuery, response: { 200: ServiceList } },
   };
   http.get("/os-services", list, async (request) => {
     const call = callOf(request);
     const query = new QueryReader(request.query);
-    query.refuseOthers({ known: LIST_PARAMETERS, unsupported: new Set(), minor: call.minor });
+    query.refuseOthers(LIST_QUERY, call.minor);
     const [binary, host] = [query.text("binary"), query.text("host")];
     const [{ hosts, silent }, controls, zoneOf] = await Promise.all([
       listHosts(deps.cells, { withUsage: false }),
@@ -102,8 +103,6 @@ export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): voi
     return { service: await updateByAction(deps, id, request.body, call) };
   });
 }
-
-const LIST_PARAMETERS: ReadonlySet<string> = new Set(["binary", "host"]);
 
 async function zones({ stores }: ComputeServiceDeps): Promise<(host: string) => string> {
   return stores === null ? () => "nova" : (await readHostZones(stores)).of;

@@ -18,7 +18,7 @@ import {
   UpdateFlavorBody,
 } from "./flavor-schemas.ts";
 import { flavorBriefView, flavorDetailView } from "./flavor-view.ts";
-import { listFlavors } from "./list-flavors.ts";
+import { FLAVOR_QUERY, listFlavors } from "./list-flavors.ts";
 
 export interface FlavorDeps {
   readonly store: FlavorsPort;
@@ -57,7 +57,11 @@ export async function findFlavor(
 export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: FlavorRouteOptions): void {
   const { prefix, publicUrl, pageMax } = options;
 
-  http.get("/flavors", { schema: { querystring: AnyQuery, response: { 200: FlavorListAnswer } } }, async (request) => {
+  const list = {
+    config: { query: FLAVOR_QUERY },
+    schema: { querystring: AnyQuery, response: { 200: FlavorListAnswer } },
+  };
+  http.get("/flavors", list, async (request) => {
     const call = callOf(request);
     const viewer = { place: placeOf(request, prefix, publicUrl), minor: call.minor };
     const { flavors, limit, nextMarker } = await listFlavors(deps, call, request.query, pageMax);
@@ -71,7 +75,7 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
 
   http.get(
     "/flavors/detail",
-    { schema: { querystring: AnyQuery, response: { 200: FlavorDetailListAnswer } } },
+    { config: { query: FLAVOR_QUERY }, schema: { querystring: AnyQuery, response: { 200: FlavorDetailListAnswer } } },
     async (request) => {
       const call = callOf(request);
       const viewer = { place: placeOf(request, prefix, publicUrl), minor: call.minor };

@@ -1,20 +1,14 @@
 import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, invalidQuery } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { FlavorsPort } from "../../ports.ts";
 
-const KNOWN: ReadonlySet<string> = new Set([
-  "limit",
-  "marker",
-  "is_public",
-  "minRam",
-  "minDisk",
-  "sort_key",
-  "sort_dir",
-]);
-const NONE: ReadonlySet<string> = new Set();
+/** The query of both lists of flavors. */
+export const FLAVOR_QUERY: QueryParameters = {
+  ...{ limit: 1, marker: 1, is_public: 1, minRam: 1, minDisk: 1, sort_key: 1, sort_dir: 1 },
+};
 
 type SortKey = Exclude<keyof FlavorRecord, "extraSpecs">;
 const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
@@ -49,7 +43,7 @@ export async function listFlavors(
   pageMax: number,
 ): Promise<FlavorPage> {
   const query = new QueryReader(raw);
-  query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+  query.refuseOthers(FLAVOR_QUERY, call.minor);
   const limit = query.limit(pageMax);
   const isPublic = readIsPublic(query, call);
   const minRam = query.wholeNumber("minRam") ?? 0;

@@ -35,7 +35,7 @@ const Resource = Type.Object({ resource: Type.Object({ host: Type.String(), proj
 /** `/os-hosts` up to microversion 2.42: admins only. Source: Nova's api-ref, "Hosts (DEPRECATED)". */
 export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRouteDeps): void {
   const list = { querystring: AnyQuery, response: { 200: Type.Object({ hosts: Type.Array(ListedHost) }) } };
-  http.get("/os-hosts", { config: configOf("list"), schema: list }, async (request) => {
+  http.get("/os-hosts", { config: { ...configOf("list"), query: { zone: 1 } }, schema: list }, async (request) => {
     const zone = new QueryReader(request.query).text("zone");
     const hosts = await listServiceHosts({ cells, stores });
     return { hosts: zone ? hosts.filter((host) => host.zone === zone) : hosts };

@@ -25,6 +25,8 @@ import {
 import { listHosts } from "./list-hosts.ts";
 import {
   asksForServers,
+  HYPERVISOR_LIST_QUERY,
+  HYPERVISOR_QUERY,
   type HypervisorPage,
   type ListedHypervisor,
   listHypervisors,
@@ -51,7 +53,8 @@ export function registerHypervisorRoutes(http: Http, deps: HypervisorDeps, optio
   registerOldRoutes(http, deps);
 
   const one = { params: IdParams, querystring: AnyQuery, response: { 200: HypervisorAnswer } };
-  http.get("/os-hypervisors/:id", { config: { rule: "os-hypervisors:show" }, schema: one }, async (request) => {
+  const ofOne = { query: HYPERVISOR_QUERY, rule: "os-hypervisors:show" };
+  http.get("/os-hypervisors/:id", { config: ofOne, schema: one }, async (request) => {
     const { minor } = callOf(request);
     const withServers = asksForServers(request.query, minor);
     const known = await findHypervisor(deps.cells, request.params.id, minor);
@@ -68,7 +71,8 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   };
 
   const brief = { querystring: AnyQuery, response: { 200: HypervisorListAnswer } };
-  http.get("/os-hypervisors", { config: { rule: "os-hypervisors:list" }, schema: brief }, async (request) => {
+  const ofBrief = { query: HYPERVISOR_LIST_QUERY, rule: "os-hypervisors:list" };
+  http.get("/os-hypervisors", { config: ofBrief, schema: brief }, async (request) => {
     const { minor } = callOf(request);
     const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage: false });
     const hypervisors = page.hypervisors.map((one) => ({
@@ -79,7 +83,7 @@ function registerLists(http: Http, { cells, clock }: HypervisorDeps, options: Hy
   });
 
   const detail = { querystring: AnyQuery, response: { 200: HypervisorDetailsAnswer } };
-  const ofDetail = { rule: "os-hypervisors:list-detail" };
+  const ofDetail = { query: HYPERVISOR_LIST_QUERY, rule: "os-hypervisors:list-detail" };
   http.get("/os-hypervisors/detail", { config: ofDetail, schema: detail }, async (request) => {
     const { minor } = callOf(request);
     const page = await listHypervisors(cells, request.query, { minor, pageMax: options.pageMax, withUsage: true });

@@ -1,6 +1,6 @@
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import { badRequest } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { hostsNamed } from "./find-hypervisor.ts";
 import { type HostServer, readHostServers } from "./host-servers.ts";
 import { hypervisorId } from "./hypervisor-view.ts";
@@ -12,14 +12,15 @@ export const PARAMETERS_FROM_MINOR = 53;
 /** From here on a hypervisor without servers has an empty list of them, rather than none. */
 const EMPTY_SERVERS_FROM_MINOR = 75;
 
-const PAGE_PARAMETERS: ReadonlySet<string> = new Set(["limit", "marker"]);
-const LIST_PARAMETERS: ReadonlySet<string> = new Set([
+const PAGE_PARAMETERS: QueryParameters = { limit: PAGES_FROM_MINOR, marker: PAGES_FROM_MINOR };
+/** The query of one hypervisor. */
+export const HYPERVISOR_QUERY: QueryParameters = { with_servers: PARAMETERS_FROM_MINOR };
+/** The query of both lists of hypervisors. */
+export const HYPERVISOR_LIST_QUERY: QueryParameters = {
   ...PAGE_PARAMETERS,
-  "hypervisor_hostname_pattern",
-  "with_servers",
-]);
-const SHOW_PARAMETERS: ReadonlySet<string> = new Set(["with_servers"]);
-const NONE: ReadonlySet<string> = new Set();
+  ...HYPERVISOR_QUERY,
+  hypervisor_hostname_pattern: PARAMETERS_FROM_MINOR,
+};
 
 type RawQuery = Readonly<Record<string, string | readonly string[]>>;
 
@@ -42,10 +43,10 @@ export async function listHypervisors(
   { minor, pageMax, withUsage }: { readonly minor: number; readonly pageMax: number; readonly withUsage: boolean },
 ): Promise<HypervisorPage> {
   const query = new QueryReader(raw);
-  query.refuseOthers({ known: LIST_PARAMETERS, unsupported: NONE, minor });
+  query.refuseOthers(HYPERVISOR_LIST_QUERY, minor);
   const withServers = minor >= PARAMETERS_FROM_MINOR && query.flag("with_servers");
   const pattern = minor >= PARAMETERS_FROM_MINOR ? query.text("hypervisor_hostname_pattern") : undefined;
-  if (pattern !== undefined && Object.keys(raw).some((name) => PAGE_PARAMETERS.has(name)))
+  if (pattern !== undefined && Object.keys(raw).some((name) => Object.hasOwn(PAGE_PARAMETERS, name)))
     throw badRequest("Paging over hypervisors with the hypervisor_hostname_pattern query parameter is not supported.");
   const limit = minor >= PAGES_FROM_MINOR ? query.limit(pageMax) : Number.POSITIVE_INFINITY;
   const { hosts } = await listHosts(cells, { withUsage });
@@ -73,7 +74,7 @@ function pageAfter(
 /** Reads whether the servers of one hypervisor are asked for. */
 export function asksForServers(raw: RawQuery, minor: number): boolean {
   const query = new QueryReader(raw);
-  query.refuseOthers({ known: SHOW_PARAMETERS, unsupported: NONE, minor });
+  query.refuseOthers(HYPERVISOR_QUERY, minor);
   return minor >= PARAMETERS_FROM_MINOR && query.flag("with_servers");
 }
 

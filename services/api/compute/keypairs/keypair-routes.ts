@@ -5,7 +5,7 @@ import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { isoMicroseconds } from "../../http/times.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
@@ -27,9 +27,8 @@ export interface KeypairRouteOptions {
 }
 
 const NameParams = Type.Object({ name: Type.String() });
-const NONE: ReadonlySet<string> = new Set();
-const OF_ONE: ReadonlySet<string> = new Set(["user_id"]);
-const OF_LIST: ReadonlySet<string> = new Set(["user_id", "limit", "marker"]);
+const OF_ONE: QueryParameters = { user_id: KEYPAIR_MINORS.users };
+const OF_LIST: QueryParameters = { ...OF_ONE, limit: KEYPAIR_MINORS.paging, marker: KEYPAIR_MINORS.paging };
 
 /**
  * Registers `/os-keypairs`. A keypair belongs to its user, whatever the project. An admin may see, create and delete those of every user.
@@ -37,7 +36,7 @@ const OF_LIST: ReadonlySet<string> = new Set(["user_id", "limit", "marker"]);
 export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: KeypairRouteOptions): void {
   http.get(
     "/os-keypairs",
-    { schema: { querystring: AnyQuery, response: { 200: KeypairListAnswer } } },
+    { config: { query: OF_LIST }, schema: { querystring: AnyQuery, response: { 200: KeypairListAnswer } } },
     async (request) =>
       listKeypairs(
         deps.store,
@@ -73,7 +72,10 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
 
   http.get(
     "/os-keypairs/:name",
-    { schema: { params: NameParams, querystring: AnyQuery, response: { 200: KeypairAnswer } } },
+    {
+      config: { query: OF_ONE },
+      schema: { params: NameParams, querystring: AnyQuery, response: { 200: KeypairAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
       const { name } = request.params;
@@ -86,7 +88,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
 
   http.delete(
     "/os-keypairs/:name",
-    { schema: { params: NameParams, querystring: AnyQuery } },
+    { config: { query: OF_ONE }, schema: { params: NameParams, querystring: AnyQuery } },
     async (request, reply) => {
       const call = callOf(request);
       const { name } = request.params;
@@ -146,10 +148,10 @@ function ownerOfQuery(
   call: KnownCall,
   raw: Readonly<Record<string, string | readonly string[]>>,
   rule: string,
-  known: ReadonlySet<string>,
+  known: QueryParameters,
 ): string {
   const query = new QueryReader(raw);
-  query.refuseOthers({ known, unsupported: NONE, minor: call.minor });
+  query.refuseOthers(known, call.minor);
   return ownerFor(call, call.minor >= KEYPAIR_MINORS.users ? query.all("user_id")[0] || null : null, rule);
 }
 

@@ -6,7 +6,7 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { type ShownMigration, shownMigration } from "./migration-view.ts";
 
 const PAGES_FROM_MINOR = 59;
@@ -21,10 +21,12 @@ const SEARCH_MS_MAX = 15_000;
 /** Most migrations in one answer before the microversion with pages. */
 const UNPAGED_MAX = 10_000;
 
-const PARAMETERS: ReadonlySet<string> = new Set([
-  ...["hidden", "host", "instance_uuid", "migration_type", "source_compute", "status"],
-  ...["limit", "marker", "changes-since", "changes-before", "user_id", "project_id"],
-]);
+/** The query of `GET /os-migrations`. */
+export const MIGRATION_QUERY: QueryParameters = {
+  ...{ hidden: 1, host: 1, instance_uuid: 1, migration_type: 1, source_compute: 1, status: 1 },
+  ...{ limit: PAGES_FROM_MINOR, marker: PAGES_FROM_MINOR, "changes-since": PAGES_FROM_MINOR },
+  ...{ "changes-before": BEFORE_FROM_MINOR, user_id: OWNER_FROM_MINOR, project_id: OWNER_FROM_MINOR },
+};
 
 /** The query of the list. */
 export interface MigrationListQuery {
@@ -43,7 +45,7 @@ export function readMigrationQuery(
   pageMax: number,
 ): MigrationListQuery {
   const query = new QueryReader({ ...raw });
-  query.refuseOthers({ known: PARAMETERS, unsupported: new Set(), minor });
+  query.refuseOthers(MIGRATION_QUERY, minor);
   const pages = minor >= PAGES_FROM_MINOR;
   const uuid = query.text("instance_uuid");
   const time = (name: string, from: number) => (minor >= from ? query.time(name) : undefined);

@@ -6,7 +6,7 @@ import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.t
 import { AnyQuery } from "../../http/schema.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { findMigration, serverMigrations, signalMigration } from "./change-migration.ts";
-import { listMigrations, readMigrationQuery } from "./list-migrations.ts";
+import { listMigrations, MIGRATION_QUERY, readMigrationQuery } from "./list-migrations.ts";
 import { isLiveInProgress, migrationNumber, migrationView, serverMigrationView } from "./migration-view.ts";
 
 const FORCE_FROM_MINOR = 22;
@@ -25,7 +25,7 @@ export interface MigrationRouteOptions {
 
 /** `/os-migrations`: all moves, past and present; and `/servers/{id}/migrations`: live migrations that are under way. Admins only. */
 export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: MigrationRouteOptions): void {
-  const list = { config: { rule: "os-migrations:index" }, schema: { querystring: AnyQuery } };
+  const list = { config: { query: MIGRATION_QUERY, rule: "os-migrations:index" }, schema: { querystring: AnyQuery } };
   http.get("/os-migrations", list, async (request) => {
     const call = callOf(request);
     const query = readMigrationQuery(request.query, call, options.pageMax);

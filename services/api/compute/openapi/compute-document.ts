@@ -1,5 +1,6 @@
 import type { KnownRoute } from "../../http/known-paths.ts";
 import { MINOR_MAX, MINOR_MIN } from "../../http/microversion.ts";
+import type { QueryParameters } from "../../http/query-reader.ts";
 import { type ActionFacts, rangeOf } from "../../http/route-facts.ts";
 import type { OpenApiDocument } from "../../placement/openapi.ts";
 import { COMPUTE_OPERATIONS, type ComputeOperation } from "./compute-operations.ts";
@@ -47,7 +48,8 @@ export function computeDocument(routes: readonly KnownRoute[], prefix: string): 
 
 const DESCRIPTION = `Microversions 2.${MINOR_MIN} to 2.${MINOR_MAX}. An operation is there from \`x-since\` to \`x-until\`, or in all later ones, and is \
 reserved for admins where it has an \`x-policy-rule\`; outside of its microversions it answers 404. Bodies have the schemas that they are checked with. \
-Some fields depend on the microversion as well, and unknown query parameters are refused from 2.75 on.`;
+Some fields depend on the microversion as well. From 2.75 on, \
+operations that have query parameters refuse all others.`;
 
 const MICROVERSION = {
   name: "OpenStack-API-Version",
@@ -98,6 +100,12 @@ function describeFacts(facts: ActionFacts): Readonly<Record<string, string>> {
   };
 }
 
+function describeQuery(query: QueryParameters): readonly object[] {
+  return Object.entries(query).map(([name, since]) => ({
+    ...{ name, in: "query", required: false, description: `From 2.${since} on.`, schema: { type: "string" } },
+  }));
+}
+
 function describeRoute(route: KnownRoute, operation: ComputeOperation, schemas: DocumentSchemas): unknown {
   const { facts, schema } = route;
   const answers = (schema.response ?? {}) as Readonly<Record<string, unknown>>;
@@ -109,7 +117,7 @@ function describeRoute(route: KnownRoute, operation: ComputeOperation, schemas: 
     ...describeFacts(facts),
     ...(actions.length > 0 && { "x-actions": Object.fromEntries(actions) }),
     ...(facts.public === true && { security: [] }),
-    parameters: [{ $ref: "#/components/parameters/Microversion" }],
+    parameters: [{ $ref: "#/components/parameters/Microversion" }, ...describeQuery(facts.query ?? {})],
     ...(body !== null && { requestBody: { required: true, ...jsonContent(body) } }),
     responses: {
       ...Object.fromEntries(

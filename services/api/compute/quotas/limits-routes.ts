@@ -2,7 +2,7 @@ import { limitsOfProject, type QuotaResource } from "../../../../core/stores/api
 import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { Fault } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 import { LimitsAnswer } from "./quota-schemas.ts";
@@ -34,15 +34,15 @@ const USED: readonly (readonly [string, QuotaResource])[] = [
   ["totalServerGroupsUsed", "server_groups"],
 ];
 const IMAGE_META_UNTIL = 38;
-const KNOWN: ReadonlySet<string> = new Set(["tenant_id"]);
-const NONE: ReadonlySet<string> = new Set();
+const QUERY: QueryParameters = { tenant_id: 1 };
 
 /** `/limits`: the limits of the caller's project with its use, or for an admin those of `tenant_id`. */
 export function registerLimitsRoutes(http: Http, deps: QuotaDeps): void {
-  http.get("/limits", { schema: { querystring: AnyQuery, response: { 200: LimitsAnswer } } }, async (request) => {
+  const show = { config: { query: QUERY }, schema: { querystring: AnyQuery, response: { 200: LimitsAnswer } } };
+  http.get("/limits", show, async (request) => {
     const call = callOf(request);
     const query = new QueryReader(request.query);
-    query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+    query.refuseOthers(QUERY, call.minor);
     const asked = query.text("tenant_id");
     if (asked !== undefined && !call.identity.isAdmin)
       throw new Fault(403, "Policy doesn't allow os_compute_api:limits:other_project to be performed.");

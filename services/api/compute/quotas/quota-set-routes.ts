@@ -10,7 +10,7 @@ import type { QuotaScope } from "../../../../core/stores/api/quota-store.ts";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery, readFlag } from "../../http/schema.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 import { QuotaDetailAnswer, QuotaSetAnswer, readLimits, UpdateQuotaSetBody } from "./quota-schemas.ts";
@@ -19,15 +19,15 @@ import { readQuotaUsage, requireOwnProject } from "./read-quota-usage.ts";
 import { refuseOutOfRange } from "./settable-range.ts";
 
 const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) });
-const KNOWN: ReadonlySet<string> = new Set(["user_id"]);
-const NONE: ReadonlySet<string> = new Set();
+const QUERY: QueryParameters = { user_id: 1 };
 
 /** `/os-quota-sets/{project}`: the limits of a project, or with `user_id` those of a user in it. Admins change them. */
 export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
   const { store, limits } = deps;
   const withQuery = { params: IdParams, querystring: AnyQuery };
 
-  http.get("/os-quota-sets/:id", { schema: { ...withQuery, response: { 200: QuotaSetAnswer } } }, async (request) => {
+  const show = { config: { query: QUERY }, schema: { ...withQuery, response: { 200: QuotaSetAnswer } } };
+  http.get("/os-quota-sets/:id", show, async (request) => {
     const call = callOf(request);
     const scope = scopeOf(call, request.params.id, request.query, "show");
     const found = effective(await store.limits(scope.projectId), limits.defaults, scope);
@@ -36,7 +36,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
 
   http.get(
     "/os-quota-sets/:id/detail",
-    { schema: { ...withQuery, response: { 200: QuotaDetailAnswer } } },
+    { config: { query: QUERY }, schema: { ...withQuery, response: { 200: QuotaDetailAnswer } } },
     async (request) => {
       const call = callOf(request);
       const scope = scopeOf(call, request.params.id, request.query, "detail");
@@ -63,7 +63,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
   http.put(
     "/os-quota-sets/:id",
     {
-      config: { rule: "os-quota-sets:update" },
+      config: { query: QUERY, rule: "os-quota-sets:update" },
       schema: { ...withQuery, body: UpdateQuotaSetBody, response: { 200: QuotaSetAnswer } },
     },
     async (request) => {
@@ -80,7 +80,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
     },
   );
 
-  const deletion = { config: { rule: "os-quota-sets:delete" }, schema: withQuery };
+  const deletion = { config: { query: QUERY, rule: "os-quota-sets:delete" }, schema: withQuery };
   http.delete("/os-quota-sets/:id", deletion, async (request, reply) => {
     const scope = scopeOf(callOf(request), request.params.id, request.query, "delete");
     await store.forgetLimits(scope);
@@ -98,7 +98,7 @@ function scopeOf(
 ): QuotaScope {
   requireOwnProject(call, projectId, `os-quota-sets:${rule}`);
   const query = new QueryReader(raw);
-  query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+  query.refuseOthers(QUERY, call.minor);
   const userId = query.all("user_id")[0] ?? "";
   if (userId.length > 255) throw badRequest("Invalid input for query parameters user_id. It is longer than 255.");
   return { projectId, userId: userId === "" ? null : userId };

@@ -4,7 +4,7 @@ import type { ServerGroupRecord } from "../../../../core/stores/api/server-group
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { Fault, notFound } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
@@ -18,18 +18,17 @@ export interface GroupRouteOptions {
 }
 
 const IdParams = Type.Object({ id: Type.String() });
-const KNOWN: ReadonlySet<string> = new Set(["all_projects", "limit", "offset"]);
-const NONE: ReadonlySet<string> = new Set();
+const QUERY: QueryParameters = { all_projects: 1, limit: 1, offset: 1 };
 
 /** `/os-server-groups`. Groups are their project's; an admin may see and delete all. */
 export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options: GroupRouteOptions): void {
   http.get(
     "/os-server-groups",
-    { schema: { querystring: AnyQuery, response: { 200: GroupListAnswer } } },
+    { config: { query: QUERY }, schema: { querystring: AnyQuery, response: { 200: GroupListAnswer } } },
     async (request) => {
       const call = callOf(request);
       const query = new QueryReader(request.query);
-      query.refuseOthers({ known: KNOWN, unsupported: NONE, minor: call.minor });
+      query.refuseOthers(QUERY, call.minor);
       const ofAll = query.text("all_projects") !== undefined && call.identity.isAdmin;
       const groups = await store.groups({
         projectId: ofAll ? null : call.identity.projectId,

@@ -1,12 +1,16 @@
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, invalidQuery } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { isKnownAt, type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import type { InstanceAction } from "./action-event.ts";
 
 /** The first microversions with pages and `changes-since`, and with `changes-before`. */
 const PAGES_FROM_MINOR = 58;
 const BEFORE_FROM_MINOR = 66;
-const PAGE_FIELDS = ["limit", "marker", "changes-since"];
+/** The query of `GET /servers/{id}/os-instance-actions`. */
+export const INSTANCE_ACTION_QUERY: QueryParameters = {
+  ...{ limit: PAGES_FROM_MINOR, marker: PAGES_FROM_MINOR, "changes-since": PAGES_FROM_MINOR },
+  "changes-before": BEFORE_FROM_MINOR,
+};
 
 /** A page of a server's actions as it was asked for. */
 export interface ActionsQuery {
@@ -24,10 +28,10 @@ export function readActionsQuery(
 ): ActionsQuery {
   const nothing = { marker: null, sinceMs: Number.NEGATIVE_INFINITY, beforeMs: Number.POSITIVE_INFINITY };
   if (minor < PAGES_FROM_MINOR) return { ...nothing, limit: Number.POSITIVE_INFINITY };
-  const known = minor >= BEFORE_FROM_MINOR ? [...PAGE_FIELDS, "changes-before"] : PAGE_FIELDS;
   const query = new QueryReader(raw);
   for (const name of Object.keys(raw)) {
-    if (!known.includes(name)) throw badRequest(`Additional properties are not allowed ('${name}' was unexpected)`);
+    if (!isKnownAt(minor, INSTANCE_ACTION_QUERY, name))
+      throw badRequest(`Additional properties are not allowed ('${name}' was unexpected)`);
     if (query.all(name).length > 1) throw invalidQuery(name, query.text(name), "It is given more than once.");
   }
   const sinceMs = query.time("changes-since") ?? nothing.sinceMs;

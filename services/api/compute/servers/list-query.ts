@@ -3,7 +3,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { requireAdmin } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { type ListSource, readFilters } from "./list-filters.ts";
 import { compareIn, type ListOrder, readOrder } from "./list-order.ts";
@@ -35,16 +35,19 @@ const BEFORE_FROM_MINOR = 66;
 const TAGS_FROM_MINOR = 26;
 const LOCKED_FROM_MINOR = 73;
 
-/** All parameters of Nova's schema `index_query` that every microversion has. */
-const KNOWN: readonly string[] = [
-  ...["limit", "marker", "sort_key", "sort_dir", "all_tenants", "project_id", "tenant_id", "user_id", "launch_index"],
-  ...["image_ref", "image", "kernel_id", "ramdisk_id", "hostname", "key_name", "power_state", "vm_state", "task_state"],
-  ...["host", "node", "flavor", "reservation_id", "launched_at", "terminated_at", "availability_zone", "name"],
-  ...["display_name", "description", "display_description", "locked_by", "uuid", "root_device_name", "config_drive"],
-  ...["access_ip_v4", "access_ip_v6", "auto_disk_config", "progress", "soft_deleted", "deleted", "status"],
-  ...["changes-since", "ip", "ip6", "created_at"],
-];
-const TAG_FILTERS = ["tags", "tags-any", "not-tags", "not-tags-any"];
+/** The query of both lists of servers: all parameters of Nova's schema `index_query`. */
+export const SERVER_QUERY: QueryParameters = {
+  ...{ limit: 1, marker: 1, sort_key: 1, sort_dir: 1, all_tenants: 1, project_id: 1, tenant_id: 1 },
+  ...{ user_id: 1, launch_index: 1, image_ref: 1, image: 1, kernel_id: 1, ramdisk_id: 1, hostname: 1 },
+  ...{ key_name: 1, power_state: 1, vm_state: 1, task_state: 1, host: 1, node: 1, flavor: 1 },
+  ...{ reservation_id: 1, launched_at: 1, terminated_at: 1, availability_zone: 1, name: 1, display_name: 1 },
+  ...{ description: 1, display_description: 1, locked_by: 1, uuid: 1, root_device_name: 1, config_drive: 1 },
+  ...{ access_ip_v4: 1, access_ip_v6: 1, auto_disk_config: 1, progress: 1, soft_deleted: 1, deleted: 1 },
+  ...{ status: 1, "changes-since": 1, ip: 1, ip6: 1, created_at: 1 },
+  ...{ tags: TAGS_FROM_MINOR, "tags-any": TAGS_FROM_MINOR },
+  ...{ "not-tags": TAGS_FROM_MINOR, "not-tags-any": TAGS_FROM_MINOR },
+  ...{ "changes-before": BEFORE_FROM_MINOR, locked: LOCKED_FROM_MINOR },
+};
 
 /** Reads the query of a list. Refuses values that it does not understand and, from microversion 2.75 on, unknown parameters. */
 export function readListQuery(
@@ -53,7 +56,7 @@ export function readListQuery(
   { pageMax, zones }: { readonly pageMax: number; readonly zones: Pick<HostZones, "of"> },
 ): ListQuery {
   const query = new QueryReader(raw);
-  query.refuseOthers({ known: knownAt(call.minor), unsupported: new Set(), minor: call.minor });
+  query.refuseOthers(SERVER_QUERY, call.minor);
   const filters = readFilters(query, call, zones);
   const order = readOrder(query, call);
   const { name } = filters;
@@ -74,15 +77,6 @@ export function readListQuery(
     compare: compareIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),
   };
-}
-
-function knownAt(minor: number): ReadonlySet<string> {
-  return new Set([
-    ...KNOWN,
-    ...(minor >= TAGS_FROM_MINOR ? TAG_FILTERS : []),
-    ...(minor >= BEFORE_FROM_MINOR ? ["changes-before"] : []),
-    ...(minor >= LOCKED_FROM_MINOR ? ["locked"] : []),
-  ]);
 }
 
 /** Reads the project. As in Nova, `project_id` has an effect only together with `all_tenants`. */

@@ -26,8 +26,8 @@ import type { DeletionMarker } from "./deletion-marker.ts";
 import type { ImageRule } from "./image-rule.ts";
 import { actionDetailView, actionView } from "./instance-actions.ts";
 import type { KnownZones } from "./known-zones.ts";
-import { pageOfActions, readActionsQuery } from "./list-actions.ts";
-import { readListQuery } from "./list-query.ts";
+import { INSTANCE_ACTION_QUERY, pageOfActions, readActionsQuery } from "./list-actions.ts";
+import { readListQuery, SERVER_QUERY } from "./list-query.ts";
 import { listServers } from "./list-servers.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
 import type { RequestFinder } from "./request-finder.ts";
@@ -149,14 +149,18 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
     return { servers, viewer, links: next === null ? {} : { servers_links: [next] } };
   };
 
-  http.get("/servers", { schema: { querystring: AnyQuery, response: { 200: ServerListAnswer } } }, async (request) => {
+  const list = {
+    config: { query: SERVER_QUERY },
+    schema: { querystring: AnyQuery, response: { 200: ServerListAnswer } },
+  };
+  http.get("/servers", list, async (request) => {
     const { servers, viewer, links } = await page(request, request.query, "servers");
     return { servers: servers.map((known) => briefView(known, viewer)), ...links };
   });
 
   http.get(
     "/servers/detail",
-    { schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
+    { config: { query: SERVER_QUERY }, schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
     async (request) => {
       const { servers, viewer, links } = await page(request, request.query, "servers/detail");
       return { servers: servers.map((known) => serverView(known, viewer, { groups: null })), ...links };
@@ -171,7 +175,10 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
 function registerActions(http: Http, deps: ServerDeps, options: RouteOptions): void {
   http.get(
     "/servers/:id/os-instance-actions",
-    { schema: { params: IdParams, querystring: AnyQuery, response: { 200: ActionListAnswer } } },
+    {
+      config: { query: INSTANCE_ACTION_QUERY },
+      schema: { params: IdParams, querystring: AnyQuery, response: { 200: ActionListAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
       const { id } = request.params;

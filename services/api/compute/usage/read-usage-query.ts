@@ -1,6 +1,6 @@
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 
 export interface UsageQuery {
   readonly beginMs: number;
@@ -15,10 +15,9 @@ export interface UsageQuery {
 }
 
 const PAGES_FROM_MINOR = 40;
-const OF_PAGES: ReadonlySet<string> = new Set(["limit", "marker"]);
-const OF_ONE: ReadonlySet<string> = new Set(["start", "end", ...OF_PAGES]);
-const OF_ALL: ReadonlySet<string> = new Set([...OF_ONE, "detailed"]);
-const NONE: ReadonlySet<string> = new Set();
+/** The query of the usage of one project, and that of all projects. */
+export const USAGE_QUERY: QueryParameters = { start: 1, end: 1, limit: PAGES_FROM_MINOR, marker: PAGES_FROM_MINOR };
+export const USAGE_LIST_QUERY: QueryParameters = { ...USAGE_QUERY, detailed: 1 };
 /** `2016-10-12T18:22:04`, with a fraction or not, or with a space and a fraction. All times are UTC. */
 const TIME = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?)| (\d{2}:\d{2}:\d{2}\.\d{1,6}))$/;
 
@@ -29,7 +28,7 @@ export function readUsageQuery(
   options: { readonly nowMs: number; readonly pageMax: number; readonly ofOneProject: boolean },
 ): UsageQuery {
   const query = new QueryReader(raw);
-  query.refuseOthers({ known: options.ofOneProject ? OF_ONE : OF_ALL, unsupported: NONE, minor });
+  query.refuseOthers(options.ofOneProject ? USAGE_QUERY : USAGE_LIST_QUERY, minor);
   const { nowMs, pageMax } = options;
   const [start, end] = [readTime(query.all("start")[0]), readTime(query.all("end")[0])];
   // Without times Nova reports the microseconds between two looks at its clock.

@@ -7,7 +7,7 @@ import { nextLink, placeOf } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import { requireOwnProject } from "../quotas/read-quota-usage.ts";
 import { findUsages, type UsageDeps } from "./find-usages.ts";
-import { readUsageQuery, type UsageQuery } from "./read-usage-query.ts";
+import { readUsageQuery, USAGE_LIST_QUERY, USAGE_QUERY, type UsageQuery } from "./read-usage-query.ts";
 import { projectUsageViews } from "./usage-view.ts";
 
 export interface UsageRouteOptions {
@@ -32,7 +32,7 @@ export function registerUsageRoutes(http: Http, deps: UsageDeps, options: UsageR
       ...{ marker: page.marker, limit: page.query.limit },
     });
 
-  const list = { config: { rule: `${RULE}:list` }, schema: { querystring: AnyQuery } };
+  const list = { config: { query: USAGE_LIST_QUERY, rule: `${RULE}:list` }, schema: { querystring: AnyQuery } };
   http.get("/os-simple-tenant-usage", list, async (request) => {
     const query = read(request, request.query, false);
     const { servers, nextMarker: marker } = await findUsages(deps, null, query);
@@ -42,7 +42,8 @@ export function registerUsageRoutes(http: Http, deps: UsageDeps, options: UsageR
     return { ...usages, tenant_usages_links: [linkTo(request, request.query, { query, marker, path: RULE })] };
   });
 
-  http.get("/os-simple-tenant-usage/:id", { schema: { params: IdParams, querystring: AnyQuery } }, async (request) => {
+  const ofOne = { config: { query: USAGE_QUERY }, schema: { params: IdParams, querystring: AnyQuery } };
+  http.get("/os-simple-tenant-usage/:id", ofOne, async (request) => {
     const { id } = request.params;
     requireOwnProject(callOf(request), id, `${RULE}:show`);
     const query = read(request, request.query, true);
