@@ -25,7 +25,7 @@ export async function insist(
     const answer = await ask();
     if (answer.kind === "ok") return answer;
     if (tries === TRIES_MAX || (answer.kind === "refused" && answer.status !== 0)) {
-      throw new NotServedError(`the API does not answer as it must: ${answer.status ?? ""} ${answer.reason}`);
+      throw new NotServedError(`the API did not answer a call as it must: ${answer.status ?? ""} ${answer.reason}`);
     }
     api.throwIfBrokenOff();
     await delay(RETRY_MS);

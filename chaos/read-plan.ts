@@ -37,7 +37,7 @@ export function readPlan(fileOrName: string): Plan {
     text = readFileSync(path, "utf8");
   } catch (error) {
     throw new PlanError(
-      `there is no plan ${fileOrName}: ${(error as Error).message}; plans: ${planNames().join(", ")}`,
+      `there is no plan ${fileOrName} (${(error as Error).message}): give the path of a file, or one of these names: ${planNames().join(", ")}`,
     );
   }
   return parsePlan(text, fileOrName);

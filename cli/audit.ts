@@ -63,8 +63,10 @@ type Settings = ValuesOf<typeof auditDeclaration.settings>;
 /** `berth audit`: reads every cell's database and the API database, and prints what is broken, where, and how that is known. */
 export function runAuditCommand(argv: readonly string[]): Promise<number> {
   return runCommand(auditDeclaration, argv, async (settings) => {
-    if (settings.dryRun && !settings.heal) throw new SettingsError("--dry-run shows what --heal would do: give both");
-    if (settings.publish && !settings.watch) throw new SettingsError("--publish tells of a watch: give --watch, too");
+    if (settings.dryRun && !settings.heal)
+      throw new SettingsError("--dry-run shows what --heal would do, so give --heal, too");
+    if (settings.publish && !settings.watch)
+      throw new SettingsError("--publish publishes the results of a watch, so give --watch, too");
     const api = await openApiDatabase(settings, { beside: true });
     try {
       await requireMigrated(api.url);
@@ -116,7 +118,9 @@ async function watch(settings: Settings, options: AuditOptions): Promise<number>
 function openPublished({ publish, redisUrl }: Settings): RedisSoftState | null {
   if (!publish) return null;
   if (redisUrl === null)
-    throw new SettingsError("BERTH_REDIS_URL (--redis-url) is missing: --publish leaves the state of the laws there");
+    throw new SettingsError(
+      "BERTH_REDIS_URL (--redis-url) is missing: --publish writes the state of the laws to Redis",
+    );
   const tell = (text: string) => process.stderr.write(`berth audit: ${text}\n`);
   return new RedisSoftState({
     url: redisUrl,

@@ -36,7 +36,7 @@ export function runCellAddCommand(argv: readonly string[]): Promise<number> {
       const cellUrl = settings.cellDatabaseUrl ?? (await api.cellUrl?.(name));
       if (cellUrl === undefined) {
         throw new SettingsError(
-          "BERTH_CELL_DATABASE_URL (--cell-database-url) is missing: the API database is not the embedded one, so name the cell's database, too",
+          "BERTH_CELL_DATABASE_URL (--cell-database-url) is missing: the API database is not the embedded one, so the cell's database must be named, too",
         );
       }
       await migrate(api.url, "api");

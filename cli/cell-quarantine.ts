@@ -77,7 +77,7 @@ async function withQuarantine<Result>(
     const cell = cells.find((one) => one.name === name);
     if (cell === undefined) {
       const known = cells.map((one) => one.name).join(", ") || "none";
-      throw new SettingsError(`NAME is wrong: there is no cell ${JSON.stringify(name)}; there are: ${known}`);
+      throw new SettingsError(`there is no cell ${JSON.stringify(name)}: NAME must be one of ${known}`);
     }
     return await withPool(cell.databaseUrl, (pool) => work(new PostgresQuarantine(pool)));
   } finally {

@@ -61,7 +61,7 @@ const WORDS: Readonly<Record<CertificateReport["state"], string>> = {
 export function runCertsCommand(argv: readonly string[]): Promise<number> {
   return runCommand(declaration, argv, async (settings) => {
     const { out, days, renew, renewWithin, force } = settings;
-    if (renew && force) throw new SettingsError("give either --renew or --force");
+    if (renew && force) throw new SettingsError("--renew and --force exclude each other: give one of them");
     const plan = planOf(settings);
     const replace = force ? "force" : renew ? "renew" : "missing";
     const options = { nowMs: systemClock.now(), days, renewWithinDays: renewWithin, replace } as const;

@@ -95,7 +95,10 @@ function readAll(
     const tasksFile = has(`${list}.csv`) ?? (tasks === "default" ? null : `${list}.csv`);
     const trace = readTrace(directory, { hosts: has(GPU_HOSTS_FILE), tasks: tasksFile }, "optional");
     const machines = trace.machines.filter(({ gpus }) => gpus > 0);
-    if (machines.length === 0) throw new SettingsError(`${directory} has no machine with a GPU`);
+    if (machines.length === 0)
+      throw new SettingsError(
+        `${directory} has no machine with a GPU: name the directory of a trace whose machines have GPUs`,
+      );
     const published =
       has(PUBLISHED_FILE) === null
         ? []

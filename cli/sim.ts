@@ -113,6 +113,6 @@ function freshSeeds(): readonly [number, number] {
 
 function readSeeds(seeds: string): readonly [number, number] {
   const [first = 0, last = 0] = seeds.split("..").map(Number);
-  if (first > last) throw new SettingsError(`--seeds ${seeds}: the first must not be above the last`);
+  if (first > last) throw new SettingsError(`--seeds ${seeds}: the first seed must not be greater than the last`);
   return [first, last];
 }

@@ -8,7 +8,7 @@ const BUS_UP_MS = 60_000;
 /** A required variable of the environment. */
 function given(name: string): string {
   const value = process.env[name];
-  if (value === undefined || value === "") throw new Error(`${name} is missing`);
+  if (value === undefined || value === "") throw new Error(`the environment variable ${name} is missing`);
   return value;
 }
 

@@ -104,7 +104,9 @@ async function watchForStall(tally: Tally, speed: number | null, signal: AbortSi
       seen = now;
       sinceMs = preciseNow();
     } else if (preciseNow() - sinceMs > STALL_MS) {
-      throw new Error(`nothing has ended for ${STALL_MS / 1000} s; ${tally.ended} of ${tally.tasks} tasks had`);
+      throw new Error(
+        `the replay stalled: no task has ended for ${STALL_MS / 1000} s, after ${tally.ended} of ${tally.tasks} tasks`,
+      );
     }
   }
 }

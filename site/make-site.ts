@@ -17,7 +17,7 @@ export interface SearchEntry {
 export async function makeSite(root: string, into: string): Promise<void> {
   const references = await readReferences();
   const { pages, files, broken } = readSite(root, references);
-  if (broken.length > 0) throw new Error(`links lead nowhere:\n${broken.join("\n")}`);
+  if (broken.length > 0) throw new Error(`these links lead to pages that do not exist:\n${broken.join("\n")}`);
   const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
   const titles = new Map(pages.map(({ path, title }) => [path, path === "README.md" ? "What Berth is" : title]));
   rmSync(into, { recursive: true, force: true });

@@ -10,5 +10,5 @@ export function tlsFilesOf(given: {
   const { tlsCa: ca, tlsCert: cert, tlsKey: key } = given;
   if (ca !== null && cert !== null && key !== null) return { ca, cert, key };
   if (ca === null && cert === null && key === null) return null;
-  throw new SettingsError("TLS needs all of --tls-ca, --tls-cert and --tls-key");
+  throw new SettingsError("TLS needs three files: give all of --tls-ca, --tls-cert and --tls-key, or none of them");
 }

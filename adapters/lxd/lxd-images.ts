@@ -42,10 +42,13 @@ export class LxdImages {
   /** Returns the fingerprint of the image in LXD, which is imported if necessary. */
   async fingerprint(expected: ExpectedLxdImage): Promise<string> {
     if (!ID.test(expected.id))
-      throw new LxdError("image", `"${expected.id.slice(0, 100)}" is no image id`, { isFinal: true });
+      throw new LxdError("image", `"${expected.id.slice(0, 100)}" is not the id of an image`, { isFinal: true });
     const { path, read } = await this.#find(expected.id);
     if (expected.sha512 !== null && read.sha512 !== expected.sha512)
-      throw new LxdError("image", `image ${expected.id}: its SHA-512 is not the one that the image service states`);
+      throw new LxdError(
+        "image",
+        `the file of image ${expected.id} on this host has another SHA-512 than the image service states: copy the image to the host again`,
+      );
     const running = this.#running.get(read.sha256);
     if (running !== undefined) return running;
     const imported = this.#import(path, read, expected.id).finally(() => this.#running.delete(read.sha256));
@@ -75,7 +78,7 @@ export class LxdImages {
       const found = await stat(path).catch(() => null);
       if (found?.isFile()) return { path, read: await this.#readOnce(path, found.size, found.mtimeMs) };
     }
-    throw new LxdError("image", `this host has no image ${id}`);
+    throw new LxdError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
   }
 
   async #readOnce(path: string, bytes: number, changedAtMs: number): Promise<ReadImage> {

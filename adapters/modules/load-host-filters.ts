@@ -14,7 +14,9 @@ export async function loadHostFilters(paths: readonly string[]): Promise<readonl
     const given = await defaultExportOf(path);
     for (const filter of Array.isArray(given) ? given : [given]) {
       if (!isHostFilter(filter))
-        throw new SettingsError(`${path}: its default export is not a host filter, which has name, decidedBy and bind`);
+        throw new SettingsError(
+          `${path}: its default export is not a host filter: export an object that has name, decidedBy and bind`,
+        );
       filters.push(filter);
     }
   }

@@ -128,7 +128,7 @@ class Cluster implements LocalNatsCluster {
     try {
       const manager = await managerOf(await link.whenUp(CALL_MS), CALL_MS);
       const leader = (await manager.streams.info(stream)).cluster?.leader;
-      if (leader === undefined) throw new Error(`nobody leads ${stream}`);
+      if (leader === undefined) throw new Error(`stream ${stream} has no leader`);
       return leader;
     } finally {
       await link.close();
@@ -142,7 +142,7 @@ class Cluster implements LocalNatsCluster {
 
   async restart(server: string): Promise<void> {
     const ports = this.#ports.get(server);
-    if (ports === undefined) throw new Error(`no server ${server}`);
+    if (ports === undefined) throw new Error(`the cluster has no server ${server}`);
     const home = join(this.#dir, server);
     mkdirSync(home, { recursive: true });
     const configFile = join(home, "nats.conf");

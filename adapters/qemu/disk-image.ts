@@ -69,7 +69,11 @@ function parseInfo(text: string): Readonly<Record<string, unknown>> {
   try {
     return JSON.parse(text) as Readonly<Record<string, unknown>>;
   } catch (error) {
-    throw new QemuError("image", "the image cannot be used: qemu-img said nothing readable of it", { cause: error });
+    throw new QemuError(
+      "image",
+      "the image cannot be used: qemu-img did not describe it in a form that Berth can read",
+      { cause: error },
+    );
   }
 }
 

@@ -63,7 +63,9 @@ export function readGuestRecord(dir: string): GuestRecord | null {
     const { version, ...record } = JSON.parse(text) as GuestRecord & { readonly version: number };
     if (version === VERSION && typeof record.machine.name === "string") return record;
   } catch (error) {
-    throw new QemuError("storage", `${join(dir, FILE)} is damaged`, { cause: error });
+    throw new QemuError("storage", `${join(dir, FILE)} is damaged, so the guest that it describes is unknown`, {
+      cause: error,
+    });
   }
-  throw new QemuError("storage", `${join(dir, FILE)} was written by another version of Berth`);
+  throw new QemuError("storage", `${join(dir, FILE)} was written by a version of Berth that this one cannot read`);
 }

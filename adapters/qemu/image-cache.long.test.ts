@@ -86,10 +86,13 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
       isFinal: false,
       message: expect.stringContaining("SHA-512"),
     });
-    await expect(image("b")).rejects.toMatchObject({ isFinal: false, message: "this host has no image b" });
+    await expect(image("b")).rejects.toMatchObject({
+      isFinal: false,
+      message: "this host has no file of image b: copy the image into its directory of images",
+    });
   });
 
-  test.each(["../a", "a/b", "..", ".hidden", ""])("%j is no image id", async (id) => {
+  test.each(["../a", "a/b", "..", ".hidden", ""])("%j is not the id of an image", async (id) => {
     await expect(image(id)).rejects.toMatchObject({ isFinal: true });
   });
 });

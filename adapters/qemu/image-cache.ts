@@ -51,7 +51,9 @@ export class ImageCache {
   /** The image, copied if necessary. Rejects with a QemuError; a final one when no host could use the image. */
   image(expected: ExpectedImage): Promise<BaseImage> {
     if (!ID.test(expected.id))
-      return Promise.reject(new QemuError("image", `"${expected.id.slice(0, 100)}" is no image id`, { isFinal: true }));
+      return Promise.reject(
+        new QemuError("image", `"${expected.id.slice(0, 100)}" is not the id of an image`, { isFinal: true }),
+      );
     const key = `${expected.id} ${expected.format} ${expected.sha512}`;
     const running = this.#fetching.get(key);
     if (running !== undefined) return running;
@@ -67,7 +69,10 @@ export class ImageCache {
       entry !== null && entry.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
     const image = isCurrent ? entry : await this.#copy(expected, source);
     if (expected.sha512 !== null && image.sha512 !== expected.sha512)
-      throw new QemuError("image", `image ${expected.id}: its SHA-512 is not the one that the image service states`);
+      throw new QemuError(
+        "image",
+        `the file of image ${expected.id} on this host has another SHA-512 than the image service states: copy the image to the host again`,
+      );
     if (expected.format !== null && image.format !== expected.format) {
       const words = `it was declared as ${expected.format}, but its content is ${image.format}`;
       throw new QemuError("image", `image ${expected.id} cannot be used: ${words}`, { isFinal: true });
@@ -82,7 +87,7 @@ export class ImageCache {
       const found = await stat(path).catch(() => null);
       if (found?.isFile()) return { path, format, bytes: found.size, changedAtMs: found.mtimeMs };
     }
-    throw new QemuError("image", `this host has no image ${id}`);
+    throw new QemuError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
   }
 
   async #entry(id: string): Promise<Entry | null> {

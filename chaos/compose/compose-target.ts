@@ -56,7 +56,10 @@ export class ComposeTarget implements ChaosCloud {
       return is === null ? [] : [new ContainerPart({ name, id, ...is })];
     });
     const balancer = listed.find(([, name]) => name === LOAD_BALANCER)?.[0];
-    if (balancer === undefined) throw new DockerError(`no deployment named ${project} runs here`);
+    if (balancer === undefined)
+      throw new DockerError(
+        `no deployment named ${project} runs here: start it with docker compose, or name another one`,
+      );
     await Promise.all(parts.map((part) => part.look()));
     const [address = ""] = (await docker(["docker", "port", balancer, API_PORT])).split("\n");
     const compose: [string, ...string[]] = [...(await composeCommand()), "-p", project, "-f", file];
@@ -71,11 +74,11 @@ export class ComposeTarget implements ChaosCloud {
   }
 
   async failover(): Promise<void> {
-    throw new CannotHarmError("cells in containers have no standby");
+    throw new CannotHarmError("the database of a cell in containers has no standby");
   }
 
   async restoreStandby(): Promise<void> {
-    throw new CannotHarmError("cells in containers have no standby");
+    throw new CannotHarmError("the database of a cell in containers has no standby");
   }
 
   async fillDisk(): Promise<void> {

@@ -93,7 +93,7 @@ export class LocalTarget implements ChaosCloud {
 
   async failover(cell: string): Promise<void> {
     const { database } = this.#cell(cell);
-    if (!database.hasStandby) throw new CannotHarmError(`${database.name} has no standby (again yet)`);
+    if (!database.hasStandby) throw new CannotHarmError(`${database.name} has no standby now`);
     await database.failover();
   }
 
@@ -175,7 +175,7 @@ export class LocalTarget implements ChaosCloud {
 
   #cell(name: string) {
     const found = this.#cloud.cells.find((cell) => cell.name === name);
-    if (found === undefined) throw new Error(`no cell ${name}`);
+    if (found === undefined) throw new Error(`this cloud has no cell ${name}`);
     return found;
   }
 

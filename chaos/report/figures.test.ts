@@ -113,7 +113,7 @@ describe("figures of a chaos run", () => {
     const text = history.map((line) => `${JSON.stringify(line)}\n`).join("");
     expect(readHistory(text)).toEqual(history);
     expect(readHistory(text.slice(0, -20))).toEqual(history.slice(0, -1));
-    expect(() => readHistory(`${text}nonsense\n`)).toThrow(`line ${history.length + 1}: no JSON`);
+    expect(() => readHistory(`${text}nonsense\n`)).toThrow(`line ${history.length + 1}: the line is not JSON`);
     expect(() => readHistory('{"atMs": 0}\n')).toThrow("line 1: what: is missing");
     const malformed = (fields: object) => () => readHistory(`${text}${JSON.stringify({ ...fields, atMs: 1 })}\n`);
     const last = `line ${history.length + 1}`;
@@ -125,6 +125,6 @@ describe("figures of a chaos run", () => {
       `${last}: must have required properties failures`,
     );
     expect(malformed({ who: "x", what: "toString" })).toThrow(`${last}: what: toString is none of start, `);
-    expect(() => readHistory("")).toThrow("there is no line");
+    expect(() => readHistory("")).toThrow("the history is empty");
   });
 });

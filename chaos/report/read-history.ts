@@ -29,7 +29,7 @@ export function readHistory(text: string): readonly HistoryLine[] {
       if (lines.length === 0) throw error;
     }
   }
-  if (lines.length === 0) throw new HistoryError(null, "there is no line");
+  if (lines.length === 0) throw new HistoryError(null, "the history is empty");
   return lines;
 }
 
@@ -38,7 +38,7 @@ function parseLine(text: string, number: number): HistoryLine {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw new HistoryError(number, "no JSON");
+    throw new HistoryError(number, "the line is not JSON");
   }
   const fault = faultOfLine(parsed);
   if (fault !== null) throw new HistoryError(number, fault);

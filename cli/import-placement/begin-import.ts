@@ -15,7 +15,8 @@ export async function beginImport(
   given: { readonly source: string; readonly facts: Facts; readonly restart: boolean },
 ): Promise<Checkpoint> {
   const { rows } = await ledger.query<{ locked: boolean }>("select pg_try_advisory_lock($1) as locked", [IMPORT_LOCK]);
-  if (!rows[0]?.locked) throw new ImportError("import-running", "another import into this ledger is running");
+  if (!rows[0]?.locked)
+    throw new ImportError("import-running", "another import into this ledger is running: wait until it has ended");
   await ensureCheckpoints(ledger);
   if (given.restart) await emptyLedger(ledger);
   const known = await readCheckpoint(ledger);
@@ -60,7 +61,11 @@ async function emptyLedger(ledger: ClientBase): Promise<void> {
   const { rows } = await ledger.query<{ used: boolean }>(
     "select exists (select from hosts) or exists (select from servers) as used",
   );
-  if (rows[0]?.used) throw new ImportError("ledger-in-use", "the cell has hosts or servers: its ledger is not emptied");
+  if (rows[0]?.used)
+    throw new ImportError(
+      "ledger-in-use",
+      "the cell has hosts or servers, so its ledger is not emptied: import into a cell that has none",
+    );
   await ledger.query("begin");
   for (const statement of [
     "delete from allocations",

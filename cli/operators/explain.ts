@@ -73,7 +73,7 @@ export function parseHints(given: string): Record<string, string[]> {
   const hints: Record<string, string[]> = {};
   for (const word of given.split(/,(?=\w+=)/)) {
     const at = word.indexOf("=");
-    if (at < 1) throw new SettingsError(`${JSON.stringify(word)} is not k=v`);
+    if (at < 1) throw new SettingsError(`${JSON.stringify(word)} is not KEY=VALUE`);
     const [name, value] = [word.slice(0, at), word.slice(at + 1)];
     hints[name] = [...(hints[name] ?? []), value];
   }

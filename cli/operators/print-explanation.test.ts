@@ -64,6 +64,6 @@ describe("hints", () => {
       query: ['[">=","$free_ram_mb",1]'],
       cidr: ["/24"],
     });
-    expect(() => parseHints("same_host")).toThrow("is not k=v");
+    expect(() => parseHints("same_host")).toThrow("is not KEY=VALUE");
   });
 });

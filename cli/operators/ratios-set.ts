@@ -55,7 +55,7 @@ export function runRatiosSetCommand(argv: readonly string[]): Promise<number> {
     ] as const;
     const ratios = Object.fromEntries(named.filter(([, value]) => value !== null));
     if (Object.keys(ratios).length === 0)
-      throw new SettingsError("no ratio is given: --vcpu, --ram, --disk or --classes");
+      throw new SettingsError("no ratio is given: give at least one of --vcpu, --ram, --disk and --classes");
     return change(settings, settings, ratios);
   });
 }
@@ -73,7 +73,7 @@ async function change(
   { aggregate, host }: { readonly aggregate: string | null; readonly host: string | null },
   ratios: Readonly<Record<string, number | null>>,
 ): Promise<number> {
-  if ((aggregate === null) === (host === null)) throw new SettingsError("name either --aggregate or --host");
+  if ((aggregate === null) === (host === null)) throw new SettingsError("give either --aggregate or --host");
   const body = { ...(aggregate === null ? { host } : { aggregate }), ratios };
   const answer = await callOperatorsApi<ShownSync>(access, "PUT", "/ratios", body);
   process.stdout.write(`${syncText(answer)}${answer.changed.length} hosts changed\n`);

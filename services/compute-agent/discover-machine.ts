@@ -10,7 +10,9 @@ import type { DiscoveryOptions } from "./discovery-settings.ts";
 /** Reads the files of the machine, or of a copy of one. Throws a SettingsError when the sysroot is invalid. Cost: 15 to 60 ms. */
 export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): InspectedHost {
   if (sysroot !== null && !["proc", "sys"].some((name) => existsSync(`${sysroot}/${name}`)))
-    throw new SettingsError(`sysroot is ${JSON.stringify(sysroot)}: it must be a directory that contains proc or sys`);
+    throw new SettingsError(
+      `BERTH_SYSROOT (--sysroot) is ${JSON.stringify(sysroot)}: name a directory that contains proc or sys`,
+    );
   return inspectHost(readHostFiles({ sysroot, instancesPath }));
 }
 

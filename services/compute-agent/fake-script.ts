@@ -74,7 +74,7 @@ export function parseScript(text: string): FakeScript {
   try {
     parsed = JSON.parse(text);
   } catch {
-    throw new Error("no JSON");
+    throw new Error("the text is not JSON");
   }
   const fault = firstFault(FakeScript, parsed);
   if (fault !== null) throw new Error(fault);

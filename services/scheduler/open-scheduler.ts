@@ -173,7 +173,8 @@ function openSchedulerCell(
 ): OpenedCell {
   const { followers, cellBuses, logger } = of;
   const { name, databaseUrl, natsUrl } = record;
-  if (natsUrl === null) throw new Error(`cell ${name} has no NATS URL`);
+  if (natsUrl === null)
+    throw new Error(`cell ${name} has no NATS URL: give it one with \`berth cell add ${name} --nats-url …\``);
   const what = `cell ${name}`;
   const connectionsMax = CELL_CONNECTIONS_MAX;
   const pool = openLoggedPool({ url: databaseUrl, applicationName: NAME, connectionsMax, what, logger });

@@ -15,7 +15,7 @@ export class MemoryQuestions {
     const answering = this.#answering.get(subject);
     const next = answering?.shift();
     if (answering === undefined || next === undefined)
-      return Promise.reject(new BusError("no-stream", subject, "nobody answers there"));
+      return Promise.reject(new BusError("no-stream", subject, "no process answers questions on this subject"));
     answering.push(next);
     return new Promise((resolve, reject) => {
       const late = () => reject(new BusError("timeout", subject, `no answer within ${timeoutMs} ms`));

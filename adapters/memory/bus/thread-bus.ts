@@ -234,7 +234,9 @@ export class ThreadBus implements Bus {
 
   #hearQuestion({ subscription, number, data }: Extract<Told, { readonly kind: "question" }>): void {
     const onQuestion = this.#answering.get(subscription);
-    const answer = onQuestion?.(data) ?? Promise.reject(new BusError("closed", "the bus", "nobody answers now"));
+    const answer =
+      onQuestion?.(data) ??
+      Promise.reject(new BusError("closed", "the bus", "no process answers questions any longer"));
     answer.then(
       (bytes) => this.#settle({ kind: "answered", number, data: exact(bytes) }),
       () => this.#settle({ kind: "unanswered", number }),

@@ -22,7 +22,10 @@ export class PrimaryClient extends pg.Client {
   /** `addedOptions` are appended to those of the URL or of the environment (PGOPTIONS). Throws on an invalid URL. */
   constructor(config: pg.ClientConfig & { readonly addedOptions?: string }) {
     const urls = singleHostUrls(config.connectionString ?? "");
-    if (urls === null) throw new Error("not the URL of a Postgres database");
+    if (urls === null)
+      throw new Error(
+        "this is not the URL of a Postgres database, which looks like postgres://USER:PASSWORD@HOST:5432/NAME",
+      );
     super({ ...config, connectionString: urls[0] as string });
     if (config.addedOptions !== undefined) {
       // Node-pg's types omit the parameters that it derived from the URL and the environment.

@@ -25,7 +25,10 @@ export function findBinaries(user: PostgresUser | null, sharedDir: string): Bina
   const copy = join(sharedDir, `postgres-${version}`);
   if (!existsSync(copy)) copyWhole(native, copy);
   if (!runs(join(copy, "bin/postgres"), user)) {
-    throw new EmbeddedError("cannot-start", `${user?.name ?? "this user"} cannot run ${join(copy, "bin/postgres")}`);
+    throw new EmbeddedError(
+      "cannot-start",
+      `${user?.name ?? "this user"} cannot run ${join(copy, "bin/postgres")}: allow that user to read and execute the files of this directory`,
+    );
   }
   return binariesIn(copy, version);
 }

@@ -64,7 +64,11 @@ async function copyCluster(primary: EmbeddedPostgres, dataDir: string, user: Pos
   mkdirSync(dataDir, { recursive: true });
   if (user !== null) {
     chmodSync(dataDir, 0o711);
-    if (!canEnter(dataDir, user)) throw new EmbeddedError("cannot-start", `${user.name} cannot enter ${dataDir}`);
+    if (!canEnter(dataDir, user))
+      throw new EmbeddedError(
+        "cannot-start",
+        `${user.name} cannot enter ${dataDir}: give that user the right to enter the directories above it`,
+      );
   }
   const own = (path: string) => user !== null && chownSync(path, user.uid, user.gid);
   mkdirSync(cluster, { mode: 0o700 });

@@ -195,7 +195,7 @@ async function createSlot(
     if (!tooLate) throw error;
     const who = holders.length === 0 ? "they could not be listed" : holders.join("; ");
     throw new Error(
-      `no replication slot within ${slotMsMax / 1_000} s: the server creates one when all transactions that were open before have ended, in any of its databases. It waits for ${who}`,
+      `Postgres created no replication slot within ${slotMsMax / 1_000} s, because it first waits for all older transactions in any of its databases. It waits for ${who}: end these if they stay open`,
       { cause: error },
     );
   } finally {

@@ -95,7 +95,11 @@ function compareMigrations(
   const replaced = new Map(migrations.flatMap((migration) => [...migration.replaces]));
   let unknown: string | null = null;
   for (const row of applied) {
-    if (row.kind !== kind) throw new MigrateError("other-kind", `this is a database of kind ${row.kind}, not ${kind}`);
+    if (row.kind !== kind)
+      throw new MigrateError(
+        "other-kind",
+        `this is a database of kind ${row.kind}, not ${kind}: check the URL of the ${kind} database`,
+      );
     const checksum = pending.get(row.name)?.checksum ?? replaced.get(row.name);
     if (checksum === undefined) {
       if (row.breaking) throw tooNew(row.name);

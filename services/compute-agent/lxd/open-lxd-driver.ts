@@ -22,7 +22,8 @@ export function openLxdDriver(
   { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
 ): OpenedLxdDriver {
   const { lxdSocket, lxdLogs, lxdStoragePool: storagePool, imagesPath, bridge, shutdownTimeout: shutdownMs } = settings;
-  if (imagesPath === null) throw new SettingsError("--driver lxd needs BERTH_IMAGES_PATH (--images-path)");
+  if (imagesPath === null)
+    throw new SettingsError("BERTH_IMAGES_PATH (--images-path) is missing: --driver lxd needs the directory of images");
   if (!existsSync(lxdSocket))
     throw new SettingsError(
       `--driver lxd: there is no socket ${lxdSocket}; start LXD or set BERTH_LXD_SOCKET (--lxd-socket)`,

@@ -33,8 +33,14 @@ export function openQemuDriver(
 ): OpenedQemuDriver {
   const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const given = resolve(settings.instancesPath);
-  if (given === "/") throw new SettingsError("--driver qemu needs BERTH_INSTANCES_PATH (--instances-path)");
-  if (imagesPath === null) throw new SettingsError("--driver qemu needs BERTH_IMAGES_PATH (--images-path)");
+  if (given === "/")
+    throw new SettingsError(
+      "BERTH_INSTANCES_PATH (--instances-path) is missing: --driver qemu needs a directory for the disks of guests",
+    );
+  if (imagesPath === null)
+    throw new SettingsError(
+      "BERTH_IMAGES_PATH (--images-path) is missing: --driver qemu needs the directory of images",
+    );
   const version = versionOf(program);
   // The guests' processes are known by their real working directories.
   const instancesPath = madeDirectory(given);

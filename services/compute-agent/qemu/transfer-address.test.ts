@@ -14,11 +14,11 @@ test("a guest that is built from an image receives nothing", () => {
 });
 
 test.each([
-  ["", "nobody knows where the guest at the destination listens"],
-  ["fake://h2/task/1", 'listens at "fake://h2/task/1", which is no address of a QEMU guest'],
-  ["10.0.0.2:49152", "which is no address of a QEMU guest"],
+  ["", "the destination did not say at which address its guest listens"],
+  ["fake://h2/task/1", 'listens at "fake://h2/task/1", which is not the address of a QEMU guest'],
+  ["10.0.0.2:49152", "which is not the address of a QEMU guest"],
   ["qemu://10.0.0.2/?memory=0", 'the destination\'s port for the memory is "0"'],
-  ["lxd://10.0.0.2/?key=secret", 'listens at "lxd://10.0.0.2/", which is no address of a QEMU guest'],
+  ["lxd://10.0.0.2/?key=secret", 'listens at "lxd://10.0.0.2/", which is not the address of a QEMU guest'],
   ["qemu://10.0.0.2/?memory=1&key=abc%0Ad", "the key of the guest at the destination is malformed"],
   ["qemu://10.0.0.2/?disks=70000", 'the destination\'s port for the disks is "70000"'],
 ])("refuses %j", (text, message) => {

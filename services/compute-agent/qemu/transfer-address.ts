@@ -27,12 +27,12 @@ export function formatTransferAddress({ host, memoryPort, disksPort, base, key }
  */
 export function parseTransferAddress(text: string): TransferAddress | null {
   if (text === TAKES_NOTHING) return null;
-  if (text === "") throw new Error("nobody knows where the guest at the destination listens");
+  if (text === "") throw new Error("the destination did not say at which address its guest listens");
   const url = URL.canParse(text) ? new URL(text) : null;
   const host = url?.hostname.replace(/^\[|\]$/g, "") ?? "";
   if (url === null || url.protocol !== SCHEME || host === "")
     throw new Error(
-      `the guest at the destination listens at "${text.split("?")[0]}", which is no address of a QEMU guest`,
+      `the guest at the destination listens at "${text.split("?")[0]}", which is not the address of a QEMU guest`,
     );
   const memoryPort = portOf(url, "memory");
   const disksPort = portOf(url, "disks");
