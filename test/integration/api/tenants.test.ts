@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import type { LightMyRequestResponse } from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/run-action.ts";
+import { MINOR_MAX } from "../../../services/api/http/microversion.ts";
+import { rangeOf } from "../../../services/api/http/route-facts.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -15,18 +17,21 @@ beforeAll(async () => {
 });
 afterAll(() => rig.close());
 
-const call = (method: string, url: string, who: string, body?: unknown, type = "application/json") =>
+const call = (method: string, url: string, who: string, body?: unknown, minor = MINOR_MAX) =>
   rig.api.http.inject({
     method: method as "GET",
     url,
     headers: {
       "x-auth-token": who,
-      "openstack-api-version": "compute 2.96",
-      ...(body !== undefined && { "content-type": type }),
+      "openstack-api-version": `compute 2.${minor}`,
+      ...(body !== undefined && { "content-type": "application/json" }),
     },
     ...(body !== undefined && { payload: JSON.stringify(body) }),
   });
 const post = (url: string, who: string, body: unknown) => call("POST", url, who, body);
+/** Calls an action at the last microversion that has it. */
+const act = (id: string, who: string, action: string, body: unknown) =>
+  call("POST", `/v2.1/servers/${id}/action`, who, { [action]: body }, rangeOf(SERVER_ACTIONS.get(action) ?? {}).until);
 const server = (more: object = {}) => ({ server: { name: "web", flavorRef: "1", networks: "none", ...more } });
 
 /** The fields of the answers that the test reads. */
@@ -94,6 +99,10 @@ const OF_PROJECTS: Readonly<Record<string, Case>> = {
   "GET /v2.1/servers/:id/os-instance-actions": { of: "server" },
   "GET /v2.1/servers/:id/os-instance-actions/:requestId": { of: "server" },
   "GET /v2.1/servers/:id/os-interface": { of: "server" },
+  "POST /v2.1/servers/:id/remote-consoles": {
+    of: "server",
+    body: { remote_console: { protocol: "vnc", type: "novnc" } },
+  },
   "POST /v2.1/servers/:id/os-interface": {
     of: "server",
     body: { interfaceAttachment: { port_id: "7a7a7a7a-7a7a-4a7a-8a7a-7a7a7a7a7a7a" } },
@@ -143,6 +152,9 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   injectNetworkInfo: null,
   "os-resetState": { state: "error" },
   "os-getConsoleOutput": { length: 1 },
+  "os-getVNCConsole": { type: "novnc" },
+  "os-getSPICEConsole": { type: "spice-html5" },
+  "os-getSerialConsole": { type: "serial" },
 };
 const FOR_ADMINS = ["migrate", "os-migrateLive", "evacuate", "shelveOffload", "injectNetworkInfo", "os-resetState"];
 
@@ -209,8 +221,7 @@ describe("another project's resource", () => {
   it("is answered like one that does not exist by every action", async () => {
     for (const [action, body] of Object.entries(ACTION_BODIES)) {
       const nothing = randomUUID();
-      const act = (id: string) => post(`/v2.1/servers/${id}/action`, BOB, { [action]: body });
-      const [ofAlice, ofNobody] = [await act(things.server), await act(nothing)];
+      const [ofAlice, ofNobody] = [await act(things.server, BOB, action, body), await act(nothing, BOB, action, body)];
       expect(told(ofAlice, things.server), action).toBe(told(ofNobody, nothing));
       expect(ofAlice.statusCode, action).toBe(FOR_ADMINS.includes(action) ? 403 : 404);
     }
@@ -288,7 +299,7 @@ describe("an action for admins", () => {
     for (const [action, body] of Object.entries(ACTION_BODIES)) {
       if (action === "forceDelete") continue;
       for (const id of [building, failed, active, randomUUID()]) {
-        const answer = await post(`/v2.1/servers/${id}/action`, BOB, { [action]: body });
+        const answer = await act(id, BOB, action, body);
         if (FOR_ADMINS.includes(action)) expect(answer.statusCode, `${action} ${answer.body}`).toBe(403);
         else expect(answer.statusCode, `${action} ${answer.body}`).not.toBe(403);
       }
