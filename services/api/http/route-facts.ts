@@ -12,10 +12,12 @@ export interface ActionFacts {
   readonly until?: number;
   /** The policy, without `os_compute_api:`, that reserves the action for admins. */
   readonly rule?: string;
+  /** What the action's value in the body is checked for, at every microversion, as a JSON Schema. Without it, any value is taken. */
+  readonly value?: Readonly<Record<string, unknown>>;
 }
 
-/** The same facts about a route. They are checked before its handler runs, and the OpenAPI document of the Compute API states them. */
-export interface RouteFacts extends ActionFacts {
+/** The same facts about a route, except for a value. They are checked before its handler runs, and the OpenAPI document of the Compute API states them. */
+export interface RouteFacts extends Omit<ActionFacts, "value"> {
   /** The route does not require authentication. */
   readonly public?: boolean;
   /** The parameters of its query. The handler reads and checks them. */

@@ -104,6 +104,20 @@ it("states the actions of servers with their policies: the api names them when i
   }
 });
 
+it("describes the values of the actions of servers: the api refuses others", async () => {
+  const { properties } = document.components.schemas.RunServerActionBody as {
+    readonly properties: Readonly<Record<string, { readonly type?: readonly string[] }>>;
+  };
+  const ranges = document.paths["/servers/{id}/action"]!.post!["x-actions"]!;
+  expect(Object.keys(properties).toSorted()).toEqual([...SERVER_ACTIONS.keys()].toSorted());
+  for (const [action, { type }] of Object.entries(properties)) {
+    const minor = Number(ranges[action]!["x-since"]!.slice(2));
+    const { body } = await send("POST", "/servers/{id}/action", minor, ADMIN, { [action]: "text" });
+    const isRefused = body.includes(`text is not of type 'object', 'null'`);
+    expect([action, isRefused ? ["object", "null"] : undefined]).toEqual([action, type]);
+  }
+});
+
 it("states the query parameters of each operation: from 2.75 on the api refuses all others", async () => {
   const asked = operations.flatMap(({ name, method, path, of }) => {
     const parameters = of.parameters.filter(({ in: place }) => place === "query");

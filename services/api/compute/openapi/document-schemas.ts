@@ -38,8 +38,8 @@ export class DocumentSchemas {
 
 const capitalized = (name: string): string => `${name.charAt(0).toUpperCase()}${name.slice(1)}`;
 
-/** An action's value may be anything here: whether it must have fields, and which ones, depends on the action and the microversion. */
+/** The fields of an action's value are not described, because they depend on the microversion. */
 function onlyActions(actions: NonNullable<KnownRoute["facts"]["actions"]>): Schema {
-  const properties = Object.fromEntries(Array.from(actions.keys(), (name) => [name, {}]));
+  const properties = Object.fromEntries(Array.from(actions, ([name, { value = {} }]) => [name, value]));
   return { properties, additionalProperties: false };
 }

@@ -4,6 +4,9 @@ import { readFlag } from "../../http/schema.ts";
 const HOST_CHARACTERS_MAX = 255;
 const HOST = /^[a-zA-Z0-9\-._]+$/;
 
+/** What the value of every action is that reads it. */
+export const ACTION_VALUE = { type: ["object", "null"] };
+
 /**
  * The value of an action in a body. The allowed fields depend on the microversion, so each action reads its own fields and refuses all
  * others.

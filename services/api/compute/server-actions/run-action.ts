@@ -19,7 +19,7 @@ import { noteAction } from "../servers/note-action.ts";
 import { lockServer, readLockReason, unlockServer } from "../servers/server-lock.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { writeChanges } from "../servers/update-server.ts";
-import { ActionBody } from "./action-body.ts";
+import { ACTION_VALUE, ActionBody } from "./action-body.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
 import { readConsoleLength, readConsoleOutput } from "./console-output.ts";
@@ -223,10 +223,15 @@ export interface ServerAction extends ActionFacts {
   readonly ignoredUntil?: number;
 }
 
-type OtherFacts = Omit<ServerAction, "run" | "rule">;
+type OtherFacts = Omit<ServerAction, "run" | "rule" | "value">;
 
-const forMembers = (run: RunAction, facts: OtherFacts = {}): ServerAction => ({ run, ...facts });
-const forAdmins = (rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction => ({ rule, run, ...facts });
+function forMembers(run: RunAction, facts: OtherFacts = {}): ServerAction {
+  return { run, ...facts, ...(facts.ignoredUntil === undefined && { value: ACTION_VALUE }) };
+}
+
+function forAdmins(rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction {
+  return { rule, ...forMembers(run, facts) };
+}
 
 /** From 2.6 on, consoles are opened by a route of their own. */
 const REMOTE_CONSOLE_FACTS = { until: 5 };
