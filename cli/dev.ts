@@ -148,6 +148,7 @@ async function wordsOfFirstGuest(apiUrl: string, access: TrialAccess, dirs: Virt
     ...lines.map((line) => `  ${line}`),
     "",
     `  tail -f ${relative(process.cwd(), consoleLog)}`,
+    `  npx berth console ${serverId}    # Ctrl-] ends it`,
     "",
     "Virtual machines continue when this process ends, and the next one finds them. Delete the servers to end them.",
     "",
