@@ -72,7 +72,7 @@ function commandLine(secrets: string, cells: readonly string[]): ComposeService 
   };
 }
 
-/** The continuous audit, which asks the agents what runs, and leaves the state of the laws for the dashboards of the apis. */
+/** The continuous audit, which asks the agents what runs, and publishes the state of the laws for the dashboards of the apis. */
 function audit(secrets: string, cells: readonly string[]): ComposeService {
   return berth({
     command: ["audit", "--watch", "--publish", "--every", "10s"],

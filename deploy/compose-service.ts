@@ -62,7 +62,7 @@ export function berth(options: {
     command: options.command,
     environment: {
       ...options.env,
-      // Empty disables traces. With the profile `observability` use http://otel-collector:4318.
+      // An empty value disables traces. With the profile `observability` use http://otel-collector:4318.
       BERTH_OTLP_ENDPOINT: fromEnvironment("BERTH_OTLP_ENDPOINT", ""),
     },
     env_file: options.envFiles,

@@ -33,7 +33,7 @@ function filesAbove(cells: readonly string[], passwordOf: (what: string) => stri
     const prefix = `BERTH_${cell.toUpperCase().replaceAll("-", "_")}`;
     return [
       [`${prefix}_DATABASE_URL`, databaseUrl(`${cell}-postgres`, passwordOf(`postgres ${cell}`))],
-      // The URL leads through the hub, behind which is the domain of the cell's own server.
+      // The URL is that of the hub, which forwards to the JetStream domain of the cell's own server.
       [`${prefix}_NATS_URL`, natsUrl(HUB_SERVERS, natsUserOfApiIn(cell), passwordOf(`nats api ${cell}`))],
     ];
   });

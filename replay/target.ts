@@ -17,5 +17,5 @@ export interface ReplayTarget {
   close(): Promise<void>;
 }
 
-/** Longer than claims, commits and orders are in flight, in milliseconds. */
+/** A time in milliseconds within which every claim, commit and order in flight has ended. */
 export const AUDIT_PAUSE_MS = 2_000;

@@ -37,7 +37,7 @@ export async function metricsText(
   return { type: Registry.OPENMETRICS_CONTENT_TYPE, body: `${[...lines, "# EOF"].join("\n")}\n` };
 }
 
-/** The series of a counter have the suffix `_total`, and its family has not. */
+/** The series of a counter have the suffix `_total`, but the name of its family does not. */
 function familyLines({ name, help, type, values }: Family): readonly string[] {
   const family = type === "counter" ? name.replace(/_total$/, "") : name;
   const samples = values.map((sample) => {

@@ -7,15 +7,15 @@ import type { NatsEvent, NatsLink } from "./nats-link.ts";
 
 /** Interval of the routine checks that everything exists. */
 const lookMs = 10_000;
-/** Pause before a check that has a reason, and before the next check after something that was missing could not be made. */
+/** Pause before a check for which there was a reason, and between two tries to make a stream or consumer that is missing. */
 const againMs = 500;
 
 /**
  * Keeps the streams and consumers of a bus in existence. A server whose disk was replaced, or that lost a stream with its copies, comes
  * back without them, and a process that only publishes and pulls would never create them again.
  * Modes: **idle** (nothing was asked for, or no connection) → **looking** (asks for each consumer; after every connection everything is
- * ensured) → **there** (until the next check) or **missing** (made again, and checked again until that succeeds). A publish or a pull that
- * nobody answers is a reason to check soon.
+ * ensured) → **there** (until the next check) or **missing** (made again, and checked again until that succeeds). A publish or a pull that no
+ * stream answers is a reason to check soon.
  */
 export class StreamKeeper {
   readonly #link: NatsLink;

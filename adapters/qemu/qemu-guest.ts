@@ -203,7 +203,7 @@ export class QemuGuest {
   }
 }
 
-/** Removes what a directory has of a guest, whole or not: its QEMU and its files. */
+/** Removes a guest from its directory, even an incomplete one: its QEMU and its files. */
 export async function removeGuestDir(dir: string): Promise<void> {
   const running = findRunningQemu(dir);
   if (running !== null) {

@@ -11,8 +11,9 @@ export const MEASURED = 1;
 export const UNREADABLE = 2;
 
 /**
- * A healthy file system answers within a millisecond, but its thread may need seconds to begin on a busy machine. Nobody waits for an agent
- * that has just started, while one that runs must go on with its work; it keeps the size that it knows.
+ * A healthy file system answers within a millisecond, but its thread may need seconds to begin on a busy machine. So the first answer may
+ * take long, because an agent that has just started has no other work. Later answers may not: until they come, the agent keeps the last known
+ * size.
  */
 const FIRST_ANSWER_MS = 20_000;
 const ANSWER_MS = 1_000;
@@ -43,7 +44,7 @@ export class DiskMeter {
     this.#asked.add(path);
     const pending = this.#pending.get(path);
     const asked = pending ?? this.#ask(path);
-    // A path that has kept a caller waiting before is only looked at.
+    // The caller does not wait for a path that did not answer in time before.
     Atomics.wait(asked.flag, 0, 0, pending === undefined ? answerMs : 0);
     const state = Atomics.load(asked.flag, 0);
     if (state === 0) return null;
@@ -56,7 +57,7 @@ export class DiskMeter {
     const asked: MeterThread = { path, flag: new Int32Array(shared, 0, 1), bytes: new Float64Array(shared, 8, 1) };
     this.#pending.set(path, asked);
     const worker = new Worker(this.#thread, { workerData: asked });
-    // A thread that cannot run is the same as a file system that cannot be read. It is heard of after this turn.
+    // A thread that cannot run counts as a file system that cannot be read. Its error arrives in a later turn.
     worker.on("error", () => Atomics.compareExchange(asked.flag, 0, 0, UNREADABLE));
     worker.unref();
     return asked;

@@ -55,7 +55,7 @@ function cloudsOfUsers(apiUrl: string, { users }: UsersFile): [string, Cloud][] 
 function withoutCatalog(apiUrl: string, authType: string, secrets: Readonly<Record<string, string>>): Cloud {
   return {
     auth_type: authType,
-    // Some commands take this endpoint for every service, and most of them are those of the Compute API.
+    // Some commands use this endpoint for every service. It is the Compute API's, because most such commands belong to it.
     auth: { endpoint: `${apiUrl}/compute/v2.1`, ...secrets },
     compute_endpoint_override: `${apiUrl}/compute/v2.1`,
     placement_endpoint_override: `${apiUrl}/placement`,

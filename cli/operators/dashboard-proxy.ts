@@ -115,8 +115,8 @@ export class DashboardProxy {
 }
 
 /**
- * Browsers say from where a call comes. Pages of other ports of this machine count as the same site, and get the cookie, too. An old browser
- * says it only by the origin of calls that may change something.
+ * Browsers state the origin of a call. Pages of other ports of this machine count as the same site, and get the cookie, too. An old browser
+ * states the origin only of calls that may change something.
  */
 function isOwnPage({ headers }: IncomingMessage, ownOrigin: string): boolean {
   const from = headers["sec-fetch-site"] ?? "same-origin";

@@ -94,7 +94,10 @@ interface Grouping {
   /** Files that hold the set of CPUs, with the newest name first. Each name may also occur with the suffix `_list`. */
   readonly sets: readonly string[];
   readonly ids: readonly string[];
-  /** An id that divides a set whose CPUs have different values of it. Modules of AMD's family 15h are such sets, with two cores each. */
+  /**
+   * The file of an id. A set is divided where its CPUs have different values of this id. Modules of AMD's family 15h are such sets, with two
+   * cores each.
+   */
   readonly split?: string;
 }
 

@@ -14,8 +14,8 @@ export type AttemptFailure = "reschedule" | "abort";
 /**
  * The hosts of the plan in the order in which they are tried. The first one holds the claim when the task is stored. A host that occurs
  * several times in a row has several ways to fit; the next one is for the case that the previous one no longer fits. Where the first host
- * occurs again later, a round of repetitions begins: in it only the host that failed last is tried, as long as there were fewer attempts
- * than rounds, because no other server can have taken its place when all other hosts are full.
+ * occurs again later, a round of repetitions begins. In it only the host that failed last is tried, and only while there were fewer attempts
+ * than rounds. The server still has its claim on that host, so no other server can have taken its place there.
  */
 export interface BuildHosts {
   readonly hosts: readonly string[];

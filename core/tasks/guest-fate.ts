@@ -7,7 +7,7 @@ export interface FoundGuest {
   readonly serverUuid: string;
   readonly attemptId: string;
   readonly state: "building" | "prepared" | "running" | "stopped" | "paused" | "suspended";
-  /** Why a stopped guest stopped, if it had no order to. */
+  /** Why a stopped guest stopped, if no order stopped it. */
   readonly cause?: StopCause | null;
 }
 

@@ -99,7 +99,7 @@ function Load({ onRun }: { readonly onRun: (action: Promise<unknown>) => void })
 async function bootServers(count: number): Promise<void> {
   const { flavors } = await callApi<{ flavors: { id: string }[] }>("GET", "/v2.1/flavors");
   if (!flavors.some(({ id }) => id === FLAVOR.id)) await callApi("POST", "/v2.1/flavors", { flavor: FLAVOR });
-  // Each in a separate call, since servers of one call take each other's alternates where hosts are few.
+  // Each server is created by a call of its own, because servers of one call use up each other's alternates where hosts are few.
   const server = { name: "demo", flavorRef: FLAVOR.id, imageRef: "", networks: "none" };
   let left = count;
   const bootNext = async (): Promise<void> => {

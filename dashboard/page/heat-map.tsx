@@ -87,7 +87,7 @@ interface CellBlockProps {
   readonly name: string;
   readonly isWell: boolean;
   readonly rows: readonly LiveHostRow[];
-  /** The number of hosts of the greatest cell that is shown. */
+  /** The number of hosts of the largest cell that is shown. */
   readonly most: number;
   readonly held: HeldPicture;
 }

@@ -53,7 +53,7 @@ function HostTree({ host }: { readonly host: string }) {
   const [error, setError] = useState("");
   const row = rowTextOf(host);
   const isLive = connection.value === "live";
-  // The tree is asked for again whenever the host's row is another.
+  // The tree is requested again whenever the host's row has changed.
   useEffect(() => {
     const abort = new AbortController();
     callApi<LiveHostTree>("GET", `/berth/v1/live/hosts/${encodeURIComponent(host)}`, undefined, abort.signal).then(

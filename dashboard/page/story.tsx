@@ -13,7 +13,7 @@ export function Story({ server }: { readonly server: string }) {
   const [error, setError] = useState("");
   const path = picture.value?.paths.get(server);
   const isLive = connection.value === "live";
-  // The story is asked for again whenever the server's path changes.
+  // The story is requested again whenever the server's path changes.
   useEffect(() => {
     const abort = new AbortController();
     callApi<ShownLife>("GET", `/berth/v1/explain/${server}`, undefined, abort.signal).then(

@@ -18,7 +18,7 @@ const COMPARE_MS = 30_000;
 const SILENT_HEARTBEATS = 3;
 /** How many rounds another conductor may lag behind when this one judges the agents that are connected there. */
 const ROUNDS_BEHIND = 2;
-/** A busy machine may miss fewer rounds than this, which means nothing. */
+/** A gap of fewer rounds than this means nothing, because a busy machine may miss a few. */
 const MISSED_ROUNDS = 3;
 const COMPARISONS_MAX = 200;
 

@@ -298,7 +298,7 @@ export class BuildRun implements TaskRun {
   }
 }
 
-/** A new server was moved from nowhere, so these fields are empty. */
+/** A new server does not come from another host, so these fields are empty. */
 const NEW_SERVER = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
 
 /** A build leaves a host after this many releases, since no other conductor reaches it either. */

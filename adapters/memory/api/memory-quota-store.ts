@@ -22,7 +22,7 @@ interface CountedServer {
 /** The in-process twin of the quotas' tables. `MemoryApiStore` tells it which servers are accepted and cancelled. */
 export class MemoryQuotaStore implements QuotaStore {
   readonly #clock: Pick<Clock, "now">;
-  /** By project, then by user; the empty user is the project. */
+  /** By project, then by user. The entry of the user "" belongs to the project itself. */
   readonly #limits = new Map<string, Map<string, Partial<QuotaLimits>>>();
   readonly #classes = new Map<string, Partial<QuotaLimits>>();
   readonly #counted = new Map<string, CountedServer>();

@@ -146,7 +146,7 @@ function outcomesOf(
 }
 
 /**
- * The statement that inserts the requests of the calls and counts them. It answers the calls beyond `openMax`, and a row of nulls when it
+ * The statement that inserts the requests of the calls and counts them. It returns the calls beyond `openMax`, or a row of nulls when it
  * inserted nothing because of quotas. `on conflict` costs a look-up and a log record for each row, and is needed only when an answer was
  * lost. So only the second try uses it.
  */

@@ -6,13 +6,13 @@ import { PORT_COLUMNS, type PortRow, recordOfPort } from "./port-rows.ts";
 
 /** Each round looks at this many times as many addresses as the one before it. */
 const GROWTH = 4;
-/** A round fails at most this often because a concurrent call took one of its addresses. */
+/** After this many rounds that failed because a concurrent call took one of the addresses, the call fails. */
 const LOST_MAX = 8;
 
 /**
  * Adds ports in one statement that moves the network's cursor by as many addresses as it looks at. Concurrent calls look at different ones,
- * so calls compete only for addresses that are requested by name, and the unique index decides between them. Cost: one round trip; while
- * most addresses after the cursor are in use, more of them, each of which looks at more addresses.
+ * so calls compete only for addresses that are requested by name, and the unique index decides between them. Cost: one round trip. While most
+ * addresses after the cursor are in use, it takes further ones, and each looks at more addresses than the one before.
  */
 export async function addPorts(pool: Pool, ports: readonly NewPort[], from: AddressPool): Promise<AddPortsOutcome> {
   const asked = ports.flatMap(({ address }) => address ?? []);

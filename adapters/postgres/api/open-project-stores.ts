@@ -5,7 +5,7 @@ import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
 
-/** The stores of the resources of projects and users other than servers. The pool stays the caller's. */
+/** The stores of the resources of projects and users other than servers. The caller keeps the pool and ends it. */
 export function openProjectStores(pool: Pool) {
   return {
     consoleTokens: new PostgresConsoleTokenStore(pool),

@@ -18,7 +18,7 @@ const IS_VALID = "token_sha256 = $1 and expires_at > to_timestamp($2::float8 / 1
 export class PostgresConsoleTokenStore implements ConsoleTokenStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

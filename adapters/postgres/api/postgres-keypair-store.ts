@@ -26,7 +26,7 @@ const SELECT_KEYPAIRS = `select id, user_id, name, type, public_key, fingerprint
 export class PostgresKeypairStore implements KeypairStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

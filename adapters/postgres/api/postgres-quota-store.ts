@@ -28,7 +28,7 @@ interface CountedRow {
 export class PostgresQuotaStore implements QuotaStore {
   readonly #pool: Pool;
 
-  /** The pool stays the caller's. */
+  /** The caller keeps the pool and ends it. */
   constructor(pool: Pool) {
     this.#pool = pool;
   }

@@ -125,8 +125,8 @@ export class FollowSession {
 
   /**
    * Flushes a record that lies half flushed at the end of a page, as a long transaction in progress may leave one. The server cannot read
-   * past such a record, and there may be no other commit for seconds. Any commit that writes something flushes it. The message itself goes
-   * nowhere.
+   * past such a record, and there may be no other commit for seconds. Any commit that writes something flushes it; no subscriber reads the
+   * message that this one writes.
    */
   async pushLog(): Promise<void> {
     await this.#questions.query("select pg_logical_emit_message(true, 'berth_view', '')");

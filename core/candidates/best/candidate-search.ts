@@ -105,7 +105,7 @@ export class CandidateSearch implements Iterable<Candidate> {
     }
   }
 
-  /** Parts of the list of trees, from the start position round to it again. */
+  /** The list of trees in parts: from the start position to the end, then from the beginning to the start position. */
   #blocks(): [from: number, end: number][] {
     const total = this.#view.slots.rootCount;
     const blocks: [number, number][] = [];

@@ -24,7 +24,7 @@ export function othersOf(facts: CellFacts, group: string, serverUuid: string): R
   for (const host of own) {
     const here = others.get(host);
     if (here === undefined) continue;
-    // A server that is about to be placed counts as settled until then.
+    // The server itself counted as settled, because its own operation has not begun yet.
     if (here.servers > 1) others.set(host, { servers: here.servers - 1, settled: Math.max(0, here.settled - 1) });
     else others.delete(host);
   }

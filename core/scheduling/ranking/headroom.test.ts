@@ -36,9 +36,9 @@ test("the headroom of a host is how often the request fits in every class and on
   expect(spare({ "": { VCPU: 2, MEMORY_MB: 8 } })).toEqual([1, 2, 4, 4]);
   expect(spare({ "": { VCPU: 1 } })).toEqual([3, 4, 4, 4]);
   expect(spare({ "": { VCPU: 1, MEMORY_MB: 33 } })).toEqual([1, 1, 1, 1]);
-  // Two equivalent groups must fit together.
+  // Room counts only where both of two equivalent groups fit at the same time.
   expect(spare({ _A: { VCPU: 2 }, _B: { VCPU: 2 } })).toEqual([0, 1, 2, 2]);
-  // Groups that differ must also fit together.
+  // The same holds for two groups that differ.
   expect(spare({ _A: { VCPU: 1 }, _B: { VCPU: 2 } })).toEqual([1, 1, 2, 2]);
   // The free remainders of several cards do not count as a card.
   expect(spare({ "": { VCPU: 1 }, _GPU: { VGPU: 4 } })).toEqual([0, 0, 0, 2]);

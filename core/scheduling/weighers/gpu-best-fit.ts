@@ -64,7 +64,10 @@ export function gpuColumns(view: LedgerView): Readonly<InventoryColumn>[] {
   return columns;
 }
 
-/** For servers without GPUs: 0 for a host without GPUs, otherwise from −0.5 down to −1 when all its GPUs are free. */
+/**
+ * The weight for a server without GPUs: 0 for a host without GPUs, otherwise between −0.5, when all its GPUs are in use, and −1, when all are
+ * free.
+ */
 function addUnwanted(batch: HostBatch, columns: readonly Readonly<InventoryColumn>[], sums: Sums): void {
   const { weights, offset, multiplier } = sums;
   const { slots } = batch.request.view;
@@ -85,7 +88,7 @@ function addUnwanted(batch: HostBatch, columns: readonly Readonly<InventoryColum
   }
 }
 
-/** Adds from 0, when nothing of any GPU is left, down to −1. */
+/** Adds a weight between 0, when nothing of any GPU is left, and −1, when everything is left of each. */
 function addRemainders(batch: HostBatch, wanted: readonly GpuAmount[], sums: Sums): void {
   const { weights, offset } = sums;
   const factor = sums.multiplier / (3 * wanted.length);

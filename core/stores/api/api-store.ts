@@ -25,11 +25,10 @@ export interface RequestRecord {
   readonly state: RequestState;
   readonly cell: string | null;
   /**
-   * How often the request has gone from one cell to another. A cell that it left for one of the others takes it again only under a higher
-   * number.
+   * How often the request has gone from one cell to another. A cell that the request has left takes it again only under a higher number.
    */
   readonly assignment: number;
-  /** The server as it was requested, with the `changes`. */
+  /** The server as it was requested, with the `changes` applied. */
   readonly spec: ServerSpec;
   /** Null when nothing was changed, and the server was accepted without tags. */
   readonly changes: UserChanges | null;

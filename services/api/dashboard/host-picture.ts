@@ -54,7 +54,7 @@ export class HostPicture {
     return this.#busy;
   }
 
-  /** Takes counts by `<cell>/<host>`. The next look also reads the hosts whose count is another one. */
+  /** Takes counts by `<cell>/<host>`. The next look also reads the hosts whose count has changed. */
   setFailures(failures: ReadonlyMap<string, number>): void {
     const before = this.#failures;
     this.#failures = failures;

@@ -12,7 +12,7 @@ const REASON_LENGTH_MAX = 300;
 
 interface BookedPath {
   path: LivePath;
-  /** Whether its attempts may be others than when they were read. */
+  /** Whether its attempts may have changed since they were read. */
   stale: boolean;
 }
 

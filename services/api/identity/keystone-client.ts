@@ -7,7 +7,7 @@ import { recordOfDocument, type TokenRecord } from "./token-record.ts";
 export interface KeystoneClientSettings {
   /** `http://keystone:5000/v3`; `/v3` may be left out. */
   readonly url: string;
-  /** The user as whom this service calls Keystone. User and project are given by name, with the names of their domains. */
+  /** The user under which this service calls Keystone. User and project are given by name, with the names of their domains. */
   readonly user: string;
   readonly password: string;
   readonly userDomain: string;

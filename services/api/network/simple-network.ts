@@ -33,7 +33,7 @@ export function isPortAddress(address: string): boolean {
 
 const TIMES = { created_at: "2026-01-01T00:00:00Z", updated_at: "2026-01-01T00:00:00Z", revision_number: 1 };
 
-/** The network as the Networking API shows it. It is nobody's own, so it is shown as the caller's. */
+/** The network as the Networking API shows it. It belongs to no project, so it is shown as the caller's. */
 export const networkView = (projectId: string): Readonly<Record<string, unknown>> => ({
   ...{ id: SIMPLE_NETWORK.id, name: SIMPLE_NETWORK.name, description: "", status: "ACTIVE", admin_state_up: true },
   ...{ shared: true, "router:external": false, port_security_enabled: false, mtu: 1500, is_default: false },

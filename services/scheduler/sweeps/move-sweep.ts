@@ -6,7 +6,7 @@ import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerSettings } from "../settings.ts";
 import { type SweepIntake, sweepRoom } from "./sweep-intake.ts";
 
-/** Continues accepted moves that nobody works on: moves whose delay has ended, and moves whose message was lost. Needs no bus. */
+/** Continues accepted moves that no scheduler works on: moves whose delay has ended, and moves whose message was lost. Needs no bus. */
 export class MoveSweep {
   readonly #store: Pick<MoveStore, "staleMoves">;
   readonly #links: { all(): CellLink[] };

@@ -17,7 +17,7 @@ const BUSY_ROUNDS_MAX = 15;
 const PAGES_MAX = 20;
 
 /**
- * Continues requests that nobody works on. This scheduler places requests whose delay has ended and requests whose message was lost,
+ * Continues requests that no scheduler works on. This scheduler places requests whose delay has ended and requests whose message was lost,
  * without the bus. Cancelled requests are cancelled in their cell too, round after round until they are gone from it.
  */
 export class RequestSweep {

@@ -8,8 +8,8 @@ import type { SchedulerSettings } from "../settings.ts";
 export type SweepIntake = Pick<RequestIntake, "offer" | "room">;
 
 /**
- * Number of requests that a sweep hands over even while the intake is full: a backlog may last long, and requests that nobody works on are
- * in no queue.
+ * Number of requests that a sweep hands over even while the intake is full: a backlog may last long, and requests that no scheduler works on
+ * are in no queue.
  */
 const BUSY_ROOM = 16;
 

@@ -13,7 +13,7 @@ const ExtensionView = Type.Object({
   namespace: Type.String(),
   updated: Type.String(),
 });
-/** In Nova, too, all extensions have the same values here, and these mean nothing. */
+/** As in Nova, these values are the same for all extensions and mean nothing. */
 const CONSTANTS = {
   links: [],
   namespace: "http://docs.openstack.org/compute/ext/fake_xml",

@@ -17,7 +17,7 @@ export interface HostRouteDeps {
   readonly stores: OperatorStores;
 }
 
-/** The last microversion with these routes: `os-hypervisors` and `os-services` say the same. */
+/** The last microversion with these routes. Clients of later ones use `os-hypervisors` and `os-services`. */
 const UNTIL_MINOR = 42;
 const NameParams = Type.Object({ name: Type.String({ minLength: 1, maxLength: 255 }) });
 const Switch = Type.Unsafe<string>({
@@ -54,7 +54,7 @@ export function registerComputeHostRoutes(http: Http, { cells, stores }: HostRou
   http.put("/os-hosts/:name", { config: configOf("update"), schema: update }, async (request) => {
     const { status, maintenance_mode: maintenance } = request.body;
     const found = await findHost(cells, request.params.name);
-    // Nova's drivers for Linux have no maintenance either.
+    // Nova's drivers for Linux have no maintenance mode either.
     if (maintenance !== undefined) throw notSupported();
     const isEnabled = status?.toLowerCase() === "enable";
     await changeHost(cells, found, { disabled: !isEnabled });

@@ -16,7 +16,8 @@ export function computeDocument(routes: readonly KnownRoute[], prefix: string): 
   const served = routes
     .filter(({ url, method, facts }) => isBelow(prefix, url) && method !== "HEAD" && facts.removed !== true)
     .map((route) => ({ route, path: pathOf(route.url, prefix) }));
-  // Schemas are named after the first operation that has them, so that of a resource comes from showing it.
+  // A schema is named after the first operation that uses it. In this order, the schema of a resource is named after the operation that shows
+  // it.
   for (const { route, path } of served.toSorted((a, b) => orderOf(a.route) - orderOf(b.route))) {
     const name = `${route.method} ${path}`;
     const operation = COMPUTE_OPERATIONS[name];
@@ -139,7 +140,7 @@ function refusalsOf({ url, facts, schema }: KnownRoute, { refusals = [] }: Compu
   const mayBeMissing = url.includes(":") || since > MINOR_MIN || until < MINOR_MAX;
   const own = [
     ...[400, 406, 503],
-    // A token may be of nobody (401), or have no role that reads or changes anything (403).
+    // A token may be invalid (401), or give no role that may read or change anything (403).
     ...(facts.public === true ? [] : [401, 403]),
     ...(mayBeMissing ? [404] : []),
     ...(schema.body === undefined ? [] : [413, 415]),

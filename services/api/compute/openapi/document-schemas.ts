@@ -11,7 +11,7 @@ export class DocumentSchemas {
     if (schema.body === undefined) return null;
     const { actions } = facts;
     const isNamed = Object.hasOwn(schema.body as object, "properties");
-    // Where the schema leaves the actions open, the handler knows them.
+    // Where the schema does not list the actions, the route's facts do.
     const body =
       actions === undefined || isNamed ? schema.body : { ...(schema.body as object), ...onlyActions(actions) };
     return this.#refer(`${capitalized(operationId)}Body`, body);

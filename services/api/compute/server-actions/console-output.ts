@@ -51,7 +51,7 @@ export async function readConsoleOutput(
   }
 }
 
-/** Counts lines as Nova does, which counts the end after a last line break as a line, and leaves out the characters that Nova leaves out. */
+/** Counts lines as Nova does: the empty text after a last line break is a line, too. Removes the characters that Nova removes. */
 function lastLines(text: string, lines: number | null): string {
   const shown = lines === null ? text : lines === 0 ? "" : text.split("\n").slice(-lines).join("\n");
   return Array.from(shown)

@@ -14,7 +14,10 @@ import { SnapshotSettler } from "./snapshot-settler.ts";
 const RESIZE_POLL_MS = 5_000;
 const SNAPSHOT_POLL_MS = 1_000;
 
-/** Opens the loops that end, in the API database, what has ended in a cell. Those whose stores this process lacks are left out. */
+/**
+ * Opens the loops that record in the API database which resizes and images have ended in their cells. A loop is left out when this process
+ * lacks its stores.
+ */
 export function openSettlers(
   {
     quotas,

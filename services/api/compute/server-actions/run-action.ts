@@ -77,7 +77,7 @@ export interface ActionResult {
   readonly imageId?: string;
   /** The password that the call gave, which the answer repeats. */
   readonly givenPassword?: string | undefined;
-  /** Returns the server's spec as the action makes it. */
+  /** Returns the server's spec after the action. */
   readonly after?: (before: ServerSpec) => ServerSpec;
 }
 
@@ -127,7 +127,8 @@ const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const target = await findTarget(deps, one.call, one);
   const { after, changes } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
   await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
-  // After the cell, which may refuse. The spec in the cell has the changes too, but earlier changes would hide them.
+  // The changes are written after the cell has begun the rebuild, because it may refuse. The cell's new spec contains them, too, but older
+  // changes in the API database would hide them.
   if (Object.keys(changes).length > 0) await writeChanges(deps, target.server.uuid, () => changes);
   return { status: 202, shows: "server", givenPassword, after };
 };

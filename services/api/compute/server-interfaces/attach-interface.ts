@@ -79,7 +79,10 @@ async function attachPort(
   return attached;
 }
 
-/** Makes a port for the server on Berth's own network. A refusal removes it again, and the server's end does so after any other error. */
+/**
+ * Makes a port for the server on Berth's own network. When the call is refused, the port is removed again. After any other error it stays
+ * until the server is deleted, because the server may have it.
+ */
 async function attachFresh(
   { networkPorts, clock }: ServerDeps,
   target: ActionTarget,

@@ -13,7 +13,7 @@ export interface KnownMoves {
 
 export const NO_MOVES: KnownMoves = { records: [], migrations: [] };
 
-/** The event for a destination that was told to start or destroy its guest and has not answered, or cannot. */
+/** The event for a destination that was told to start or destroy its guest, and that has not answered or has failed to do it. */
 const EVENT_WAIT = "compute_wait_for_destination";
 
 /** Nova's names of the action, of the choice of a host, and of a try on a host, by kind of move. */

@@ -69,8 +69,8 @@ export class FederatedStore implements PlacementStore {
   }
 
   /**
-   * Creates the provider if its uuid and name are unique: the database ensures it within the cell, the arbiter and a look into the other
-   * cells ensure it across cells.
+   * Creates the provider if its uuid and name are unique. The cell's database checks this within the cell; the arbiter and a look into the
+   * other cells check it across cells.
    */
   async #createIn(cell: NamedStore, provider: Parameters<PlacementStore["createProvider"]>[0]) {
     const names: readonly ClaimedName[] = [

@@ -109,7 +109,7 @@ export function calledRules(check: Check): readonly string[] {
   }
 }
 
-/** The rule of a name; with `default` in the file, that one for names that nobody defined. */
+/** The rule of this name. For a name without a rule, the rule `default` applies if the file has one. */
 export function ruleOf(rules: ReadonlyMap<string, Check>, name: string): Check | undefined {
   return rules.get(name) ?? rules.get("default");
 }

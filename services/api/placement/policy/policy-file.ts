@@ -30,8 +30,8 @@ export interface PolicyFileOptions {
  * A file of policy overrides, as oslo.policy reads it, followed while the service runs.
  * - followed: reads the file when the system reports a change in its folder (an editor replaces files, so the file itself
  *   is the wrong thing to watch), and every `pollMs` where it does not
- * - settling: the file differs from what was last looked at; the same text twice, `settleMs` apart, makes it count
- * Either way back to followed: the overrides are in force, or refused with a reason while the former stay.
+ * - settling: the file has changed, and its text counts once two readings, `settleMs` apart, are the same
+ * After that the overrides are in force, or are refused with a reason and the previous ones stay. In both cases the mode is followed again.
  */
 export class PolicyFile {
   readonly #options: Required<PolicyFileOptions>;

@@ -13,7 +13,7 @@ export class Policy {
     this.#rules = parseRules({ ...this.#defaults, ...overrides });
   }
 
-  /** Puts these overrides in force instead of the former; throws as the constructor does, and then keeps the former. */
+  /** Puts these overrides in force in place of the previous ones. When it throws, as the constructor does, the previous ones stay. */
   replaceOverrides(overrides: Readonly<Record<string, string>>): void {
     this.#rules = parseRules({ ...this.#defaults, ...overrides });
   }
@@ -61,7 +61,7 @@ function parseRule(name: string, expression: string): Check {
   }
 }
 
-/** A circle has no answer; with `not` in it, it would not even be refused for all. */
+/** Rules that call each other in a circle have no result. With a `not` among them, some calls would even be allowed. */
 function refuseCircles(rules: ReadonlyMap<string, Check>): void {
   const settled = new Set<string>();
   const visit = (name: string, path: readonly string[]): void => {
