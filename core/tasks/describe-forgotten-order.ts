@@ -1,5 +1,14 @@
 import type { FoundGuest } from "./guest-fate.ts";
 
+/** The fault of a server whose guest is not started at home, because another guest of the server is in quarantine, and may run. */
+export function describeOtherGuest({ host, serverUuid }: FoundGuest): string {
+  return (
+    `The cell's database was restored or failed over, and another guest of the server is in quarantine and may run, so it was not started on ` +
+    `${host}. Look for the other guest with \`berth cell quarantine\`, save its data, and mark it for destruction (--destroy ${serverUuid}). Then set the ` +
+    "server to active (os-resetState), which starts it here, or delete it."
+  );
+}
+
 /** The fault of a server whose guest was halted by an order that its cell's database has lost in a restore or failover. */
 export function describeForgottenOrder(guest: FoundGuest, obeyed: number, known: number): string {
   const { host, state, serverUuid } = guest;

@@ -11,6 +11,17 @@ test.each(["SHUTOFF", "SHELVED", "SHELVED_OFFLOADED", "ERROR"] as const)(
   },
 );
 
-test("an operation on a server that runs starts no other guest, but an evacuation does", () => {
-  expect(OPERATION_KINDS.filter((kind) => startsGuest(kind, "ACTIVE"))).toEqual(["evacuate"]);
+test("an operation on a server that runs starts another guest only if it is a move", () => {
+  const allowed = OPERATION_KINDS.filter((kind) => OPERATIONS[kind].allowedFrom.includes("ACTIVE"));
+  const moves = ["resize", "migrate", "live-migrate", "evacuate", "rebuild"];
+  expect(allowed.filter((kind) => startsGuest(kind, "ACTIVE"))).toEqual(moves);
+});
+
+test("a suspended server is resumed, and a resized one reverted, by starting a guest", () => {
+  expect(
+    OPERATION_KINDS.filter(
+      (kind) => OPERATIONS[kind].allowedFrom.includes("SUSPENDED") && startsGuest(kind, "SUSPENDED"),
+    ),
+  ).toEqual(["hard-reboot", "resume"]);
+  expect([startsGuest("revert", "VERIFY_RESIZE"), startsGuest("confirm", "VERIFY_RESIZE")]).toEqual([true, false]);
 });

@@ -56,6 +56,22 @@ test("a halted guest is started if the database knows its last order, or if its 
   expect(await server()).toMatchObject({ status: "ACTIVE", fault: null });
 });
 
+test("a halted guest is not started beside another one in quarantine, also if the database knows its last order, until that one is condemned", async () => {
+  const { judge, server, store, current } = await setUp();
+  const other = { host: hostName(1), serverUuid: serverId(1), attemptId: `${taskId(9)}/0`, state: "running" };
+  expect(await store.judgeGuests([{ ...other, revision: 7, incarnation: current }])).toMatchObject([
+    { kind: "quarantined" },
+  ]);
+  expect(await judge(0, current)).toBe("uncertain");
+  const fault = { message: expect.stringContaining("another guest of the server is in quarantine") };
+  expect(await server()).toMatchObject({ status: "ERROR", revision: 1, fault });
+  await store.resetStatus([{ serverUuid: serverId(1), status: "ACTIVE" }]);
+  expect(await judge(1, current)).toBe("uncertain");
+  await store.quarantine.condemn([serverId(1)]);
+  await store.resetStatus([{ serverUuid: serverId(1), status: "ACTIVE" }]);
+  expect(await judge(1, current)).toBe("start");
+});
+
 test("nothing is decided about a guest whose server has a task", async () => {
   const { judge, server, store } = await setUp();
   await beginOperationOn(store, { server: 1, kind: "stop", hosts: [0], taskId: taskId(2) });

@@ -1,5 +1,5 @@
-import type { DoomedGuest, GuestVerdict, UncertainServer } from "../../core/stores/cell/quarantine.ts";
-import { describeForgottenOrder } from "../../core/tasks/describe-forgotten-order.ts";
+import type { DoomedGuest, GuestVerdict, ServerAttempt, UncertainServer } from "../../core/stores/cell/quarantine.ts";
+import { describeForgottenOrder, describeOtherGuest } from "../../core/tasks/describe-forgotten-order.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
@@ -32,6 +32,7 @@ export class GuestJudge {
   readonly #perMinute: number;
   readonly #judging: SharedStep<DoomedGuest, GuestVerdict>;
   readonly #marking: SharedStep<UncertainServer, boolean>;
+  readonly #others: SharedStep<ServerAttempt, boolean>;
   readonly #incarnation: SharedStep<string, string>;
   readonly #raising: SharedStep<{ readonly serverUuid: string; readonly revision: number }, undefined>;
   /** When unknown guests were allowed to be destroyed during the last minute, by the monotonic clock. */
@@ -41,7 +42,10 @@ export class GuestJudge {
   readonly #quarantined = new Set<string>();
 
   constructor(options: {
-    readonly store: Pick<ConductorStore, "judgeGuests" | "raiseRevisions" | "markUncertain" | "incarnation">;
+    readonly store: Pick<
+      ConductorStore,
+      "judgeGuests" | "raiseRevisions" | "markUncertain" | "othersInQuarantine" | "incarnation"
+    >;
     readonly commits: StepCommitter;
     readonly clock: Clock;
     readonly events: ConductorEvents;
@@ -54,6 +58,7 @@ export class GuestJudge {
     this.#perMinute = options.settings.unknownDestroysPerMinute;
     this.#judging = new SharedStep((guests) => store.judgeGuests(guests));
     this.#marking = new SharedStep((servers) => store.markUncertain(servers));
+    this.#others = new SharedStep((attempts) => store.othersInQuarantine(attempts));
     this.#incarnation = new SharedStep(async (hosts) => {
       const incarnation = await store.incarnation();
       return hosts.map(() => incarnation);
@@ -110,13 +115,24 @@ export class GuestJudge {
    * Judges whether a comparison may start a halted guest at home. If the guest was halted by an order that a restored database has forgotten,
    * the server may have been moved by it, and may run elsewhere (law 4). Then the server goes to ERROR instead, until an operator has looked
    * for its other guests. A host that was compared with this database before was judged then, and a start now is the operator's word.
-   * Rejects when the conductor stops.
+   * No guest is started beside another one in quarantine, whatever the row says: an action of the server's owner may have raised the row above
+   * the forgotten order. Rejects when the conductor stops.
    */
   async judgeStart(guest: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<StartVerdict> {
-    if (revision <= known) return "start";
-    if (incarnation === (await this.#commits.answered("incarnation", this.#incarnation, guest.host))) return "start";
+    if (await this.#isForgotten(guest, { revision, incarnation }, known))
+      return this.#markUncertain(guest, revision, describeForgottenOrder(guest, revision, known));
+    if (!(await this.#commits.answered("others-in-quarantine", this.#others, guest))) return "start";
+    return this.#markUncertain(guest, Math.max(revision, known + 1), describeOtherGuest(guest));
+  }
+
+  /** Whether the guest has obeyed an order that the database has lost, and its host was not compared with this database before. */
+  async #isForgotten({ host }: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<boolean> {
+    if (revision <= known) return false;
+    return incarnation !== (await this.#commits.answered("incarnation", this.#incarnation, host));
+  }
+
+  async #markUncertain(guest: FoundGuest, revision: number, fault: string): Promise<StartVerdict> {
     const { host, serverUuid, attemptId } = guest;
-    const fault = describeForgottenOrder(guest, revision, known);
     const isMarked = await this.#commits.answered("mark-uncertain", this.#marking, {
       ...{ host, serverUuid, attemptId, revision, fault },
     });

@@ -277,6 +277,15 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         expect(await cell.dispatch([boot(2)])).toMatchObject([{ kind: "closed" }]);
       });
 
+      test("tells attempts of the server from those of others, and from the guest's own attempt", async () => {
+        await quarantine(2);
+        const attempt = (server: number, task: string) => ({ serverUuid: serverId(server), attemptId: `${task}/0` });
+        const asked = [attempt(1, taskId(1)), attempt(2, taskId(2)), attempt(2, numbered(0xe, 2))];
+        expect(await cell.othersInQuarantine(asked)).toEqual([false, true, false]);
+        await subject.quarantine.condemn(null);
+        expect(await cell.othersInQuarantine(asked)).toEqual([false, false, false]);
+      });
+
       test("does not make the server ACTIVE at the end of its build, but others as usual, and repeats an earlier commit", async () => {
         const builds = [2, 3];
         await cell.dispatch(builds.map(boot));

@@ -297,6 +297,7 @@ export class MemoryCellStore implements CellStore, ViewSource {
   keepQuarantined: CellStore["keepQuarantined"] = (hosts) => this.quarantine.keepQuarantined(hosts);
   raiseRevisions: CellStore["raiseRevisions"] = (revisions) => this.quarantine.raiseRevisions(revisions);
   markUncertain: CellStore["markUncertain"] = (servers) => this.quarantine.markUncertain(servers);
+  othersInQuarantine: CellStore["othersInQuarantine"] = (attempts) => this.quarantine.othersInQuarantine(attempts);
 
   async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
     return [...new Set(hosts)]

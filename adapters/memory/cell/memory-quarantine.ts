@@ -7,6 +7,7 @@ import {
   type QuarantinedGuest,
   type QuarantineStore,
   quarantineReason,
+  type ServerAttempt,
   type UncertainServer,
 } from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
@@ -120,6 +121,10 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
       Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, revision, updatedAtMs: atMs });
       return true;
     });
+  }
+
+  async othersInQuarantine(attempts: readonly ServerAttempt[]): Promise<readonly boolean[]> {
+    return attempts.map(({ serverUuid, attemptId }) => this.#cell.isInQuarantine(serverUuid, attemptId));
   }
 
   async quarantined(): Promise<readonly QuarantinedGuest[]> {

@@ -15,7 +15,7 @@ import { queryRows, queryStored, type StoreQuery } from "../client/store-query.t
 import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { type GroupedClaim, joinGroups, withheld } from "./join-groups.ts";
-import { othersInQuarantine } from "./others-in-quarantine.ts";
+import { readOthersInQuarantine } from "./others-in-quarantine.ts";
 import { releaseMigrations } from "./read-migrations.ts";
 
 const FENCED = { kind: "fenced" } as const;
@@ -50,17 +50,13 @@ async function quarantinedAmong(
   commits: readonly (Tenure & { readonly selection: number })[],
   outcomes: readonly CommitOutcome[],
 ): Promise<readonly ActiveOutcome[]> {
-  const unwritten = commits.filter((_, at) => outcomes[at]?.kind === "fenced");
-  if (unwritten.length === 0) return outcomes;
-  const starts = unwritten.map((commit) => ({
-    serverUuid: commit.serverUuid,
-    attemptId: attemptIdOf(commit.taskId, commit.selection),
+  if (outcomes.every(({ kind }) => kind === "committed")) return outcomes;
+  const attempts = commits.map(({ taskId, serverUuid, selection }) => ({
+    serverUuid,
+    attemptId: attemptIdOf(taskId, selection),
   }));
-  const rows = await queryStored<{ server_uuid: string }>(pool, othersInQuarantine(starts));
-  const found = new Set(rows.map((row) => row.server_uuid));
-  return outcomes.map((outcome, at) =>
-    outcome.kind === "fenced" && found.has(commits[at]?.serverUuid ?? "") ? { kind: "quarantined" } : outcome,
-  );
+  const isBeside = await readOthersInQuarantine(pool, attempts);
+  return outcomes.map((outcome, at) => (outcome.kind === "fenced" && isBeside[at] ? { kind: "quarantined" } : outcome));
 }
 
 /** Cost: one round trip. */

@@ -33,7 +33,7 @@ import { inTransaction } from "../client/transaction.ts";
 import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { checkEvacuations } from "./check-evacuations.ts";
 import { type GroupedClaim, joinGroups } from "./join-groups.ts";
-import { othersInQuarantine } from "./others-in-quarantine.ts";
+import { lookForOthersInQuarantine } from "./others-in-quarantine.ts";
 
 interface AnswerRow {
   readonly at: number;
@@ -191,8 +191,8 @@ async function readStartedBeside(client: PoolClient, steps: readonly OperationSt
     attemptId === undefined ? [] : { serverUuid, attemptId },
   );
   if (starts.length === 0) return new Set();
-  const rows = await queryRows<{ server_uuid: string }>(client, othersInQuarantine(starts));
-  return new Set(rows.map((row) => row.server_uuid));
+  const isBeside = await lookForOthersInQuarantine(client, starts);
+  return new Set(starts.flatMap(({ serverUuid }, at) => (isBeside[at] ? serverUuid : [])));
 }
 
 function stepOutcome(row: AnswerRow & { readonly revision: number }, change: AllocationChange): StepOutcome {

@@ -1,17 +1,44 @@
+import type { Pool, PoolClient } from "pg";
+import type { ServerAttempt } from "../../../core/stores/cell/quarantine.ts";
 import { textArrayLiteral } from "../client/literals.ts";
-import type { StoreQuery } from "../client/store-query.ts";
+import { queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
 
-/** Finds the servers of which another guest than that of this attempt is in quarantine, and may run. Each row is one `server_uuid`. */
-export function othersInQuarantine(
-  starts: readonly { readonly serverUuid: string; readonly attemptId: string }[],
-): StoreQuery {
+interface FoundRow {
+  readonly at: number;
+}
+
+/** Whether another guest of the server than that of this attempt is in quarantine, and may run. Cost: one round trip. */
+export async function readOthersInQuarantine(
+  pool: Pool,
+  attempts: readonly ServerAttempt[],
+): Promise<readonly boolean[]> {
+  return found(attempts, await queryStored<FoundRow>(pool, queryOf(attempts)));
+}
+
+/** The same, in a transaction. */
+export async function lookForOthersInQuarantine(
+  client: PoolClient,
+  attempts: readonly ServerAttempt[],
+): Promise<readonly boolean[]> {
+  return found(attempts, await queryRows<FoundRow>(client, queryOf(attempts)));
+}
+
+function queryOf(attempts: readonly ServerAttempt[]): StoreQuery {
   return {
     name: "others_in_quarantine",
-    text: `select q.server_uuid from unnest($1::text[], $2::text[]) as w (server_uuid, attempt_id)
-      join quarantined_guests q on q.server_uuid = w.server_uuid and q.attempt_id <> w.attempt_id and not q.condemned`,
+    text: `select w.at::int from unnest($1::text[], $2::text[]) with ordinality as w (server_uuid, attempt_id, at)
+      where exists (
+        select from quarantined_guests q
+        where q.server_uuid = w.server_uuid and q.attempt_id <> w.attempt_id and not q.condemned
+      )`,
     values: [
-      textArrayLiteral(starts.map(({ serverUuid }) => serverUuid)),
-      textArrayLiteral(starts.map(({ attemptId }) => attemptId)),
+      textArrayLiteral(attempts.map(({ serverUuid }) => serverUuid)),
+      textArrayLiteral(attempts.map(({ attemptId }) => attemptId)),
     ],
   };
+}
+
+function found(attempts: readonly ServerAttempt[], rows: readonly FoundRow[]): readonly boolean[] {
+  const positions = new Set(rows.map(({ at }) => at));
+  return attempts.map((_, index) => positions.has(index + 1));
 }

@@ -56,6 +56,7 @@ import { closeServers, dispatchServers } from "./dispatch-servers.ts";
 import { endUnreadable } from "./end-unreadable.ts";
 import { noteTransfers } from "./note-transfers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
+import { readOthersInQuarantine } from "./others-in-quarantine.ts";
 import { patchHoldings } from "./patch-holdings.ts";
 import { judgeGuests, keepQuarantined, markUncertain, raiseRevisions, readIncarnation } from "./quarantine.ts";
 import { readClaimed } from "./read-claimed.ts";
@@ -236,6 +237,9 @@ export class PostgresCellStore implements CellStore {
   }
   markUncertain(servers: Parameters<CellStore["markUncertain"]>[0]): Promise<readonly boolean[]> {
     return markUncertain(this.#pool, servers);
+  }
+  othersInQuarantine(attempts: Parameters<CellStore["othersInQuarantine"]>[0]): Promise<readonly boolean[]> {
+    return readOthersInQuarantine(this.#pool, attempts);
   }
 
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {

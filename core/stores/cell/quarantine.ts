@@ -39,6 +39,12 @@ export interface UncertainServer {
   readonly fault: string;
 }
 
+/** An attempt of a server, whose guest runs or is to run. */
+export interface ServerAttempt {
+  readonly serverUuid: string;
+  readonly attemptId: string;
+}
+
 /** A guest that is kept although the database does not want it. */
 export interface QuarantinedGuest {
   readonly host: string;
@@ -111,6 +117,11 @@ export interface QuarantineStore {
    * such order. Answers, in the order of the servers, which were changed.
    */
   markUncertain(servers: readonly UncertainServer[]): Promise<readonly boolean[]>;
+  /**
+   * Whether another guest of the server than that of the attempt is in quarantine, and was not condemned. Answers in the order of the
+   * attempts.
+   */
+  othersInQuarantine(attempts: readonly ServerAttempt[]): Promise<readonly boolean[]>;
 }
 
 /** The operators' part of the quarantine. */
