@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import { messageOfRequest } from "../../adapters/nats/schedule-message.ts";
 import {
@@ -11,6 +14,7 @@ import { Task } from "../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { eventually } from "../rigs/eventually.ts";
+import { namesIn } from "../rigs/scraped-series.ts";
 import { Cloud } from "./cloud.ts";
 import { streamState } from "./stream-state.ts";
 import { startTraceCollector, type TraceCollector } from "./trace-collector.ts";
@@ -159,12 +163,49 @@ describe("a cloud of separate processes", () => {
     );
     // The boot is the last one, so it is the example of its bucket.
     const conductors = cloud.cells.flatMap((cell) => cell.conductors);
-    const texts = await Promise.all(conductors.map(({ probes }) => openMetricsOf(probes)));
+    const texts = await Promise.all(
+      conductors.map(({ probes }) => metricsOf(urlOf(probes), "application/openmetrics-text")),
+    );
     expect(texts.join("\n")).toContain(`# {trace_id="${trace[0]?.traceId}"}`);
+  });
+
+  test("its schedulers, conductors and agents export every series of theirs that Grafana's board and the alert rules read", async () => {
+    const urls = cloud.services.flatMap(({ probes }) => (probes === null ? [] : [urlOf(probes)]));
+    const texts = await Promise.all(urls.map((url) => metricsOf(url)));
+    const exported = seriesIn(texts.join("\n"));
+    const read = readSeries().filter((name) => name.startsWith("berth_") && !name.startsWith("berth_api_"));
+    expect(read.length).toBeGreaterThan(10);
+    expect(read.filter((name) => !exported.has(name))).toEqual([]);
   });
 });
 
-async function openMetricsOf(probes: HostPort | null): Promise<string> {
-  const headers = { accept: "application/openmetrics-text" };
-  return (await fetch(`http://${probes?.host}:${probes?.port}/metrics`, { headers })).text();
+async function metricsOf(url: string, accept = "text/plain"): Promise<string> {
+  return (await fetch(`${url}/metrics`, { headers: { accept } })).text();
+}
+
+const urlOf = (probes: HostPort | null): string => `http://${probes?.host}:${probes?.port}`;
+
+/** The series of a scrape, those without a sample yet included. */
+function seriesIn(text: string): ReadonlySet<string> {
+  const types = [...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)];
+  return new Set(
+    types.flatMap(([, name = "", type]) =>
+      type === "histogram" ? ["bucket", "sum", "count"].map((part) => `${name}_${part}`) : [name],
+    ),
+  );
+}
+
+/** The names of all series in the expressions of deploy/observability. */
+function readSeries(): readonly string[] {
+  const directory = join(import.meta.dirname, "../../deploy/observability");
+  const board = readFileSync(join(directory, "dashboards/berth.json"), "utf8");
+  const alerts = readFileSync(join(directory, "alerts.yaml"), "utf8");
+  const expressions: string[] = [];
+  // YAML also reads JSON.
+  for (const text of [board, alerts])
+    parse(text, (key, value) => {
+      if (key === "expr") expressions.push(String(value));
+      return value;
+    });
+  return [...new Set(expressions.flatMap(namesIn))];
 }
