@@ -79,7 +79,13 @@ describe("a console's listener", () => {
   });
 
   test("waits for a limited number of clients", () => {
-    for (let index = 0; index < 200; index++) expectClient(`s${index}`);
+    for (let index = 0; index < 200; index++) expectClient(`s${index}`, new PassThrough(), `guest ${index}`);
     expect(() => expectClient("one more")).toThrow("200 clients are already waited for");
+  });
+
+  test("waits for the last five clients of a guest", async () => {
+    for (let index = 0; index < 6; index++) expectClient(`s${index}`);
+    await expect(dial("s0", consoleKeyOf("token", "s0"))).rejects.toThrow(/the console at/);
+    (await dial("s1", consoleKeyOf("token", "s1"))).destroy();
   });
 });

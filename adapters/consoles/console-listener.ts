@@ -20,6 +20,8 @@ export interface ExpectedClient {
 }
 
 const WAITING_MAX = 200;
+/** So that one guest's owner cannot keep the consoles of all other guests from being opened. */
+const WAITING_OF_TARGET_MAX = 5;
 const CLIENTS_MAX = 200;
 const HANDSHAKE_MS = 10_000;
 /** A client that neither reads nor types anything for this time is disconnected. */
@@ -72,10 +74,12 @@ export class ConsoleListener {
     return promise;
   }
 
-  /** Waits for a client. Throws an Error if too many are waited for. */
+  /** Waits for a client, and no longer for the oldest one of several for the same target. Throws an Error if too many are waited for. */
   expect(client: ExpectedClient): void {
+    const same = [...this.#waiting.values()].filter((waiting) => waiting.client.target === client.target);
+    if (same.length >= WAITING_OF_TARGET_MAX) this.#stopWaiting(same[0]?.client.session ?? "");
     if (this.#waiting.size >= WAITING_MAX) throw new Error(`${WAITING_MAX} clients are already waited for`);
-    const timer = this.#options.clock.setTimer(client.lifetimeMs, () => this.#waiting.delete(client.session));
+    const timer = this.#options.clock.setTimer(client.lifetimeMs, () => this.#stopWaiting(client.session));
     this.#waiting.set(client.session, { client, timer });
   }
 
@@ -88,6 +92,11 @@ export class ConsoleListener {
     await closed;
   }
 
+  #stopWaiting(session: string): void {
+    this.#waiting.get(session)?.timer.cancel();
+    this.#waiting.delete(session);
+  }
+
   /** Two clients with one key may finish their handshakes together; the second one finds that the session is taken. */
   async #admit(socket: TLSSocket): Promise<void> {
     socket.on("error", () => socket.destroy());
@@ -96,9 +105,8 @@ export class ConsoleListener {
       socket.destroy();
       return;
     }
-    const { client, timer } = waiting;
-    timer.cancel();
-    this.#waiting.delete(client.session);
+    const { client } = waiting;
+    this.#stopWaiting(client.session);
     this.#open.get(client.target)?.destroy();
     this.#open.set(client.target, socket);
     socket.setTimeout(IDLE_MS, () => socket.destroy());

@@ -11,6 +11,9 @@ import { messageOf } from "./message-of.ts";
 /** An answer of a driver is given up after this time. */
 const LOOK_MS = 3_000;
 const LIFETIME_MS_MAX = 3_600_000;
+/** TLS has room for 128 bytes of an identity. A short key could be guessed. */
+const SESSION = /^[\x21-\x7e]{1,128}$/;
+const KEY_BYTES_MIN = 32;
 
 type Deps = {
   readonly driver: Pick<Driver, "capabilities" | "powersOf" | "openConsole">;
@@ -41,6 +44,8 @@ export class ConsoleOpener {
     const { host, serverUuid, attemptId, session, key } = order;
     if (!hosts.has(host)) return { absent: true };
     if (listener === null || !driver.capabilities.has("serial-console")) return { unavailable: true };
+    if (!SESSION.test(session) || key.length < KEY_BYTES_MIN)
+      return { failed: "the session has no proper name or key" };
     const guest: GuestName = { host, serverUuid, attemptId };
     try {
       const [power] = await withDeadline(driver.powersOf([guest]), LOOK_MS, "looking at the guest", clock);
