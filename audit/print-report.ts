@@ -1,7 +1,7 @@
 import { type FoundViolation, LAW_NAMES } from "../core/audit/violation.ts";
 import type { AuditReport } from "./audit-report.ts";
 
-/** A broken cloud has thousands of violations. The first ones of each law say enough. */
+/** A broken cloud may have thousands of violations, so only the first ones of each law are printed. */
 const SHOWN_PER_LAW_MAX = 20;
 
 /** Formats a report for people: one line for each law, followed by its violations. */

@@ -19,7 +19,7 @@ const POLL_MS = 5;
 
 /** The driver's reports of the hand-offs, one after the other. */
 interface Halts {
-  /** When the source had handed off all data, and for how long its guest had been paused by then. */
+  /** The time when the source had handed off all data, and how long its guest had been paused by then. */
   handedAtMs: number;
   haltedMs: number;
   /** From the halt of the source to the run of the destination, for each move. */

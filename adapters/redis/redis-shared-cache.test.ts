@@ -20,7 +20,7 @@ afterAll(async () => {
   await server.stop();
 });
 
-/** Sets the value until it is there, because connecting takes a moment. */
+/** Sets the value repeatedly until it is stored, because connecting takes a moment. */
 const put = (cache: RedisSharedCache, key: string, value: string) =>
   eventually("the value", async () => {
     await cache.set(key, value, 60_000);

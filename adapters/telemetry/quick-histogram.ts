@@ -104,7 +104,7 @@ export class QuickHistogram<Label extends string = never> {
     return series;
   }
 
-  /** The bucket's place, after all bounds for that without one. */
+  /** The bucket's place. The bucket without a bound comes last. */
   #bucketOf(value: number): number {
     const index = this.#bounds.findIndex((bound) => value <= bound);
     return index === -1 ? this.#bounds.length : index;

@@ -12,7 +12,7 @@ interface Frame {
   readonly children: Map<string, Frame>;
 }
 
-/** Draws the stacks as one SVG that needs nothing beside it: hover over a frame for its time, click to see it in the full width. */
+/** Draws the stacks as one SVG that needs nothing beside it: hovering over a frame shows its time, and a click shows the frame at full width. */
 export function flameGraph(title: string, stacks: FoldedStacks, units: number): string {
   const root = treeOf(stacks);
   const rects: string[] = [];

@@ -1,4 +1,4 @@
-/** The page's own style: nothing is fetched. Light or dark as the reader's system is, and light on paper. */
+/** The page's own style: nothing is fetched. The page is light or dark as the reader's system is set, and light on paper. */
 export const REPORT_STYLE = `
 :root {
   color-scheme: light dark;

@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream/promises";
 import { request } from "undici";
 
-/** The paths that the page calls, its own included. */
+/** The paths that the page calls, and the path of the page itself. */
 const PASSED = /^\/(dashboard|dashboard\/.*|berth\/v1\/.*|v2\.1\/.*)$/;
 const METHODS = ["GET", "PUT", "POST", "DELETE"] as const;
 /** Headers of the page that are passed to the api. Cookies are not among them. */

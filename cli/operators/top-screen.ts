@@ -23,7 +23,7 @@ export class TopScreen {
     this.#draw(this.held, this.#rates());
   }
 
-  /** Null until there are two samples, and no negative ones after the api began to count again. */
+  /** Null until there are two samples. Never negative, even after the api's counts began again at 0. */
   #rates(): LiveCounts | null {
     const [first, last] = [this.#samples[0], this.#samples.at(-1)];
     if (first === undefined || last === undefined || first === last) return null;

@@ -24,8 +24,7 @@ export interface KeptOffer {
   /** The capacity, or null when the host no longer offers the class: then all of it is reserved, and it goes when nothing uses it. */
   readonly capacity: number | null;
   /**
-   * Whether this was caused by a report that offers less than before, and not by a claim. An audit distinguishes the two cases by
-   * it.
+   * Whether a report that offers less than before caused this, and not a claim. An audit treats the two cases differently.
    */
   readonly byReport: boolean;
 }

@@ -156,7 +156,7 @@ export function writeRefusal(
   );
 }
 
-/** → ended (later). An old request is given up instead, once. */
+/** → ended (later). An old request is given up instead, which is tried only once. */
 export function putPlacingOff(
   plan: PlacingPlan,
   learnt: Learnt,

@@ -84,7 +84,7 @@ interface Turn {
   readonly event: PlacingEvent | null;
 }
 
-/** Runs placings with random answers to their ends. `script` repeats as long as they last. */
+/** Runs placings to their ends with random answers. `script` is repeated until they have ended. */
 const histories = fc
   .record({
     plan: plans,

@@ -131,11 +131,11 @@ export class GuestSettler {
   }
 
   /**
-   * The revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the row is
-   * raised above that order, since the guest refuses an order of the same revision as well. While a task is open nothing is raised: the
-   * guest's refusal tells an operation that the database has lost commits. For the same reason nothing is raised for a halted guest that
-   * may stay as it is: its server may have been moved by the forgotten order, and a later start must be refused (law 4). A revision that
-   * no honest guest has raises nothing.
+   * Returns the revision for an order that makes the guest match its row. If the guest has obeyed a later order than the row knows of, the
+   * row is raised above that order, since the guest refuses an order of the same revision as well. While a task is open nothing is raised:
+   * the guest's refusal tells an operation that the database has lost commits. For the same reason nothing is raised for a halted guest that
+   * may stay as it is: its server may have been moved by the forgotten order, and a later start must be refused (law 4). A revision that no
+   * honest guest has raises nothing.
    */
   async #revisionFor(guest: FoundGuest, home: Home | null, fate: GuestFate, obeyed: number): Promise<number> {
     const known = home?.revision ?? 0;

@@ -31,7 +31,7 @@ describe("schedulers side by side", () => {
     expect(refused.filter(({ fault }) => !/^No valid host/i.test(fault?.message ?? ""))).toEqual([]);
 
     expect(watches.flatMap((watch) => watch.violations)).toEqual([]);
-    // The watch has seen changes: a host's slots went from none to all in one step or more.
+    // The watch must have seen changes: the used slots of a host rise from none to all of them, in one step or several.
     expect(watches.reduce((sum, watch) => sum + watch.changes, 0)).toBeGreaterThanOrEqual(HOSTS);
     for (const watch of watches) expect(watch.snapshots).toBeGreaterThan(0);
     const used =

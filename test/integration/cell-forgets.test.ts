@@ -15,7 +15,7 @@ import { type AgentProcess, CellOn, type ConductorProcess } from "../rigs/small-
 
 /** The product's own waits, of a second and more, dominate these tests. */
 const SPEED = 4;
-/** Times that the database measures, by its own clock. */
+/** Times that the database measures by its own clock, which no test can advance. */
 const DATABASE_TIMES = { leaseMs: 400, untakenMs: 300 };
 
 let database: TestDatabase;

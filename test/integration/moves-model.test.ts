@@ -64,7 +64,7 @@ const anything = fc.record({
   calm: fc.constantFrom(2, 8, 20),
 });
 
-/** Runs random users, operators and accidents for a while, then checks the laws at rest, then deletes every server. */
+/** Lets users, operators and accidents act at random for a while, checks the laws when nothing is in progress, and then deletes every server. */
 async function live(
   body: WorldBody,
   { seed, failures, calm }: { readonly seed: number; readonly failures: number; readonly calm: number },

@@ -47,7 +47,7 @@ export type CellCall =
   | { readonly kind: "hosts-up"; readonly agent: number; readonly hosts: readonly number[] }
   | { readonly kind: "agents"; readonly expire: boolean };
 
-/** The results of the calls so far: the number of named tasks, and every claim that a taking returned, including old ones. */
+/** The results of the calls so far: the number of named tasks, and all claims that conductors got when they took tasks, including old ones. */
 export interface Drawn {
   tasks: number;
   readonly claims: Tenure[];

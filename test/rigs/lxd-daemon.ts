@@ -9,7 +9,7 @@ import { LxdDriver, type LxdDriverOptions } from "../../services/compute-agent/l
 import { serverSpec } from "../contract/cell-fixtures.ts";
 import { eventually } from "./eventually.ts";
 
-/** The id of the image whose containers count on their console. */
+/** The id of the image whose containers print rising numbers on their console. */
 export const TICKING_IMAGE_ID = "5bd6a2ae-6d31-4cbf-9d4e-4f3c7f1c9a01";
 
 export const TICKING_FLAVOR = {
@@ -18,7 +18,7 @@ export const TICKING_FLAVOR = {
 };
 
 /**
- * Counts on its console five times a second, and continues from its last number when it is started with the same disk.
+ * Prints the next number on its console five times a second, and continues from its last number when it is started with the same disk.
  */
 const INIT = `#!/bin/dash
 trap 'exit 0' PWR

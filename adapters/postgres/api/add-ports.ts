@@ -6,7 +6,7 @@ import { PORT_COLUMNS, type PortRow, recordOfPort } from "./port-rows.ts";
 
 /** Each round looks at this many times as many addresses as the one before it. */
 const GROWTH = 4;
-/** After this many rounds that failed because a concurrent call took one of the addresses, the call fails. */
+/** How many rounds of one call may fail because concurrent calls took its addresses. After one more, the call gets none. */
 const LOST_MAX = 8;
 
 /**

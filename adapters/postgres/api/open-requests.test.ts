@@ -116,7 +116,7 @@ test("no index of the requests has a column that changes during their life, beca
   expect(rows.flatMap(({ columns }) => columns ?? []).filter((column) => !fixed.includes(column))).toEqual([]);
   // `gone` is written once, when the request is given up.
   const predicates = rows.map(({ predicate }) => predicate).filter((predicate) => predicate !== null);
-  // The changes that users make touch no state, and no change of a state touches them.
+  // Changes that users make leave the state as it is, and changes of the state leave those of users as they are.
   const ofChanges = ["(changes ? 'tags'::text)", "((changes ->> 'lock'::text) IS NOT NULL)"];
   expect(new Set(predicates)).toEqual(new Set(["(NOT gone)", "((fault IS NOT NULL) AND (NOT gone))", ...ofChanges]));
 });

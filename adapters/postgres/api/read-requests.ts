@@ -70,8 +70,8 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
 }
 
 /**
- * A stretch of the list by keyset, like `listRequests`, except that the condition on the name is checked for a fixed number of rows. Cost:
- * one round trip, two with a marker.
+ * A stretch of the list by keyset, like `listRequests`. It reads a fixed number of rows and returns those whose name matches, so it may
+ * return fewer. Cost: one round trip, two with a marker.
  */
 export async function scanRequests(pool: Pool, scan: RequestScan): Promise<RequestStretch> {
   const { projectId, marker: after, nameContains = "", rows } = scan;

@@ -43,9 +43,9 @@ export async function dispatchServers(
 }
 
 /**
- * Opens the cell to servers that left it under an earlier assignment. This needs no transaction with the dispatch: a claim of an earlier
- * assignment that comes in between is as good, since the request is assigned to this cell again. If it has left the cell once more, the
- * cell is closed under the present assignment, too, and stays so.
+ * Opens the cell to servers that left it under an earlier assignment. This need not be one transaction with the dispatch. If a claim of an
+ * earlier assignment comes in between, it is valid, too, since the request is assigned to this cell again. If it has left the cell once more,
+ * the cell is closed under the present assignment, too, and stays so.
  */
 async function reopen(pool: Pool, dispatches: readonly Dispatch[]): Promise<void> {
   const again = dispatches.filter(({ assignment = 0 }) => assignment > 0);

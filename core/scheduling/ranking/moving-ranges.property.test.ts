@@ -107,7 +107,8 @@ describe("rankings with moving ranges of weights", () => {
         ask(book, cells);
         for (const steps of rounds) {
           for (const taken of steps) take(cells, taken);
-          // Causes enough changes that no range may wait. The numbers and ranges are small, so no range moves by less than the bound.
+          // Causes so many changes that every range that has moved must be taken again. The numbers and ranges are small, so no range moves
+          // by less than the bound.
           for (const { view } of cells) for (const root of view.slots.roots) view.touch(root);
           const hosts = ask(book, cells);
           expect(hosts.timesMade).toBe(1);

@@ -45,7 +45,7 @@ export interface LxdDriverOptions extends ContainerDefaults {
 /** A container that LXD does not answer for must not hide the others, so this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
 const COPIES_WITHIN = "lxd:";
-/** The address of a guest that needs nothing of the guest that it replaces. */
+/** The address of a guest that needs no data of the guest that it replaces. */
 const TAKES_NOTHING = "takes nothing";
 const NO_LIVE_MOVE = "containers cannot be moved while they run: stop the server and migrate it";
 /** Only these moves continue with the source's disk. Every other one begins with the image. */

@@ -7,7 +7,7 @@ export interface TransferAddress extends TransferTarget {
 }
 
 const SCHEME = "qemu:";
-/** The address of a prepared guest that takes nothing from the other one, because it is built from an image. */
+/** The address of a prepared guest that takes nothing from the guest that moves, because it is built from an image. */
 export const TAKES_NOTHING = "qemu://nothing";
 const PORT_MAX = 65_535;
 const KEY = /^[0-9a-f]{64}$/;

@@ -21,7 +21,7 @@ export interface SyncReport {
 
 /** Most retries after concurrent changes. Writers of aggregates are few; after that, the background sync takes over. */
 const OVERTAKEN_MAX = 5;
-/** Hosts of one call of a cell. */
+/** The most hosts that one call to a cell names. */
 const BATCH_MAX = 500;
 
 /**

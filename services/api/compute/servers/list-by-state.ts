@@ -3,7 +3,7 @@ import { SERVER_STATUSES, type ServerStatus } from "../../../../core/tasks/serve
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** Statuses for which the list is scanned: those that very many servers have, so that a scan finds them soon, and those without an index. */
+/** Statuses for which the list is scanned: those that very many servers have, because a scan finds such servers soon, and those without an index. */
 const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
 
 /** Whether servers of these shown statuses are found by indexes. */

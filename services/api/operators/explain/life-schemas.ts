@@ -104,7 +104,7 @@ export const LifeAnswer = Type.Object({
   /** Oldest first. */
   tasks: Type.Array(LifeTask),
   requested_moves: Type.Array(RequestedMove),
-  /** The server's own host, and hosts that work under way depends on. */
+  /** The server's own host, and the hosts on which its unfinished tasks depend. */
   hosts: Type.Array(
     Type.Object({
       name: Type.String(),

@@ -144,7 +144,7 @@ describe("a policy file that is followed", () => {
   test("takes effect without a poll when the system reports the change", async () => {
     await start("{}");
     await writeFile(path, `"${RULES.traitsList}": "@"`);
-    // Far below the interval of the polls, so only a notification of the system can have set a timer that is due.
+    // This time is far shorter than the interval of the polls. So a timer that is due now was set by a notification of the system.
     await eventually("word of the policy file", () => {
       clock.advance(1);
       return told.length > 1;
