@@ -20,6 +20,8 @@ const ACTIONS = {
   unpause: () => ({ unpause: null }),
   suspend: () => ({ suspend: null }),
   resume: () => ({ resume: null }),
+  rescue: () => ({ rescue: null }),
+  unrescue: () => ({ unrescue: null }),
   shelve: () => ({ shelve: null }),
   unshelve: () => ({ unshelve: null }),
 } as const satisfies Readonly<Record<string, ActionBody>>;
@@ -30,10 +32,22 @@ type ActionName = keyof typeof ACTIONS;
  * more often.
  */
 const ALLOWED: Readonly<Record<string, readonly ActionName[]>> = {
-  ACTIVE: ["resize", "migrate", "live-migrate", "live-migrate", "stop", "reboot", "pause", "suspend", "shelve"],
+  ACTIVE: [
+    "resize",
+    "migrate",
+    "live-migrate",
+    "live-migrate",
+    "stop",
+    "reboot",
+    "pause",
+    "suspend",
+    "rescue",
+    "shelve",
+  ],
   SHUTOFF: ["start", "resize", "migrate"],
   PAUSED: ["unpause"],
   SUSPENDED: ["resume"],
+  RESCUE: ["unrescue"],
   VERIFY_RESIZE: ["confirm", "revert"],
   SHELVED: ["unshelve"],
   SHELVED_OFFLOADED: ["unshelve"],
@@ -41,7 +55,7 @@ const ALLOWED: Readonly<Record<string, readonly ActionName[]>> = {
 const PAUSE_MS_MIN = 100;
 const PAUSE_MS_MAX = 600;
 
-/** Clients that resize, move, stop, pause and shelve servers until the load ends, with one operation at a time on each server. */
+/** Clients that resize, move, stop, pause, rescue and shelve servers until the load ends, with one operation at a time on each server. */
 export class OperationsLoad {
   readonly #api: ChaosApi;
   readonly #random: () => number;

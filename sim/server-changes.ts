@@ -30,6 +30,8 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     "os-stop",
     "pause",
     "suspend",
+    "rescue",
+    "rescue",
     "soft",
     "hard",
     "shelve",
@@ -37,12 +39,13 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
     "shelveOffload",
   ]),
   VERIFY_RESIZE: ["confirmResize", "revertResize"],
-  SHUTOFF: ["os-start", "os-start", "resize", "migrate", "rebuild", "shelve", "shelveOffload"],
+  SHUTOFF: ["os-start", "os-start", "rescue", "resize", "migrate", "rebuild", "shelve", "shelveOffload"],
   PAUSED: ["unpause", "unpause", "shelve", "hard"],
   SUSPENDED: ["resume", "resume", "shelve", "hard"],
+  RESCUE: ["unrescue"],
   SHELVED: ["unshelve", "shelveOffload"],
   SHELVED_OFFLOADED: ["unshelve"],
-  ERROR: ["rebuild", "hard"],
+  ERROR: ["rebuild", "hard", "rescue"],
 };
 const ALL_ACTIONS = [...new Set(Object.values(ACTIONS).flat())];
 

@@ -129,6 +129,11 @@ export class SimCell {
     ];
   }
 
+  /** The servers that have a guest in rescue mode. */
+  rescued(): readonly string[] {
+    return this.#hosts.flatMap((hosts) => hosts.guests().flatMap((guest) => (guest.rescued ? [guest.serverUuid] : [])));
+  }
+
   /** Everything that an audit reads from a cell, as it is now. */
   async facts(): Promise<CellReading> {
     const runningGuests = new Map(

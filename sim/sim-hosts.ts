@@ -138,7 +138,7 @@ export class SimHosts {
           (error: unknown) => process.alive && reject(error),
         );
       });
-    const told: Pick<Driver, "start" | "power" | "handOff" | "destroy"> = {
+    const told: Pick<Driver, "start" | "power" | "rescue" | "handOff" | "destroy"> = {
       start: async (guest, signal) => {
         await hypervisor.start(guest, signal);
         world.started(guest.serverUuid);
@@ -146,6 +146,11 @@ export class SimHosts {
       },
       power: async (guest, verb, signal) => {
         await hypervisor.power(guest, verb, signal);
+        world.started(guest.serverUuid);
+        world.onActed(this.name);
+      },
+      rescue: async (guest, image, signal) => {
+        await hypervisor.rescue(guest, image, signal);
         world.started(guest.serverUuid);
         world.onActed(this.name);
       },
@@ -175,6 +180,7 @@ export class SimHosts {
         }),
       start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
       power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
+      rescue: (guest, image, signal) => whileAlive(() => slow.rescue(guest, image, signal)),
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),

@@ -203,6 +203,12 @@ class Simulation {
         .filter(({ uuid, host }) => !runningGuests.get(host ?? "")?.some(({ serverUuid }) => serverUuid === uuid))
         .map(({ uuid, host }) => [4, `server ${uuid} is ACTIVE on ${host} of ${cell} and does not run there`] as const),
     );
+    const rescued = new Set(this.#cloud.cells.flatMap((cell) => cell.rescued()));
+    const unhealed = facts.cells.flatMap(({ servers }) =>
+      servers
+        .filter(({ uuid, status, taskState }) => status === "ACTIVE" && taskState === null && rescued.has(uuid))
+        .map(({ uuid }) => [5, `server ${uuid} is ACTIVE, and its guest is still rescued`] as const),
+    );
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !all.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
@@ -213,6 +219,7 @@ class Simulation {
       ...pending,
       ...moves,
       ...still,
+      ...unhealed,
       ...misplaced,
       ...wrong,
       ...kept,

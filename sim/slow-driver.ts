@@ -16,7 +16,7 @@ export interface DriverHabits {
 
 const NEVER = new AbortController().signal;
 
-type Calls = Pick<Driver, "start" | "power" | "handOff" | "destroy">;
+type Calls = Pick<Driver, "start" | "power" | "rescue" | "handOff" | "destroy">;
 
 /**
  * A driver whose calls take random times, partly before the guest is changed and partly after. Aborting the signal ends a call at once,
@@ -67,6 +67,7 @@ export function slowDriver(
   return {
     start: (guest, signal) => slow(() => driver.start(guest, signal), signal),
     power: (guest, verb, signal) => slow(() => driver.power(guest, verb, signal), signal),
+    rescue: (guest, image, signal) => slow(() => driver.rescue(guest, image, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),
   };

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { QemuError } from "./qemu-error.ts";
-import type { VirtualMachine } from "./virtual-machine.ts";
+import type { MachineKernel, VirtualMachine } from "./virtual-machine.ts";
 
 const FILE = "guest.json";
 const VERSION = 1;
@@ -30,6 +30,8 @@ export interface GuestRecord {
   readonly listensAt: string;
   /** The file into which the guest's disk is being copied. Absent when no copy is being made. */
   readonly copiesTo?: string | undefined;
+  /** The image with which the guest is booted in rescue mode, and the kernel of that image. Absent when the guest is not in rescue mode. */
+  readonly rescue?: { readonly imageRef: string; readonly kernel: MachineKernel | null } | undefined;
   /** The attempt to which this guest was, or is being, handed over. `wasRunning` tells whether the guest runs on if that fails. */
   readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;
 }

@@ -8,7 +8,7 @@ import { QemuError } from "./qemu-error.ts";
 import { QmpClient, type QmpEvent } from "./qmp-client.ts";
 import { QmpError } from "./qmp-error.ts";
 import { findRunningQemu, isRunning, type RunningQemu } from "./running-qemu.ts";
-import { GUEST_FILES, qemuArguments } from "./virtual-machine.ts";
+import { GUEST_FILES, qemuArguments, rescuedMachine } from "./virtual-machine.ts";
 
 /** A loaded machine with slow disks needs seconds to start QEMU. */
 const START_MS = 30_000;
@@ -77,7 +77,9 @@ export class QemuGuest {
     for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.processId])
       rmSync(join(this.dir, name), { force: true });
     const errors = openSync(join(this.dir, GUEST_FILES.errors), "w", 0o600);
-    const child = spawn(program, qemuArguments(this.#record.machine, { isReceiving }), {
+    const { machine: own, rescue } = this.#record;
+    const machine = rescue === undefined ? own : rescuedMachine(own, rescue.kernel);
+    const child = spawn(program, qemuArguments(machine, { isReceiving }), {
       cwd: this.dir,
       detached: true,
       // A pipe of this process would keep a test runner waiting, and would break when this process ends.

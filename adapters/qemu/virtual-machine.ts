@@ -42,6 +42,9 @@ export interface MachineInterface {
   readonly bridge: string | null;
 }
 
+/** The disk from which a guest in rescue mode is booted. */
+export const RESCUE_DISK: MachineDisk = { node: "rescue", file: "rescue.qcow2" };
+
 /** The names of a guest's files in its directory. */
 export const GUEST_FILES = {
   monitor: "qmp",
@@ -110,6 +113,11 @@ function interfaceArguments({ mac, bridge }: MachineInterface, index: number): r
 
 function kernelArguments({ path, ramdisk, commandLine }: MachineKernel): readonly string[] {
   return ["-kernel", path, "-append", commandLine, ...(ramdisk === null ? [] : ["-initrd", ramdisk])];
+}
+
+/** The same machine in rescue mode: it boots from the rescue disk or its kernel, and has its own disks behind that disk. */
+export function rescuedMachine(machine: VirtualMachine, kernel: MachineKernel | null): VirtualMachine {
+  return { ...machine, disks: [RESCUE_DISK, ...machine.disks], kernel };
 }
 
 /** In QEMU's options a comma ends a value unless it is doubled. */

@@ -1,8 +1,13 @@
 /** The orders of a conductor for a guest that exists. */
-export const POWER_VERBS = ["start", "stop", "reboot", "hard-reboot", "pause", "unpause", "suspend", "resume"] as const;
+export const POWER_VERBS = [
+  ...["start", "stop", "reboot", "hard-reboot", "pause", "unpause", "suspend", "resume"],
+  "unrescue",
+] as const;
 /**
  * The word for a snapshot in the place of a power verb. It travels in the same message, so that an agent of an older version refuses it with a
  * reason.
  */
 export const SNAPSHOT_VERB = "snapshot";
+/** The word for a rescue, whose message names the rescue image. */
+export const RESCUE_VERB = "rescue";
 export type PowerVerb = (typeof POWER_VERBS)[number];

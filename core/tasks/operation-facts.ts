@@ -1,5 +1,5 @@
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { assert } from "../assert.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import { itemsOf, type MoveParties } from "./move-change.ts";
@@ -29,10 +29,12 @@ export interface OperationFacts {
   readonly statusBefore: ServerStatus;
   readonly migrationUuid: string;
   readonly parties: MoveParties;
-  /** Whether the server must run after the operation. This includes a server in ERROR that is rebuilt or evacuated. */
+  /** Whether the server must run after the operation, or after a failed rescue. This includes a server in ERROR. */
   readonly runs: boolean;
   /** Only for an evacuation: it may take the server from a host that is merely unseen. */
   readonly fenceWaived: boolean;
+  /** Only for a rescue: the image from which the guest is booted. */
+  readonly rescueImage: RescueImage | null;
 }
 
 /** Asserts that the task is an operation. */
@@ -56,6 +58,7 @@ export function factsOf(task: Task): OperationFacts {
     parties: { server, migrationUuid, source: source?.items ?? [] },
     runs: status === "ACTIVE" || status === "ERROR" || kind === "unshelve",
     fenceWaived: operation.fenceWaived,
+    rescueImage: operation.rescueImage ?? null,
   };
 }
 

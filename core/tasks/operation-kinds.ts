@@ -10,10 +10,12 @@ import {
   LEAVING_SOURCE,
   OFFLOADING,
   POWER,
+  RESCUING,
   REVERTING,
   type Route,
   SNAPSHOTTING,
   type Stage,
+  UNRESCUING,
 } from "./operation-routes.ts";
 import type { ServerStatus } from "./server.ts";
 
@@ -197,6 +199,22 @@ const DEFINITIONS = {
     allowedFrom: ["SUSPENDED"],
     finalStatus: "ACTIVE",
     taskStates: { any: "resuming" },
+  },
+  rescue: {
+    route: RESCUING,
+    verb: null,
+    isMove: false,
+    allowedFrom: ["ACTIVE", "SHUTOFF", "ERROR"],
+    finalStatus: "RESCUE",
+    taskStates: { any: "rescuing" },
+  },
+  unrescue: {
+    route: UNRESCUING,
+    verb: "unrescue",
+    isMove: false,
+    allowedFrom: ["RESCUE"],
+    finalStatus: "ACTIVE",
+    taskStates: { any: "unrescuing" },
   },
   snapshot: {
     route: SNAPSHOTTING,

@@ -30,6 +30,7 @@ function worldOf(kind: OperationKind, change: Partial<Operation> = {}): Operatio
     statusBefore: "ACTIVE",
     migrationUuid: TASK,
     fenceWaived: false,
+    rescueImage: undefined,
     ...change,
   };
   const task: Task = { id: TASK, server: serverSpec(1), work: { $case: "operate", value: operation } };
@@ -91,6 +92,35 @@ describe("an operation", () => {
     expect(back.state).toMatchObject({ reason: "No valid host: host-1: broken; host-2: broken" });
     expect(walk(world, ["failed", "failed", "done"]).state).toEqual({ kind: "ended", as: "given-up" });
     expect(walk(world, ["failed", "failed", "failed"]).state).toEqual({ kind: "ended", as: "lost" });
+  });
+
+  test.each(["ACTIVE", "SHUTOFF", "ERROR"] as const)(
+    "that failed to rescue a server leaves it %s, once its host has brought the guest back into its former state",
+    (statusBefore) => {
+      const world = worldOf("rescue", { statusBefore });
+      expect(asked(begin(world))).toEqual([["rescue", 0]]);
+      const undoing = walk(world, ["failed"]);
+      expect(asked(undoing)).toEqual([["undo-rescue", 0]]);
+      const undone = stepOperation(world, undoing.state, { kind: "done", step: 2 });
+      expect(undone.effects).toMatchObject([
+        { write: { outcome: "error", server: { status: statusBefore, taskState: null, fault: "broken" } } },
+      ]);
+      const lost = stepOperation(world, undoing.state, { kind: "failed", step: 2, reason: "worse", final: false });
+      expect(lost.effects).toMatchObject([
+        { write: { server: { status: "ERROR", taskState: null, fault: "broken" } } },
+      ]);
+    },
+  );
+
+  test.each([
+    ["rescue", "gone", "ACTIVE", "error"],
+    ["rescue", "host-fenced", "ACTIVE", "error"],
+    ["unrescue", "gone", "ACTIVE", "success"],
+    ["unrescue", "host-fenced", "ACTIVE", "success"],
+  ] as const)("%s ends when its host is %s, and the server is %s", (kind, answer, status, outcome) => {
+    const world = worldOf(kind, { statusBefore: kind === "rescue" ? "ACTIVE" : "RESCUE" });
+    const ended = stepOperation(world, begin(world).state, { kind: answer, step: 1, reason: "away" });
+    expect(ended.effects).toMatchObject([{ write: { outcome, server: { status, taskState: null } } }]);
   });
 
   test("skips an alternate that has no room, without asking it", () => {

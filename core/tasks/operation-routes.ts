@@ -11,6 +11,8 @@ export const STAGES = [
   "powering",
   "offloading",
   "snapshotting",
+  "rescuing",
+  "undoing",
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -30,6 +32,10 @@ export type Ask =
   | "power"
   /** The host copies the guest's disk into an image that has the task's id. */
   | "snapshot"
+  /** The host boots the guest from the task's rescue image. */
+  | "rescue"
+  /** The host brings the guest back into the state that it had before a rescue that failed. */
+  | "undo-rescue"
   | "nothing";
 
 /**
@@ -136,6 +142,21 @@ export const POWER = route([["powering", "power", "succeed", "give-up", "give-up
 
 /** The guest is left as it is, whatever the answer. */
 export const SNAPSHOTTING = route([["snapshotting", "snapshot", "succeed", "give-up", "give-up", "give-up"]]);
+
+/**
+ * A host that could not rescue the guest may have stopped it, or may have booted it all the same. So it is told to bring the guest back into its former
+ * state. If the host is away instead, it does so when it is next compared.
+ */
+export const RESCUING = route([
+  ["rescuing", "rescue", "succeed", "undoing", "give-up", "give-up"],
+  ["undoing", "undo-rescue", "give-up", "lost", "give-up", "give-up"],
+]);
+
+/**
+ * A server whose host is away is ACTIVE from then on, like the others there: when the host is next compared, a guest that is still rescued is told
+ * to end its rescue, and one that does not run is started.
+ */
+export const UNRESCUING = route([["powering", "power", "succeed", "give-up", "succeed", "succeed"]]);
 
 /** The source is destroyed only after the destination has said that it has the guest. */
 export const CONFIRMING = route([

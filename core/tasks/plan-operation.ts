@@ -1,5 +1,5 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
-import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Holding } from "../ledger/holding.ts";
 import { parseAttemptId } from "./attempt-id.ts";
 import { isStoppedWithGuest } from "./guest-fate.ts";
@@ -29,6 +29,8 @@ export interface OperationRequest {
   readonly unseenMs?: number;
   /** For a stop: the guest has stopped already, without an order. */
   readonly followsGuest?: boolean;
+  /** For a rescue: the image from which the guest is booted. */
+  readonly rescueImage?: RescueImage | undefined;
   /** The caller. Absent when no client asked for the operation. */
   readonly askedBy?: Caller;
 }
@@ -81,6 +83,7 @@ function changing({
   holding,
   selections = [],
   fenceWaived = false,
+  rescueImage,
 }: OperationRequest): Operation {
   const items = (holding?.items ?? []).map((item) => ({ ...item }));
   const source =
@@ -96,6 +99,7 @@ function changing({
     statusBefore: server.status,
     migrationUuid: isMove(kind) ? taskId : "",
     fenceWaived,
+    rescueImage,
   };
 }
 
@@ -112,5 +116,6 @@ function settling(kind: OperationKind, migration: ReadableMigration): Operation 
     statusBefore: operation.statusBefore,
     migrationUuid: migration.uuid,
     fenceWaived: false,
+    rescueImage: undefined,
   };
 }

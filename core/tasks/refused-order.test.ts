@@ -21,6 +21,10 @@ describe("the refusal of order 5", () => {
     ["check-destination", found("running", 9), "done"],
     ["check-destination", found("paused", 9), "failed"],
     ["power", found("running", 9), "failed"],
+    ["hand-over", found("rescued", 6), "back"],
+    ["start-destination", found("rescued", 6), "done"],
+    ["rescue", found("rescued", 9), "failed"],
+    ["undo-rescue", found("running", 9), "failed"],
   ] as const)("to %s, by a guest that is %j, means %s", (ask, look, expected) => {
     expect(readRefusal(ask, 5, look)).toBe(expected);
   });
@@ -28,6 +32,7 @@ describe("the refusal of order 5", () => {
 
 test.each([
   [found("running", 0), "arrived"],
+  [found("rescued", 2), "arrived"],
   [found("stopped", 3), "forgotten"],
   [found("paused", 3), "forgotten"],
   [found("prepared", 0), "failed"],

@@ -22,7 +22,7 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
   if (look.kind === "silent") return "failed";
   if (look.kind === "absent") return ask === "hand-over" ? "gone-over" : "failed";
   if (look.revision <= revision) return "failed";
-  const runs = look.state === "running";
+  const runs = look.state === "running" || look.state === "rescued";
   switch (ask) {
     case "hand-over":
       return runs ? "back" : "forgotten";
@@ -43,6 +43,6 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
  */
 export function readGoneOver(look: GuestLook): "arrived" | "forgotten" | "failed" {
   if (look.kind !== "found") return "failed";
-  if (look.state === "running") return "arrived";
+  if (look.state === "running" || look.state === "rescued") return "arrived";
   return ["stopped", "paused", "suspended"].includes(look.state) ? "forgotten" : "failed";
 }

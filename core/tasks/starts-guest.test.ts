@@ -2,11 +2,14 @@ import { expect, test } from "vitest";
 import { OPERATION_KINDS, OPERATIONS } from "./operation-kinds.ts";
 import { startsGuest } from "./starts-guest.ts";
 
-test.each(["SHUTOFF", "SHELVED", "SHELVED_OFFLOADED", "ERROR"] as const)(
-  "every operation that makes a server that is %s ACTIVE starts a guest",
+/** In these statuses, or in the healed one, the guest of a server runs. */
+const RUNNING = ["ACTIVE", "RESCUE", "as-before-or-healed"];
+
+test.each(["SHUTOFF", "RESCUE", "SHELVED", "SHELVED_OFFLOADED", "ERROR"] as const)(
+  "every operation that makes a server that is %s run starts a guest",
   (status) => {
     const kinds = OPERATION_KINDS.filter((kind) => OPERATIONS[kind].allowedFrom.includes(status));
-    const starting = kinds.filter((kind) => ["ACTIVE", "as-before-or-healed"].includes(OPERATIONS[kind].finalStatus));
+    const starting = kinds.filter((kind) => RUNNING.includes(OPERATIONS[kind].finalStatus));
     expect(kinds.filter((kind) => startsGuest(kind, status))).toEqual(starting);
   },
 );

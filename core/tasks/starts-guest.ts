@@ -5,6 +5,8 @@ const STARTING: readonly OperationKind[] = [
   "start",
   "resume",
   "hard-reboot",
+  "rescue",
+  "unrescue",
   "rebuild",
   "unshelve",
   "evacuate",

@@ -22,6 +22,8 @@ export function attemptReportOf(entry: GuestEntry): AttemptReport {
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_PAUSED };
     case "suspended":
       return { ...name, ...noFailure, state: GuestState.GUEST_STATE_SUSPENDED };
+    case "rescued":
+      return { ...name, ...noFailure, state: GuestState.GUEST_STATE_RESCUED };
     case "failed":
       return {
         ...name,

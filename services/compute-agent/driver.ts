@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
-import type { AllocationRequest, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { AllocationRequest, RescueImage, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
 export interface PrepareOrder extends GuestName {
@@ -56,6 +56,7 @@ export type FoundPower =
   | "stopped"
   | "paused"
   | "suspended"
+  | "rescued"
   | "shut-down"
   | "crashed"
   | "missing"
@@ -65,9 +66,10 @@ export type FoundPower =
  * - `suspend`: a guest's memory can be saved on its host, and the guest resumed from it, also after the host has restarted.
  * - `live-migrate`: a guest can be handed over to another host while it runs.
  * - `snapshot`: a guest's disk can be copied into an image.
+ * - `rescue`: a guest can be booted from another image, with its own disks beside it.
  * - `serial-console`: a client can read a guest's serial console and type into it.
  */
-export type DriverCapability = "suspend" | "live-migrate" | "snapshot" | "serial-console";
+export type DriverCapability = "suspend" | "live-migrate" | "snapshot" | "rescue" | "serial-console";
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
@@ -109,7 +111,8 @@ export interface Driver {
   start(guest: GuestName, signal: AbortSignal): Promise<void>;
   /**
    * Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. To
-   * start a suspended guest is to resume it.
+   * start a suspended guest is to resume it. To unrescue, start, reboot or stop a rescued guest ends its rescue: it runs from its own disk again, or
+   * not at all. A rescued guest cannot be paused, suspended, copied or handed over while it runs; the driver rejects that.
    */
   power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void>;
   /**
@@ -123,6 +126,12 @@ export interface Driver {
    * of this id that exists already is a success: images are whole or not there. After its signal is raised, nothing is left of the copy.
    */
   snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Stops the guest and boots it from the image, with its own disks beside the image's. Does nothing if the guest is already rescued with this
+   * image. The guest stays rescued, also for the agent's next process, until another call ends its rescue, which loses what was written to the
+   * rescue image. When this fails, the guest may be stopped.
+   */
+  rescue(guest: GuestName, image: RescueImage, signal: AbortSignal): Promise<void>;
   /**
    * Reads the end of what the guest has written to its serial console on its host, at most `bytesMax` bytes. It may be called at any time, also
    * while another call for the guest runs. Resolves with null when there is no such guest.

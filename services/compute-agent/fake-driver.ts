@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { NO_AMOUNTS, type TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
+import type { RescueImage } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
   Driver,
@@ -20,12 +21,14 @@ import type { GuestName } from "./journal.ts";
 /** A guest of the fake driver. */
 export type FakeGuest = GuestName & {
   readonly running: boolean;
+  /** It runs from a rescue image. */
+  readonly rescued?: true;
   /** It stopped without an order so recently that its server may still be ACTIVE. */
   readonly justEnded?: true;
 };
 
 type Power = Exclude<FoundPower, "missing" | "unknown">;
-type FailingOrder = "hand_off_failures" | "start_failures" | "power_failures" | "snapshot_failures";
+type FailingOrder = "hand_off_failures" | "start_failures" | "power_failures" | "rescue_failures" | "snapshot_failures";
 type StoredGuest = GuestName & { readonly power: Power; readonly endedAtMs?: number };
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
@@ -49,7 +52,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "serial-console"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "serial-console"],
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
@@ -79,7 +82,7 @@ export class FakeDriver implements Driver {
   /** Ends a guest without an order, as when its owner shuts it down from inside. Returns false if it does not run. */
   endGuest(name: GuestName, by: "shut-down" | "crashed"): boolean {
     const found = this.#guests.get(keyOf(name));
-    const canEnd = found?.power === "running" || (found?.power === "paused" && by === "crashed");
+    const canEnd = isRunning(found) || (found?.power === "paused" && by === "crashed");
     if (found === undefined || !canEnd) return false;
     this.#guests.set(keyOf(name), { ...found, power: by, endedAtMs: this.#options.clock.monotonic() });
     this.#onChanged(name);
@@ -91,7 +94,12 @@ export class FakeDriver implements Driver {
     const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
     return [...this.#guests.values()].map(({ power, endedAtMs, ...name }) => {
       const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
-      return { ...name, running: power === "running", ...(justEnded ? { justEnded } : {}) };
+      return {
+        ...name,
+        running: isRunning({ power }),
+        ...(power === "rescued" ? { rescued: true } : {}),
+        ...(justEnded ? { justEnded } : {}),
+      };
     });
   }
 
@@ -144,12 +152,26 @@ export class FakeDriver implements Driver {
   async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "power_ms", signal);
     if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
+    if (REFUSED_IN_RESCUE.includes(verb) && this.#guests.get(keyOf(guest))?.power === "rescued")
+      throw new Error("the guest is in rescue mode");
     if (verb === "reboot" || verb === "hard-reboot") this.#consoles.boot(guest);
     this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
+  async rescue(guest: GuestName, _: RescueImage, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "rescue_ms", signal);
+    if (this.#failsNow(guest, "rescue_failures")) {
+      this.#setPower(guest, "stopped");
+      throw new Error("the rescue image is corrupt");
+    }
+    if (this.#guests.get(keyOf(guest))?.power !== "rescued") this.#consoles.boot(guest);
+    this.#setPower(guest, "rescued");
+  }
+
   async snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
-    if (!this.#guests.has(keyOf(guest))) throw new Error("there is no such guest");
+    const found = this.#guests.get(keyOf(guest));
+    if (found === undefined) throw new Error("there is no such guest");
+    if (found.power === "rescued") throw new Error("the guest is in rescue mode");
     await this.#take(guest, "snapshot_ms", signal);
     if (this.#failsNow(guest, "snapshot_failures")) throw new Error("the image store is full");
     this.#images.add(imageId);
@@ -170,6 +192,7 @@ export class FakeDriver implements Driver {
     if (!this.#guests.has(keyOf(name))) throw new Error("there is no such guest");
     if (order.listensAt !== addressOf(order.toHost, order.toAttemptId))
       throw new Error(`no guest of ${order.toHost} listens at "${order.listensAt}"`);
+    if (live && this.#guests.get(keyOf(name))?.power === "rescued") throw new Error("the guest is in rescue mode");
     if (!live) this.#setPower(name, "stopped");
     for (let part = 0; part < HAND_OFF_PARTS && !force; part += 1) {
       onProgress(progressAt(part / HAND_OFF_PARTS, live));
@@ -183,7 +206,7 @@ export class FakeDriver implements Driver {
   /** Waits for the time that the guest's script sets for such a call. */
   async #take(
     guest: GuestName,
-    of: "start_ms" | "power_ms" | "destroy_ms" | "hand_off_ms" | "snapshot_ms",
+    of: "start_ms" | "power_ms" | "rescue_ms" | "destroy_ms" | "hand_off_ms" | "snapshot_ms",
     signal: AbortSignal,
     share = 1,
   ) {
@@ -303,8 +326,11 @@ function failureOf(outcome: FakeOutcome, script: FakeScript): PrepareOutcome {
 }
 
 const POWER_AFTER: Partial<Record<PowerVerb, Power>> = { stop: "stopped", pause: "paused", suspend: "suspended" };
+const REFUSED_IN_RESCUE: readonly PowerVerb[] = ["pause", "suspend"];
 /** A guest in one of these states boots when it runs again. */
-const BOOTED_FROM: readonly Power[] = ["stopped", "shut-down", "crashed"];
+const BOOTED_FROM: readonly Power[] = ["stopped", "shut-down", "crashed", "rescued"];
+const isRunning = (guest: { readonly power: Power } | undefined): boolean =>
+  guest?.power === "running" || guest?.power === "rescued";
 /** How often a hand-over reports how far it has come. */
 const HAND_OFF_PARTS = 10;
 const MEMORY_BYTES = 512 * 2 ** 20;

@@ -2,6 +2,7 @@ import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
+import type { RescueImage } from "../../proto/gen/berth/shared.ts";
 import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
@@ -16,6 +17,7 @@ export interface GuestOrder {
     | { readonly kind: "start" }
     | { readonly kind: "power"; readonly verb: PowerVerb }
     | { readonly kind: "snapshot"; readonly imageId: string }
+    | { readonly kind: "rescue"; readonly image: RescueImage }
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
   readonly goal: GuestState | null;
@@ -35,6 +37,7 @@ const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
   unpause: "running",
   suspend: "suspended",
   resume: "running",
+  unrescue: "running",
 };
 
 export function orderOfStart(message: Start): GuestOrder {
@@ -65,6 +68,12 @@ export function orderOfSnapshot(message: Power): GuestOrder {
   const { orderId: id, revision, imageId } = message;
   const work = { kind: "snapshot", imageId } as const;
   return { name: nameOf(message), id, revision, work, goal: null, answer: answering(message) };
+}
+
+export function orderOfRescue(message: Power, image: RescueImage): GuestOrder {
+  const { orderId: id, revision } = message;
+  const work = { kind: "rescue", image } as const;
+  return { name: nameOf(message), id, revision, work, goal: "rescued", answer: answering(message) };
 }
 
 export function orderOfHandOff(message: HandOff): GuestOrder {

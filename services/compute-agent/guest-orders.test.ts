@@ -5,6 +5,7 @@ import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { type AgentMessage, type AttemptReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
+import type { RescueImage } from "../../proto/gen/berth/shared.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { VirtualClock } from "../../sim/virtual-clock.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
@@ -51,6 +52,13 @@ class NotingDriver extends FakeDriver {
     const off = new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(new Error("off"))));
     await Promise.race([this.snapshotting, off]);
     await super.snapshot(guest, imageId, signal);
+  }
+  rescues = 0;
+  rescuing: () => Promise<void> = async () => {};
+  override async rescue(guest: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
+    this.rescues += 1;
+    await this.rescuing();
+    await super.rescue(guest, image, signal);
   }
   override async start(guest: GuestName, signal: AbortSignal): Promise<void> {
     this.calls.push("first start");
@@ -115,8 +123,11 @@ async function open(clock: Clock = systemClock): Promise<void> {
   orders = new GuestOrders({ ...parts, observer, reporter: new AttemptReporter(store, () => null) });
 }
 
-const power = (verb: string, order: number, revision = order, imageId = "") =>
-  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId }, stream);
+const RESCUE_IMAGE = { imageRef: "rescue", imageProperties: {} };
+const power = (verb: string, order: number, revision = order, imageId = "") => {
+  const rescueImage = verb === "rescue" && imageId === "" ? RESCUE_IMAGE : undefined;
+  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage }, stream);
+};
 /** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
 const handOff = (order: number, force = false) =>
   orders.handOff(
@@ -234,7 +245,10 @@ test("an order starts its guest again when the host has lost the guest's power s
 });
 
 test("a guest that does not exist or was destroyed here obeys no order", async () => {
-  orders.power({ ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1, imageId: "" }, stream);
+  orders.power(
+    { ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1, imageId: "", rescueImage: undefined },
+    stream,
+  );
   await answered(1);
   await store.record({ kind: "tombstone", ...NAME, atMs: 2 });
   power("start", 2);
@@ -355,6 +369,47 @@ test("refuses to suspend a guest where the driver cannot, and leaves the guest a
   expect([driver.calls, state()]).toEqual([["pause"], "paused"]);
 });
 
+test("refuses to rescue a guest where the driver cannot, without an image, and leaves the guest alone", async () => {
+  Object.assign(driver, { capabilities: new Set() });
+  power("rescue", 1);
+  power("unrescue", 2);
+  await answered(2);
+  Object.assign(driver, { capabilities: new Set(["rescue"]) });
+  power("rescue", 3, 3, "not a rescue image");
+  await answered(3);
+  const refusal = "the host's driver cannot rescue guests";
+  expect(answers.map(({ failed }) => failed)).toEqual([refusal, refusal, "the order names no rescue image"]);
+  expect([driver.calls, state()]).toEqual([[], "running"]);
+});
+
+test("a rescue is recorded, is repeated only after the agent has lost its answer, and ends by a start", async () => {
+  power("start", 1);
+  await answered(1);
+  power("rescue", 2);
+  await answered(2);
+  power("rescue", 2);
+  await answered(3);
+  expect([answers.map(({ failed }) => failed), driver.rescues, state()]).toEqual([["", "", ""], 1, "rescued"]);
+  power("start", 3);
+  await answered(4);
+  expect([answers[3]?.failed, state(), runs()]).toEqual(["", "running", true]);
+  power("rescue", 2);
+  await answered(5);
+  expect([answers[4]?.failed, driver.rescues, state()]).toEqual(["a later order was given", 1, "running"]);
+});
+
+test("a rescue that failed and stopped the guest is recorded so", async () => {
+  power("start", 1);
+  await answered(1);
+  driver.rescuing = async () => {
+    await driver.power(NAME, "stop", new AbortController().signal);
+    throw new Error("the image is corrupt");
+  };
+  power("rescue", 2);
+  await answered(2);
+  expect([answers[1]?.failed, state(), runs()]).toEqual(["the image is corrupt", "stopped", false]);
+});
+
 const IMAGE = "0f0e0d0c-0000-4000-8000-000000000001";
 
 test("a snapshot leaves the guest as it is, and a repeated order makes no second copy", async () => {
@@ -370,7 +425,18 @@ test("a snapshot leaves the guest as it is, and a repeated order makes no second
 
 test("a snapshot of an image without an id, or of a guest that is gone, is refused", async () => {
   power("snapshot", 1, 1, "../x");
-  orders.power({ ...NAME, attemptId: "t/9", verb: "snapshot", orderId: "o/2", revision: 2, imageId: IMAGE }, stream);
+  orders.power(
+    {
+      ...NAME,
+      attemptId: "t/9",
+      verb: "snapshot",
+      orderId: "o/2",
+      revision: 2,
+      imageId: IMAGE,
+      rescueImage: undefined,
+    },
+    stream,
+  );
   await answered(2);
   expect(answers.map(({ failed }) => failed)).toEqual(['"../x" is no image id', "there is no such guest"]);
   expect(driver.images()).toEqual([]);

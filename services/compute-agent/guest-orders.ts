@@ -1,5 +1,5 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import { POWER_VERBS, type PowerVerb, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import { POWER_VERBS, type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -14,6 +14,7 @@ import {
   type GuestOrder,
   orderOfHandOff,
   orderOfPower,
+  orderOfRescue,
   orderOfSnapshot,
   orderOfStart,
 } from "./guest-order.ts";
@@ -26,6 +27,8 @@ import { messageOf } from "./message-of.ts";
 const POWER_TIMEOUT_MS = 60_000;
 /** Large disks on slow storage take long. A snapshot that takes longer than this has failed. */
 const SNAPSHOT_TIMEOUT_MS = 4 * 3_600_000;
+/** The host may have to copy and check the rescue image first. */
+const RESCUE_TIMEOUT_MS = 15 * 60_000;
 
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -73,12 +76,16 @@ export class GuestOrders {
     this.#take(orderOfStart(message), from);
   }
 
-  /** Changes a guest's power state, or copies its disk into an image. */
+  /** Changes a guest's power state, boots it from a rescue image, or copies its disk into an image. */
   power(message: Power, from: ConductorStream): void {
     const verb = POWER_VERBS.find((one) => one === message.verb);
+    const { capabilities } = this.#deps.driver;
     if (message.verb === SNAPSHOT_VERB) this.#snapshot(message, from);
+    else if ([RESCUE_VERB, "unrescue"].includes(message.verb) && !capabilities.has("rescue"))
+      answering(message)(from, "the host's driver cannot rescue guests");
+    else if (message.verb === RESCUE_VERB) this.#rescue(message, from);
     else if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
-    else if (NEEDING_SUSPEND.includes(verb) && !this.#deps.driver.capabilities.has("suspend"))
+    else if (NEEDING_SUSPEND.includes(verb) && !capabilities.has("suspend"))
       answering(message)(from, "the host's driver cannot suspend guests");
     else this.#take(orderOfPower(message, verb), from);
   }
@@ -88,6 +95,12 @@ export class GuestOrders {
       answering(message)(from, "the host's driver cannot copy disks into images");
     else if (!isUuid(message.imageId)) answering(message)(from, `"${message.imageId.slice(0, 100)}" is no image id`);
     else this.#take(orderOfSnapshot(message), from);
+  }
+
+  #rescue(message: Power, from: ConductorStream): void {
+    const { rescueImage } = message;
+    if (rescueImage === undefined) answering(message)(from, "the order names no rescue image");
+    else this.#take(orderOfRescue(message, rescueImage), from);
   }
 
   handOff(message: HandOff, from: ConductorStream): void {
@@ -173,6 +186,10 @@ export class GuestOrders {
     if (work.kind === "snapshot") {
       const snapshot = (raised: AbortSignal) => driver.snapshot(name, work.imageId, raised);
       return this.#call("the driver's snapshot", SNAPSHOT_TIMEOUT_MS, signal, name, snapshot);
+    }
+    if (work.kind === "rescue") {
+      const rescue = (raised: AbortSignal) => driver.rescue(name, work.image, raised);
+      return this.#call("the driver's rescue", RESCUE_TIMEOUT_MS, signal, name, rescue);
     }
     const verb = work.kind === "start" ? "start" : work.verb;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have

@@ -8,8 +8,8 @@ export interface GuestName {
   readonly attemptId: string;
 }
 
-/** `prepared`: the guest was created and has never run. `stopped`: the guest has run and does not run now. `suspended`: the same, and its memory is saved. */
-export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused" | "suspended";
+/** `prepared`: the guest was created and has never run. `stopped`: the guest has run and does not run now. `suspended`: the same, and its memory is saved. `rescued`: the guest runs from a rescue image. */
+export type GuestState = "building" | "prepared" | "running" | "stopped" | "paused" | "suspended" | "rescued";
 
 /** One event on a host. A later record of a guest replaces earlier ones. Times are milliseconds since the epoch. */
 export type JournalRecord =

@@ -95,6 +95,7 @@ export class BuildRun implements TaskRun {
       case GuestState.GUEST_STATE_STOPPED:
       case GuestState.GUEST_STATE_PAUSED:
       case GuestState.GUEST_STATE_SUSPENDED:
+      case GuestState.GUEST_STATE_RESCUED:
         if (selection === current) this.#step({ kind: "prepared", selection });
         else this.#clear(selection);
         break;

@@ -51,7 +51,15 @@ export class EvacuatedSource {
   /** Stops the guest. Repeatable, because a stopped guest may be told to stop again. Rejects when the conductor stops. */
   async stop(tenure: Tenure, order: { readonly orderId: string; readonly revision: number }): Promise<SourceStop> {
     const { host, attemptId } = this.#source;
-    const value = { host, serverUuid: tenure.serverUuid, attemptId, verb: "stop", imageId: "", ...order };
+    const value = {
+      host,
+      serverUuid: tenure.serverUuid,
+      attemptId,
+      verb: "stop",
+      imageId: "",
+      rescueImage: undefined,
+      ...order,
+    };
     for (let tries = 1; ; tries += 1) {
       if (this.#ports.streamOf(host) === null) return this.#elsewhere(tenure);
       const failed = await this.#ask({ body: { $case: "power", value } }, order.orderId);
@@ -105,9 +113,15 @@ export class EvacuatedSource {
     const { host, attemptId } = this.#source;
     const guests = await this.#ports.guestsOn(host);
     const guest = guests?.find((one) => one.attemptId === attemptId);
-    return guest?.state === GuestState.GUEST_STATE_RUNNING || guest?.state === GuestState.GUEST_STATE_PAUSED;
+    return guest !== undefined && MAY_RUN.includes(guest.state);
   }
 }
+
+const MAY_RUN: readonly GuestState[] = [
+  GuestState.GUEST_STATE_RUNNING,
+  GuestState.GUEST_STATE_PAUSED,
+  GuestState.GUEST_STATE_RESCUED,
+];
 
 const describeRunning = (host: string, failed: string): string =>
   `${host} was forced down, but its agent reports that the server runs there and cannot be stopped: ${failed}`;

@@ -246,6 +246,7 @@ export function foundGuest(host: string, { serverUuid, attemptId, state, stopCau
     [GuestState.GUEST_STATE_STOPPED]: "stopped",
     [GuestState.GUEST_STATE_PAUSED]: "paused",
     [GuestState.GUEST_STATE_SUSPENDED]: "suspended",
+    [GuestState.GUEST_STATE_RESCUED]: "rescued",
   } as const;
   const known = states[state as keyof typeof states] ?? "building";
   return { host, serverUuid, attemptId, state: known, cause: known === "stopped" ? stopCause(cause) : null };

@@ -104,10 +104,10 @@ export class GuestSettler {
       stream.send({ body: { $case: "start", value: { ...name, revision } } });
       return false;
     }
-    if (fate === "stop" || fate === "pause" || fate === "suspend") {
+    if (fate !== "destroy") {
       // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
       const orderId = `settled/${fate}/${revision}`;
-      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, imageId: "" } } });
+      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, ...NO_IMAGE } } });
       return false;
     }
     this.#undecided.delete(keyOf(guest));
@@ -195,6 +195,8 @@ export class GuestSettler {
     }
   }
 }
+
+const NO_IMAGE = { imageId: "", rescueImage: undefined };
 
 function isUndecided(guest: FoundGuest, home: Home, obeyed: number): boolean {
   const isAtHome = home.host === guest.host && home.attemptId === guest.attemptId;

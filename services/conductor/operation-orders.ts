@@ -1,4 +1,4 @@
-import { type PowerVerb, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import { type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { verbOf } from "../../core/tasks/operation-kinds.ts";
@@ -29,6 +29,8 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "destroy-home":
     case "power":
     case "snapshot":
+    case "rescue":
+    case "undo-rescue":
       return facts.source;
     case "nothing":
       return null;
@@ -53,7 +55,7 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
   const orderId = orderIdOf(facts.taskId, effect);
   const power = (verb: PowerVerb | typeof SNAPSHOT_VERB, imageId = ""): ConductorMessage => ({
-    body: { $case: "power", value: { ...name, verb, orderId, revision, imageId } },
+    body: { $case: "power", value: { ...name, verb, orderId, revision, imageId, rescueImage: undefined } },
   });
   switch (ask) {
     case "prepare":
@@ -83,6 +85,13 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
       return power(verbOf(facts.kind));
     case "snapshot":
       return power(SNAPSHOT_VERB, facts.taskId);
+    case "rescue": {
+      const rescueImage = facts.rescueImage ?? undefined;
+      const value = { ...name, verb: RESCUE_VERB, orderId, revision, imageId: "", rescueImage };
+      return { body: { $case: "power", value } };
+    }
+    case "undo-rescue":
+      return power(facts.runs ? "start" : "stop");
     default:
       return ask satisfies never;
   }
@@ -111,5 +120,5 @@ export const isGivenUp = (ask: AskEffect["ask"]): boolean => ask === "prepare" |
 /** How often a host may fail before the failure counts as its answer. */
 export function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
-  return ask === "start-source" || ask === "check-source" || ask === "check-destination" ? 3 : 1;
+  return ["start-source", "check-source", "check-destination", "undo-rescue"].includes(ask) ? 3 : 1;
 }

@@ -387,6 +387,7 @@ const EXISTS: readonly GuestState[] = [
   GuestState.GUEST_STATE_STOPPED,
   GuestState.GUEST_STATE_PAUSED,
   GuestState.GUEST_STATE_SUSPENDED,
+  GuestState.GUEST_STATE_RESCUED,
 ];
 const IN_QUARANTINE =
   "the guest is in quarantine, because the cell's database has lost commits about it (see berth cell quarantine, which can destroy it)";

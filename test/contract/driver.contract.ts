@@ -1,24 +1,8 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { areSoundAmounts, type TransferProgress } from "../../core/agent/transfer-progress.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
-import type {
-  Driver,
-  FoundPower,
-  HandOffOrder,
-  KeptState,
-  PrepareOutcome,
-} from "../../services/compute-agent/driver.ts";
-import type { GuestName } from "../../services/compute-agent/journal.ts";
+import type { Driver } from "../../services/compute-agent/driver.ts";
 import { eventually } from "../rigs/eventually.ts";
-
-/** A driver with two hosts that can hand guests over to each other. */
-export interface DriverSubject {
-  readonly hosts: readonly [string, string];
-  /** The driver as the agent's next process finds it, with the guests of the previous process. */
-  open(): Promise<Driver>;
-  server(index: number): ServerSpec;
-  close(): Promise<void>;
-}
+import { DriverScene, type DriverSubject } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
 const ignored = () => undefined;
@@ -37,11 +21,11 @@ export function driverContract(
       subject = null;
     });
 
-    async function opened(): Promise<{ readonly driver: Driver; readonly scene: Scene }> {
+    async function opened(): Promise<{ readonly driver: Driver; readonly scene: DriverScene }> {
       subject = await makeSubject();
       const driver = await subject.open();
       await driver.adopt([]);
-      return { driver, scene: new Scene(driver, subject) };
+      return { driver, scene: new DriverScene(driver, subject) };
     }
 
     test("prepares a guest that does not run, and changes its power on request", async () => {
@@ -203,6 +187,50 @@ export function driverContract(
       expect(await next.powersOf([guest])).toEqual(["stopped"]);
     });
 
+    test("rescues a guest and ends the rescue, if it can", async ({ skip }) => {
+      const { driver, scene } = await opened();
+      requireRescue(driver, skip);
+      const guest = scene.guest(0, 0);
+      const image = scene.rescueImage();
+      await expect(driver.rescue(guest, image, NEVER)).rejects.toThrow("no such guest");
+      await scene.prepare(guest);
+      // A guest that never ran, that runs, and that was stopped.
+      for (const [verb, after] of [
+        ["unrescue", "running"],
+        ["hard-reboot", "running"],
+        ["start", "running"],
+        ["stop", "stopped"],
+        ["unrescue", "running"],
+      ] as const) {
+        await driver.rescue(guest, image, NEVER);
+        await driver.rescue(guest, image, NEVER);
+        expect(await scene.powerOf(guest)).toBe("rescued");
+        await driver.power(guest, verb, NEVER);
+        expect(await scene.powerOf(guest), verb).toBe(after);
+      }
+      await driver.power(guest, "unrescue", NEVER);
+      expect(await scene.powerOf(guest)).toBe("running");
+    });
+
+    test("knows a rescued guest after a restart of the agent, and does nothing to it that needs the server itself", async ({
+      skip,
+    }) => {
+      const { driver, scene } = await opened();
+      requireRescue(driver, skip);
+      const guest = scene.guest(0, 0);
+      await scene.prepare(guest);
+      await driver.start(guest, NEVER);
+      await driver.rescue(guest, scene.rescueImage(), NEVER);
+      const next = await scene.reopen([{ ...guest, state: "rescued" }]);
+      expect(await next.powersOf([guest])).toEqual(["rescued"]);
+      for (const verb of ["pause", "suspend"] as const)
+        await expect(next.power(guest, verb, NEVER), verb).rejects.toThrow("rescue mode");
+      await expect(next.snapshot(guest, crypto.randomUUID(), NEVER)).rejects.toThrow("rescue mode");
+      expect(await next.powersOf([guest])).toEqual(["rescued"]);
+      await next.destroy(guest, NEVER);
+      expect(await next.powersOf([guest])).toEqual(["missing"]);
+    });
+
     test("stops and starts a guest that never ran", async () => {
       const { driver, scene } = await opened();
       const guest = scene.guest(0, 0);
@@ -325,61 +353,6 @@ function requireLive(driver: Driver, skip: (why: string) => void): void {
   if (!driver.capabilities.has("live-migrate")) skip("the driver cannot move running guests");
 }
 
-/** The guests of one test. */
-class Scene {
-  readonly #driver: Driver;
-  readonly #subject: DriverSubject;
-
-  constructor(driver: Driver, subject: DriverSubject) {
-    this.#driver = driver;
-    this.#subject = subject;
-  }
-
-  guest(host: 0 | 1, server: number, selection = 0): GuestName {
-    const { uuid } = this.#subject.server(server);
-    return { host: this.#subject.hosts[host], serverUuid: uuid, attemptId: `task-${server}/${selection}` };
-  }
-
-  prepare(
-    guest: GuestName,
-    movedFrom: { readonly guest: GuestName; readonly by: string } | null = null,
-    signal: AbortSignal = NEVER,
-  ) {
-    const index = Number(guest.attemptId.match(/\d+/)?.[0]);
-    const from = movedFrom === null ? null : { ...movedFrom.guest, by: movedFrom.by };
-    const order = { ...guest, server: this.#subject.server(index), allocation: undefined, movedFrom: from };
-    return this.#driver.prepare(order, { signal, onStep: () => {} });
-  }
-
-  async powerOf(guest: GuestName): Promise<FoundPower | undefined> {
-    return (await this.#driver.powersOf([guest]))[0];
-  }
-
-  async reopen(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<Driver> {
-    const driver = await this.#subject.open();
-    await driver.adopt(guests);
-    return driver;
-  }
-
-  /** A running guest, and a guest that was prepared for it on the other host. */
-  async movable(
-    live: boolean,
-    by = live ? "live-migrate" : "migrate",
-  ): Promise<{
-    readonly source: GuestName;
-    readonly destination: GuestName;
-    readonly order: HandOffOrder;
-  }> {
-    const [source, destination] = [this.guest(0, 0), this.guest(1, 0, 1)];
-    await this.prepare(source);
-    await this.#driver.start(source, NEVER);
-    const prepared = await this.prepare(destination, { guest: source, by });
-    const to = { toHost: destination.host, toAttemptId: destination.attemptId, listensAt: addressOf(prepared) };
-    return { source, destination, order: { ...source, ...to, live, force: false, orderId: "order/1" } };
-  }
-}
-
-function addressOf(outcome: PrepareOutcome): string {
-  if (outcome.kind === "failed") throw new Error(outcome.reason);
-  return outcome.listensAt ?? "";
+function requireRescue(driver: Driver, skip: (why: string) => void): void {
+  if (!driver.capabilities.has("rescue")) skip("the driver cannot rescue guests");
 }

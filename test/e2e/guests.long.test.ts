@@ -1,7 +1,9 @@
+import { execFileSync } from "node:child_process";
+import { existsSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
+import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { eventually } from "../rigs/eventually.ts";
 import {
@@ -26,6 +28,15 @@ function typeInto(path: string): Promise<void> {
       resolve();
     });
   });
+}
+
+/** A nano guest that prints `R` where the usual one prints `T`. */
+function rescuingNanoImage(): Buffer {
+  const image = nanoImage();
+  // The instruction `movb $'T',%al`.
+  const at = image.indexOf("b054", "hex");
+  image.write("R", at + 1);
+  return image;
 }
 
 const PATIENT = { everyMs: 30, withinMs: 60_000 };
@@ -102,6 +113,28 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     await cloud.compute.delete(id);
     await cloud.compute.gone([id]);
     expect(guests(id)).toEqual([]);
+  });
+
+  test("a server is rescued from another image with its own disk behind it, also across an agent's end, and unrescued", async () => {
+    const image = "00000000-0000-4000-8000-0000726573ff";
+    writeFileSync(join(dir.images, `${image}.raw`), rescuingNanoImage());
+    const { id, host } = await booted();
+    await cloud.compute.changed(id, "rescue", "RESCUE", { rescue_image_ref: image });
+    const rescued = () => [...guestAt(id, host).console.matchAll(/^R[0-9A-F]{4}$/gm)].length;
+    await eventually("the rescue image's ticks", () => rescued() > 0, PATIENT);
+    const own = guestAt(id, host).ticks.length;
+    // Only a QEMU that has the disk open refuses another one.
+    const disk = join(guestAt(id, host).dir, "disk0.qcow2");
+    expect(() => execFileSync("qemu-io", ["-c", "write 0 1", disk], { stdio: "pipe" })).toThrow(/lock/);
+    for (const agent of cell.agents) await agent.kill();
+    const before = rescued();
+    await eventually("it to run on", () => rescued() > before, PATIENT);
+    for (const agent of cell.agents) await agent.start();
+    await cloud.compute.changed(id, "unrescue", "ACTIVE");
+    await ticksOver(id, host, own);
+    expect(guestAt(id, host).ticks[own]).toBe(1);
+    expect(existsSync(join(guestAt(id, host).dir, "rescue.qcow2"))).toBe(false);
+    await cloud.expectCleanAudit();
   });
 
   test("after a live move the guest continues with the next tick on the other host, and the guest never ticks in two logs", async () => {

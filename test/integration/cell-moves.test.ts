@@ -170,10 +170,16 @@ describe("other operations", () => {
       ["reboot", "ACTIVE"],
       ["stop", "SHUTOFF"],
       ["hard-reboot", "ACTIVE"],
+      ["rescue", "RESCUE"],
+      ["unrescue", "ACTIVE"],
+      ["stop", "SHUTOFF"],
+      ["rescue", "RESCUE"],
+      ["unrescue", "ACTIVE"],
     ] as const) {
       await cell.operate({ server: 1, kind });
       expect((await cell.rest(1)).status).toBe(status);
-      expect(cell.runsOn(1)).toEqual(status === "ACTIVE" ? ["host-0"] : []);
+      expect(cell.runsOn(1)).toEqual(status === "ACTIVE" || status === "RESCUE" ? ["host-0"] : []);
+      expect(cell.rescuedOn(1)).toEqual(status === "RESCUE" ? ["host-0"] : []);
     }
   });
 

@@ -55,6 +55,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   start: ["stop"],
   unpause: ["pause"],
   resume: ["suspend"],
+  unrescue: ["rescue"],
 };
 const HOSTS = [1, 2];
 

@@ -61,6 +61,50 @@ describe("images of servers in a whole cloud", () => {
     await boot({ imageRef: image_id });
   });
 
+  test("a server is rescued with its own image and with the named one, is shown so, and is unrescued", async () => {
+    const id = await boot();
+    const other = (await call("POST", "/image/v2/images", { name: "rescue", disk_format: "raw" })).json.id;
+    for (const body of [null, { rescue_image_ref: other, adminPass: "secret" }]) {
+      const answer = await act(id, "rescue", body);
+      expect([answer.status, answer.json]).toEqual([200, { adminPass: body?.adminPass ?? expect.any(String) }]);
+      expect(await settled(id, "RESCUE")).toMatchObject({
+        ...{ "OS-EXT-STS:vm_state": "rescued", "OS-EXT-STS:power_state": 1, image: { id: base } },
+      });
+      const listed = (await call("GET", "/v2.1/servers?status=RESCUE")).json.servers;
+      expect(listed.map((one: { id: string }) => one.id)).toEqual([id]);
+      expect((await act(id, "unrescue", null)).status).toBe(202);
+      await settled(id, "ACTIVE");
+    }
+    const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
+    const actions = instanceActions.map(({ action }: { action: string }) => action);
+    expect(actions).toEqual(["unrescue", "rescue", "unrescue", "rescue", "create"]);
+    const [{ request_id }] = instanceActions;
+    const { instanceAction } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions/${request_id}`)).json;
+    expect(instanceAction.events).toMatchObject([{ event: "compute_unrescue_instance", result: "Success" }]);
+  });
+
+  test("a rescued server can only be deleted, or do what needs no guest, until its rescue has ended", async () => {
+    const id = await boot();
+    await act(id, "rescue", null);
+    await settled(id, "RESCUE");
+    for (const [action, body] of [
+      ["reboot", { type: "SOFT" }],
+      ["reboot", { type: "HARD" }],
+      ["os-stop", null],
+      ["rescue", null],
+      ["createImage", { name: "x" }],
+    ] as const) {
+      const { status, json } = await act(id, action, body);
+      expect([action, status, json.conflictingRequest?.message]).toEqual([
+        ...[action, 409, expect.stringMatching(/ while it is in vm_state rescued$/)],
+      ]);
+    }
+    expect((await act(id, "lock", null)).status).toBe(202);
+    expect((await act(id, "unlock", null)).status).toBe(202);
+    expect((await call("DELETE", `/v2.1/servers/${id}`)).status).toBe(204);
+    await eventually("it to be gone", async () => (await call("GET", `/v2.1/servers/${id}`)).status === 404);
+  });
+
   test("a stopped server stays stopped, and before 2.45 the image's URL is in a header", async () => {
     const id = await boot();
     await act(id, "os-stop", null);

@@ -175,6 +175,8 @@ const CHANGES: readonly Step[] = [
     ["unpause", "ACTIVE"],
     ["suspend", "SUSPENDED"],
     ["resume", "ACTIVE"],
+    ["rescue", "RESCUE"],
+    ["unrescue", "ACTIVE"],
   ].flatMap(([action, status]) => [ok(`server ${action} first`), settle("first", status)]),
   ok("server lock first"),
   ok("server unlock first"),

@@ -52,6 +52,7 @@ export async function beginOperationOn(store: CellStore, requested: RequestedOpe
     after,
     unseenMs,
     fenceWaived,
+    ...(kind === "rescue" && { rescueImage: { imageRef: server.spec.imageRef, imageProperties: {} } }),
     ...(migration === undefined ? {} : { migration }),
   });
   if (planned.kind !== "planned") return { task: null, outcome: planned };

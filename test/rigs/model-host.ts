@@ -1,8 +1,8 @@
-import { SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import { RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import type { MigrationStore } from "../../core/stores/cell/operation-store.ts";
 import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 
-type ModelState = "prepared" | "running" | "stopped" | "paused" | "suspended";
+type ModelState = "prepared" | "running" | "stopped" | "paused" | "suspended" | "rescued";
 interface ModelGuest {
   readonly serverUuid: string;
   readonly attemptId: string;
@@ -21,6 +21,8 @@ const AFTER: Readonly<Record<string, ModelState>> = {
   unpause: "running",
   suspend: "suspended",
   resume: "running",
+  [RESCUE_VERB]: "rescued",
+  unrescue: "running",
 };
 
 /** A model of a host and its agent, with the rules of services/compute-agent: tombstones, attempts, revisions. */
@@ -111,7 +113,11 @@ export class ModelHost {
   }
 
   /** Carries out the order that follows from a comparison with the database. */
-  settle(attemptId: string, verb: "start" | "stop" | "pause" | "suspend", revision: number): string | null {
+  settle(
+    attemptId: string,
+    verb: "start" | "stop" | "pause" | "suspend" | "unrescue",
+    revision: number,
+  ): string | null {
     return this.#turn(attemptId, AFTER[verb] as ModelState, revision, null);
   }
 

@@ -31,7 +31,7 @@ export async function lostCopies(
 /** Violations of the laws, while anything may be in progress. */
 export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly string[] {
   const copies = new Map(hosts.map((host) => [host.name, host.guests()]));
-  const running = ({ state }: { readonly state: string }) => state === "running";
+  const running = ({ state }: { readonly state: string }) => state === "running" || state === "rescued";
   const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
   const cell: CellReading = { cell: "c", ...facts, runningGuests, copies };
   const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);

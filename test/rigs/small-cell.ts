@@ -321,6 +321,13 @@ export class CellOn<Store extends CellStore> {
       .map((guest) => guest.host);
   }
 
+  /** Names of the hosts on which the server's guest runs from a rescue image. */
+  rescuedOn(server: number): string[] {
+    return this.#guestsOf(server)
+      .filter((guest) => guest.rescued)
+      .map((guest) => guest.host);
+  }
+
   /** Names of the hosts that have a guest of the server in any state. */
   existsOn(server: number): string[] {
     return this.#guestsOf(server).map((guest) => guest.host);

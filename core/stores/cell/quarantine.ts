@@ -68,7 +68,7 @@ export interface KnownOfGuest {
   readonly incarnation: string;
 }
 
-const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended"];
+const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended", "rescued"];
 
 /** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {

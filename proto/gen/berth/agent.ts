@@ -17,7 +17,7 @@ import {
   type Metadata,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { AllocationRequest, ServerSpec } from "./shared.ts";
+import { AllocationRequest, RescueImage, ServerSpec } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -37,6 +37,8 @@ export const GuestState = {
   GUEST_STATE_PAUSED: 6,
   /** GUEST_STATE_SUSPENDED - The guest does not run. Its memory is saved on the host, and a resume or a start brings it back as it was. */
   GUEST_STATE_SUSPENDED: 7,
+  /** GUEST_STATE_RESCUED - The guest runs from a rescue image. Its own disks are attached beside it. */
+  GUEST_STATE_RESCUED: 8,
 } as const;
 
 export type GuestState = typeof GuestState[keyof typeof GuestState];
@@ -50,6 +52,7 @@ export namespace GuestState {
   export type GUEST_STATE_STOPPED = typeof GuestState.GUEST_STATE_STOPPED;
   export type GUEST_STATE_PAUSED = typeof GuestState.GUEST_STATE_PAUSED;
   export type GUEST_STATE_SUSPENDED = typeof GuestState.GUEST_STATE_SUSPENDED;
+  export type GUEST_STATE_RESCUED = typeof GuestState.GUEST_STATE_RESCUED;
 }
 
 export const FailureKind = {
@@ -263,7 +266,7 @@ export interface Power {
   host: string;
   serverUuid: string;
   attemptId: string;
-  /** start | stop | reboot | hard-reboot | pause | unpause | suspend | resume, or snapshot, which leaves the guest as it is */
+  /** start | stop | reboot | hard-reboot | pause | unpause | suspend | resume | rescue | unrescue, or snapshot, which leaves the guest as it is */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */
   orderId: string;
@@ -271,6 +274,8 @@ export interface Power {
   revision: number;
   /** Only for a snapshot: the id of the image into which the guest's disk is copied. */
   imageId: string;
+  /** Only for a rescue. */
+  rescueImage: RescueImage | undefined;
 }
 
 /**
@@ -2458,7 +2463,16 @@ export const Build: MessageFns<Build> = {
 };
 
 function createBasePower(): Power {
-  return { host: "", serverUuid: "", attemptId: "", verb: "", orderId: "", revision: 0, imageId: "" };
+  return {
+    host: "",
+    serverUuid: "",
+    attemptId: "",
+    verb: "",
+    orderId: "",
+    revision: 0,
+    imageId: "",
+    rescueImage: undefined,
+  };
 }
 
 export const Power: MessageFns<Power> = {
@@ -2483,6 +2497,9 @@ export const Power: MessageFns<Power> = {
     }
     if (message.imageId !== "") {
       writer.uint32(58).string(message.imageId);
+    }
+    if (message.rescueImage !== undefined) {
+      RescueImage.encode(message.rescueImage, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -2556,6 +2573,14 @@ export const Power: MessageFns<Power> = {
             message.imageId = reader.string();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.rescueImage = RescueImage.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2580,6 +2605,9 @@ export const Power: MessageFns<Power> = {
     message.orderId = object.orderId ?? "";
     message.revision = object.revision ?? 0;
     message.imageId = object.imageId ?? "";
+    message.rescueImage = (object.rescueImage !== undefined && object.rescueImage !== null)
+      ? RescueImage.fromPartial(object.rescueImage)
+      : undefined;
     return message;
   },
 };

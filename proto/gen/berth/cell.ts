@@ -6,7 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import { AllocationRequest, Selection, ServerSpec } from "./shared.ts";
+import { AllocationRequest, RescueImage, Selection, ServerSpec } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -107,6 +107,8 @@ export interface Operation {
    * a while.
    */
   fenceWaived: boolean;
+  /** Only for a rescue. */
+  rescueImage: RescueImage | undefined;
 }
 
 /**
@@ -546,6 +548,7 @@ function createBaseOperation(): Operation {
     statusBefore: "",
     migrationUuid: "",
     fenceWaived: false,
+    rescueImage: undefined,
   };
 }
 
@@ -574,6 +577,9 @@ export const Operation: MessageFns<Operation> = {
     }
     if (message.fenceWaived !== false) {
       writer.uint32(64).bool(message.fenceWaived);
+    }
+    if (message.rescueImage !== undefined) {
+      RescueImage.encode(message.rescueImage, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -655,6 +661,14 @@ export const Operation: MessageFns<Operation> = {
             message.fenceWaived = reader.bool();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.rescueImage = RescueImage.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -686,6 +700,9 @@ export const Operation: MessageFns<Operation> = {
     message.statusBefore = object.statusBefore ?? "";
     message.migrationUuid = object.migrationUuid ?? "";
     message.fenceWaived = object.fenceWaived ?? false;
+    message.rescueImage = (object.rescueImage !== undefined && object.rescueImage !== null)
+      ? RescueImage.fromPartial(object.rescueImage)
+      : undefined;
     return message;
   },
 };

@@ -104,6 +104,18 @@ export interface ServerPort {
   addresses: string[];
 }
 
+/** The image from which a guest in rescue mode is booted. */
+export interface RescueImage {
+  imageRef: string;
+  /** The image's properties at the time of the request (under Glance's names). */
+  imageProperties: { [key: string]: string };
+}
+
+export interface RescueImage_ImagePropertiesEntry {
+  key: string;
+  value: string;
+}
+
 /** A server as it was requested: all that is needed to build it anywhere. */
 export interface ServerSpec {
   uuid: string;
@@ -1120,6 +1132,151 @@ export const ServerPort: MessageFns<ServerPort> = {
     message.tag = object.tag ?? "";
     message.networkName = object.networkName ?? "";
     message.addresses = object.addresses?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseRescueImage(): RescueImage {
+  return { imageRef: "", imageProperties: {} };
+}
+
+export const RescueImage: MessageFns<RescueImage> = {
+  encode(message: RescueImage, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.imageRef !== "") {
+      writer.uint32(10).string(message.imageRef);
+    }
+    globalThis.Object.entries(message.imageProperties).forEach(([key, value]: [string, string]) => {
+      RescueImage_ImagePropertiesEntry.encode({ key: key as any, value }, writer.uint32(18).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RescueImage {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRescueImage();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.imageRef = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            const entry2 = RescueImage_ImagePropertiesEntry.decode(reader, reader.uint32());
+            if (entry2.value !== undefined) {
+              message.imageProperties[entry2.key] = entry2.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RescueImage>): RescueImage {
+    return RescueImage.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RescueImage>): RescueImage {
+    const message = createBaseRescueImage();
+    message.imageRef = object.imageRef ?? "";
+    message.imageProperties = (globalThis.Object.entries(object.imageProperties ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseRescueImage_ImagePropertiesEntry(): RescueImage_ImagePropertiesEntry {
+  return { key: "", value: "" };
+}
+
+export const RescueImage_ImagePropertiesEntry: MessageFns<RescueImage_ImagePropertiesEntry> = {
+  encode(message: RescueImage_ImagePropertiesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): RescueImage_ImagePropertiesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseRescueImage_ImagePropertiesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<RescueImage_ImagePropertiesEntry>): RescueImage_ImagePropertiesEntry {
+    return RescueImage_ImagePropertiesEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<RescueImage_ImagePropertiesEntry>): RescueImage_ImagePropertiesEntry {
+    const message = createBaseRescueImage_ImagePropertiesEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
     return message;
   },
 };

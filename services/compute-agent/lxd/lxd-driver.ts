@@ -167,9 +167,15 @@ export class LxdDriver implements Driver {
       case "suspend":
       case "resume":
         throw new LxdError("refused", "the memory of a container cannot be saved");
+      case "unrescue":
+        return this.rescue();
       default:
         return verb satisfies never;
     }
+  }
+
+  async rescue(): Promise<void> {
+    throw new LxdError("refused", "a container cannot be booted from a rescue image");
   }
 
   /** Stops the guest and, if the destination waits for its disk, copies the disk. Both containers must be of one LXD. */

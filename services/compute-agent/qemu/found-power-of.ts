@@ -4,14 +4,14 @@ import type { FoundPower } from "../driver.ts";
 
 /** A guest that never ran here counts as stopped, also when it has received another one's memory. */
 export function foundPowerOf(guest: QemuGuest, state: RunState): FoundPower {
-  const { hasRun, handedTo, runningIn, isSuspended } = guest.record;
+  const { hasRun, handedTo, runningIn, isSuspended, rescue } = guest.record;
   if (!hasRun) return "stopped";
   if (isSuspended) return "suspended";
   switch (state) {
     case "running":
     case "suspended":
     case "finish-migrate":
-      return "running";
+      return rescue === undefined ? "running" : "rescued";
     case "paused":
       // A live move halts the guest at its switch-over, and a forced one earlier. A guest whose move is cancelled continues to run.
       return handedTo !== null && !handedTo.isDone && handedTo.wasRunning ? "running" : "paused";

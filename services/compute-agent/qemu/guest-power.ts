@@ -1,9 +1,12 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
+import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 
 const POLL_MS = 20;
@@ -22,9 +25,10 @@ export interface PowerControl {
 
 /**
  * Lets the guest run, whatever its present state: a guest without a QEMU is booted, one that powered off is reset, and any other one
- * continues.
+ * continues. Ends a rescue.
  */
 export async function startGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  await endRescue(guest);
   if (guest.record.isSuspended) return resumeGuest(guest, control);
   const state = await settledState(guest, control.signal);
   switch (state) {
@@ -48,9 +52,10 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
 
 /**
  * Stops the guest: its power button is pressed, and after `shutdownMs` its power is cut. Nothing of it is left but its disks. A guest that never
- * ran on this host keeps waiting as it is, unless another one's memory has arrived.
+ * ran on this host keeps waiting as it is, unless another one's memory has arrived. Ends a rescue.
  */
 export async function stopGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  await endRescue(guest);
   const state = await guest.state();
   if (state === "absent") {
     const { runningIn, isSuspended } = guest.record;
@@ -65,11 +70,12 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   await guest.end();
 }
 
-/** Restarts the guest. A soft reboot lets it shut down first. */
+/** Restarts the guest. A soft reboot lets it shut down first. Ends a rescue. */
 export async function rebootGuest(
   guest: QemuGuest,
   control: PowerControl & { readonly isSoft: boolean },
 ): Promise<void> {
+  await endRescue(guest);
   if (control.isSoft && (await guest.state()) === "running") {
     await pressPowerButton(guest, control);
     await guest.execute("system_reset");
@@ -79,6 +85,7 @@ export async function rebootGuest(
 }
 
 export async function pauseGuest(guest: QemuGuest): Promise<void> {
+  refuseRescued(guest);
   const state = await guest.state();
   if (state === "paused") return;
   if (state !== "running") throw new QemuError("state", `the guest does not run (${state})`);
@@ -95,12 +102,35 @@ export async function unpauseGuest(guest: QemuGuest): Promise<void> {
 /** Saves the guest's memory in its first disk, and ends its QEMU. */
 export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): Promise<void> {
   if (guest.record.isSuspended) return;
+  refuseRescued(guest);
   const state = await guest.state();
   if (state === "running") await guest.execute("stop");
   else if (state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
   await saveMemory(guest, signal);
   await guest.change({ isSuspended: true, runningIn: null });
   await guest.end();
+}
+
+/** Boots a guest whose record says that it is in rescue mode. */
+export function startRescued(guest: QemuGuest, program: string): Promise<void> {
+  return boot(guest, program);
+}
+
+/**
+ * Ends the guest's rescue, if it is in one: cuts its power, as Nova does, and removes the rescue disk. Afterwards the guest is stopped. The record
+ * says that the guest is stopped before QEMU ends, and that it is rescued until QEMU has ended, so that it is never taken for another guest.
+ */
+export async function endRescue(guest: QemuGuest): Promise<void> {
+  if (guest.record.rescue === undefined) return;
+  await guest.change({ runningIn: null });
+  await guest.end();
+  await guest.change({ rescue: undefined });
+  await rm(join(guest.dir, RESCUE_DISK.file), { force: true });
+}
+
+/** Rejects what cannot be done to a guest in rescue mode, whose state is not the server's. */
+export function refuseRescued({ record }: QemuGuest): void {
+  if (record.rescue !== undefined) throw new QemuError("state", "the guest is in rescue mode");
 }
 
 /** Lets a suspended guest continue from its saved state. */

@@ -55,8 +55,11 @@ export function blankDisksOf({ flavor }: ServerSpec): readonly number[] {
   return sizes.filter((bytes) => bytes > 0);
 }
 
-/** The cloud's facts about the server's image. Null for a server without one. */
-export function expectedImageOf({ imageRef, imageProperties }: ServerSpec): ExpectedImage | null {
+/** The cloud's facts about the image of a server or a rescue. Null for a server without one. */
+export function expectedImageOf({
+  imageRef,
+  imageProperties,
+}: Pick<ServerSpec, "imageRef" | "imageProperties">): ExpectedImage | null {
   if (imageRef === "") return null;
   const format = FORMATS.find((one) => one === imageProperties.disk_format) ?? null;
   const { os_hash_algo: algorithm, os_hash_value: value } = imageProperties;
@@ -79,7 +82,7 @@ export function guestMetadataOf(server: ServerSpec): GuestMetadata {
  * The kernel and RAM disk images with which an image is booted, and the kernel's command line (Nova: kernel_id, ramdisk_id,
  * os_command_line). Null for none.
  */
-export function kernelImagesOf({ imageProperties }: ServerSpec): {
+export function kernelImagesOf({ imageProperties }: Pick<ServerSpec, "imageProperties">): {
   readonly kernel: ExpectedImage;
   readonly ramdisk: ExpectedImage | null;
   readonly commandLine: string;

@@ -10,19 +10,18 @@ import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer.ts";
 import { newTransferKey, useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
-import type { MachineKernel, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
-import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
 import {
   blankDisksOf,
   CONFIG_DRIVE,
   expectedImageOf,
   guestMetadataOf,
-  kernelImagesOf,
   type MachineDefaults,
   machineOf,
   ROOT_DISK,
 } from "./machine-of-server.ts";
+import { readKernel } from "./read-kernel.ts";
 import { baseMark, formatTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
 
 export interface PreparerOptions {
@@ -117,7 +116,7 @@ async function buildDisks(
   const { server } = order;
   const blankDisks = blankDisksOf(server);
   control.onStep("image");
-  const kernel = await kernelOf(options.images, server);
+  const kernel = await readKernel(options.images, server);
   const machine = withFinalErrors(() =>
     machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length, kernel }),
   );
@@ -130,15 +129,6 @@ async function buildDisks(
     await createDisk(join(dir, machine.disks[index + 1]?.file ?? ""), bytes, null);
   await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
   return { machine, baseSha512: base?.sha512 ?? "" };
-}
-
-/** The kernel of an image that names one. */
-async function kernelOf(images: ImageCache, server: ServerSpec): Promise<MachineKernel | null> {
-  const named = kernelImagesOf(server);
-  if (named === null) return null;
-  const kernel = await images.image(named.kernel);
-  const ramdisk = named.ramdisk === null ? null : await images.image(named.ramdisk);
-  return { path: kernel.path, ramdisk: ramdisk?.path ?? null, commandLine: named.commandLine };
 }
 
 /** Nova: a flavor without a disk takes the image's size, and an image that is larger than the flavor's disk is refused everywhere. */

@@ -1,6 +1,7 @@
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
-import { type DriverSubject, driverContract } from "../../../test/contract/driver.contract.ts";
+import { driverContract } from "../../../test/contract/driver.contract.ts";
+import type { DriverSubject } from "../../../test/contract/driver-scene.ts";
 import { makeQemuGuestsDir, NANO_FLAVOR, qemuDriverIn, whyNoQemu } from "../../../test/rigs/qemu-guests.ts";
 import type { Driver } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
@@ -66,6 +67,7 @@ function byHost(of: (host: string) => Driver): Driver {
     handOff: (order, signal, onProgress) => of(order.host).handOff(order, signal, onProgress),
     snapshot: (guest, imageId, signal) => of(guest.host).snapshot(guest, imageId, signal),
     openConsole: (guest) => of(guest.host).openConsole(guest),
+    rescue: (guest, image, signal) => of(guest.host).rescue(guest, image, signal),
     readConsole: (guest, bytesMax) => of(guest.host).readConsole(guest, bytesMax),
     destroy: (guest, signal) => of(guest.host).destroy(guest, signal),
   };

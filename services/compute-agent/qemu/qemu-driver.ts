@@ -13,6 +13,7 @@ import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
+import type { RescueImage } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
@@ -30,10 +31,12 @@ import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import {
+  endRescue,
   haltForCopy,
   type PowerControl,
   pauseGuest,
   rebootGuest,
+  refuseRescued,
   startGuest,
   stopGuest,
   suspendGuest,
@@ -42,6 +45,7 @@ import {
 import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive } from "./hand-over.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
+import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { parseTransferAddress } from "./transfer-address.ts";
 
@@ -84,7 +88,7 @@ const DIR_PREFIX = "guest-";
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "serial-console"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "serial-console"],
   ] as const);
   readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
   readonly #options: QemuDriverOptions;
@@ -224,6 +228,8 @@ export class QemuDriver implements Driver {
         return suspendGuest(guest, control);
       case "resume":
         return startGuest(guest, control);
+      case "unrescue":
+        return startGuest(guest, control);
       default:
         return verb satisfies never;
     }
@@ -242,14 +248,22 @@ export class QemuDriver implements Driver {
     const guest = isResumed ? this.#existing(order) : await this.#atRest(order);
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
+    if (order.live) refuseRescued(guest);
+    else await endRescue(guest);
     if (to === null) await stopGuest(guest, this.#power(signal));
     else if (order.live) return this.#handOverLive(guest, order, to, { signal, onProgress });
     else await this.#handOverCold(guest, order, to, { signal, onProgress });
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
   }
 
+  async rescue(name: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
+    const guest = await this.#atRest(name);
+    await rescueGuest(guest, image, { ...this.#power(signal), images: this.#images });
+  }
+
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
     const guest = await this.#atRest(name);
+    refuseRescued(guest);
     await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
   }
 

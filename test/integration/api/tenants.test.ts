@@ -146,6 +146,8 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   unpause: null,
   suspend: null,
   resume: null,
+  rescue: { rescue_image_ref: randomUUID() },
+  unrescue: null,
   forceDelete: null,
   restore: null,
   changePassword: { adminPass: "secret" },

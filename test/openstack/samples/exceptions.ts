@@ -32,7 +32,6 @@ export const PROXIES: ReadonlySet<string> = new Set([
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
 const NO_VOLUMES = "Berth attaches no volumes";
 const NO_CONSOLES = "guests have serial consoles only";
-const NO_RESCUE = "the actions rescue and unrescue are not served";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
@@ -53,7 +52,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-hosts/host-put-maintenance-resp": NO_POWER,
   "os-multinic": NO_FIXED_ADDRESSES,
   "os-remote-consoles": NO_CONSOLES,
-  "os-rescue": NO_RESCUE,
   "os-security-groups/security-group-add-post-req": "there is one security group for each project",
   "os-security-groups/security-group-remove-post-req": "there is one security group for each project",
   "os-security-groups/security-group-post-req": NEUTRON,

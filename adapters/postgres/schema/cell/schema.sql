@@ -366,7 +366,7 @@ create table servers (
   revision integer default 0 not null,
   later_tasks uuid[] default '{}'::uuid[] not null,
   constraint servers_pkey PRIMARY KEY (uuid),
-  constraint servers_status_check CHECK ((status = ANY (ARRAY['BUILD'::text, 'ACTIVE'::text, 'ERROR'::text, 'DELETED'::text, 'CLOSED'::text, 'SHUTOFF'::text, 'PAUSED'::text, 'SUSPENDED'::text, 'VERIFY_RESIZE'::text, 'SHELVED'::text, 'SHELVED_OFFLOADED'::text])))
+  constraint servers_status_check CHECK ((status = ANY (ARRAY['BUILD'::text, 'ACTIVE'::text, 'ERROR'::text, 'DELETED'::text, 'CLOSED'::text, 'SHUTOFF'::text, 'PAUSED'::text, 'SUSPENDED'::text, 'RESCUE'::text, 'VERIFY_RESIZE'::text, 'SHELVED'::text, 'SHELVED_OFFLOADED'::text])))
 ) with (fillfactor=50);
 CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');

@@ -61,6 +61,7 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-quota-class-sets", "QuotaClasses", "Quotas by class."],
   ["os-quota-sets", "Quotas", "Quotas of projects."],
   ["os-remote-consoles", "Consoles", "Consoles of servers."],
+  ["os-rescue", "Rescue", "Rescue mode of servers."],
   ["os-server-diagnostics", "ServerDiagnostics", "Diagnostics of servers."],
   ["os-server-external-events", "ServerExternalEvents", "Events that other services report for servers."],
   ["os-server-group-quotas", "ServerGroupQuotas", "Quotas of server groups."],

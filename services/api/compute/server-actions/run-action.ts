@@ -35,6 +35,7 @@ import {
   requireMayUnshelve,
 } from "./move-actions.ts";
 import { readRebuild } from "./rebuild-action.ts";
+import { rescue } from "./rescue-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
 import { changePassword, injectNetworkInfo, restore } from "./small-actions.ts";
 import { acceptSnapshot, readBackup, readSnapshot } from "./snapshot-actions.ts";
@@ -258,6 +259,8 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["unpause", forMembers(inCell("unpause"), WITHOUT_FIELDS)],
   ["suspend", forMembers(inCell("suspend"), WITHOUT_FIELDS)],
   ["resume", forMembers(inCell("resume"), WITHOUT_FIELDS)],
+  ["rescue", forMembers(rescue)],
+  ["unrescue", forMembers(inCell("unrescue"), WITHOUT_FIELDS)],
   ["createImage", forMembers(snapshot)],
   ["createBackup", forMembers(snapshot)],
   ["lock", forMembers(lock, { ignoredUntil: LOCK_FIELDS_FROM_MINOR - 1 })],

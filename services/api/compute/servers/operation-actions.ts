@@ -25,6 +25,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   unpause: ["unpause", "compute_unpause_instance"],
   suspend: ["suspend", "compute_suspend_instance"],
   resume: ["resume", "compute_resume_instance"],
+  rescue: ["rescue", "compute_rescue_instance"],
+  unrescue: ["unrescue", "compute_unrescue_instance"],
   snapshot: ["createImage", "compute_snapshot_instance"],
   backup: ["createBackup", "compute_backup_instance"],
 };

@@ -19,28 +19,48 @@ export async function readImageProperties(
   from: { readonly identity: Identity; readonly flavor: Flavor; readonly rule: ImageRule },
 ): Promise<Readonly<Record<string, string>>> {
   if (imageRef === "" || images === null) return {};
-  const record = await findUsable(imageRef, images, from);
-  if (record === null) return {};
-  refuseTooBig(record, from.flavor);
-  for (const name of ["kernel_id", "ramdisk_id"]) {
-    const id = record.properties[name] ?? "";
-    if (id !== "") await findUsable(id, images, from);
-  }
-  return { ...record.properties, ...(record.diskFormat !== null && { [DISK_FORMAT_KEY]: record.diskFormat }) };
+  const judged = await judgeImage(imageRef, images, from);
+  if ("refused" in judged) throw badRequest(judged.refused);
+  if (judged.image === null) return {};
+  refuseTooBig(judged.image, from.flavor);
+  return imagePropertiesOf(judged.image);
 }
 
-/** Returns the image, or null if it is unknown and may be used nevertheless. Throws 400 for an image that the caller's servers may not use. */
-async function findUsable(
+/** The properties of an image that is ready, including its disk format. */
+export function imagePropertiesOf({ properties, diskFormat }: ImageRecord): Record<string, string> {
+  return { ...properties, ...(diskFormat !== null && { [DISK_FORMAT_KEY]: diskFormat }) };
+}
+
+/** An image that may be used (null if it is unknown and may be used nevertheless), or the reason why it may not. */
+export type JudgedImage = { readonly image: ImageRecord | null } | { readonly refused: string };
+
+/** Judges whether the caller's servers may use an image, and the kernel and RAM disk that it names. */
+export async function judgeImage(
+  id: string,
+  images: Pick<ImageCatalog, "find">,
+  from: { readonly identity: Identity; readonly rule: ImageRule },
+): Promise<JudgedImage> {
+  const judged = await judgeOne(id, images, from);
+  if ("refused" in judged || judged.image === null) return judged;
+  for (const name of ["kernel_id", "ramdisk_id"]) {
+    const part = judged.image.properties[name] ?? "";
+    const judgedPart = part === "" ? judged : await judgeOne(part, images, from);
+    if ("refused" in judgedPart) return judgedPart;
+  }
+  return judged;
+}
+
+async function judgeOne(
   id: string,
   images: Pick<ImageCatalog, "find">,
   { identity, rule }: { readonly identity: Identity; readonly rule: ImageRule },
-): Promise<ImageRecord | null> {
-  const record = await images.find(storedSpelling(id));
-  if (record === null && rule === "any") return null;
-  if (record === null || record === "deleted" || !mayShow(record, identity))
-    throw badRequest(`Image ${id.slice(0, 100)} could not be found.`);
-  if (record.upload !== undefined) throw badRequest(`Image ${id} is not active.`);
-  return record;
+): Promise<JudgedImage> {
+  const image = await images.find(storedSpelling(id));
+  if (image === null && rule === "any") return { image };
+  if (image === null || image === "deleted" || !mayShow(image, identity))
+    return { refused: `Image ${id.slice(0, 100)} could not be found.` };
+  if (image.upload !== undefined) return { refused: `Image ${id} is not active.` };
+  return { image };
 }
 
 function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): void {

@@ -113,11 +113,14 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
     "os-extended-volumes:volumes_attached": [],
   };
   if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
-  if (status !== "ERROR" && status !== "UNKNOWN") view.progress = 0;
+  if (WITH_PROGRESS.includes(status)) view.progress = 0;
   if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
   addVersionedFields(view, known, viewer, options);
   return view;
 }
+
+/** Source: `_progress_statuses` of Nova's view of servers. */
+const WITH_PROGRESS: readonly string[] = ["ACTIVE", "BUILD", "REBUILD", "RESIZE", "VERIFY_RESIZE", "MIGRATING"];
 
 /** Returns the fault. Since faults may name hosts, only admins read the full text. */
 function faultView(

@@ -10,6 +10,7 @@ export const VM_STATES: Readonly<Record<ServerStatus, string>> = {
   SHUTOFF: "stopped",
   PAUSED: "paused",
   SUSPENDED: "suspended",
+  RESCUE: "rescued",
   VERIFY_RESIZE: "resized",
   SHELVED: "shelved",
   SHELVED_OFFLOADED: "shelved_offloaded",
@@ -53,6 +54,7 @@ export function powerStateOf({ server, unreachable }: KnownServer): number {
   switch (server.status) {
     case "ACTIVE":
     case "VERIFY_RESIZE":
+    case "RESCUE":
       return POWER.running;
     case "PAUSED":
       return POWER.paused;

@@ -1,0 +1,82 @@
+import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import type { RescueImage } from "../../../../proto/gen/berth/shared.ts";
+import { callerOf, type KnownCall } from "../../http/call.ts";
+import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest, invalidField } from "../../http/fault.ts";
+import type { Identity } from "../../http/identity.ts";
+import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { adminPassword } from "../servers/admin-password.ts";
+import type { ImageRule } from "../servers/image-rule.ts";
+import { imagePropertiesOf, type JudgedImage, judgeImage } from "../servers/read-image.ts";
+import type { ActionBody } from "./action-body.ts";
+import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
+import { beginInCell } from "./begin-in-cell.ts";
+
+interface RescueCall {
+  readonly id: string;
+  readonly call: KnownCall;
+  readonly carrier: Readonly<Record<string, string>>;
+  readonly body: ActionBody;
+  readonly action: string;
+}
+
+/**
+ * Begins to rescue a server: its guest is booted from the image that the call names, or else from the one that the server's image was made of. The
+ * answer has a password, as Nova's, which no guest is told.
+ *
+ * Source: `rescue` of Nova's compute API, and `_get_rescue_image` of its compute manager.
+ */
+export async function rescue(
+  deps: Parameters<typeof findTarget>[0] &
+    Parameters<typeof beginInCell>[0] & { readonly images: Pick<ImageCatalog, "find"> | null },
+  one: RescueCall,
+  { imageRule, instancePasswords }: { readonly imageRule: ImageRule; readonly instancePasswords: boolean },
+): Promise<{ readonly status: 200; readonly body: object }> {
+  const { body, call, carrier, action } = one;
+  body.refuseOthers("adminPass", "rescue_image_ref");
+  const givenPassword = body.password();
+  const imageRef = body.text("rescue_image_ref");
+  if (imageRef !== undefined && canonicalUuid(imageRef) === null)
+    throw invalidField("rescue_image_ref", imageRef, `'${imageRef}' is not a 'uuid'`);
+  const target = await findTarget(deps, call, one);
+  const { server } = target;
+  if (!OPERATIONS.rescue.allowedFrom.includes(server.status))
+    throw wrongState({ action, uuid: server.uuid }, server.status);
+  const images = { catalog: deps.images, identity: call.identity, rule: imageRule };
+  const rescueImage = imageRef === undefined ? await imageOfServer(target, images) : await namedImage(imageRef, images);
+  await beginInCell(deps, target, { kind: "rescue", carrier, askedBy: callerOf(call), rescueImage });
+  return { status: 200, body: instancePasswords ? { adminPass: adminPassword(givenPassword) } : {} };
+}
+
+interface Images {
+  /** Null when this process has no images. */
+  readonly catalog: Pick<ImageCatalog, "find"> | null;
+  readonly identity: Identity;
+  readonly rule: ImageRule;
+}
+
+async function namedImage(imageRef: string, { catalog, ...from }: Images): Promise<RescueImage> {
+  // Hosts have images under this spelling of their ids.
+  const id = storedSpelling(imageRef);
+  const judged: JudgedImage = catalog === null ? { image: null } : await judgeImage(id, catalog, from);
+  if ("refused" in judged) throw badRequest(`Requested rescue image '${imageRef}' is not supported`);
+  return { imageRef: id, imageProperties: judged.image === null ? {} : imagePropertiesOf(judged.image) };
+}
+
+/** The image of which the server's own image was made, as long as the caller may use it, or else the server's own image. */
+async function imageOfServer(
+  { server: { uuid, spec } }: ActionTarget,
+  { catalog, ...from }: Images,
+): Promise<RescueImage> {
+  const { imageRef, imageProperties } = spec;
+  const baseRef = storedSpelling(imageProperties.base_image_ref ?? "");
+  const judged: JudgedImage =
+    catalog === null || baseRef === "" ? { image: null } : await judgeImage(baseRef, catalog, from);
+  if ("image" in judged && judged.image !== null)
+    return { imageRef: baseRef, imageProperties: imagePropertiesOf(judged.image) };
+  if (imageRef === "")
+    throw badRequest(
+      `Instance ${uuid} cannot be rescued: it has no image, so the call must name one (rescue_image_ref).`,
+    );
+  return { imageRef, imageProperties };
+}

@@ -1,0 +1,43 @@
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import { createDisk } from "../../../adapters/qemu/disk-image.ts";
+import type { ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
+import type { RescueImage } from "../../../proto/gen/berth/shared.ts";
+import { endRescue, type PowerControl, startRescued, stopGuest } from "./guest-power.ts";
+import { expectedImageOf } from "./machine-of-server.ts";
+import { readKernel } from "./read-kernel.ts";
+
+/**
+ * Stops the guest and boots it from a disk on the rescue image. The server's own disks follow that disk. The image is fetched first, so that a
+ * guest is not stopped for an image that its host cannot use.
+ */
+export async function rescueGuest(
+  guest: QemuGuest,
+  image: RescueImage,
+  control: PowerControl & { readonly images: ImageCache },
+): Promise<void> {
+  const { images, signal } = control;
+  const { rescue, receives } = guest.record;
+  const state = await guest.state();
+  if (rescue?.imageRef === image.imageRef && state === "running") return;
+  if (receives !== null) throw new QemuError("state", "the guest waits for the disks or the memory of another one");
+  const expected = expectedImageOf(image);
+  if (expected === null) throw new QemuError("image", "the rescue names no image");
+  const base = await images.image(expected);
+  const kernel = await readKernel(images, image);
+  signal.throwIfAborted();
+  await stopGuest(guest, control);
+  // A guest that never ran is only halted by that.
+  await guest.end();
+  await endRescue(guest);
+  const path = join(guest.dir, RESCUE_DISK.file);
+  await rm(path, { force: true });
+  await createDisk(path, base.virtualBytes, base);
+  signal.throwIfAborted();
+  // The record is written before the guest runs, so that an agent that dies here leaves a guest that is known as rescued.
+  await guest.change({ rescue: { imageRef: image.imageRef, kernel }, handedTo: null });
+  await startRescued(guest, control.program);
+}
