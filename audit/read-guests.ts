@@ -1,5 +1,6 @@
 import { readdir } from "node:fs/promises";
 import { join } from "node:path";
+import { runsNow } from "../core/agent/runs-now.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
 import type { HostPort } from "../runtime/setting-kinds.ts";
 import { peekJournal } from "../services/compute-agent/file-journal.ts";
@@ -90,7 +91,7 @@ async function readJournals(path: string): Promise<ReadonlyMap<string, readonly 
       const guests = table.guestsOf(host);
       found.set(
         host,
-        guests.map(({ serverUuid, attemptId, state }) => ({ serverUuid, attemptId, running: state === "running" })),
+        guests.map(({ serverUuid, attemptId, state }) => ({ serverUuid, attemptId, running: runsNow(state) })),
       );
     }
   }

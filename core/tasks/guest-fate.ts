@@ -1,3 +1,4 @@
+import { runsNow } from "../agent/runs-now.ts";
 import type { StopCause } from "../agent/stop-cause.ts";
 import type { Home } from "./home.ts";
 
@@ -52,7 +53,7 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
     const { move } = home;
     const isSource = move !== null && isAt(move.source);
     if (!isSource && (move === null || !isAt(move.dest))) return "destroy";
-    if (!isRunning(guest)) return "leave";
+    if (!runsNow(guest.state)) return "leave";
     // The home leaves a source only after the source's host has reported that the guest is stopped. A report that it runs may be outdated,
     // or the guest was started again later: it gets another stop order, which it obeys unless it has obeyed a later one. An operator must
     // stop the source of an evacuation. If the agent of that source is heard of, the guest is stopped, and it is kept until the evacuation
@@ -68,12 +69,8 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
     return guest.state === "running" ? "leave" : guest.state === "rescued" ? "unrescue" : "start";
   if (guest.state === "running" && home.status === "PAUSED") return "pause";
   if (guest.state === "running" && home.status === "SUSPENDED") return "suspend";
-  return STANDING.includes(home.status) && isRunning(guest) ? "stop" : "leave";
+  return STANDING.includes(home.status) && runsNow(guest.state) ? "stop" : "leave";
 }
 
 /** Servers in these states must not run. The memory of a guest in rescue mode is not the server's, so such a guest is stopped, too. */
 const STANDING: readonly Home["status"][] = ["SHUTOFF", "SHELVED", "VERIFY_RESIZE", "PAUSED", "SUSPENDED"];
-
-function isRunning({ state }: FoundGuest): boolean {
-  return state === "running" || state === "rescued";
-}

@@ -1,3 +1,4 @@
+import { runsNow } from "../agent/runs-now.ts";
 import type { StopCause } from "../agent/stop-cause.ts";
 import type { Ask } from "./operation-routes.ts";
 
@@ -22,7 +23,7 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
   if (look.kind === "silent") return "failed";
   if (look.kind === "absent") return ask === "hand-over" ? "gone-over" : "failed";
   if (look.revision <= revision) return "failed";
-  const runs = look.state === "running" || look.state === "rescued";
+  const runs = runsNow(look.state);
   switch (ask) {
     case "hand-over":
       return runs ? "back" : "forgotten";
@@ -43,6 +44,6 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
  */
 export function readGoneOver(look: GuestLook): "arrived" | "forgotten" | "failed" {
   if (look.kind !== "found") return "failed";
-  if (look.state === "running" || look.state === "rescued") return "arrived";
+  if (runsNow(look.state)) return "arrived";
   return ["stopped", "paused", "suspended"].includes(look.state) ? "forgotten" : "failed";
 }

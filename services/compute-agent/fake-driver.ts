@@ -1,5 +1,6 @@
 import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
+import { runsNow } from "../../core/agent/runs-now.ts";
 import { NO_AMOUNTS, type TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { RescueImage } from "../../proto/gen/berth/shared.ts";
@@ -82,7 +83,7 @@ export class FakeDriver implements Driver {
   /** Ends a guest without an order, as when its owner shuts it down from inside. Returns false if it does not run. */
   endGuest(name: GuestName, by: "shut-down" | "crashed"): boolean {
     const found = this.#guests.get(keyOf(name));
-    const canEnd = isRunning(found) || (found?.power === "paused" && by === "crashed");
+    const canEnd = runsNow(found?.power ?? "missing") || (found?.power === "paused" && by === "crashed");
     if (found === undefined || !canEnd) return false;
     this.#guests.set(keyOf(name), { ...found, power: by, endedAtMs: this.#options.clock.monotonic() });
     this.#onChanged(name);
@@ -96,7 +97,7 @@ export class FakeDriver implements Driver {
       const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
       return {
         ...name,
-        running: isRunning({ power }),
+        running: runsNow(power),
         ...(power === "rescued" ? { rescued: true } : {}),
         ...(justEnded ? { justEnded } : {}),
       };
@@ -329,8 +330,7 @@ const POWER_AFTER: Partial<Record<PowerVerb, Power>> = { stop: "stopped", pause:
 const REFUSED_IN_RESCUE: readonly PowerVerb[] = ["pause", "suspend"];
 /** A guest in one of these states boots when it runs again. */
 const BOOTED_FROM: readonly Power[] = ["stopped", "shut-down", "crashed", "rescued"];
-const isRunning = (guest: { readonly power: Power } | undefined): boolean =>
-  guest?.power === "running" || guest?.power === "rescued";
+
 /** How often a hand-over reports how far it has come. */
 const HAND_OFF_PARTS = 10;
 const MEMORY_BYTES = 512 * 2 ** 20;

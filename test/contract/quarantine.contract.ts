@@ -230,7 +230,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       });
     });
 
-    test.each(["rebuild", "hard-reboot"] as const)(
+    test.each(["rebuild", "hard-reboot", "rescue"] as const)(
       "refuses a %s of a server in ERROR whose last move was broken off",
       async (kind) => {
         const { task } = await beginOperationOn(cell, { server: 1, kind: "live-migrate", hosts: [1] });

@@ -1,3 +1,4 @@
+import { runsNow } from "../../core/agent/runs-now.ts";
 import { auditCloud } from "../../core/audit/audit-cloud.ts";
 import type { CellReading } from "../../core/audit/facts.ts";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
@@ -31,7 +32,7 @@ export async function lostCopies(
 /** Violations of the laws, while anything may be in progress. */
 export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly string[] {
   const copies = new Map(hosts.map((host) => [host.name, host.guests()]));
-  const running = ({ state }: { readonly state: string }) => state === "running" || state === "rescued";
+  const running = ({ state }: { readonly state: string }) => runsNow(state);
   const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
   const cell: CellReading = { cell: "c", ...facts, runningGuests, copies };
   const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);

@@ -12,6 +12,7 @@ import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
+import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { RescueImage } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
@@ -162,7 +163,7 @@ export class QemuDriver implements Driver {
     return Promise.all(
       own.map(async (guest) => {
         const { host, serverUuid, attemptId } = guest.record;
-        return { host, serverUuid, attemptId, running: foundPowerOf(guest, await guest.state()) === "running" };
+        return { host, serverUuid, attemptId, running: runsNow(foundPowerOf(guest, await guest.state())) };
       }),
     );
   }
