@@ -1,5 +1,6 @@
 import type { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import type { ConductorStream } from "../../core/agent/link.ts";
+import { runsNow } from "../../core/agent/runs-now.ts";
 import type { ConsoleOpened, OpenConsole } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
@@ -49,7 +50,7 @@ export class ConsoleOpener {
     const guest: GuestName = { host, serverUuid, attemptId };
     try {
       const [power] = await withDeadline(driver.powersOf([guest]), LOOK_MS, "looking at the guest", clock);
-      if (power !== "running" && power !== "paused") return { absent: true };
+      if (power === undefined || !(runsNow(power) || power === "paused")) return { absent: true };
       listener.expect({
         ...{ session, key, target: `${host} ${attemptId}` },
         lifetimeMs: Math.min(order.lifetimeMs, LIFETIME_MS_MAX),

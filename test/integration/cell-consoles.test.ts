@@ -112,6 +112,11 @@ test("a running guest's console is opened for the client that has the key, and o
     });
     client.write("typed");
     await eventually("the echo", () => /login:\r\ntyped$/.test(output));
+    await cell.operate({ server: 1, kind: "rescue" });
+    await cell.rest(1);
+    expect(await consoleOf(0, session())).toEqual({ $case: "opened", value: listener.address });
+    await cell.operate({ server: 1, kind: "unrescue" });
+    await cell.rest(1);
     await cell.operate({ server: 1, kind: "stop" });
     await cell.become(1, "SHUTOFF");
     expect(await consoleOf(0, session())).toEqual({ $case: "absent", value: true });

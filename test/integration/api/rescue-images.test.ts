@@ -73,12 +73,14 @@ test("a rescue is refused with an image that is gone or hidden, without an image
   const gone = await imageOf(OWNER);
   await rig.delete(`/image/v2/images/${gone}`, as(OWNER));
   const hidden = await imageOf(STRANGER, { visibility: "private" });
+  const withHiddenKernel = await imageOf(OWNER, { kernel_id: hidden });
   const [id, without] = [await active(own), await active("")];
   const unusable = (image: string) => `Requested rescue image '${image}' is not supported`;
   for (const [server, value, why] of [
     [without, null, `Instance ${without} cannot be rescued`],
     [id, { rescue_image_ref: gone }, unusable(gone)],
     [id, { rescue_image_ref: hidden }, unusable(hidden)],
+    [id, { rescue_image_ref: withHiddenKernel }, unusable(withHiddenKernel)],
     [id, { rescue_image_ref: "debian" }, "'debian' is not a 'uuid'"],
     [id, { rescue_image_ref: null }, "rescue_image_ref"],
     [id, { adminPass: 5 }, "adminPass"],
