@@ -94,35 +94,6 @@ describe("an operation", () => {
     expect(walk(world, ["failed", "failed", "failed"]).state).toEqual({ kind: "ended", as: "lost" });
   });
 
-  test.each(["ACTIVE", "SHUTOFF", "ERROR"] as const)(
-    "that failed to rescue a server leaves it %s, once its host has brought the guest back into its former state",
-    (statusBefore) => {
-      const world = worldOf("rescue", { statusBefore });
-      expect(asked(begin(world))).toEqual([["rescue", 0]]);
-      const undoing = walk(world, ["failed"]);
-      expect(asked(undoing)).toEqual([["undo-rescue", 0]]);
-      const undone = stepOperation(world, undoing.state, { kind: "done", step: 2 });
-      expect(undone.effects).toMatchObject([
-        { write: { outcome: "error", server: { status: statusBefore, taskState: null, fault: "broken" } } },
-      ]);
-      const lost = stepOperation(world, undoing.state, { kind: "failed", step: 2, reason: "worse", final: false });
-      expect(lost.effects).toMatchObject([
-        { write: { server: { status: "ERROR", taskState: null, fault: "broken" } } },
-      ]);
-    },
-  );
-
-  test.each([
-    ["rescue", "gone", "ACTIVE", "error"],
-    ["rescue", "host-fenced", "ACTIVE", "error"],
-    ["unrescue", "gone", "ACTIVE", "success"],
-    ["unrescue", "host-fenced", "ACTIVE", "success"],
-  ] as const)("%s ends when its host is %s, and the server is %s", (kind, answer, status, outcome) => {
-    const world = worldOf(kind, { statusBefore: kind === "rescue" ? "ACTIVE" : "RESCUE" });
-    const ended = stepOperation(world, begin(world).state, { kind: answer, step: 1, reason: "away" });
-    expect(ended.effects).toMatchObject([{ write: { outcome, server: { status, taskState: null } } }]);
-  });
-
   test("skips an alternate that has no room, without asking it", () => {
     const world = worldOf("resize", { selections: [selectionOf(1), selectionOf(2), selectionOf(3)] });
     const hopping = stepOperation(world, begin(world).state, {

@@ -3,16 +3,13 @@ import { Registry } from "prom-client";
 import { beforeEach, expect, test } from "vitest";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorStream } from "../../core/agent/link.ts";
-import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { type AgentMessage, type AttemptReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
-import type { RescueImage } from "../../proto/gen/berth/shared.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { VirtualClock } from "../../sim/virtual-clock.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
+import { NotingDriver } from "../../test/rigs/noting-driver.ts";
 import { AttemptReporter } from "./attempt-reporter.ts";
-import type { HandOffOrder } from "./driver.ts";
 import { AgentEvents } from "./events.ts";
-import { FakeDriver } from "./fake-driver.ts";
 import { GuestChains } from "./guest-chains.ts";
 import { GuestObserver } from "./guest-observer.ts";
 import { GuestOrders } from "./guest-orders.ts";
@@ -21,63 +18,6 @@ import type { GuestName } from "./journal.ts";
 import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
 
 const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
-
-/** A driver that records its calls. A hand-off ends only when it is cancelled or the test lets it continue. */
-class NotingDriver extends FakeDriver {
-  readonly calls: string[] = [];
-  released = Promise.withResolvers<void>();
-  /** A start waits for this promise and ignores its signal. */
-  starting: Promise<void> = Promise.resolve();
-  /** A change of power waits for this promise and ignores its signal. */
-  powering: Promise<void> = Promise.resolve();
-  /** When true, the driver reports a failure after it has done what it was asked. */
-  losesAnswers = false;
-
-  constructor() {
-    const nothing = () => {};
-    super({
-      clock: systemClock,
-      seed: 1,
-      scripts: new Map(),
-      byMetadata: false,
-      crash: nothing,
-      loseConnections: nothing,
-    });
-  }
-  snapshots = 0;
-  /** A snapshot waits for this promise, or until it is given up. */
-  snapshotting: Promise<void> = Promise.resolve();
-  override async snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
-    this.snapshots += 1;
-    const off = new Promise<void>((_, reject) => signal.addEventListener("abort", () => reject(new Error("off"))));
-    await Promise.race([this.snapshotting, off]);
-    await super.snapshot(guest, imageId, signal);
-  }
-  rescues = 0;
-  rescuing: () => Promise<void> = async () => {};
-  override async rescue(guest: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
-    this.rescues += 1;
-    await this.rescuing();
-    await super.rescue(guest, image, signal);
-  }
-  override async start(guest: GuestName, signal: AbortSignal): Promise<void> {
-    this.calls.push("first start");
-    await this.starting;
-    await super.start(guest, signal);
-  }
-  override async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
-    this.calls.push(verb);
-    signal.addEventListener("abort", () => this.calls.push(`give up ${verb}`));
-    await this.powering;
-    await super.power(guest, verb, signal);
-    if (this.losesAnswers) throw new Error("the connection was lost");
-  }
-  override async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
-    this.calls.push(`hand off to ${order.toHost}`);
-    const off = new Promise((_, reject) => signal.addEventListener("abort", () => reject(new Error("called off"))));
-    await Promise.race([this.released.promise, off]);
-  }
-}
 
 let disk: MemoryDisk;
 let driver: NotingDriver;

@@ -382,12 +382,8 @@ type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number 
 
 /** A guest in one of these states exists. A guest that has run was prepared and started in commits that the database has lost. */
 const EXISTS: readonly GuestState[] = [
-  GuestState.GUEST_STATE_PREPARED,
-  GuestState.GUEST_STATE_RUNNING,
-  GuestState.GUEST_STATE_STOPPED,
-  GuestState.GUEST_STATE_PAUSED,
-  GuestState.GUEST_STATE_SUSPENDED,
-  GuestState.GUEST_STATE_RESCUED,
+  ...[GuestState.GUEST_STATE_PREPARED, GuestState.GUEST_STATE_RUNNING, GuestState.GUEST_STATE_STOPPED],
+  ...[GuestState.GUEST_STATE_PAUSED, GuestState.GUEST_STATE_SUSPENDED, GuestState.GUEST_STATE_RESCUED],
 ];
 const IN_QUARANTINE =
   "the guest is in quarantine, because the cell's database has lost commits about it (see berth cell quarantine, which can destroy it)";

@@ -128,6 +128,12 @@ export async function endRescue(guest: QemuGuest): Promise<void> {
   await rm(join(guest.dir, RESCUE_DISK.file), { force: true });
 }
 
+/** Makes the guest ready for a hand-over: ends its rescue, or rejects the hand-over while the guest runs. */
+export async function leaveRescue(guest: QemuGuest, { live }: { readonly live: boolean }): Promise<void> {
+  if (live) refuseRescued(guest);
+  else await endRescue(guest);
+}
+
 /** Rejects what cannot be done to a guest in rescue mode, whose state is not the server's. */
 export function refuseRescued({ record }: QemuGuest): void {
   if (record.rescue !== undefined) throw new QemuError("state", "the guest is in rescue mode");

@@ -32,12 +32,11 @@ import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import {
-  endRescue,
   haltForCopy,
+  leaveRescue,
   type PowerControl,
   pauseGuest,
   rebootGuest,
-  refuseRescued,
   startGuest,
   stopGuest,
   suspendGuest,
@@ -214,6 +213,8 @@ export class QemuDriver implements Driver {
     const control = this.#power(signal);
     switch (verb) {
       case "start":
+      case "resume":
+      case "unrescue":
         return startGuest(guest, control);
       case "stop":
         return stopGuest(guest, control);
@@ -227,10 +228,6 @@ export class QemuDriver implements Driver {
         return unpauseGuest(guest);
       case "suspend":
         return suspendGuest(guest, control);
-      case "resume":
-        return startGuest(guest, control);
-      case "unrescue":
-        return startGuest(guest, control);
       default:
         return verb satisfies never;
     }
@@ -249,8 +246,7 @@ export class QemuDriver implements Driver {
     const guest = isResumed ? this.#existing(order) : await this.#atRest(order);
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
-    if (order.live) refuseRescued(guest);
-    else await endRescue(guest);
+    await leaveRescue(guest, order);
     if (to === null) await stopGuest(guest, this.#power(signal));
     else if (order.live) return this.#handOverLive(guest, order, to, { signal, onProgress });
     else await this.#handOverCold(guest, order, to, { signal, onProgress });
@@ -264,7 +260,6 @@ export class QemuDriver implements Driver {
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
     const guest = await this.#atRest(name);
-    refuseRescued(guest);
     await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
   }
 

@@ -2,6 +2,7 @@ import { copyDisk, endCopy } from "../../../adapters/qemu/copy-disk.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
+import { refuseRescued } from "./guest-power.ts";
 
 /**
  * Copies the guest's first disk, as it is now, into an image. The copy refers to no other file. A guest that runs goes on meanwhile; for one
@@ -17,6 +18,7 @@ export async function snapshotGuest(
   }: { readonly images: SnapshotStore; readonly program: string; readonly signal: AbortSignal },
 ): Promise<void> {
   if (await images.has(imageId)) return;
+  refuseRescued(guest);
   const disk = guest.record.machine.disks[0];
   if (disk === undefined) throw new QemuError("state", "the guest has no disk");
   const state = await guest.state();
