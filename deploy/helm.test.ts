@@ -1,0 +1,145 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { CHARTS, type ChartName, chartTemplates } from "./helm-files.ts";
+import { type Manifest, manifestsOf, readManifests } from "./kubernetes-files.ts";
+
+const HELM = join(import.meta.dirname, "helm");
+const ROOT = join(import.meta.dirname, "..");
+const IMAGE = "registry.example/berth:0.1.0";
+type Values = Readonly<Record<string, unknown>>;
+
+const readYaml = (chart: ChartName, file: string) => parse(readFileSync(join(HELM, chart, file), "utf8")) as Values;
+
+test.each(CHARTS)(
+  "the templates of the chart %s are made from the kustomize files: `npm run charts` writes them",
+  (chart) => {
+    const expected = chartTemplates(chart);
+    const committed = readdirSync(join(HELM, chart, "templates")).map((file) => `templates/${file}`);
+    expect(committed.toSorted()).toEqual(Object.keys(expected).toSorted());
+    for (const [path, text] of Object.entries(expected))
+      expect(readFileSync(join(HELM, chart, path), "utf8")).toBe(text);
+  },
+);
+
+test.each(CHARTS)("the chart %s has Berth's version and its own name", (chart) => {
+  const { version } = JSON.parse(readFileSync(join(ROOT, "package.json"), "utf8")) as { readonly version: string };
+  expect(readYaml(chart, "Chart.yaml")).toMatchObject({ apiVersion: "v2", name: chart, version, appVersion: version });
+});
+
+const hasGo = spawnSync("go", ["version"], { stdio: "ignore" }).status === 0;
+if (!hasGo) console.warn("no Go is installed (Debian: apt-get install golang-go): the Helm charts are not rendered");
+
+// Helm renders with Go's text/template, whose rules for spaces and pipelines only Go has.
+describe.runIf(hasGo)("rendered by Go", () => {
+  let directory: string;
+  let renderer: string;
+  beforeAll(() => {
+    directory = mkdtempSync(join(tmpdir(), "berth-helm-"));
+    renderer = join(directory, "render-chart");
+    const env = {
+      ...process.env,
+      GO111MODULE: "off",
+      CGO_ENABLED: "0",
+      GOCACHE: join(directory, "cache"),
+      GOFLAGS: "",
+    };
+    const built = spawnSync("go", ["build", "-o", renderer, join(ROOT, "test/rigs/render-chart.go")], {
+      env,
+      encoding: "utf8",
+    });
+    expect([built.status, built.stderr]).toEqual([0, ""]);
+  });
+  afterAll(() => rmSync(directory, { recursive: true, force: true }));
+
+  function render(chart: ChartName, namespace: string, change: (values: Values) => Values = (values) => values) {
+    const { appVersion, ...rest } = readYaml(chart, "Chart.yaml");
+    const data = {
+      ...{ Values: change(readYaml(chart, "values.yaml")), Release: { Namespace: namespace, Name: chart } },
+      Chart: { ...rest, AppVersion: appVersion },
+    };
+    const input = JSON.stringify({ templates: chartTemplates(chart), data });
+    return spawnSync(renderer, { input, encoding: "utf8" });
+  }
+  const rendered = (...given: Parameters<typeof render>): readonly Manifest[] => {
+    const { status, stdout, stderr } = render(...given);
+    expect([status, stderr]).toEqual([0, ""]);
+    return manifestsOf(given[0], stdout.replace(/^---\n/, ""));
+  };
+
+  /** The resources of the kustomize files with the namespace and the image that kustomize writes into them. */
+  function kustomized(folder: string, namespace: string): readonly Values[] {
+    return readManifests()
+      .filter(({ file, kind }) => file.startsWith(`${folder}/`) && kind !== "Namespace")
+      .map(({ content }) =>
+        withNamespace(
+          JSON.parse(JSON.stringify(content).replaceAll('"image":"berth"', `"image":"${IMAGE}"`)),
+          namespace,
+        ),
+      );
+  }
+  const withNamespace = (content: Values, namespace: string): Values => ({
+    ...content,
+    metadata: { ...(content["metadata"] as object), namespace },
+  });
+  const byName = (contents: readonly Values[]) =>
+    new Map(
+      contents.map((content) => [
+        `${content["kind"]} ${(content["metadata"] as { readonly name: string }).name}`,
+        content,
+      ]),
+    );
+
+  test.each([
+    ["berth", "base", "berth"],
+    ["berth-cell", "cell", "berth-cell1"],
+  ] as const)("%s is what kustomize makes of %s, with the values of values.yaml", (chart, folder, namespace) => {
+    const made = byName(rendered(chart, namespace).map(({ content }) => content));
+    const cell = {
+      apiVersion: "v1",
+      kind: "ConfigMap",
+      metadata: { name: "cell", namespace },
+      data: { BERTH_CELL: "cell1" },
+    };
+    const expected = byName([...kustomized(folder, namespace), ...(chart === "berth-cell" ? [cell] : [])]);
+    expect([...made.keys()].toSorted()).toEqual([...expected.keys()].toSorted());
+    for (const [name, content] of expected) expect([name, made.get(name)]).toEqual([name, content]);
+    expect(made.size).toBeGreaterThan(8);
+  });
+
+  test("values change the image, replicas, resources, environment and cell", () => {
+    const manifests = byName(
+      rendered("berth-cell", "blue", (values) => ({
+        ...{ ...values, cell: "cell7", image: { repository: "mine/berth", tag: "9" } },
+        conductor: {
+          replicas: 5,
+          resources: { limits: { memory: "1Gi" } },
+          extraEnv: [{ name: "BERTH_LOG_LEVEL", value: "debug" }],
+        },
+        computeAgent: { ...(values["computeAgent"] as object), hosts: 7 },
+      })).map(({ content }) => content),
+    );
+    const text = JSON.stringify(manifests.get("StatefulSet conductor"));
+    for (const part of [
+      '"replicas":5',
+      '"image":"mine/berth:9"',
+      '"resources":{"limits":{"memory":"1Gi"}}',
+      '{"name":"BERTH_LOG_LEVEL","value":"debug"}',
+    ])
+      expect(text).toContain(part);
+    expect(JSON.stringify(manifests.get("StatefulSet compute-agent"))).toContain('{"name":"BERTH_HOSTS","value":"7"}');
+    expect(manifests.get("ConfigMap cell")).toMatchObject({
+      metadata: { namespace: "blue" },
+      data: { BERTH_CELL: "cell7" },
+    });
+  });
+
+  test("a cell without a name, and a value that is missing, are refused", () => {
+    const nameless = render("berth-cell", "blue", (values) => ({ ...values, cell: "" }));
+    expect([nameless.status, nameless.stderr]).toEqual([1, expect.stringContaining("cell: the name of the cell")]);
+    expect(render("berth", "blue", ({ api: _, ...values }) => values).status).toBe(1);
+  });
+});
