@@ -1,6 +1,5 @@
 import type { Holding } from "../../../core/ledger/holding.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
-import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type {
   ActiveOutcome,
   CellStore,
@@ -34,7 +33,6 @@ import type {
   TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
-import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
 import { type Expiry, type ExpiryLimit, NO_EXPIRY_LIMIT } from "../../../core/tasks/expiry-limit.ts";
 import type { Home } from "../../../core/tasks/home.ts";
 import type { Migration } from "../../../core/tasks/migration.ts";
@@ -48,24 +46,19 @@ import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
 import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
-import type { Clock } from "../../../runtime/clock.ts";
-import { CellState, type CellTransaction, type TaskRow } from "./cell-state.ts";
-import { tableFacts } from "./memory-audit.ts";
+import { MemoryCellTables } from "./memory-cell-tables.ts";
 import { closeStep, dispatchStep, requestDeleteStep } from "./memory-dispatch-steps.ts";
-import { MemoryHostAdminStore } from "./memory-host-admin-store.ts";
 import {
   agentArrivedStep,
   agentSeenStep,
   expireStep,
   homeOf,
-  hostChange,
   hostsInCell,
   hostUpStep,
   knownRootsOf,
   residentsOf,
   sightingOf,
 } from "./memory-host-steps.ts";
-import type { MemoryLedger, TransactionListener } from "./memory-ledger.ts";
 import {
   beginStep,
   claimedOf,
@@ -80,7 +73,6 @@ import {
   unconfirmedOf,
 } from "./memory-operation-steps.ts";
 import { orphanPageOf } from "./memory-orphans.ts";
-import { MemoryQuarantine } from "./memory-quarantine.ts";
 import * as serverReads from "./memory-server-reads.ts";
 import {
   commitActiveStep,
@@ -96,91 +88,25 @@ import {
 
 /**
  * The in-process twin of a cell's database, which lives as long as this object. Each call is one synchronous step on rows and ledger together.
- * All times come from the clock. Followers hear of each transaction before its caller does, so as a `ViewSource` it is never behind.
  */
-export class MemoryCellStore implements CellStore, ViewSource {
-  readonly ready = true;
-  readonly #clock: Clock;
-  readonly #ledger: MemoryLedger;
-  readonly #cell = new CellState();
-  /** The guests that are kept although the cell does not want them, as conductors and operators use them. */
-  readonly quarantine: MemoryQuarantine;
-  readonly #appliedHandlers = new Set<(xid: number) => void>();
-  readonly #followers = new Set<TransactionListener>();
-
-  constructor(deps: { readonly clock: Clock; readonly ledger: MemoryLedger }) {
-    this.#clock = deps.clock;
-    this.#ledger = deps.ledger;
-    this.quarantine = new MemoryQuarantine({
-      cell: this.#cell,
-      clock: deps.clock,
-      disable: (host, reason) => this.hostAdmin().setDisabled(host, true, reason),
-    });
-    this.#ledger.onTransaction((xid, rows) => {
-      for (const follower of [...this.#followers]) follower(xid, rows);
-      for (const handler of [...this.#appliedHandlers]) handler(xid);
-    });
-  }
-
-  /**
-   * Calls the listener at once with all rows that a ledger view shows, as transaction 0, and then with the rows of each transaction.
-   * Returns a function that unsubscribes.
-   */
-  follow(listener: TransactionListener): () => void {
-    const hosts = Array.from(this.#cell.hosts.values(), hostChange);
-    const { servers, migrations } = this.#cell;
-    listener(0, [...this.#ledger.rows(), ...hosts, ...servers.rows(), ...migrations.rows()] satisfies RowChange[]);
-    this.#followers.add(listener);
-    return () => this.#followers.delete(listener);
-  }
-
-  async waitUntilSeen(): Promise<void> {}
-
-  onApplied(handler: (xid: number) => void): () => void {
-    this.#appliedHandlers.add(handler);
-    return () => this.#appliedHandlers.delete(handler);
-  }
-
-  /** Returns a function that restores the present state, as restoring a backup does. Followers have to start again after it. */
-  remember(): () => void {
-    const putBack = [this.#cell, this.#ledger, this.quarantine].map((part) => part.remember());
-    return () => {
-      for (const part of putBack) part();
-    };
-  }
-
-  /** The operators' part of the store, on the same rows. */
-  hostAdmin(): MemoryHostAdminStore {
-    return new MemoryHostAdminStore(this.#cell, this.#ledger, this.#clock);
-  }
-
-  /** Every task that was ever stored, sorted by id, for comparisons of stores. */
-  tasks(): readonly Readonly<TaskRow>[] {
-    return [...this.#cell.tasks.values()].sort((a, b) => compare(a.id, b.id));
-  }
-
-  /** The facts about the tables that an audit checks, as they are now. */
-  facts(): ReturnType<typeof tableFacts> {
-    return tableFacts(this.#cell, this.#clock.now());
-  }
-
+export class MemoryCellStore extends MemoryCellTables implements CellStore {
   // --- DispatchStore, ServerStore
 
   async dispatch(dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
-    return this.#step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
+    return this.step((tx) => dispatches.map((dispatch) => dispatchStep(tx, dispatch)));
   }
 
   async close(closings: readonly Closing[]): Promise<readonly CloseOutcome[]> {
-    return this.#step((tx) => closings.map((closing) => closeStep(tx, closing)));
+    return this.step((tx) => closings.map((closing) => closeStep(tx, closing)));
   }
 
   async requestDelete(tasks: readonly Task[]): Promise<readonly DeleteOutcome[]> {
-    return this.#step((tx) => tasks.map((task) => requestDeleteStep(tx, task)));
+    return this.step((tx) => tasks.map((task) => requestDeleteStep(tx, task)));
   }
 
   /** The server as it is at this moment, for observers. Null when the cell does not have it. */
   look(uuid: string): Server | null {
-    return serverReads.serverOf(this.#cell.servers.get(uuid));
+    return serverReads.serverOf(this.cell.servers.get(uuid));
   }
 
   async servers(uuids: readonly string[]): Promise<readonly Server[]> {
@@ -188,44 +114,44 @@ export class MemoryCellStore implements CellStore, ViewSource {
   }
 
   async serversChangedSince(sinceMs: number, limit: number): Promise<readonly Server[]> {
-    return serverReads.serversChangedSince(this.#cell, sinceMs, limit);
+    return serverReads.serversChangedSince(this.cell, sinceMs, limit);
   }
 
   readonly serversOfPeriod: CellStore["serversOfPeriod"] = async (query) =>
-    serverReads.serversOfPeriod(this.#cell, query);
+    serverReads.serversOfPeriod(this.cell, query);
 
   readonly serversByStatus: CellStore["serversByStatus"] = async (query, limit) =>
-    serverReads.serversByStatus(this.#cell, query, limit);
+    serverReads.serversByStatus(this.cell, query, limit);
 
-  readonly attempts: CellStore["attempts"] = async (uuid) => serverReads.attemptsOf(this.#cell, uuid);
+  readonly attempts: CellStore["attempts"] = async (uuid) => serverReads.attemptsOf(this.cell, uuid);
 
   async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {
-    return serverUuids.toSorted().flatMap((uuid) => serverReads.attemptsOf(this.#cell, uuid));
+    return serverUuids.toSorted().flatMap((uuid) => serverReads.attemptsOf(this.cell, uuid));
   }
 
-  readonly tasksOf: CellStore["tasksOf"] = async (uuid) => serverReads.tasksOf(this.#cell, uuid);
+  readonly tasksOf: CellStore["tasksOf"] = async (uuid) => serverReads.tasksOf(this.cell, uuid);
 
   async hosts(): Promise<readonly Host[]> {
-    return hostsInCell(this.#cell);
+    return hostsInCell(this.cell);
   }
 
   async serverCountByHost(): Promise<ReadonlyMap<string, number>> {
-    return serverReads.serverCountByHost(this.#cell);
+    return serverReads.serverCountByHost(this.cell);
   }
 
   // --- TaskStore
 
   async renewLease(conductor: { readonly id: string; readonly name: string; readonly leaseMs: number }): Promise<void> {
-    this.#cell.conductorNames.set(conductor.id, conductor.name);
-    this.#cell.leases.set(conductor.id, this.#clock.now() + conductor.leaseMs);
+    this.cell.conductorNames.set(conductor.id, conductor.name);
+    this.cell.leases.set(conductor.id, this.clock.now() + conductor.leaseMs);
   }
 
   async giveUpLease(conductorId: string): Promise<void> {
-    this.#cell.leases.delete(conductorId);
+    this.cell.leases.delete(conductorId);
   }
 
   async takeTasks(conductorId: string, taskIds: readonly string[]): Promise<readonly TakenTask[]> {
-    return this.#step((tx) =>
+    return this.step((tx) =>
       [...new Set(taskIds)].map((id) => takeStep(tx, conductorId, id)).filter((taken) => taken !== null),
     );
   }
@@ -236,56 +162,56 @@ export class MemoryCellStore implements CellStore, ViewSource {
     limit: number,
     except: readonly string[] = [],
   ): Promise<readonly TakenTask[]> {
-    return this.#step((tx) => sweepStep(tx, { conductorId, untakenMs, limit, except }));
+    return this.step((tx) => sweepStep(tx, { conductorId, untakenMs, limit, except }));
   }
 
   async releaseTasks(conductorId: string, tenures: readonly Tenure[]): Promise<readonly boolean[]> {
-    return this.#step((tx) => tenures.map((tenure) => releaseTaskStep(tx, conductorId, tenure)));
+    return this.step((tx) => tenures.map((tenure) => releaseTaskStep(tx, conductorId, tenure)));
   }
 
   async ownedTasks(conductorId: string): Promise<readonly string[]> {
-    return ownedBy(this.#cell, conductorId).map((row) => row.id);
+    return ownedBy(this.cell, conductorId).map((row) => row.id);
   }
 
   async commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly ActiveOutcome[]> {
-    return this.#step((tx) => commits.map((commit) => commitActiveStep(tx, commit)));
+    return this.step((tx) => commits.map((commit) => commitActiveStep(tx, commit)));
   }
 
   async hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]> {
-    return this.#step((tx) => hops.map((hop) => hopStep(tx, hop)));
+    return this.step((tx) => hops.map((hop) => hopStep(tx, hop)));
   }
 
   async commitError(errors: Parameters<CellStore["commitError"]>[0]): Promise<readonly CommitOutcome[]> {
-    return this.#step((tx) => errors.map((error) => commitErrorStep(tx, error)));
+    return this.step((tx) => errors.map((error) => commitErrorStep(tx, error)));
   }
 
   async endUnreadable(ends: readonly UnreadableEnd[]): Promise<readonly UnreadableOutcome[]> {
-    return this.#step((tx) => ends.map((end) => endUnreadableStep(tx, end)));
+    return this.step((tx) => ends.map((end) => endUnreadableStep(tx, end)));
   }
 
   async commitDeleted(deletes: readonly Tenure[]): Promise<readonly CommitOutcome[]> {
-    return this.#step((tx) => deletes.map((tenure) => commitDeletedStep(tx, tenure)));
+    return this.step((tx) => deletes.map((tenure) => commitDeletedStep(tx, tenure)));
   }
 
   // --- HostStore
 
   async hostsUp(agentId: string, hosts: readonly HostReport[]): Promise<void> {
-    this.#step((tx) => {
+    this.step((tx) => {
       tx.cell.agents.set(agentId, tx.nowMs);
       for (const host of hosts) hostUpStep(tx, agentId, host);
     });
   }
 
   async agentArrived(agentId: string, hosts: readonly string[]): Promise<void> {
-    this.#step((tx) => agentArrivedStep(tx, agentId, hosts));
+    this.step((tx) => agentArrivedStep(tx, agentId, hosts));
   }
 
   async agentsSeen(agentIds: readonly string[]): Promise<readonly string[]> {
-    return this.#step((tx) => [...new Set(agentIds)].filter((id) => agentSeenStep(tx, id)).sort(compare));
+    return this.step((tx) => [...new Set(agentIds)].filter((id) => agentSeenStep(tx, id)).sort(compare));
   }
 
   async expireAgents(unseenMs: number, limit: ExpiryLimit = NO_EXPIRY_LIMIT): Promise<Expiry> {
-    return this.#step((tx) => expireStep(tx, unseenMs, limit));
+    return this.step((tx) => expireStep(tx, unseenMs, limit));
   }
 
   incarnation(): Promise<string> {
@@ -302,38 +228,38 @@ export class MemoryCellStore implements CellStore, ViewSource {
   async sightings(hosts: readonly string[]): Promise<readonly HostSighting[]> {
     return [...new Set(hosts)]
       .sort(compare)
-      .map((name) => sightingOf(this.#cell, name, this.#clock.now()))
+      .map((name) => sightingOf(this.cell, name, this.clock.now()))
       .filter((sighting) => sighting !== null);
   }
 
   async knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
-    return this.#ledger.transact((tx) => knownRootsOf(this.#cell, tx.providers(), providers));
+    return this.ledger.transact((tx) => knownRootsOf(this.cell, tx.providers(), providers));
   }
 
   async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {
-    return serverUuids.map((uuid) => homeOf(this.#cell, this.#cell.servers.get(uuid))).filter((home) => home !== null);
+    return serverUuids.map((uuid) => homeOf(this.cell, this.cell.servers.get(uuid))).filter((home) => home !== null);
   }
 
   async residents(hosts: readonly string[]): Promise<readonly (readonly Home[])[]> {
-    return residentsOf(this.#cell, hosts);
+    return residentsOf(this.cell, hosts);
   }
 
   // --- OperationStore
 
   async begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
-    return this.#step((tx) => operations.map((operation) => beginStep(tx, operation)));
+    return this.step((tx) => operations.map((operation) => beginStep(tx, operation)));
   }
 
   async patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {
-    return this.#step((tx) => patches.map((patch) => patchStep(tx, patch)));
+    return this.step((tx) => patches.map((patch) => patchStep(tx, patch)));
   }
 
   async claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]> {
-    return attemptIds.map((id) => claimedOf(this.#cell, id));
+    return attemptIds.map((id) => claimedOf(this.cell, id));
   }
 
   async holdings(consumerUuids: readonly string[]): Promise<readonly (Holding | null)[]> {
-    const { consumers } = await this.#ledger.dump();
+    const { consumers } = await this.ledger.dump();
     const held = new Map<string, Holding>(
       consumers.map(({ uuid, generation, items }) => [uuid, { generation, items }]),
     );
@@ -341,60 +267,51 @@ export class MemoryCellStore implements CellStore, ViewSource {
   }
 
   async resetStatus(resets: readonly StatusReset[]): Promise<readonly ResetOutcome[]> {
-    return this.#step((tx) => resets.map((one) => resetStep(tx, one)));
+    return this.step((tx) => resets.map((one) => resetStep(tx, one)));
   }
 
   async signal(
     signals: readonly { readonly taskId: string; readonly signal: OperationSignal }[],
   ): Promise<readonly SignalOutcome[]> {
-    return this.#step((tx) => signals.map(({ taskId, signal }) => signalStep(tx, taskId, signal)));
+    return this.step((tx) => signals.map(({ taskId, signal }) => signalStep(tx, taskId, signal)));
   }
 
   async positions(taskIds: readonly string[]): Promise<readonly OperationPosition[]> {
-    return taskIds.map((id) => positionOf(this.#cell, id)).filter((position) => position !== null);
+    return taskIds.map((id) => positionOf(this.cell, id)).filter((position) => position !== null);
   }
 
   async commitStep(steps: readonly OperationStep[]): Promise<readonly StepOutcome[]> {
-    return this.#step((tx) => steps.map((step) => commitOperationStep(tx, step)));
+    return this.step((tx) => steps.map((step) => commitOperationStep(tx, step)));
   }
 
   async noteTransfers(notes: readonly TransferNote[]): Promise<void> {
     for (const { migrationUuid, progress } of notes)
-      if (this.#cell.migrations.get(migrationUuid)?.ended === false) this.#cell.transfers.set(migrationUuid, progress);
+      if (this.cell.migrations.get(migrationUuid)?.ended === false) this.cell.transfers.set(migrationUuid, progress);
   }
 
   async migrations(query: MigrationQuery): Promise<readonly Migration[]> {
-    return migrationsOf(this.#cell, query);
+    return migrationsOf(this.cell, query);
   }
 
   async unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
-    return unconfirmedOf(this.#cell, this.#clock.now() - waitedMs, limit);
+    return unconfirmedOf(this.cell, this.clock.now() - waitedMs, limit);
   }
 
   async fencedSources(): Promise<readonly string[]> {
-    const held = [...this.#cell.migrations.values()].flatMap((row) => (row.holdsSource ? (row.sourceHost ?? []) : []));
-    return [...new Set(held)].filter((host) => this.#cell.forcedDown.has(host)).sort(compare);
+    const held = [...this.cell.migrations.values()].flatMap((row) => (row.holdsSource ? (row.sourceHost ?? []) : []));
+    return [...new Set(held)].filter((host) => this.cell.forcedDown.has(host)).sort(compare);
   }
 
   async orphans(look: OrphanLook): Promise<OrphanPage> {
-    const { consumers } = await this.#ledger.dump();
-    return orphanPageOf(this.#cell, consumers, look);
+    const { consumers } = await this.ledger.dump();
+    return orphanPageOf(this.cell, consumers, look);
   }
 
   async holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]> {
-    return hosts.map((host) => heldForGuests(this.#cell, host));
+    return hosts.map((host) => heldForGuests(this.cell, host));
   }
 
   async releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]> {
-    return this.#step((tx) => hosts.map((host) => releaseEvacuatedStep(tx, host)));
-  }
-
-  #step<Result>(run: (tx: CellTransaction) => Result): Result {
-    return this.#ledger.transact((transaction, xid) => {
-      const result = run({ ...transaction, cell: this.#cell, xid, nowMs: this.#clock.now() });
-      const { servers, migrations } = this.#cell;
-      for (const change of [...servers.takeChanges(), ...migrations.takeChanges()]) transaction.emit(change);
-      return result;
-    });
+    return this.step((tx) => hosts.map((host) => releaseEvacuatedStep(tx, host)));
   }
 }
