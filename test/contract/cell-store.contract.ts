@@ -10,6 +10,7 @@ import { taskContract } from "./cell-store-tasks.ts";
 import { type CellSubject, type CellUnderTest, cellUnderTest } from "./cell-under-test.ts";
 import { leftoverContract } from "./leftovers.ts";
 import { operationContract } from "./operation-store.ts";
+import { operationActionsContract } from "./operation-store-actions.ts";
 import { groupRaces } from "./operation-store-group-races.ts";
 import { groupedOperationContract } from "./operation-store-groups.ts";
 import { transferContract } from "./operation-store-transfers.ts";
@@ -28,7 +29,10 @@ export function cellStoreContract(name: string, makeSubject: () => Promise<CellS
     describe("for conductors", () => taskContract(current));
     describe("for records of the past", () => recordContract(current));
     describe("for hosts", () => hostContract(current));
-    describe("with operations", () => operationContract(current));
+    describe("with operations", () => {
+      operationContract(current);
+      operationActionsContract(current);
+    });
     describe("with hand-overs", () => transferContract(current));
     describe("with guests that may be left behind", () => leftoverContract(current));
     describe("for allocations", () => holdingContract(current));
