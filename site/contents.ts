@@ -47,7 +47,7 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
   },
 ];
 
-export type ReferenceName = "compute" | "placement";
+export type ReferenceName = "compute" | "placement" | "operators";
 
 /** The generated references: each with its page, the guide that it follows in the menu, and its OpenAPI document in the site. */
 export const REFERENCES = [
@@ -58,5 +58,9 @@ export const REFERENCES = [
   {
     ...{ name: "placement", path: "docs/placement-api.md", guide: "docs/placement.md" },
     document: "docs/placement.openapi.json",
+  },
+  {
+    ...{ name: "operators", path: "docs/operators-reference.md", guide: "docs/operating.md" },
+    document: "docs/operators.openapi.json",
   },
 ] as const satisfies readonly { readonly name: ReferenceName; path: string; guide: string; document: string }[];

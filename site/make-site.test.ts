@@ -40,6 +40,12 @@ test.each([
   ["compute-reference.html", "compute.openapi.json", "put-serversidtags", "From 2.26 on"],
   ["compute-reference.html", "compute.openapi.json", "get-images", "From 2.1 to 2.35"],
   ["compute-reference.html", "compute.openapi.json", "post-serversidaction", "<code>os-migrateLive</code>"],
+  [
+    "operators-reference.html",
+    "operators.openapi.json",
+    "put-ratios",
+    "Policy <code>os_compute_api:berth:ratios:update",
+  ],
 ])("the reference %s has its calls, and the document %s is beside it", (page, document, id, text) => {
   const html = readFileSync(join(into, "docs", page), "utf8");
   const start = html.indexOf(`<h3 id="${id}">`);

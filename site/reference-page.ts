@@ -1,7 +1,8 @@
 /** The fields of an OpenAPI document of this project that its reference shows. */
 interface Operation {
   readonly summary: string;
-  readonly "x-since": string;
+  /** Missing where there are no microversions. */
+  readonly "x-since"?: string;
   readonly "x-until"?: string;
   readonly "x-policy-rule"?: string;
   readonly "x-actions"?: Readonly<Record<string, Facts>>;
@@ -42,7 +43,7 @@ function operationText(name: string, operation: Operation): string {
   const access = operation.security?.length === 0 ? "without a token" : ruleText(operation);
   return [
     `### ${name}`,
-    `${summary}. ${rangeText(operation)}${access === "" ? "" : `; ${access}`}.`,
+    `${summary}.${sentence([rangeText(operation), access])}`,
     ...table(["parameter", "meaning"], own),
     ...table(["action", "microversions", ""], actions),
     ...(requestBody === undefined ? [] : [`Body: ${schemaNames(requestBody)}.`]),
@@ -52,8 +53,15 @@ function operationText(name: string, operation: Operation): string {
   ].join("\n\n");
 }
 
-const rangeText = ({ "x-since": since, "x-until": until }: Facts): string =>
-  until === undefined ? `From ${since} on` : `From ${since} to ${until}`;
+function rangeText({ "x-since": since, "x-until": until }: Facts): string {
+  if (since === undefined) return "";
+  return until === undefined ? `From ${since} on` : `From ${since} to ${until}`;
+}
+
+function sentence(parts: readonly string[]): string {
+  const text = parts.filter((part) => part !== "").join("; ");
+  return text === "" ? "" : ` ${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
+}
 
 const ruleText = ({ "x-policy-rule": rule }: Facts): string => (rule === undefined ? "" : `policy \`${rule}\``);
 

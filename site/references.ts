@@ -16,20 +16,27 @@ import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
 import { systemClock as clock } from "../runtime/clock.ts";
 import { computeDocument } from "../services/api/compute/openapi/compute-document.ts";
+import type { KnownRoute } from "../services/api/http/known-paths.ts";
+import { operatorsDocument } from "../services/api/operators/operators-document.ts";
 import { openApiDocument } from "../services/api/placement/openapi.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import type { ReferenceName } from "./contents.ts";
 
-/** The OpenAPI documents of both APIs, by the page of the site that shows each. */
+/** The OpenAPI documents of the APIs, by the page of the site that shows each. */
 export type References = Readonly<Record<ReferenceName, object>>;
 
-/** Reads both documents. That of the Compute API comes from an api over empty stores, which registers every route. */
+/** Makes all documents. Those that come from registered routes are of an api over empty stores, which registers every route. */
 export async function readReferences(): Promise<References> {
-  return { compute: await readComputeDocument(), placement: openApiDocument("/placement") };
+  const routes = await readRoutes();
+  return {
+    compute: computeDocument(routes, "/v2.1"),
+    operators: operatorsDocument(routes, "/berth/v1"),
+    placement: openApiDocument("/placement"),
+  };
 }
 
-async function readComputeDocument(): Promise<object> {
+async function readRoutes(): Promise<readonly KnownRoute[]> {
   const quotas = new MemoryQuotaStore({ clock });
   const store = new MemoryApiStore({ clock, quotas });
   const aggregates = new MemoryAggregateStore({ clock });
@@ -52,11 +59,11 @@ async function readComputeDocument(): Promise<object> {
       logger: pino({ level: "silent" }),
       registry: createRegistry({ service: "api", withProcess: false }),
     },
-    DEFAULT_API_SETTINGS,
+    { ...DEFAULT_API_SETTINGS, dashboard: true },
   );
   try {
     await api.http.ready();
-    return computeDocument(api.http.knownRoutes?.() ?? [], "/v2.1");
+    return api.http.knownRoutes?.() ?? [];
   } finally {
     await api.close();
     await softState.close();

@@ -32,7 +32,7 @@ import { registerComputeHostRoutes } from "./compute/hosts/host-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
 import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
-import { registerComputeDocument } from "./compute/openapi/document-routes.ts";
+import { computeDocument } from "./compute/openapi/compute-document.ts";
 import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
@@ -63,6 +63,7 @@ import { registerDashboard } from "./dashboard/register-dashboard.ts";
 import { ApiEvents } from "./events.ts";
 import { boundLists } from "./http/bound-lists.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
+import { registerDocument } from "./http/document-route.ts";
 import { type AuthenticateToken, identityResolver, type ResolveIdentity } from "./http/identity.ts";
 import { ListBudget } from "./http/list-budget.ts";
 import { registerProbes } from "./http/probe-routes.ts";
@@ -77,6 +78,7 @@ import { registerPortRoutes } from "./network/port-routes.ts";
 import { PortSweeper } from "./network/port-sweeper.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
+import { queueRemarks } from "./queue-remarks.ts";
 import type { ApiSettings } from "./settings.ts";
 
 /** How often changes of operators are written to the cells, and how often all of them are compared. */
@@ -206,20 +208,6 @@ export function createApi(deps: ApiDeps, settings: ApiSettings): ApiService {
       return closed;
     },
   };
-}
-
-/** Returns the line of `/readyz` about the work queue, or nothing while the queue is usable. */
-function queueRemarks(bus: Pick<Bus, "streamState">): readonly string[] {
-  switch (bus.streamState()) {
-    case "there":
-      return [];
-    case "full":
-      return ["the work queue is full: requests are accepted, and placed some seconds later"];
-    case "missing":
-      return ["the work queue is missing and is being created again"];
-    case "away":
-      return ["NATS cannot be reached: requests are accepted, and placed some seconds later"];
-  }
 }
 
 interface Parts {
@@ -365,7 +353,7 @@ function registerRoutes(
   registerVersion(scope, prefix, settings.http.publicUrl);
   registerExtensionRoutes(scope);
   registerRemovedRoutes(scope);
-  registerComputeDocument(scope, prefix);
+  registerDocument(scope, prefix, computeDocument);
   registerServerRoutes(scope, server, options);
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);

@@ -1,6 +1,5 @@
 import type { ServerResponse } from "node:http";
 import { Type } from "typebox";
-import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, notFound, unavailable } from "../http/fault.ts";
 import type { CellPort } from "../ports.ts";
@@ -35,8 +34,7 @@ const FaultBody = Type.Object(
  * providers), and where a fault panel is given `/faults`. Admins only.
  */
 export function registerLiveRoutes(http: Http, { stream, ports, faults }: LiveRouteDeps): void {
-  http.get("/live", (request, reply) => {
-    requireAdmin(callOf(request), "berth:live");
+  http.get("/live", { config: { rule: "berth:live" } }, (request, reply) => {
     const lastId = request.headers["last-event-id"];
     if (request.deadline !== null) clearTimeout(request.deadline);
     const { raw } = reply;
@@ -46,13 +44,12 @@ export function registerLiveRoutes(http: Http, { stream, ports, faults }: LiveRo
     reply.hijack();
   });
 
-  http.get("/live/picture", async (request) => {
-    requireAdmin(callOf(request), "berth:live");
+  http.get("/live/picture", { config: { rule: "berth:live" } }, async () => {
     return stream.picture();
   });
 
-  http.get("/live/hosts/:host", { schema: { params: HostParams } }, async (request) => {
-    requireAdmin(callOf(request), "berth:live");
+  const ofHost = { config: { rule: "berth:live" }, schema: { params: HostParams } };
+  http.get("/live/hosts/:host", ofHost, async (request) => {
     const { host } = request.params;
     const tree = ports.map((port) => readTree(port, host)).find((one) => one !== null);
     if (tree === undefined) throw notFound(`Host ${host} is in no cell's ledger.`);
@@ -63,8 +60,8 @@ export function registerLiveRoutes(http: Http, { stream, ports, faults }: LiveRo
 }
 
 function registerFaultRoutes(http: Http, faults: FaultPanel): void {
-  http.put("/faults", { schema: { body: FaultBody } }, async (request) => {
-    requireAdmin(callOf(request), "berth:faults");
+  const inject = { config: { rule: "berth:faults" }, schema: { body: FaultBody } };
+  http.put("/faults", inject, async (request) => {
     const { fail_share: failShare, build_ms: buildMs, broken, ...named } = request.body;
     const [target, ...more] = Object.entries(named) as ["host" | "conductor" | "cell", string][];
     if (failShare !== undefined && buildMs !== undefined && target === undefined && broken === undefined)
@@ -81,8 +78,7 @@ function registerFaultRoutes(http: Http, faults: FaultPanel): void {
     return faults.state();
   });
 
-  http.delete("/faults", async (request) => {
-    requireAdmin(callOf(request), "berth:faults");
+  http.delete("/faults", { config: { rule: "berth:faults" } }, async () => {
     await faults.heal();
     return faults.state();
   });

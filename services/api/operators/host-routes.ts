@@ -10,7 +10,6 @@ import { type HostZones, readHostZones } from "../compute/aggregates/host-zones.
 import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
 import { changeHost } from "../compute/compute-services/change-host.ts";
 import { listHosts } from "../compute/hypervisors/list-hosts.ts";
-import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, unavailable } from "../http/fault.ts";
 import { NullableString } from "../http/schema.ts";
@@ -81,8 +80,7 @@ const ChangeBody = Type.Object(
 export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
   const { stores, cells } = deps;
 
-  http.get("/hosts", { schema: { response: { 200: HostList } } }, async (request) => {
-    requireAdmin(callOf(request), "berth:hosts:list");
+  http.get("/hosts", { config: { rule: "berth:hosts:list" }, schema: { response: { 200: HostList } } }, async () => {
     const [{ hosts }, zones, failures] = await Promise.all([
       listHosts(cells, { withUsage: false }),
       readHostZones(stores),
@@ -92,14 +90,12 @@ export function registerHostRoutes(http: Http, deps: OperatorDeps): void {
   });
 
   const show = { params: HostParams, response: { 200: HostAnswer } };
-  http.get("/hosts/:host", { schema: show }, async (request) => {
-    requireAdmin(callOf(request), "berth:hosts:show");
+  http.get("/hosts/:host", { config: { rule: "berth:hosts:show" }, schema: show }, async (request) => {
     return showHost(deps, request.params.host);
   });
 
   const change = { params: HostParams, body: ChangeBody, response: { 200: HostAnswer } };
-  http.put("/hosts/:host", { schema: change }, async (request) => {
-    requireAdmin(callOf(request), "berth:hosts:update");
+  http.put("/hosts/:host", { config: { rule: "berth:hosts:update" }, schema: change }, async (request) => {
     const { disabled, reason, reset_failures: reset } = request.body;
     if (reason !== undefined && disabled !== true)
       throw badRequest("A reason is allowed only together with disabled: true.");

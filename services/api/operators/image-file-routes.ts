@@ -1,6 +1,5 @@
 import { Type } from "typebox";
 import type { ImageStore } from "../../../core/stores/api/image-store.ts";
-import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 
 /** Most ids of one question. */
@@ -14,8 +13,8 @@ const Answer = Type.Object({ deleted: Type.Array(Type.String()) });
 
 /** `POST /deleted-images`: which of the given ids belong to deleted images, so that their files can be removed. Admins only. */
 export function registerImageFileRoutes(http: Http, images: Pick<ImageStore, "deletedImages">): void {
-  http.post("/deleted-images", { schema: { body: AskBody, response: { 200: Answer } } }, async (request) => {
-    requireAdmin(callOf(request), "berth:images:deleted");
+  const ask = { config: { rule: "berth:images:deleted" }, schema: { body: AskBody, response: { 200: Answer } } };
+  http.post("/deleted-images", ask, async (request) => {
     return { deleted: [...(await images.deletedImages(request.body.ids))] };
   });
 }

@@ -2,7 +2,6 @@ import { Type } from "typebox";
 import type { RatioScope } from "../../../core/stores/api/ratio-store.ts";
 import { findHost } from "../compute/aggregates/find-host.ts";
 import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
-import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, notFound } from "../http/fault.ts";
 import { SyncAnswer, syncView } from "./sync-view.ts";
@@ -33,8 +32,8 @@ const RatiosAnswer = Type.Object({
 export function registerRatioRoutes(http: Http, deps: OperatorDeps): void {
   const { aggregates, ratios } = deps.stores;
 
-  http.get("/ratios", { schema: { response: { 200: RatiosAnswer } } }, async (request) => {
-    requireAdmin(callOf(request), "berth:ratios:show");
+  const show = { config: { rule: "berth:ratios:show" }, schema: { response: { 200: RatiosAnswer } } };
+  http.get("/ratios", show, async () => {
     const [settings, known] = await Promise.all([ratios.ratioSettings(), aggregates.aggregates()]);
     return {
       aggregates: known
@@ -44,8 +43,11 @@ export function registerRatioRoutes(http: Http, deps: OperatorDeps): void {
     };
   });
 
-  http.put("/ratios", { schema: { body: ChangeBody, response: { 200: SyncAnswer } } }, async (request) => {
-    requireAdmin(callOf(request), "berth:ratios:update");
+  const change = {
+    config: { rule: "berth:ratios:update" },
+    schema: { body: ChangeBody, response: { 200: SyncAnswer } },
+  };
+  http.put("/ratios", change, async (request) => {
     const { aggregate, host, ratios: changes } = request.body;
     const scope = await scopeOf(deps, aggregate, host, Object.values(changes).includes(null));
     if (!(await ratios.changeRatios(scope, changes))) throw notFound(`There is no aggregate ${aggregate}.`);
@@ -53,8 +55,8 @@ export function registerRatioRoutes(http: Http, deps: OperatorDeps): void {
   });
 
   const Sync = Type.Object({ dry_run: Type.Optional(Type.Boolean()) }, { additionalProperties: false });
-  http.post("/sync-aggregates", { schema: { body: Sync, response: { 200: SyncAnswer } } }, async (request) => {
-    requireAdmin(callOf(request), "berth:sync-aggregates");
+  const sync = { config: { rule: "berth:sync-aggregates" }, schema: { body: Sync, response: { 200: SyncAnswer } } };
+  http.post("/sync-aggregates", sync, async (request) => {
     return syncView(await deps.syncer.sync(null, { dryRun: request.body.dry_run ?? false }));
   });
 }

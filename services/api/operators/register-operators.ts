@@ -1,11 +1,13 @@
 import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
 import type { Http } from "../http/create-http.ts";
+import { registerDocument } from "../http/document-route.ts";
 import type { ResolveIdentity } from "../http/identity.ts";
 import { registerNeighbour } from "../http/register-neighbour.ts";
 import { type ExplainRouteDeps, registerExplainRoutes } from "./explain/explain-routes.ts";
 import { registerHostRoutes } from "./host-routes.ts";
 import { registerImageFileRoutes } from "./image-file-routes.ts";
+import { operatorsDocument } from "./operators-document.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
 
@@ -21,6 +23,7 @@ export function registerOperators(
   resolveIdentity: ResolveIdentity,
 ): void {
   registerNeighbour(http, OPERATORS_PREFIX, resolveIdentity, (scope) => {
+    registerDocument(scope, OPERATORS_PREFIX, operatorsDocument);
     registerSettingsRoutes(scope, deps.stores);
     registerRatioRoutes(scope, deps);
     registerHostRoutes(scope, deps);

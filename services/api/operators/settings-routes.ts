@@ -7,7 +7,6 @@ import {
   writeSchedulingSettings,
 } from "../../../core/scheduling/scheduling-settings.ts";
 import { SCHEDULING_SECTION, type StoredSettings } from "../../../core/stores/api/settings-store.ts";
-import { callOf, requireAdmin } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, conflict } from "../http/fault.ts";
 import type { OperatorStores } from "../ports.ts";
@@ -36,14 +35,13 @@ const TRIES_MAX = 10;
 
 /** `GET` and `PUT /settings`: the settings that schedulers read while they run. Admins only. A change is applied completely or not at all. */
 export function registerSettingsRoutes(http: Http, { settings }: Pick<OperatorStores, "settings">): void {
-  http.get("/settings", { schema: { response: { 200: SettingsAnswer } } }, async (request) => {
-    requireAdmin(callOf(request), "berth:settings:show");
+  const show = { config: { rule: "berth:settings:show" }, schema: { response: { 200: SettingsAnswer } } };
+  http.get("/settings", show, async () => {
     return view(await settings.read(SCHEDULING_SECTION));
   });
 
   const change = { body: ChangeBody, response: { 200: SettingsAnswer } };
-  http.put("/settings", { schema: change }, async (request) => {
-    requireAdmin(callOf(request), "berth:settings:update");
+  http.put("/settings", { config: { rule: "berth:settings:update" }, schema: change }, async (request) => {
     for (let tries = 1; ; tries += 1) {
       const stored = await settings.read(SCHEDULING_SECTION);
       const { version } = request.body;

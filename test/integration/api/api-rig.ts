@@ -194,12 +194,12 @@ export class ApiRig {
     return rig;
   }
 
-  /** Throws if the api has given an answer with a status that its OpenAPI document does not have for the route. */
+  /** Throws if the api has given an answer with a status that its OpenAPI documents do not have for the route. */
   async close(): Promise<void> {
     await this.api.close();
     for (const broker of this.#brokers) broker.close();
     if (this.#undescribed.size > 0)
-      throw new Error(`compute-operations.ts lacks statuses: ${[...this.#undescribed].toSorted().join(", ")}`);
+      throw new Error(`the OpenAPI documents lack statuses: ${[...this.#undescribed].toSorted().join(", ")}`);
   }
 
   cell(name: string): RigCell {

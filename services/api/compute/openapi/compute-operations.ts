@@ -1,19 +1,7 @@
-/** The parts of an operation's description that its route does not have. */
-export interface ComputeOperation {
-  readonly id: string;
-  readonly summary: string;
-  /** The statuses of answers to calls that succeed. */
-  readonly good: readonly number[];
-  /** Further statuses of refusals, beside those that follow from the route (compute-document.ts). */
-  readonly refusals?: readonly number[];
-}
-
-const one = (id: string, summary: string, good: readonly number[], refusals: readonly number[] = []) => ({
-  ...{ id, summary, good, refusals },
-});
+import { type DescribedOperation, operation as one } from "../../http/describe-routes.ts";
 
 /** The operations of the Compute API, by method and path. */
-export const COMPUTE_OPERATIONS: Readonly<Record<string, ComputeOperation>> = {
+export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "GET /": one("showVersion", "Show the version of the API", [200]),
   "GET /openapi.json": one("showDocument", "Show this document", [200]),
   "GET /versions/{id}": one("showNamedVersion", "Show a version of the API by its name", [200]),

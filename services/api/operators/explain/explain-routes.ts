@@ -3,7 +3,7 @@ import { describeSearchRefusal } from "../../../../core/candidates/refusal.ts";
 import { keptMiss, keptSteps, keptWeight } from "../../../../core/scheduling/explain/decision.ts";
 import type { Explanation } from "../../../../core/scheduling/explain/explain-request.ts";
 import type { DecisionStore } from "../../../../core/stores/api/decision-store.ts";
-import { callOf, requireAdmin } from "../../http/call.ts";
+import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { notFound, unavailable } from "../../http/fault.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
@@ -30,17 +30,15 @@ export interface ExplainRouteDeps extends ExplainDeps {
  */
 export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void {
   const explain = { body: ExplainBody, response: { 200: ExplainAnswerSchema } };
-  http.post("/explain", { schema: explain }, async (request) => {
+  http.post("/explain", { config: { rule: "berth:explain" }, schema: explain }, async (request) => {
     const call = callOf(request);
-    requireAdmin(call, "berth:explain");
     if (deps.cells.length > 0 && deps.cells.every(({ view }) => view === null))
       throw unavailable("This api follows no cell's ledger, so it cannot say where a server would go.");
     return explainView(await explainCall(deps, call, request.body));
   });
 
   const show = { params: Type.Object({ server: Type.String() }), response: { 200: DecisionsAnswer } };
-  http.get("/decisions/:server", { schema: show }, async (request) => {
-    requireAdmin(callOf(request), "berth:decisions:show");
+  http.get("/decisions/:server", { config: { rule: "berth:decisions:show" }, schema: show }, async (request) => {
     const { server } = request.params;
     const uuid = readUuidLike(server);
     const kept = uuid === null ? [] : ((await deps.decisions?.decisionsOf(uuid)) ?? []);
@@ -52,8 +50,7 @@ export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void 
   });
 
   const life = { params: Type.Object({ server: Type.String() }), response: { 200: LifeAnswer } };
-  http.get("/explain/:server", { schema: life }, async (request) => {
-    requireAdmin(callOf(request), "berth:explain");
+  http.get("/explain/:server", { config: { rule: "berth:explain" }, schema: life }, async (request) => {
     const { server } = request.params;
     const uuid = readUuidLike(server);
     const known = uuid === null ? null : await readLife(deps.life, uuid);

@@ -1,4 +1,4 @@
-import type { KnownRoute } from "../../http/known-paths.ts";
+import type { KnownRoute } from "./known-paths.ts";
 
 type Schema = Readonly<Record<string, unknown>>;
 
