@@ -152,7 +152,10 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
       return write(world, state, { to: "starting", selection: state.selection, reason: "", noted: [] });
     case "forgotten":
       if (event.step !== state.step) return unchanged;
-      return write(world, state, { to: "lost", selection: state.selection, reason: event.reason, noted: [] });
+      return write(world, state, {
+        ...{ to: "lost", selection: state.selection, reason: event.reason, noted: [] },
+        isForgotten: true,
+      });
     default:
       return unchanged;
   }

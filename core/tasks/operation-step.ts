@@ -50,6 +50,8 @@ export interface StepWrite {
     readonly spec?: ServerSpec | undefined;
     /** Shown to the server's owner. */
     readonly fault?: string | undefined;
+    /** The database has lost commits, and it is unknown where the server runs. */
+    readonly uncertain?: true | undefined;
   };
   /** The operation's migration, or null when it has none. */
   readonly migration: {

@@ -26,6 +26,8 @@ export interface Transition {
   readonly reason: string;
   /** The results of destinations on the way. */
   readonly noted: readonly PastAttempt[];
+  /** The operation ends because guests have obeyed orders that the database has lost. */
+  readonly isForgotten?: boolean;
   /** For an evacuation whose fence is waived: how long the source's agent must have been unseen. */
   readonly unseenMs: number;
 }
@@ -89,6 +91,7 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
     home: homeAfter(facts, transition),
     spec,
     fault,
+    ...(transition.isForgotten === true && { uncertain: true as const }),
   };
 }
 

@@ -8,6 +8,7 @@ import {
   GUEST_IN_QUARANTINE,
   QUARANTINE_DISABLES,
   type QuarantineAdmin,
+  SERVER_UNCERTAIN,
 } from "../../core/stores/cell/quarantine.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
@@ -61,6 +62,9 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       incarnation: "",
       ...fields,
     });
+    const uncertainServer = {
+      ...{ serverUuid: serverId(1), host: hostName(0), attemptId: `${taskId(1)}/0`, fault: "It may run elsewhere." },
+    };
     const kinds = async (...guests: DoomedGuest[]) => (await cell.judgeGuests(guests)).map(({ kind }) => kind);
     const same = () => cell.incarnation();
 
@@ -141,13 +145,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     test("marks a server at rest as uncertain once, and only for an order that its row does not know", async () => {
       const [server] = await cell.servers([serverId(1)]);
       const revision = (server?.revision ?? 0) + 3;
-      const uncertain = {
-        serverUuid: serverId(1),
-        host: hostName(0),
-        attemptId: `${taskId(1)}/0`,
-        revision,
-        fault: "It may run elsewhere.",
-      };
+      const uncertain = { ...uncertainServer, revision };
       expect(
         await cell.markUncertain([
           { ...uncertain, host: hostName(1) },
@@ -168,16 +166,40 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       expect(await cell.markUncertain([{ ...uncertain, revision: revision + 1 }])).toEqual([false]);
     });
 
+    test.each(["hard-reboot", "rebuild"] as const)(
+      "refuses a %s of an uncertain server until an operator has set it to active",
+      async (kind) => {
+        const begin = async () => {
+          const hosts = kind === "rebuild" ? [0] : [];
+          return (await beginOperationOn(cell, { server: 1, kind, hosts })).outcome;
+        };
+        const refused = { kind: "refused", why: SERVER_UNCERTAIN, inFlight: false };
+        const reset = (status: "ACTIVE" | "ERROR") => cell.resetStatus([{ serverUuid: serverId(1), status }]);
+        expect(await cell.markUncertain([{ ...uncertainServer, revision: 7 }])).toEqual([true]);
+        expect(await begin()).toEqual(refused);
+        await reset("ERROR");
+        expect(await begin()).toEqual(refused);
+        await reset("ACTIVE");
+        await reset("ERROR");
+        expect(await begin()).toMatchObject({ kind: "begun" });
+      },
+    );
+
+    test("lets an uncertain server be deleted", async () => {
+      expect(await cell.markUncertain([{ ...uncertainServer, revision: 7 }])).toEqual([true]);
+      expect(await cell.requestDelete([deleteTask(1, 1_001)])).toMatchObject([{ kind: "queued" }]);
+    });
+
+    test("marks a server as uncertain whose operation ends because guests have obeyed forgotten orders", async () => {
+      const { task } = await beginOperationOn(cell, { server: 1, kind: "hard-reboot" });
+      await new OperationByHand(cell, task?.id ?? "").goOn("lost", 0, true);
+      const again = await beginOperationOn(cell, { server: 1, kind: "hard-reboot" });
+      expect(again.outcome).toEqual({ kind: "refused", why: SERVER_UNCERTAIN, inFlight: false });
+    });
+
     test("does not mark a server as uncertain while a task of it runs", async () => {
       await beginOperationOn(cell, { server: 1, kind: "stop" });
-      const uncertain = {
-        serverUuid: serverId(1),
-        host: hostName(0),
-        attemptId: `${taskId(1)}/0`,
-        revision: 99,
-        fault: "It.",
-      };
-      expect(await cell.markUncertain([uncertain])).toEqual([false]);
+      expect(await cell.markUncertain([{ ...uncertainServer, revision: 99 }])).toEqual([false]);
     });
 
     describe("of a guest that has run", () => {

@@ -16,7 +16,11 @@ export class OperationByHand {
   }
 
   /** The transition from the present stage to a stage or an end. `selection` is the destination from then on. */
-  async goOn(to: Exclude<Target, "another">, selection?: number): Promise<StepOutcome | undefined> {
+  async goOn(
+    to: Exclude<Target, "another">,
+    selection?: number,
+    isForgotten = false,
+  ): Promise<StepOutcome | undefined> {
     await this.#store.renewLease({ id: conductorId(0), name: "by hand", leaseMs: 3_600_000 });
     const [taken] = await this.#store.takeTasks(conductorId(0), [this.#id]);
     const [at] = await this.#store.positions([this.#id]);
@@ -28,6 +32,7 @@ export class OperationByHand {
       reason: "",
       noted: [],
       unseenMs: 0,
+      isForgotten,
     };
     const claim = { taskId: this.#id, serverUuid: taken.task.server?.uuid ?? "", epoch: taken.epoch };
     const [outcome] = await this.#store.commitStep([

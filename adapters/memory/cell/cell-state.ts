@@ -21,6 +21,8 @@ export interface ServerRow {
   host: string | null;
   attemptId: string | null;
   fault: { readonly message: string; readonly atMs: number } | null;
+  /** It is unknown where the server runs, because the database has lost commits. */
+  uncertain?: boolean;
   readonly createdAtMs: number;
   updatedAtMs: number;
   launchedAtMs: number | null;

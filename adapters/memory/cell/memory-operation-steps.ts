@@ -13,7 +13,7 @@ import type {
   StepOutcome,
 } from "../../../core/stores/cell/operation-store.ts";
 import { isHeldFor, MOVE_BROKEN_OFF } from "../../../core/stores/cell/operation-store.ts";
-import { GUEST_IN_QUARANTINE } from "../../../core/stores/cell/quarantine.ts";
+import { GUEST_IN_QUARANTINE, SERVER_UNCERTAIN } from "../../../core/stores/cell/quarantine.ts";
 import { parseAttemptId } from "../../../core/tasks/attempt-id.ts";
 import { claimedAllocation } from "../../../core/tasks/claimed-allocation.ts";
 import {
@@ -52,10 +52,11 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
   if (status === "ERROR" && hasOpenMove(tx, server.uuid))
     return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
+  const isStart = startsGuest(operationOf(task).kind, status);
+  if (isStart && server.uncertain === true) return { kind: "refused", why: SERVER_UNCERTAIN, inFlight: false };
   const unfenced = evacuationRefusalOf(tx, write);
   if (unfenced !== null) return { kind: unfenced };
-  if (startsGuest(operationOf(task).kind, status) && tx.cell.isInQuarantine(server.uuid))
-    return { kind: "quarantined" };
+  if (isStart && tx.cell.isInQuarantine(server.uuid)) return { kind: "quarantined" };
   const conflict = conflictOf(tx, server.uuid, write);
   if (conflict !== null) return { kind: "refused", why: describeGroupConflict(conflict), inFlight: conflict.inFlight };
   const outcome = tx.applyAllocations(changeOf(task.id, write));
@@ -151,8 +152,9 @@ function writeStep(tx: CellTransaction, task: TaskRow, server: ServerRow, write:
   task.selection = write.selection;
   task.reason = write.reason;
   if (write.outcome !== null) tx.cell.endTask(task, write.outcome, tx.nowMs);
-  const { status, taskState, home, spec, fault } = write.server;
+  const { status, taskState, home, spec, fault, uncertain } = write.server;
   if (status !== undefined) server.status = status;
+  if (uncertain === true) server.uncertain = true;
   server.taskState = taskState;
   if (home !== undefined) {
     server.host = home?.host ?? null;
@@ -195,6 +197,7 @@ export function resetStep(tx: CellTransaction, { serverUuid, status }: StatusRes
   if (moving) return { kind: "busy", running: server.status };
   if (server.host === null) return { kind: "nowhere" };
   server.status = status;
+  if (status === "ACTIVE") server.uncertain = false;
   server.revision += 1;
   server.updatedAtMs = tx.nowMs;
   return { kind: "reset" };

@@ -118,7 +118,13 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
       if (server?.status !== "ACTIVE" || server.taskState !== null || server.revision >= revision) return false;
       if (server.host !== host || server.attemptId !== attemptId) return false;
       const atMs = this.#clock.now();
-      Object.assign(server, { status: "ERROR", fault: { message: fault, atMs }, revision, updatedAtMs: atMs });
+      Object.assign(server, {
+        status: "ERROR",
+        uncertain: true,
+        fault: { message: fault, atMs },
+        revision,
+        updatedAtMs: atMs,
+      });
       return true;
     });
   }

@@ -2,12 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import { assert } from "../../../core/assert.ts";
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
-import {
-  type BeginOutcome,
-  MOVE_BROKEN_OFF,
-  type SignalOutcome,
-  type StepOutcome,
-} from "../../../core/stores/cell/operation-store.ts";
+import type { BeginOutcome, SignalOutcome, StepOutcome } from "../../../core/stores/cell/operation-store.ts";
 import { GUEST_IN_QUARANTINE } from "../../../core/stores/cell/quarantine.ts";
 import { describeEvacuationRefusal, type EvacuationRefusal } from "../../../core/tasks/evacuation-rule.ts";
 import { describeGroupConflict, groupsEntangle } from "../../../core/tasks/group-rule.ts";
@@ -34,6 +29,7 @@ import { decodeOutcome, encodeChanges } from "../ledger/encode-changes.ts";
 import { checkEvacuations } from "./check-evacuations.ts";
 import { type GroupedClaim, joinGroups } from "./join-groups.ts";
 import { lookForOthersInQuarantine } from "./others-in-quarantine.ts";
+import { readAstray } from "./read-astray.ts";
 
 interface AnswerRow {
   readonly at: number;
@@ -57,7 +53,7 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     client,
     begins.map(({ write }) => write),
   );
-  const brokenOff = await readBrokenOff(client, begins);
+  const astray = await readAstray(client, begins);
   const quarantined = await readInQuarantine(client, begins);
   const changes = begins.map(({ task, write }) => changeOf(task.id, write));
   const records = begins.map((begin, at) => {
@@ -72,7 +68,8 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
       sourceHost: operation.source?.host ?? null,
       sourceAttemptId: operation.source?.attemptId ?? null,
       refused:
-        (brokenOff.has(server.uuid) ? MOVE_BROKEN_OFF : evacuations.get(at)) ??
+        astray.get(server.uuid) ??
+        evacuations.get(at) ??
         (quarantined.has(server.uuid) ? GUEST_IN_QUARANTINE : null) ??
         (conflict ? describeGroupConflict(conflict) : null),
     };
@@ -96,18 +93,6 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     outcomes[row.at - 1] = beginOutcome({ ...row, inFlight }, change, evacuations.get(row.at - 1));
   }
   return outcomes;
-}
-
-/** Servers in ERROR whose last move was broken off. Their allocations are not all at their home, and they may run elsewhere. */
-async function readBrokenOff(client: PoolClient, begins: readonly BeginOperation[]): Promise<ReadonlySet<string>> {
-  const failed = begins.filter(({ status }) => status === "ERROR");
-  if (failed.length === 0) return new Set();
-  const rows = await queryRows<{ server_uuid: string }>(client, {
-    name: "moves_broken_off",
-    text: "select server_uuid from migrations where server_uuid = any ($1) and not ended",
-    values: [textArrayLiteral(failed.map(({ task }) => operationOf(task).server.uuid))],
-  });
-  return new Set(rows.map((row) => row.server_uuid));
 }
 
 /** Servers that are started and have another guest in quarantine, which may run. */
@@ -222,7 +207,7 @@ function recordOf(
   at: { readonly taskId: string; readonly serverUuid: string; readonly step: number },
   write: StepWrite,
 ): Record<string, unknown> {
-  const { status, taskState, home, spec, fault } = write.server;
+  const { status, taskState, home, spec, fault, uncertain } = write.server;
   return {
     taskId: at.taskId,
     serverUuid: at.serverUuid,
@@ -236,6 +221,7 @@ function recordOf(
     ...(home === undefined ? {} : { host: home?.host ?? null, attemptId: home?.attemptId ?? null }),
     ...(spec === undefined ? {} : { spec: Buffer.from(ServerSpec.encode(spec).finish()).toString("base64") }),
     ...(fault === undefined ? {} : { fault }),
+    ...(uncertain === undefined ? {} : { uncertain }),
     migration: write.migration,
     attempts: write.attempts,
     leftover: write.leftover ?? null,

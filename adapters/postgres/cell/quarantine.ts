@@ -171,7 +171,8 @@ export async function markUncertain(pool: Pool, servers: readonly UncertainServe
         where s.status = 'ACTIVE' and s.task_state is null and s.host = w.host and s.attempt_id = w.attempt_id and s.revision < w.revision
         order by s.uuid for no key update of s
       )
-      update servers s set status = 'ERROR', fault = l.fault, fault_at = now(), revision = l.revision, updated_at = now()
+      update servers s set status = 'ERROR', fault = l.fault, fault_at = now(), revision = l.revision, updated_at = now(),
+        uncertain_since = now()
       from locked l where s.uuid = l.uuid returning s.uuid`,
     values: [
       textArrayLiteral(servers.map(({ serverUuid }) => serverUuid)),

@@ -90,6 +90,14 @@ export const GUEST_IN_QUARANTINE =
   "a guest of the server is in quarantine, because the database of its cell was restored or failed over, and may run there: an operator has to " +
   "decide about it (berth cell quarantine)";
 
+/**
+ * Why an uncertain server is not started, moved or rebuilt: another guest of it may run on a host that is away. The mark stays until an operator
+ * sets the server to active, or the server is deleted.
+ */
+export const SERVER_UNCERTAIN =
+  "the database of its cell was restored or failed over and has lost commits, so the server may run on another host: an operator has to look for " +
+  "its other guests (berth cell quarantine) and then to set it to active (os-resetState)";
+
 /** Why a host with a quarantined guest takes no new servers. The guest uses resources that the ledger does not know of. */
 export const QUARANTINE_DISABLES = "a guest is in quarantine: see berth cell quarantine";
 
@@ -113,7 +121,7 @@ export interface QuarantineStore {
   raiseRevisions(revisions: readonly { readonly serverUuid: string; readonly revision: number }[]): Promise<void>;
   /**
    * Puts these servers into ERROR with the fault, and raises their revisions to those orders, so that the guest obeys a start once an
-   * operator has set the server to ACTIVE. Servers are left alone unless they are ACTIVE with this guest at home, at rest, and know of no
+   * operator has set the server to ACTIVE. Until then no operation that starts a guest begins (`SERVER_UNCERTAIN`). Servers are left alone unless they are ACTIVE with this guest at home, at rest, and know of no
    * such order. Answers, in the order of the servers, which were changed.
    */
   markUncertain(servers: readonly UncertainServer[]): Promise<readonly boolean[]>;

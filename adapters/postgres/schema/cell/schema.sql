@@ -365,6 +365,7 @@ create table servers (
   deleted_at timestamp with time zone,
   revision integer default 0 not null,
   later_tasks uuid[] default '{}'::uuid[] not null,
+  uncertain_since timestamp with time zone,
   constraint servers_pkey PRIMARY KEY (uuid),
   constraint servers_status_check CHECK ((status = ANY (ARRAY['BUILD'::text, 'ACTIVE'::text, 'ERROR'::text, 'DELETED'::text, 'CLOSED'::text, 'SHUTOFF'::text, 'PAUSED'::text, 'SUSPENDED'::text, 'RESCUE'::text, 'VERIFY_RESIZE'::text, 'SHELVED'::text, 'SHELVED_OFFLOADED'::text])))
 ) with (fillfactor=50);

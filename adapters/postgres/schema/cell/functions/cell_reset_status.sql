@@ -1,4 +1,4 @@
--- Sets the status of servers at rest on an operator's request. No server occurs twice. `outcome`: reset, gone, nowhere, or busy with the
+-- Sets the status of servers at rest on an operator's request. A server that is set to ACTIVE is no longer uncertain. No server occurs twice. `outcome`: reset, gone, nowhere, or busy with the
 -- running task, or with the status in which a move waits for its confirmation.
 create or replace function cell_reset_status(server_uuids uuid[], statuses text[])
   returns table (at int, outcome text, running text)
@@ -23,7 +23,10 @@ begin
       when found_server.host is null then 'nowhere'
       else 'reset' end;
     if outcome = 'reset' then
-      update servers s set status = statuses[n], revision = s.revision + 1, updated_at = now() where s.uuid = server_uuids[n];
+      update servers s
+      set status = statuses[n], revision = s.revision + 1, updated_at = now(),
+        uncertain_since = case when statuses[n] = 'ACTIVE' then null else s.uncertain_since end
+      where s.uuid = server_uuids[n];
     end if;
     return next;
   end loop;

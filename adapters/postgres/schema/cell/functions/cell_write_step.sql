@@ -23,6 +23,7 @@ begin
     attempt_id = case when w ? 'host' then w ->> 'attemptId' else s.attempt_id end,
     spec = coalesce(decode(w ->> 'spec', 'base64'), s.spec),
     fault = coalesce(w ->> 'fault', s.fault), fault_at = case when w ->> 'fault' is null then s.fault_at else now() end,
+    uncertain_since = case when (w ->> 'uncertain')::boolean then now() else s.uncertain_since end,
     revision = s.revision + 1, updated_at = now(),
     later_tasks = cell_add_task(s.later_tasks, (w ->> 'taskId')::uuid)
   where s.uuid = (w ->> 'serverUuid')::uuid
