@@ -114,7 +114,7 @@ async function watch(settings: Settings, options: AuditOptions): Promise<number>
   }
 }
 
-/** Opens the store for `--publish`, or returns null without it. An outage is told, and does not end the audit. */
+/** Opens the store for `--publish`, or returns null without it. An outage of Redis is reported and does not end the audit. */
 function openPublished({ publish, redisUrl }: Settings): RedisSoftState | null {
   if (!publish) return null;
   if (redisUrl === null)

@@ -5,7 +5,7 @@ set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd -P)
 args=()
-# The image has the page as it is built here.
+# The dashboard's page is built here, and the image copies it.
 (cd "$root" && npm run --silent dashboard)
 if [ "${1:-}" = "--local" ]; then
   "$root/deploy/local-images.sh"

@@ -49,7 +49,7 @@ const OID = {
 const MAY_AUTHENTICATE = { byte: 0b1000_0000, unusedBits: 7 };
 const MAY_SIGN_CERTIFICATES = { byte: 0b0000_0110, unusedBits: 1 };
 
-/** A certificate authority that signs itself, and only end certificates. */
+/** A certificate authority whose certificate is signed by itself. It may sign certificates of processes, but none of other authorities. */
 export async function issueCa(name: string, lifetime: Lifetime): Promise<KeyPair> {
   const keys = await newKeys();
   const certificate = await unsigned({ subject: name, issuer: name, keys, lifetime, usage: MAY_SIGN_CERTIFICATES });

@@ -99,7 +99,8 @@ class Merge {
 
   constructor(report: ProviderTree, stored: StoredTree) {
     this.#report = report;
-    // Operators' ratios are applied to the merged tree when it is stored. Here everything has the ratio that it has without them.
+    // Operators' ratios are applied to the merged tree when it is stored. Here every inventory has the ratio that it would have without
+    // operators' ratios.
     this.#stored = { ...stored, providers: stored.providers.map((provider) => withoutOverrides(provider, stored)) };
     this.#byUuid = new Map(this.#stored.providers.map((provider) => [provider.uuid, provider]));
     this.#specs = new Map(report.providers.map((spec) => [spec.uuid, spec]));

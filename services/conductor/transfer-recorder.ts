@@ -33,7 +33,7 @@ export class TransferRecorder {
     migrationUuid: string,
     { memory = NO_AMOUNTS, disks = NO_AMOUNTS }: Pick<HandOffProgress, "memory" | "disks">,
   ): void {
-    // Amounts that the database cannot store would be refused with those of all other moves.
+    // Amounts that the database cannot store would make it refuse the statement, and with it the amounts of all other moves.
     if (!areSoundAmounts(memory) || !areSoundAmounts(disks)) return;
     this.#latest.set(migrationUuid, { memory, disks });
     this.#timer ??= this.#clock.setTimer(WRITE_EVERY_MS, () => this.#write());

@@ -4,7 +4,7 @@ const NETWORK: readonly QuotaResource[] = ["fixed_ips", "floating_ips", "securit
 const FILES: readonly QuotaResource[] = ["injected_files", "injected_file_content_bytes", "injected_file_path_bytes"];
 const GROUPS: readonly QuotaResource[] = ["server_groups", "server_group_members"];
 
-/** Microversions of the Compute API at which quotas of networks and of injected files left its answers. */
+/** Microversions of the Compute API from which on its answers lack the quotas of networks and of injected files. */
 const NETWORK_UNTIL = 35;
 const NETWORK_OF_CLASSES_UNTIL = 49;
 const FILES_UNTIL = 56;
