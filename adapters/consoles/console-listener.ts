@@ -13,9 +13,9 @@ export interface ExpectedClient {
   readonly key: Uint8Array;
   /** How long the client is waited for. */
   readonly lifetimeMs: number;
-  /** Names what the client reaches. A later client of the same takes its place. */
+  /** Names the guest whose console the client reaches. A later client of the same guest takes the place of an earlier one. */
   readonly target: string;
-  /** Opens what the client reaches. */
+  /** Opens the console of this guest. */
   connect(): Promise<Duplex>;
 }
 
@@ -51,7 +51,7 @@ export class ConsoleListener {
     });
     this.#server.maxConnections = CLIENTS_MAX;
     this.#server.on("secureConnection", (socket) => void this.#admit(socket));
-    // The client learns of a failed handshake by its own end.
+    // A client whose handshake failed sees that on its side of the connection.
     this.#server.on("tlsClientError", (_error, socket) => socket.destroy());
   }
 

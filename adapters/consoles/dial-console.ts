@@ -19,7 +19,7 @@ export function dialConsole(target: {
   const socket = connect({
     ...{ host, port, ...CONSOLE_TLS },
     pskCallback: () => ({ psk: key, identity: session }),
-    // Who knows the key is the right host. There is no certificate.
+    // The right host is recognised by the key. It has no certificate.
     checkServerIdentity: () => undefined,
   });
   const timer = setTimeout(() => socket.destroy(new Error(`no answer within ${CONNECT_MS} ms`)), CONNECT_MS);
