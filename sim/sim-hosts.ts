@@ -156,7 +156,7 @@ export class SimHosts {
       },
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
-        world.onHandedOver(order.serverUuid, order.toAttemptId);
+        world.onHandedOver(order.toAttemptId);
       },
       destroy: async (guest, signal) => {
         await hypervisor.destroy(guest, signal);

@@ -100,9 +100,9 @@ class Simulation {
     const survivors = new Survivors((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
     world.onStarted = (serverUuid) => {
       survivors.started(serverUuid);
-      if (!survivors.mayRunTwice(serverUuid)) this.#checkHomes(serverUuid);
+      this.#checkHomes(serverUuid);
     };
-    world.onHandedOver = (serverUuid, attemptId) => survivors.handedOver(serverUuid, attemptId);
+    world.onHandedOver = (attemptId) => survivors.handedOver(attemptId);
     world.onUnwanted = (serverUuid, what) => survivors.unwanted(serverUuid, what);
     this.#cloud.onRestored = (running) => survivors.restored(running);
     world.onDestroyed = (serverUuid) => {

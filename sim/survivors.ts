@@ -10,8 +10,6 @@ export class Survivors {
   /** Attempts whose guest has run, or received the content of another guest. */
   readonly #whole = new Set<string>();
   readonly #alive = new Set<string>();
-  readonly #handedOver = new Set<string>();
-  readonly #moved = new Set<string>();
   /** Servers that are to be deleted. */
   readonly #given = new Set<string>();
 
@@ -25,17 +23,8 @@ export class Survivors {
   }
 
   /** Notes that the guest of this attempt has received the content of the server's running guest, which is kept, stopped. */
-  handedOver(serverUuid: string, attemptId: string): void {
+  handedOver(attemptId: string): void {
     this.#whole.add(attemptId);
-    this.#handedOver.add(serverUuid);
-  }
-
-  /**
-   * Law 4 does not apply to a server that was handed off before its cell's database was restored. A database that has forgotten the move
-   * takes the old guest for the server's only one and has it started, while the new guest runs on in quarantine.
-   */
-  mayRunTwice(serverUuid: string): boolean {
-    return this.#moved.has(serverUuid);
   }
 
   /** Notes that a user has asked for this, whatever the outcome. */
@@ -46,10 +35,7 @@ export class Survivors {
 
   /** Notes which servers run while the database of their cell is restored. */
   restored(serverUuids: readonly string[]): void {
-    for (const uuid of serverUuids) {
-      if (!this.#given.has(uuid)) this.#alive.add(uuid);
-      if (this.#handedOver.has(uuid)) this.#moved.add(uuid);
-    }
+    for (const uuid of serverUuids) if (!this.#given.has(uuid)) this.#alive.add(uuid);
   }
 
   /** Returns the violation that results from the loss of a guest of the server, or null. */
