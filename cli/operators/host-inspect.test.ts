@@ -69,7 +69,7 @@ test.each([
   [["--cpu-shared-set", "0-3", "--cpu-dedicated-set", "3"], "both name CPUs 3"],
   [["--cpu-shared-set", "3-1"], "CPUs like 0-7,^3"],
   [["--pci-devices", "8086"], "VENDOR:PRODUCT or an address"],
-  [["--sysroot", "/nowhere"], "it must be a directory that contains proc or sys"],
+  [["--sysroot", "/nowhere"], "name a directory that contains proc or sys"],
 ])("refuses %j and says what is allowed", (flags, expected) => {
   const args = [main, "host", "inspect", "--sysroot", madeUpHost(), ...flags];
   const { status, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });

@@ -117,7 +117,7 @@ describe("the fake driver", () => {
   });
 
   test.each([
-    ["{", "no JSON"],
+    ["{", "the text is not JSON"],
     ['{"outcome":"explode"}', "/outcome"],
     ['{"probability":2}', "/probability"],
     ['{"typo":1}', "/typo is not known"],

@@ -112,6 +112,6 @@ describe("the audit command with processes that it did not start", () => {
   });
 
   it("refuses a dry run without a healing", async () => {
-    expect(await audit("--dry-run")).toMatchObject({ code: 2, stderr: expect.stringContaining("give both") });
+    expect(await audit("--dry-run")).toMatchObject({ code: 2, stderr: expect.stringContaining("so give --heal, too") });
   });
 });
