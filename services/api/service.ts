@@ -47,6 +47,7 @@ import { registerDetailRoutes } from "./compute/server-details/detail-routes.ts"
 import { registerGroupRoutes } from "./compute/server-groups/group-routes.ts";
 import { registerInterfaceRoutes } from "./compute/server-interfaces/interface-routes.ts";
 import { registerMetadataRoutes } from "./compute/server-metadata/metadata-routes.ts";
+import { registerShareRoutes } from "./compute/server-shares/share-routes.ts";
 import { registerTagRoutes } from "./compute/server-tags/tag-routes.ts";
 import { CellWatch } from "./compute/servers/cell-watch.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./compute/servers/create-schema.ts";
@@ -359,6 +360,7 @@ function registerRoutes(
   registerMigrationRoutes(scope, server, options);
   registerInterfaceRoutes(scope, server);
   registerDetailRoutes(scope, server);
+  registerShareRoutes(scope, server);
   registerRemoteConsoleRoutes(scope, server, options);
   registerMetadataRoutes(scope, server);
   registerTagRoutes(scope, server, options);

@@ -67,9 +67,7 @@ export class QueryReader {
   /** Refuses parameters that the microversion does not have. Before microversion 2.75 they are ignored, as in Nova. */
   refuseOthers(known: QueryParameters, minor: number): void {
     if (minor < STRICT_FROM_MINOR) return;
-    for (const name of Object.keys(this.#query)) {
-      if (!isKnownAt(minor, known, name))
-        throw badRequest(`Additional properties are not allowed ('${name}' was unexpected)`);
-    }
+    const other = Object.keys(this.#query).find((name) => !isKnownAt(minor, known, name));
+    if (other !== undefined) throw badRequest(`Additional properties are not allowed ('${other}' was unexpected)`);
   }
 }

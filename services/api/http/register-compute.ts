@@ -1,9 +1,10 @@
-import type { FastifyReply, FastifyRequest } from "fastify";
+import type { FastifyReply, FastifyRequest, preHandlerHookHandler } from "fastify";
 import { urlBaseOf } from "./compute-urls.ts";
 import type { Http } from "./create-http.ts";
 import { badRequest, Fault, notFound } from "./fault.ts";
 import { faultOf, type Identity, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./microversion.ts";
+import { QueryReader } from "./query-reader.ts";
 
 export interface ComputeRoutes {
   readonly prefixes: readonly string[];
@@ -41,6 +42,7 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
           if (outcome instanceof Promise) outcome.then(admit, next);
           else admit(outcome);
         });
+        scope.addHook("preHandler", refuseUnknownParameters);
         routes.register(scope as Http, prefix);
         done();
       },
@@ -48,6 +50,19 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
     );
   }
 }
+
+/** From this microversion on every route refuses the query parameters that it does not know. Source: Nova's REST API version history, 2.102. */
+const ALL_STRICT_FROM_MINOR = 102;
+
+const refuseUnknownParameters: preHandlerHookHandler = (request, _reply, done) => {
+  const { call, routeOptions } = request;
+  if (call !== null && call.identity !== null && call.minor >= ALL_STRICT_FROM_MINOR)
+    new QueryReader(request.query as Readonly<Record<string, string | readonly string[]>>).refuseOthers(
+      routeOptions.config.query ?? {},
+      call.minor,
+    );
+  done();
+};
 
 function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
   if (outcome.kind === "unauthorized") reply.header("www-authenticate", outcome.authenticate ?? "Keystone");

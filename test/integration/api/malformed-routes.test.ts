@@ -62,6 +62,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { host: "h-0", binary: "nova-compute" },
     { status: "disabled", disabled_reason: "why" },
   ],
+  "POST /v2.1/servers/:id/shares": [{ share: { share_id: randomUUID(), tag: "t" } }],
   "POST /v2.1/servers/:id/remote-consoles": [{ remote_console: { protocol: "serial", type: "serial" } }],
   "PUT /v2.1/os-hosts/:name": [{ status: "disable", maintenance_mode: "enable" }],
   "POST /v2.1/os-aggregates": [{ aggregate: { name: "a", availability_zone: "z" } }],

@@ -60,6 +60,8 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-security-groups/security-groups-create-resp": NEUTRON,
   "os-security-groups/security-groups-get-resp": NEUTRON,
   "os-security-groups/security-groups-list-get-resp": NEUTRON,
+  "os-server-shares":
+    "no driver passes a shared file system on to its guests; a Nova without virtiofs answers 409, too",
   "os-server-topology": "needs a host with NUMA nodes, on which the guest's nodes are placed",
   "server-migrations/force_complete": NO_MIGRATION,
   "server-migrations/migrations-get": NO_MIGRATION,

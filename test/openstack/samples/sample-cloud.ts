@@ -47,6 +47,8 @@ export class SampleCloud {
       name: "fakeimage7",
       disk_format: "raw",
       container_format: "bare",
+      architecture: "x86_64",
+      auto_disk_config: "True",
     });
     const { aggregate } = await cloud.must("POST", "/os-aggregates", {
       aggregate: { name: "west", availability_zone: "us-west" },

@@ -26,6 +26,9 @@ export interface Exchange {
   readonly change?: (body: Answer) => Answer | Promise<Answer>;
 }
 
+/** The server that upstream's samples name in the hint `same_host`. */
+const NEIGHBOUR = "48e6a9f6-30af-47e0-bc04-acaed113bb4e";
+
 /** One pass through a folder's script at one microversion. A sample counts where it stands: at exactly this microversion. */
 export class SampleRun {
   readonly outcomes: Outcomes = new Map();
@@ -33,12 +36,18 @@ export class SampleRun {
   readonly minor: number;
   readonly #library: SampleLibrary;
   readonly #folder: string;
+  #neighbour = NEIGHBOUR;
 
   constructor(where: { cloud: SampleCloud; library: SampleLibrary; folder: string; minor: number }) {
     this.cloud = where.cloud;
     this.minor = where.minor;
     this.#library = where.library;
     this.#folder = where.folder;
+  }
+
+  /** Has the hints of the samples name one of our servers. Its host is that of the server which is created beside it. */
+  nameNeighbour(uuid: string): void {
+    this.#neighbour = uuid;
   }
 
   /** Whether the folder has this sample at this microversion or before. */
@@ -99,7 +108,9 @@ export class SampleRun {
 
   #compare(name: string, answer: unknown, { differing = [], optional = [] }: Exchange): string | null {
     // Upstream's test network is `private`, and its name is a key where the addresses of a server are shown.
-    const template = this.#text(name).replaceAll('"private"', JSON.stringify(this.cloud.network.name));
+    const template = this.#text(name)
+      .replaceAll('"private"', JSON.stringify(this.cloud.network.name))
+      .replaceAll(NEIGHBOUR, this.#neighbour);
     const found = differences(parseTemplate(template, differing), answer).filter(
       (each) => !optional.some((field) => each.endsWith(`.${field} is missing`)),
     );

@@ -88,6 +88,18 @@ const tags: Script = async (run) => {
   await run.get("/servers/detail", "servers-tags-details-resp");
 };
 
+const shares: Script = async (run) => {
+  const id = await run.cloud.boot();
+  await run.cloud.act(id, "os-stop");
+  const path = `/servers/${id}/shares`;
+  const values = { share_id: randomUUID(), tag: "my-share" };
+  await run.send("POST", path, {
+    ...{ request: "server-shares-create-req", answer: "server-shares-create-resp", status: 201, values },
+  });
+  await run.get(path, "server-shares-list-resp");
+  await run.get(`${path}/${values.share_id}`, "server-shares-show-resp");
+};
+
 const volumeAttachments: Script = async (run) => {
   const id = await run.cloud.boot();
   const path = `/servers/${id}/os-volume_attachments`;
@@ -140,6 +152,7 @@ export const SERVER_PART_SCRIPTS: Readonly<Record<string, Script>> = {
     const id = await run.cloud.boot();
     await run.get(`/servers/${id}/os-server-password`, "get-password-resp");
   },
+  "os-server-shares": shares,
   "os-server-tags": tags,
   "os-server-topology": async (run) => {
     const id = await run.cloud.boot({ flavorRef: "6" });

@@ -30,18 +30,19 @@ async function create(run: SampleRun): Promise<string> {
       accessIPv4: "1.2.3.4",
       accessIPv6: "80fe::",
     });
+  const { uuid: neighbour = "" } = values;
   let sent: Answer = null;
   const answer = await run.send("POST", "/servers", {
     ...{ request: "server-create-req", answer: "server-create-resp", status: 202, values },
     change: async (body) => {
-      sent = await ourOwn(run, body);
+      sent = await ourOwn(run, body, neighbour);
       return sent;
     },
   });
-  await run.cloud.must("DELETE", `/servers/${values.uuid}`);
-  await run.cloud.settled(values.uuid ?? "");
   const id = answer?.server?.id ?? (await withoutRefused(run, sent.server));
   await run.cloud.settled(id);
+  await run.cloud.must("DELETE", `/servers/${neighbour}`);
+  await run.cloud.settled(neighbour);
   return id;
 }
 
@@ -81,9 +82,13 @@ const servers: Script = async (run) => {
 };
 
 /** Names our port, network, group and image wherever a sample names one of upstream's test cloud. */
-async function ourOwn(run: SampleRun, { server, ...rest }: Answer): Promise<Answer> {
+async function ourOwn(run: SampleRun, { server, ...rest }: Answer, neighbour: string): Promise<Answer> {
   const { cloud } = run;
   const hints = rest["OS-SCH-HNT:scheduler_hints"];
+  if (hints?.same_host !== undefined) {
+    hints.same_host = neighbour;
+    run.nameNeighbour(neighbour);
+  }
   if (hints?.group !== undefined) {
     const made = await cloud.must("POST", "/os-server-groups", {
       server_group: { name: "samples", policy: "affinity" },

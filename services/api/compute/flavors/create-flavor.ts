@@ -4,6 +4,7 @@ import { conflict, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { FlavorsPort } from "../../ports.ts";
 import type { CreateFlavorBody } from "./flavor-schemas.ts";
+import { WITHOUT_FACTOR_FROM_MINOR } from "./flavor-view.ts";
 
 /** From this microversion on a flavor may have a description. */
 const DESCRIPTION_FROM_MINOR = 55;
@@ -31,6 +32,9 @@ export async function createFlavor(
 function readFlavor({ flavor }: CreateFlavorBody, minor: number): FlavorRecord {
   if (flavor.description !== undefined && minor < DESCRIPTION_FROM_MINOR) {
     throw invalidField("flavor", flavor, "Additional properties are not allowed ('description' was unexpected)");
+  }
+  if (flavor.rxtx_factor !== undefined && minor >= WITHOUT_FACTOR_FROM_MINOR) {
+    throw invalidField("flavor", flavor, "Additional properties are not allowed ('rxtx_factor' was unexpected)");
   }
   return {
     id: flavor.id == null ? randomUUID() : String(flavor.id),

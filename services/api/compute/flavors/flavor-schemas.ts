@@ -100,9 +100,9 @@ export const FlavorDetail = Type.Object({
   /** Before microversion 2.75 the empty string stands for none. */
   swap: Type.Unsafe<number | "">({}),
   "OS-FLV-EXT-DATA:ephemeral": Type.Integer(),
-  "OS-FLV-DISABLED:disabled": Type.Boolean(),
+  "OS-FLV-DISABLED:disabled": Type.Optional(Type.Boolean()),
   "os-flavor-access:is_public": Type.Boolean(),
-  rxtx_factor: Type.Number(),
+  rxtx_factor: Type.Optional(Type.Number()),
   extra_specs: Type.Optional(Strings),
 });
 export type FlavorDetail = Type.Static<typeof FlavorDetail>;

@@ -2,6 +2,9 @@ import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
 import { type Place, resourceLinks } from "../../http/links.ts";
 import type { FlavorDetail } from "./flavor-schemas.ts";
 
+/** From this microversion on flavors have no `rxtx_factor`, and do not say whether they are disabled. */
+export const WITHOUT_FACTOR_FROM_MINOR = 102;
+
 export function flavorBriefView(flavor: FlavorRecord, viewer: { readonly place: Place; readonly minor: number }) {
   return {
     id: flavor.id,
@@ -23,9 +26,11 @@ export function flavorDetailView(
     disk: flavor.diskGib,
     swap: flavor.swapMib === 0 && viewer.minor < 75 ? "" : flavor.swapMib,
     "OS-FLV-EXT-DATA:ephemeral": flavor.ephemeralGib,
-    "OS-FLV-DISABLED:disabled": false,
     "os-flavor-access:is_public": flavor.isPublic,
-    rxtx_factor: flavor.rxtxFactor,
+    ...(viewer.minor < WITHOUT_FACTOR_FROM_MINOR && {
+      "OS-FLV-DISABLED:disabled": false,
+      rxtx_factor: flavor.rxtxFactor,
+    }),
     ...(viewer.minor >= 61 && { extra_specs: flavor.extraSpecs }),
   };
 }

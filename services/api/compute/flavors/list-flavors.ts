@@ -1,15 +1,18 @@
 import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, invalidQuery } from "../../http/fault.ts";
-import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
+import { isKnownAt, type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { FlavorsPort } from "../../ports.ts";
+import { readPattern } from "../servers/list-pattern.ts";
+import { WITHOUT_FACTOR_FROM_MINOR } from "./flavor-view.ts";
 
 /** The query of both lists of flavors. */
 export const FLAVOR_QUERY: QueryParameters = {
-  ...{ limit: 1, marker: 1, is_public: 1, minRam: 1, minDisk: 1, sort_key: 1, sort_dir: 1 },
+  ...{ limit: 1, marker: 1, is_public: 1, minRam: 1, minDisk: 1, sort_key: 1, sort_dir: 1, name: 102 },
 };
 
+const FACTOR_KEY = "rxtx_factor";
 type SortKey = Exclude<keyof FlavorRecord, "extraSpecs">;
 const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
   ["flavorid", "id"],
@@ -20,7 +23,7 @@ const SORT_KEYS: ReadonlyMap<string, SortKey> = new Map([
   ["root_gb", "diskGib"],
   ["ephemeral_gb", "ephemeralGib"],
   ["swap", "swapMib"],
-  ["rxtx_factor", "rxtxFactor"],
+  [FACTOR_KEY, "rxtxFactor"],
   ["description", "description"],
   ["is_public", "isPublic"],
 ]);
@@ -48,12 +51,15 @@ export async function listFlavors(
   const isPublic = readIsPublic(query, call);
   const minRam = query.wholeNumber("minRam") ?? 0;
   const minDisk = query.wholeNumber("minDisk") ?? 0;
-  const order = readOrder(query);
+  const name = query.text("name");
+  const pattern = name === undefined || !isKnownAt(call.minor, FLAVOR_QUERY, "name") ? null : readPattern("name", name);
+  const order = readOrder(query, call.minor);
   const all = await deps.store.flavors(query.text("sort_key") === CREATION_KEY ? "creation" : undefined);
   const own = isPublic === true ? new Set(await deps.store.flavorsOfProject(call.identity.projectId)) : new Set();
   const found = all
     .filter(({ id, ...flavor }) => isPublic === null || flavor.isPublic === isPublic || own.has(id))
-    .filter((flavor) => flavor.memoryMib >= minRam && flavor.diskGib >= minDisk);
+    .filter((flavor) => flavor.memoryMib >= minRam && flavor.diskGib >= minDisk)
+    .filter((flavor) => pattern === null || pattern.matches(flavor.name));
   if (order === null) found.reverse();
   else found.sort(order);
   const marker = query.text("marker");
@@ -74,16 +80,18 @@ function readIsPublic(query: QueryReader, call: KnownCall): boolean | null {
 }
 
 /** Returns null for the reverse of the order in which the store gave the flavors. */
-function readOrder(query: QueryReader): ((a: FlavorRecord, b: FlavorRecord) => number) | null {
+function readOrder(query: QueryReader, minor: number): ((a: FlavorRecord, b: FlavorRecord) => number) | null {
   const keyName = query.text("sort_key") ?? "flavorid";
   const direction = query.text("sort_dir") ?? "asc";
   if (direction !== "asc" && direction !== "desc")
     throw invalidQuery("sort_dir", direction, "must be one of asc, desc");
   if (keyName === CREATION_KEY) return direction === "asc" ? () => 0 : null;
   if (EQUAL_KEYS.has(keyName)) return (a, b) => compare(a.id, b.id);
-  const key = SORT_KEYS.get(keyName);
+  const isGone = keyName === FACTOR_KEY && minor >= WITHOUT_FACTOR_FROM_MINOR;
+  const key = isGone ? undefined : SORT_KEYS.get(keyName);
   if (key === undefined) {
-    const known = [...SORT_KEYS.keys(), ...EQUAL_KEYS, CREATION_KEY].join(", ");
+    const keys = [...SORT_KEYS.keys(), ...EQUAL_KEYS, CREATION_KEY];
+    const known = keys.filter((one) => one !== FACTOR_KEY || !isGone).join(", ");
     throw invalidQuery("sort_key", keyName, `must be one of ${known}`);
   }
   const sign = direction === "asc" ? 1 : -1;

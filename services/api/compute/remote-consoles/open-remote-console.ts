@@ -15,6 +15,8 @@ export const CONSOLE_TYPES = {
   serial: ["serial"],
   mks: ["webmks"],
 } as const;
+/** A type of SPICE consoles that only the newer request for a remote console has. */
+export const SPICE_DIRECT = "spice-direct";
 export type ConsoleProtocol = keyof typeof CONSOLE_TYPES;
 
 export interface RemoteConsoleOptions {
@@ -44,7 +46,9 @@ export async function openRemoteConsole(
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
   if (known.unreachable) throw unavailable(`Cell ${record.cell}, where the server lives, does not answer.`);
   const { host, attemptId, uuid: serverUuid } = known.server;
-  if (!(CONSOLE_TYPES[protocol] as readonly string[]).includes(type)) throw badRequest(`Invalid console type ${type}`);
+  const types: readonly string[] = CONSOLE_TYPES[protocol];
+  const isDirect = protocol === "spice" && type === SPICE_DIRECT;
+  if (!types.includes(type) && !isDirect) throw badRequest(`Invalid console type ${type}`);
   const { serialConsoleBaseUrl: baseUrl, consoleTokenTtlMs: lifetimeMs } = options;
   if (protocol !== "serial" || baseUrl === null || deps.consoleTokens === null) throw unavailableType(type);
   if (cell === undefined || host === null || attemptId === null) throw notReady(serverUuid);

@@ -41,7 +41,9 @@ export const ServerDetail = Type.Object({
   updated: Type.String(),
   hostId: Type.String(),
   /** The empty string when the server has no image. */
-  image: Type.Unsafe<"" | { id: string; links: { rel: string; href: string }[] }>({}),
+  image: Type.Unsafe<
+    "" | { id: string; links: { rel: string; href: string }[]; properties?: Readonly<Record<string, string>> }
+  >({}),
   flavor: ServerFlavor,
   addresses: Type.Record(Type.String(), Type.Array(Type.Record(Type.String(), Type.Unknown()))),
   accessIPv4: Type.String(),
@@ -79,6 +81,7 @@ export const ServerDetail = Type.Object({
   trusted_image_certificates: Type.Optional(Type.Null()),
   server_groups: Type.Optional(Type.Array(Type.String())),
   pinned_availability_zone: Type.Optional(NullableString),
+  scheduler_hints: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),
 });
 export type ServerDetail = Type.Static<typeof ServerDetail>;
 

@@ -11,9 +11,12 @@ import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { instanceNameOf, rootDeviceOf } from "./instance-name.ts";
 import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
+import { shownImageProperties } from "./shown-image-properties.ts";
 import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
 
 const DOWN_CELLS_FROM_MINOR = 69;
+const IMAGE_PROPERTIES_FROM_MINOR = 98;
+const HINTS_FROM_MINOR = 100;
 
 /** The caller to whom a server is shown, with the base of links and the microversion. */
 export interface Viewer {
@@ -71,8 +74,13 @@ function partialView(known: KnownServer, viewer: Viewer, { groups }: ViewOptions
   };
 }
 
-function imageView({ imageRef }: ServerSpec, { place }: Viewer): ServerDetail["image"] {
-  return imageRef === "" ? "" : { id: imageRef, links: [bookmark(place, "images", imageRef)] };
+function imageView({ imageRef, imageProperties }: ServerSpec, { place, minor }: Viewer): ServerDetail["image"] {
+  if (imageRef === "") return "";
+  return {
+    id: imageRef,
+    links: [bookmark(place, "images", imageRef)],
+    ...(minor >= IMAGE_PROPERTIES_FROM_MINOR && { properties: shownImageProperties(imageProperties) }),
+  };
 }
 
 /**
@@ -178,6 +186,8 @@ function addVersionedFields(
   if (minor >= 73) view.locked_reason = lock?.reason ?? null;
   if (minor >= HOSTNAME_FROM_MINOR) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec);
   if (minor >= 96) view.pinned_availability_zone = spec.availabilityZone === "" ? null : spec.availabilityZone;
+  if (minor >= HINTS_FROM_MINOR)
+    view.scheduler_hints = Object.fromEntries(spec.hints.map(({ name, values }) => [name, values]));
 }
 
 /**
