@@ -1,7 +1,7 @@
+import { execFileSync, spawn } from "node:child_process";
 import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { pathToFileURL } from "node:url";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { DiskMeter } from "./disk-meter.ts";
@@ -9,25 +9,14 @@ import { DiskMeter } from "./disk-meter.ts";
 let directory: string;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "berth-disk-"));
+  execFileSync("mkfifo", [join(directory, "answer")]);
 });
 afterEach(() => rmSync(directory, { recursive: true }));
 
-/** A thread that answers once the file `answer` exists, like a file system whose server comes back. */
-function slowThread(): URL {
-  const file = join(directory, "slow.mjs");
-  const text = `import { existsSync } from "node:fs";
-    import { workerData } from "node:worker_threads";
-    const look = () => {
-      if (!existsSync(${JSON.stringify(join(directory, "answer"))})) return;
-      clearInterval(timer);
-      workerData.bytes[0] = 7;
-      Atomics.store(workerData.flag, 0, 1);
-      Atomics.notify(workerData.flag, 0);
-    };
-    const timer = setInterval(look, 5);`;
-  writeFileSync(file, text);
-  return pathToFileURL(file);
-}
+/** Waits in the system, as for a file system whose server is gone, until something is written to the file `answer`. */
+const hanging = () => `read blocks < ${join(directory, "answer")} && echo "$blocks 4096"`;
+/** Opening it for both directions waits for nobody. */
+const answer = () => writeFileSync(join(directory, "answer"), "7\n", { flag: "r+" });
 
 test("measures the file system of a directory, and knows nothing of one that does not exist", () => {
   const { blocks, bsize } = statfsSync(directory);
@@ -35,15 +24,34 @@ test("measures the file system of a directory, and knows nothing of one that doe
   expect(new DiskMeter().measure(join(directory, "nowhere"))).toBeNull();
 });
 
-test("a file system that does not answer is unknown, keeps nobody waiting again, and is measured when it comes back", async () => {
-  const meter = new DiskMeter({ firstAnswerMs: 1, thread: slowThread() });
-  expect(meter.measure("/hangs")).toBeNull();
-  expect(meter.measure("/hangs")).toBeNull();
-  writeFileSync(join(directory, "answer"), "");
-  await eventually("the late answer", () => meter.measure("/hangs") === 7);
+test("a path with unusual characters is a path, and no part of a command", () => {
+  const path = join(directory, "$(touch x); -f 'y");
+  execFileSync("mkdir", [path]);
+  expect(new DiskMeter().measure(path)).toBeGreaterThan(0);
 });
 
-test("a thread that cannot be started leaves the size unknown", () => {
-  const meter = new DiskMeter({ firstAnswerMs: 1, thread: pathToFileURL(join(directory, "none.mjs")) });
-  expect(meter.measure(directory)).toBeNull();
+test("a file system that does not answer is unknown, keeps nobody waiting again, and is measured when it comes back", async () => {
+  const meter = new DiskMeter({ firstAnswerMs: 1, answerMs: 60_000, script: hanging() });
+  expect(meter.measure("/hangs")).toBeNull();
+  expect(meter.measure("/hangs")).toBeNull();
+  answer();
+  await eventually("the late answer", () => meter.measure("/hangs") === 7 * 4096);
+});
+
+test("a process whose file system does not answer can end", async () => {
+  const module = new URL("./disk-meter.ts", import.meta.url).href;
+  const program = `const { DiskMeter } = await import(${JSON.stringify(module)});
+    new DiskMeter({ firstAnswerMs: 1, script: ${JSON.stringify(hanging())} }).measure("/hangs");`;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", program], { stdio: "ignore" });
+  try {
+    await eventually("its end", () => child.exitCode !== null, { everyMs: 20, withinMs: 30_000 });
+    expect(child.exitCode).toBe(0);
+  } finally {
+    child.kill("SIGKILL");
+    answer();
+  }
+});
+
+test("a script that fails leaves the size unknown", () => {
+  expect(new DiskMeter({ script: "echo nothing" }).measure(directory)).toBeNull();
 });
