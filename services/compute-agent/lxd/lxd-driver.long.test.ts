@@ -124,7 +124,7 @@ describe.skipIf(whySkipped !== null)("containers", () => {
       "an image that the host lacks",
       { imageRef: "6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b11" },
       "reschedule",
-      "has no image",
+      "has no file of image",
     ],
     ["another content than the cloud knows", { imageProperties: WRONG_HASH }, "reschedule", "SHA-512"],
     ["no image", { imageRef: "" }, "abort", "needs an image"],
