@@ -59,6 +59,7 @@ test("a console's URL has a token whose hash alone is stored, and whose key the 
   });
   const shown = { instance_uuid: id, host: "fd00::7", port: 40_000, internal_access_path: session };
   expect((await show(token)).json()).toEqual({ console: shown });
+  expect((await show(token, "admin:x", 99)).json()).toEqual({ console: { ...shown, tls_port: null } });
   expect((await show(token, "admin:x", 30)).statusCode).toBe(401);
   expect((await show(token, OWNER)).statusCode).toBe(403);
   expect((await show("unknown")).json().itemNotFound.message).toBe("Token not found");

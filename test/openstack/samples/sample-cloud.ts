@@ -38,7 +38,14 @@ export class SampleCloud {
 
   static async start(): Promise<SampleCloud> {
     const cells = [{ name: "cell-1", hosts: HOSTS.map(hostOf) }];
-    const inner = await startTestCloud({ cells, schedulers: 1, conductors: 1, auth: "noauth2", networks: "simple" });
+    const inner = await startTestCloud({
+      cells,
+      schedulers: 1,
+      conductors: 1,
+      auth: "noauth2",
+      networks: "simple",
+      consoles: true,
+    });
     const cloud = new SampleCloud(inner);
     for (const flavor of FLAVORS) await cloud.must("POST", "/flavors", { flavor });
     await cloud.must("POST", "/flavors/6/os-extra_specs", { extra_specs: { "hw:numa_nodes": "1" } });
@@ -113,10 +120,11 @@ export class SampleCloud {
 
   async forceDown(host: string, forced_down: boolean): Promise<void> {
     // A cell that does not answer in time is left out of the list.
-    const service = await eventually(`the service of ${host}`, async () => {
-      return (await this.must("GET", `/os-services?host=${host}&binary=nova-compute`)).services[0];
-    });
-    await this.must("PUT", `/os-services/${service.id}`, { forced_down });
+    const serviceOf = async () => (await this.must("GET", `/os-services?host=${host}&binary=nova-compute`)).services[0];
+    const { id } = await eventually(`the service of ${host}`, serviceOf);
+    await this.must("PUT", `/os-services/${id}`, { forced_down });
+    // A host that is no longer forced down is up when its agent was heard of next.
+    if (!forced_down) await eventually(`${host} is up`, async () => (await serviceOf())?.state === "up");
   }
 
   async deleteServers(): Promise<void> {

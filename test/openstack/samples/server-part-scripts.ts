@@ -139,6 +139,17 @@ export const SERVER_PART_SCRIPTS: Readonly<Record<string, Script>> = {
     const id = await run.cloud.boot();
     await run.get(`/servers/${id}/diagnostics`, "server-diagnostics-get-resp");
   },
+  "os-console-auth-tokens": async (run) => {
+    const opened = await run.send("POST", `/servers/${await run.cloud.boot()}/remote-consoles`, {
+      request: "create-serial-console-req",
+    });
+    const token = new URL(opened?.remote_console?.url ?? "ws://none/").searchParams.get("token");
+    if (token !== null)
+      await run.get(`/os-console-auth-tokens/${token}`, "get-console-connect-info-get-resp", {
+        // The sample of 2.99 shows a graphical console, which has none.
+        differing: ["internal_access_path"],
+      });
+  },
   "os-server-external-events": async (run) => {
     const id = await run.cloud.boot();
     const values = { name: "network-changed", status: "completed", tag: randomUUID(), uuid: id };

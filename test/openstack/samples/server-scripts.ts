@@ -257,6 +257,8 @@ const remoteConsoles: Script = async (run) => {
     await run.act(id, {
       ...{ request: `get-${kind}-console-post-req`, answer: `get-${kind}-console-post-resp`, status: 200 },
       values: { action: `os-get${kind === "serial" ? "Serial" : kind.toUpperCase()}Console` },
+      // The port of the console proxy is another one.
+      differing: ["url"],
     });
   for (const kind of ["vnc", "mks", "spice-direct"])
     await run.send("POST", `/servers/${id}/remote-consoles`, {

@@ -43,6 +43,7 @@ const TokenAnswer = Type.Object({
     host: Type.String(),
     port: Type.Integer(),
     internal_access_path: Type.String(),
+    tls_port: Type.Optional(Type.Null()),
   }),
 });
 
@@ -77,7 +78,9 @@ export function registerRemoteConsoleRoutes(http: Http, deps: RemoteConsoleDeps,
     const found = await findToken(deps.consoleTokens, request.params.token, deps.clock.now());
     if (minor < TOKENS_FROM_MINOR) throw new Fault(401, "The requested console type details are not accessible");
     const { serverUuid, host, port, session } = found;
-    return { console: { instance_uuid: serverUuid, host, port, internal_access_path: session } };
+    const place = { instance_uuid: serverUuid, host, port, internal_access_path: session };
+    // Only SPICE consoles can have such a port.
+    return { console: { ...place, ...(minor >= SPICE_DIRECT_FROM_MINOR && { tls_port: null }) } };
   });
 }
 
