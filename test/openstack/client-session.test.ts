@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { removeCluster } from "../../adapters/postgres/embedded/embedded-cluster.ts";
 import { ServiceProcess } from "../../chaos/local/service-process.ts";
 import { eventually } from "../rigs/eventually.ts";
+import { isAsked } from "./is-asked.ts";
 import { hasOpenstackClient, OpenstackClient } from "./openstack-client.ts";
 import { SESSION } from "./session.ts";
 import type { Step } from "./session-steps.ts";
@@ -12,9 +13,9 @@ import type { Step } from "./session-steps.ts";
 const NEWER = "2.90";
 
 // `npm run test:openstack` installs Debian's package python3-openstackclient and asks for this file, which `npm test` leaves out.
-const isAsked = process.env.BERTH_TEST_OPENSTACK === "true" && hasOpenstackClient;
+const isPossible = isAsked && hasOpenstackClient;
 
-describe.runIf(isAsked)("Debian's openstack command", () => {
+describe.runIf(isPossible)("Debian's openstack command", () => {
   let directory: string;
   let dev: ServiceProcess;
   let oldest: OpenstackClient;

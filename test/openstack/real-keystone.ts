@@ -7,13 +7,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { request } from "undici";
 import { type ChildServer, startChildServer } from "../../runtime/child-server.ts";
+import { isAsked } from "./is-asked.ts";
 
 // Only Debian's packages are used.
 const MANAGE = "/usr/bin/keystone-manage";
 const SERVE = "/usr/bin/keystone-wsgi-public";
 
 /** Whether Debian's keystone is installed. */
-export const hasKeystone = existsSync(MANAGE) && existsSync(SERVE);
+export const hasKeystone = isAsked && existsSync(MANAGE) && existsSync(SERVE);
 
 export const ADMIN_PASSWORD = "admin-secret";
 export const SERVICE_PASSWORD = "service-secret";

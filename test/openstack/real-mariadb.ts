@@ -6,13 +6,14 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { createConnection } from "mysql2/promise";
 import { startChildServer } from "../../runtime/child-server.ts";
+import { isAsked } from "./is-asked.ts";
 
 // Only Debian's package mariadb-server is used.
 const SERVE = "/usr/sbin/mariadbd";
 const INSTALL = "/usr/bin/mariadb-install-db";
 
 /** Whether Debian's mariadb-server is installed. */
-export const hasMariadb = existsSync(SERVE) && existsSync(INSTALL);
+export const hasMariadb = isAsked && existsSync(SERVE) && existsSync(INSTALL);
 
 export interface RealMariadb {
   readonly port: number;

@@ -5,13 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { request } from "undici";
 import { startChildServer } from "../../runtime/child-server.ts";
+import { isAsked } from "./is-asked.ts";
 
 // Only Debian's package placement-api is used.
 const SERVE = "/usr/bin/placement-api";
 const PYTHON = "/usr/bin/python3";
 
 /** Whether Debian's placement-api is installed. */
-export const hasPlacement = existsSync(SERVE);
+export const hasPlacement = isAsked && existsSync(SERVE);
 
 /** Whether Debian's Python has this module (a database driver). */
 export function hasPythonModule(name: string): boolean {

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { isAsked } from "../is-asked.ts";
 import { runSamples, type Verdict } from "./run-samples.ts";
 import { SampleCloud } from "./sample-cloud.ts";
 import { SampleLibrary } from "./sample-library.ts";
 
 const source = process.env.BERTH_NOVA_SOURCE ?? "";
 const only = process.env.BERTH_NOVA_SAMPLES_ONLY ?? "";
-const isAsked = process.env.BERTH_TEST_OPENSTACK === "true";
 
 if (isAsked && source === "")
   process.stderr.write("Nova's API samples are skipped: BERTH_NOVA_SOURCE names no checkout of openstack/nova.\n");
