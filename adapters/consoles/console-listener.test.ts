@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { createConnection } from "node:net";
 import { type Duplex, PassThrough } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../runtime/manual-clock.ts";
@@ -6,12 +8,19 @@ import { consoleKeyOf } from "./console-key.ts";
 import { ConsoleListener } from "./console-listener.ts";
 import { dialConsole } from "./dial-console.ts";
 
+/** No test waits for it. */
+const HOUR_MS = 3_600_000;
 const KEY = consoleKeyOf("token", "s1");
 let clock: ManualClock;
 let listener: ConsoleListener;
 beforeEach(async () => {
   clock = new ManualClock(0);
-  listener = new ConsoleListener({ clock, listen: { host: "127.0.0.1", port: 0 }, advertised: null });
+  listener = new ConsoleListener({
+    clock,
+    listen: { host: "127.0.0.1", port: 0 },
+    advertised: null,
+    handshakeMs: HOUR_MS,
+  });
   await listener.start();
 });
 afterEach(() => listener.close());
@@ -76,6 +85,23 @@ describe("a console's listener", () => {
     console.end("bye");
     expect(await read(client)).toBe("bye");
     await eventually("the client's end", () => client.destroyed || client.readableEnded);
+  });
+
+  test("closes at once although a client has not finished its handshake", async () => {
+    const [host = "", port = ""] = listener.address.split(":");
+    const idle = createConnection({ host, port: Number(port) });
+    idle.on("error", () => undefined);
+    await once(idle, "connect");
+    await listener.close();
+    await eventually("the client's end", () => idle.destroyed);
+  });
+
+  test("hands a client a connection whose loss does not end the client's process", async () => {
+    expectClient("s1");
+    const client = await dial("s1");
+    client.destroy(new Error("the connection was reset"));
+    // `once` would listen for errors itself.
+    await new Promise((resolve) => client.on("close", resolve));
   });
 
   test("waits for a limited number of clients", () => {

@@ -1,8 +1,11 @@
-import type { AddressInfo } from "node:net";
+import { once } from "node:events";
+import type { AddressInfo, Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { createServer, type Server, type TLSSocket } from "node:tls";
+import { addressText } from "../../runtime/address-text.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
+import { openConnections } from "../../runtime/open-connections.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { CONSOLE_TLS } from "./console-tls.ts";
 
@@ -34,21 +37,28 @@ const IDLE_MS = 3_600_000;
 export class ConsoleListener {
   readonly #options: { readonly clock: Clock; readonly listen: HostPort; readonly advertised: string | null };
   readonly #server: Server;
+  readonly #connections: ReadonlySet<Socket>;
   readonly #waiting = new Map<string, { readonly client: ExpectedClient; readonly timer: Timer }>();
   readonly #sessions = new WeakMap<TLSSocket, string>();
   readonly #open = new Map<string, TLSSocket>();
 
   /** `advertised` is the host name or address at which clients reach this host; when it is null, that of `listen`. */
-  constructor(options: { readonly clock: Clock; readonly listen: HostPort; readonly advertised: string | null }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly listen: HostPort;
+    readonly advertised: string | null;
+    readonly handshakeMs?: number;
+  }) {
     this.#options = options;
     this.#server = createServer({
       ...CONSOLE_TLS,
-      handshakeTimeout: HANDSHAKE_MS,
+      handshakeTimeout: options.handshakeMs ?? HANDSHAKE_MS,
       pskCallback: (socket, session) => {
         this.#sessions.set(socket, session);
         return this.#waiting.get(session)?.client.key ?? null;
       },
     });
+    this.#connections = openConnections(this.#server);
     this.#server.maxConnections = CLIENTS_MAX;
     this.#server.on("secureConnection", (socket) => void this.#admit(socket));
     // A client whose handshake failed sees that on its side of the connection.
@@ -58,20 +68,14 @@ export class ConsoleListener {
   /** The address that clients are told. Known after `start`. */
   get address(): string {
     const { address, port } = this.#server.address() as AddressInfo;
-    const host = this.#options.advertised ?? address;
-    return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    return addressText({ host: this.#options.advertised ?? address, port });
   }
 
   /** Rejects if it cannot listen. */
-  start(): Promise<void> {
+  async start(): Promise<void> {
     const { host, port } = this.#options.listen;
-    const { promise, resolve, reject } = Promise.withResolvers<void>();
-    this.#server.once("error", reject);
-    this.#server.listen(port, host, () => {
-      this.#server.off("error", reject);
-      resolve();
-    });
-    return promise;
+    this.#server.listen(port, host);
+    await once(this.#server, "listening");
   }
 
   /** Waits for a client, and no longer for the oldest one of several for the same target. Throws an Error if too many are waited for. */
@@ -87,8 +91,9 @@ export class ConsoleListener {
     for (const { timer } of this.#waiting.values()) timer.cancel();
     this.#waiting.clear();
     if (!this.#server.listening) return;
-    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
-    for (const socket of this.#open.values()) socket.destroy();
+    const closed = once(this.#server, "close");
+    this.#server.close();
+    for (const socket of this.#connections) socket.destroy();
     await closed;
   }
 

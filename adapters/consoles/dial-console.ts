@@ -30,6 +30,8 @@ export function dialConsole(target: {
   socket.once("secureConnect", () => {
     clearTimeout(timer);
     socket.off("error", failed).off("close", closed);
+    // The caller sees a later error by the end of the connection. Without a listener it would end the process.
+    socket.on("error", () => undefined);
     socket.setNoDelay(true);
     resolve(socket);
   });

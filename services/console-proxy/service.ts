@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { Duplex } from "node:stream";
@@ -9,6 +10,7 @@ import { dialConsole } from "../../adapters/consoles/dial-console.ts";
 import type { ConsoleToken, ConsoleTokenStore } from "../../core/stores/api/console-token-store.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { openConnections } from "../../runtime/open-connections.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { isAllowedOrigin, tokenOf } from "./read-upgrade.ts";
@@ -50,6 +52,7 @@ export function createConsoleProxy(deps: ConsoleProxyDeps, settings: ConsoleProx
     handleProtocols: (offered) => (offered.has("binary") ? "binary" : false),
   });
   const server = createServer(answerPlainly);
+  const connections = openConnections(server);
   /** Clients whose consoles are being opened. */
   let opening = 0;
 
@@ -81,21 +84,16 @@ export function createConsoleProxy(deps: ConsoleProxyDeps, settings: ConsoleProx
       const { address, port } = server.address() as AddressInfo;
       return { host: address, port };
     },
-    start() {
-      const { promise, resolve, reject } = Promise.withResolvers<void>();
-      server.once("error", reject);
-      server.listen(settings.listen.port, settings.listen.host, () => {
-        server.off("error", reject);
-        resolve();
-      });
-      return promise;
+    async start() {
+      server.listen(settings.listen.port, settings.listen.host);
+      await once(server, "listening");
     },
     async close() {
       for (const client of sockets.clients) client.close(1001, "the proxy is closing");
       if (!server.listening) return;
-      const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-      for (const client of sockets.clients) client.terminate();
-      server.closeAllConnections();
+      const closed = once(server, "close");
+      server.close();
+      for (const socket of connections) socket.destroy();
       await closed;
     },
   };
