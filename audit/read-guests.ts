@@ -2,6 +2,7 @@ import { readdir } from "node:fs/promises";
 import { join } from "node:path";
 import { runsNow } from "../core/agent/runs-now.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
+import { addressText } from "../runtime/address-text.ts";
 import type { HostPort } from "../runtime/setting-kinds.ts";
 import { peekJournal } from "../services/compute-agent/file-journal.ts";
 import { GuestTable } from "../services/compute-agent/guest-table.ts";
@@ -45,8 +46,8 @@ export async function readGuests(sources: GuestSources): Promise<GuestReading> {
   };
   await Promise.all(sources.journals.map((path) => take(`journals ${path}`, readJournals(path))));
   await Promise.all(
-    sources.agents.map(({ host, port }) => {
-      const authority = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+    sources.agents.map((agent) => {
+      const authority = addressText(agent);
       return take(`agent ${authority}`, askAgent(authority));
     }),
   );

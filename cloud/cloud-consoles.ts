@@ -1,5 +1,6 @@
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import type { ConsoleTokenStore } from "../core/stores/api/console-token-store.ts";
+import { addressText } from "../runtime/address-text.ts";
 import { systemClock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
 import { createConsoleProxy } from "../services/console-proxy/service.ts";
@@ -18,6 +19,5 @@ export async function startCloudConsoles(
     { listen: { host: "127.0.0.1", port: 0 }, allowedOrigins: [], sessionsMax: SESSIONS_MAX },
   );
   await proxy.start();
-  const { host, port } = proxy.address;
-  return { url: `ws://${host}:${port}/`, close: () => proxy.close() };
+  return { url: `ws://${addressText(proxy.address)}/`, close: () => proxy.close() };
 }

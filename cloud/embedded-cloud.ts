@@ -25,6 +25,7 @@ import { noTracing } from "../adapters/telemetry/tracing.ts";
 import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
 import type { HostFilter } from "../core/scheduling/filters/host-filter.ts";
+import { addressText } from "../runtime/address-text.ts";
 import type { Bus } from "../runtime/bus.ts";
 import { systemClock } from "../runtime/clock.ts";
 import { DeadlineError } from "../runtime/deadline.ts";
@@ -158,9 +159,8 @@ export async function startCloud(options: EmbeddedCloudOptions): Promise<Embedde
     for (const scheduler of tier.schedulers) await start(scheduler);
     await start(tier.api);
     await waitUntilReady(cells);
-    const { host, port } = tier.api.address;
     return {
-      apiUrl: `http://${host.includes(":") ? `[${host}]` : host}:${port}`,
+      apiUrl: `http://${addressText(tier.api.address)}`,
       databaseUrl: database.url,
       cells,
       close,

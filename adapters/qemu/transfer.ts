@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { NO_AMOUNTS, type TransferAmounts } from "../../core/agent/transfer-progress.ts";
+import { bracketedHost } from "../../runtime/address-text.ts";
 import { checkDisksServer } from "./check-disks-server.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuGuest, QemuMonitor } from "./qemu-guest.ts";
@@ -51,7 +52,7 @@ export const BYTES_PER_SECOND_MAX = 10 * 1024 ** 3;
 export async function listenForMemory(guest: QemuGuest, host: string, isSecret: boolean): Promise<number> {
   await setCapabilities(guest, []);
   await guest.execute("migrate-set-parameters", { "tls-creds": isSecret ? TRANSFER_CREDENTIALS : "" });
-  await guest.execute("migrate-incoming", { uri: `tcp:${bracketed(host)}:0` });
+  await guest.execute("migrate-incoming", { uri: `tcp:${bracketedHost(host)}:0` });
   const { "socket-address": addresses = [] } = await queryMigration(guest);
   const port = Number(addresses.find(({ type }) => type === "inet")?.port);
   if (!Number.isInteger(port) || port <= 0) throw new QemuError("not-started", "QEMU does not say where it listens");
@@ -166,7 +167,7 @@ export async function beginMemory(
     "max-bandwidth": bytesPerSecond,
     "tls-creds": isSecret ? TRANSFER_CREDENTIALS : "",
   });
-  await guest.execute("migrate", { uri: `tcp:${bracketed(host)}:${port}` });
+  await guest.execute("migrate", { uri: `tcp:${bracketedHost(host)}:${port}` });
 }
 
 /** The memory's present transfer. QEMU keeps the state of the last one. */
@@ -253,5 +254,3 @@ const sum = (amounts: readonly TransferAmounts[]): TransferAmounts =>
     }),
     NO_AMOUNTS,
   );
-
-const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host);

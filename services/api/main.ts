@@ -1,4 +1,5 @@
 import { otlpEndpointIn } from "../../adapters/telemetry/otlp-endpoint.ts";
+import { addressText } from "../../runtime/address-text.ts";
 import { runService } from "../../runtime/lifecycle.ts";
 import { openApi } from "./open-api.ts";
 import { runOnlyPlacement } from "./placement/only-placement.ts";
@@ -13,9 +14,6 @@ export function runApi(argv: readonly string[]): Promise<number> {
     argv,
     declaration: apiDeclaration,
     create: (context) => openApi(context, otlpEndpointIn(process.env)),
-    readyNote: (service) => {
-      const { host, port } = (service as ApiService).address;
-      return `http://${host.includes(":") ? `[${host}]` : host}:${port}`;
-    },
+    readyNote: (service) => `http://${addressText((service as ApiService).address)}`,
   });
 }

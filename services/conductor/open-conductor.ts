@@ -9,6 +9,7 @@ import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.t
 import { pendingMigrations } from "../../adapters/postgres/schema/migrate.ts";
 import { createRegistry } from "../../adapters/telemetry/metrics.ts";
 import { startTracing } from "../../adapters/telemetry/tracing.ts";
+import { addressText } from "../../runtime/address-text.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { closeOnce } from "../../runtime/close-once.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
@@ -42,8 +43,7 @@ export async function openConductor(
   const bus = createNatsBus({ url: options.natsUrl, name: about, onEvent });
   const tracing = startTracing({ service: "berth-conductor", instance: settings.name, exportTo: otlpEndpoint });
   const registry = createRegistry({ service: "conductor" });
-  const { host, port } = options.listen;
-  const listen = `${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const listen = addressText(options.listen);
   const listener = await createGrpcAgentListener({ listen, tls: tlsFilesOf(options), plainText: options.plainText });
   const conductor = createConductor(
     {

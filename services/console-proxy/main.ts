@@ -1,3 +1,4 @@
+import { addressText } from "../../runtime/address-text.ts";
 import { runService } from "../../runtime/lifecycle.ts";
 import { openConsoleProxy } from "./open-console-proxy.ts";
 import type { ConsoleProxy } from "./service.ts";
@@ -10,9 +11,6 @@ export function runConsoleProxy(argv: readonly string[]): Promise<number> {
     argv,
     declaration: consoleProxyDeclaration,
     create: openConsoleProxy,
-    readyNote: (service) => {
-      const { host, port } = (service as ConsoleProxy).address;
-      return `ws://${host.includes(":") ? `[${host}]` : host}:${port}/`;
-    },
+    readyNote: (service) => `ws://${addressText((service as ConsoleProxy).address)}/`,
   });
 }

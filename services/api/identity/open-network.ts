@@ -1,3 +1,4 @@
+import { addressText } from "../../../runtime/address-text.ts";
 import { isLoopbackHost } from "../../../runtime/loopback.ts";
 import { boolean, type HostPort } from "../../../runtime/setting-kinds.ts";
 import { SettingsError, setting } from "../../../runtime/settings.ts";
@@ -23,8 +24,7 @@ export function refuseOpenNetwork(options: {
   const { auth, listen } = options;
   if (auth === "keystone" || auth === "password" || options.allowUnauthenticatedNetwork || isLoopbackHost(listen.host))
     return;
-  const host = listen.host.includes(":") ? `[${listen.host}]` : listen.host;
   throw new SettingsError(
-    `BERTH_LISTEN (--listen) is ${host}:${listen.port} and BERTH_AUTH (--auth) is ${auth}: any client that reaches that address would be an administrator. Set BERTH_AUTH=keystone, listen on 127.0.0.1, or give BERTH_ALLOW_UNAUTHENTICATED_NETWORK=true (--allow-unauthenticated-network) if the network keeps other clients out`,
+    `BERTH_LISTEN (--listen) is ${addressText(listen)} and BERTH_AUTH (--auth) is ${auth}: any client that reaches that address would be an administrator. Set BERTH_AUTH=keystone, listen on 127.0.0.1, or give BERTH_ALLOW_UNAUTHENTICATED_NETWORK=true (--allow-unauthenticated-network) if the network keeps other clients out`,
   );
 }

@@ -1,4 +1,5 @@
 import type { TransferTarget } from "../../../adapters/qemu/transfer.ts";
+import { bracketedHost } from "../../../runtime/address-text.ts";
 
 /** The address at which a prepared guest waits for the guest that moves to it. */
 export interface TransferAddress extends TransferTarget {
@@ -18,7 +19,7 @@ export function formatTransferAddress({ host, memoryPort, disksPort, base, key }
   if (disksPort !== null) query.set("disks", String(disksPort));
   if (base !== "") query.set("base", base);
   if (key !== null) query.set("key", key);
-  return `${SCHEME}//${host.includes(":") ? `[${host}]` : host}/?${query}`;
+  return `${SCHEME}//${bracketedHost(host)}/?${query}`;
 }
 
 /**
