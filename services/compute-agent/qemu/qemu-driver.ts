@@ -30,6 +30,7 @@ import type {
 } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
+import { CalledOffMoves } from "./called-off-moves.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import {
   haltForCopy,
@@ -76,8 +77,6 @@ export interface QemuDriverOptions {
   readonly defaults: () => Promise<MachineDefaults>;
 }
 
-/** How long a cancelled live move continues, up to its switch-over, since the next order may be its forced form. */
-const FORCE_GRACE_MS = 500;
 /** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
 /** How much of its console's output is kept for each guest. */
@@ -95,8 +94,7 @@ export class QemuDriver implements Driver {
   readonly #images: ImageCache;
   readonly #snapshots: SnapshotStore;
   readonly #guests = new Map<string, QemuGuest>();
-  /** Live moves that were cancelled and have not ended yet, by guest. */
-  readonly #calledOff = new Map<string, CalledOffMove>();
+  readonly #calledOff: CalledOffMoves;
 
   #trimming: Timer | null = null;
   #onChanged: (guest: GuestName) => void = () => undefined;
@@ -105,6 +103,7 @@ export class QemuDriver implements Driver {
     this.#options = options;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath);
+    this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }
 
   watch(onChanged: (guest: GuestName) => void): void {
@@ -132,7 +131,7 @@ export class QemuDriver implements Driver {
       if (toAttemptId !== undefined) await callOffHandOver(guest);
     } catch (error) {
       this.#options.onUnknown?.(name, error);
-      if (toAttemptId !== undefined) this.#callOffLater(name, toAttemptId);
+      if (toAttemptId !== undefined) this.#calledOff.add(name, toAttemptId);
     }
   }
 
@@ -171,7 +170,7 @@ export class QemuDriver implements Driver {
   close(): void {
     this.#trimming?.cancel();
     this.#trimming = null;
-    for (const { timer } of this.#calledOff.values()) timer.cancel();
+    this.#calledOff.close();
     for (const guest of this.#guests.values()) guest.detach();
   }
 
@@ -240,9 +239,7 @@ export class QemuDriver implements Driver {
   ): Promise<void> {
     const { toAttemptId, listensAt } = order;
     const to = parseTransferAddress(listensAt);
-    const open = this.#calledOff.get(keyOf(order));
-    const isResumed = order.force && open?.toAttemptId === toAttemptId && open.ending === null;
-    if (isResumed) this.#forgetCalledOff(order);
+    const isResumed = order.force && this.#calledOff.takeUp(order, toAttemptId);
     const guest = isResumed ? this.#existing(order) : await this.#atRest(order);
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
@@ -277,7 +274,7 @@ export class QemuDriver implements Driver {
   }
 
   async destroy(name: GuestName): Promise<void> {
-    this.#forgetCalledOff(name);
+    this.#calledOff.forget(name);
     const guest = this.#guests.get(keyOf(name));
     this.#guests.delete(keyOf(name));
     if (guest === undefined) await removeGuestDir(this.#dirOf(name.attemptId));
@@ -316,7 +313,7 @@ export class QemuDriver implements Driver {
         const haltedMs = await handOverLive(guest, to, { ...control, force, bytesPerSecond });
         this.#options.onHandedOver?.(order, { haltedMs });
       } catch (error) {
-        if (control.signal.aborted) this.#callOffLater(order, attemptId);
+        if (control.signal.aborted) this.#calledOff.add(order, attemptId);
         else await callOffHandOver(guest);
         throw error;
       }
@@ -324,32 +321,11 @@ export class QemuDriver implements Driver {
     await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
   }
 
-  /** Ends the guest's called-off live move, unless the move's forced form takes it up before. */
-  #callOffLater(name: GuestName, toAttemptId: string): void {
-    const timer = this.#options.clock.setTimer(FORCE_GRACE_MS, () => {
-      // The guest's next order tries again, and fails if this cannot be done.
-      this.#atRest(name).catch(() => undefined);
-    });
-    this.#calledOff.set(keyOf(name), { toAttemptId, timer, ending: null });
-  }
-
-  #forgetCalledOff(name: GuestName): void {
-    this.#calledOff.get(keyOf(name))?.timer.cancel();
-    this.#calledOff.delete(keyOf(name));
-  }
-
   /** The guest, without a transfer that is no longer wanted. */
   async #atRest(name: GuestName): Promise<QemuGuest> {
     const guest = this.#existing(name);
     if (guest.record.copiesTo !== undefined) await endOldSnapshot(guest, this.#snapshots);
-    const open = this.#calledOff.get(keyOf(name));
-    if (open === undefined) return guest;
-    open.timer.cancel();
-    open.ending ??= callOffHandOver(guest).finally(() => {
-      open.ending = null;
-    });
-    await open.ending;
-    this.#calledOff.delete(keyOf(name));
+    await this.#calledOff.end(name, guest);
     return guest;
   }
 
@@ -385,13 +361,6 @@ export class QemuDriver implements Driver {
     const { program, shutdownMs, pressAgainMs } = this.#options;
     return { program, shutdownMs, pressAgainMs, signal };
   }
-}
-
-interface CalledOffMove {
-  readonly toAttemptId: string;
-  readonly timer: Timer;
-  /** Settles when the transfer has ended. Null while it continues, and after an attempt to end it failed. */
-  ending: Promise<void> | null;
 }
 
 /** QEMU's events about the end of a guest. */
