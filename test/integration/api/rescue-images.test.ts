@@ -32,9 +32,10 @@ const rescue = (id: string, value: object | null = null) =>
 
 /** The image of the rescue that has begun, as the cell knows it. */
 async function rescuedWith(id: string) {
-  const [record] = (await rig.cell("north").store.tasksOf(id)).toReversed();
-  const work = record?.task.work;
-  return work?.$case === "operate" && work.value.kind === "rescue" ? work.value.rescueImage : undefined;
+  // The boot and the rescue can be of the same millisecond, so the order of the tasks does not tell which one is the rescue.
+  const works = (await rig.cell("north").store.tasksOf(id)).map(({ task }) => task.work);
+  const rescue = works.find((work) => work?.$case === "operate" && work.value.kind === "rescue");
+  return rescue?.$case === "operate" ? rescue.value.rescueImage : undefined;
 }
 
 test("a server is rescued with the image of which its own image was made", async () => {
