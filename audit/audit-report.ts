@@ -1,5 +1,5 @@
 import type { FoundViolation } from "../core/audit/violation.ts";
-import type { CloudReading } from "./read-cloud.ts";
+import type { CloudReading, ReadingCounts } from "./read-cloud.ts";
 
 /** The result of an audit of a cloud. */
 export interface AuditReport {
@@ -9,34 +9,17 @@ export interface AuditReport {
   readonly unread: Readonly<Record<string, string>>;
   /** Agents, journals and hosts whose guests are unknown, with the reason. */
   readonly unreadGuests: Readonly<Record<string, string>>;
-  readonly counts: {
-    readonly providers: number;
-    readonly consumers: number;
-    readonly servers: number;
-    readonly requests: number;
-    readonly hosts: number;
-    /** Number of hosts whose guests were reported by their agents or in these agents' journals. */
-    readonly hostsAsked: number;
-  };
+  readonly counts: ReadingCounts;
 }
 
 export function auditReportOf(reading: CloudReading, violations: readonly FoundViolation[]): AuditReport {
-  const { facts, unread, unreadGuests } = reading;
-  const total = (countOf: (cell: (typeof facts.cells)[number]) => number): number =>
-    facts.cells.reduce((sum, cell) => sum + countOf(cell), 0);
+  const { cells, counts, unread, unreadGuests } = reading;
   return {
     violations,
-    cells: facts.cells.map((cell) => cell.cell),
+    cells,
     unread: Object.fromEntries(unread),
     unreadGuests: Object.fromEntries(unreadGuests),
-    counts: {
-      providers: total((cell) => cell.ledger.providers.length),
-      consumers: total((cell) => cell.ledger.consumers.length),
-      servers: total((cell) => cell.servers.length),
-      requests: facts.api?.requests.length ?? 0,
-      hosts: total((cell) => cell.hosts.size),
-      hostsAsked: total((cell) => cell.runningGuests.size),
-    },
+    counts,
   };
 }
 

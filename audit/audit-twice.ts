@@ -1,6 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { conductorPermissions } from "../adapters/nats/streams.ts";
-import { auditCloud } from "../core/audit/audit-cloud.ts";
 import { checkUpCalls } from "../core/audit/check-up-calls.ts";
 import type { FoundViolation } from "../core/audit/violation.ts";
 import { ViolationTracker } from "../core/audit/violation-tracker.ts";
@@ -35,9 +34,9 @@ export async function observeCloud(
   tracker: ViolationTracker,
 ): Promise<{ readonly reading: CloudReading; readonly changes: ReturnType<ViolationTracker["observe"]> }> {
   const at = { atMs: systemClock.monotonic(), at: new Date(systemClock.now()).toISOString() };
-  const reading = await readCloud(options);
+  const reading = await readCloud(options, options.patienceMs);
   const isComplete = reading.unread.size === 0 && reading.unreadGuests.size === 0;
-  const changes = tracker.observe(auditCloud(reading.facts, options.patienceMs), { ...at, isComplete });
+  const changes = tracker.observe(reading.violations, { ...at, isComplete });
   return { reading, changes };
 }
 

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import type { CellReading } from "../core/audit/facts.ts";
 import type { FoundViolation } from "../core/audit/violation.ts";
 import { LawBoard } from "./law-board.ts";
 import type { CloudReading } from "./read-cloud.ts";
@@ -10,10 +9,9 @@ const violation = (law: FoundViolation["law"], where: string): FoundViolation =>
 
 /** A reading of one cell with two hosts, of which the given number have reported their guests. */
 function reading(told: number, given: Partial<CloudReading> = {}): CloudReading {
-  const hosts = new Map(["a", "b"].map((host) => [host, host]));
-  const runningGuests = new Map([...hosts.keys()].slice(0, told).map((host) => [host, []]));
-  const cell = { hosts, runningGuests } as unknown as CellReading;
-  return { facts: { cells: [cell], api: null }, unread: new Map(), unreadGuests: new Map(), ...given };
+  const counts = { providers: 2, consumers: 0, servers: 0, requests: 0, hosts: 2, hostsAsked: told };
+  const all = { violations: [], cells: ["north"], counts, isEveryHostAsked: told === 2 };
+  return { ...all, unread: new Map(), unreadGuests: new Map(), ...given };
 }
 
 describe("the state of the laws", () => {

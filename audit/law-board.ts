@@ -31,12 +31,11 @@ export class LawBoard {
   }
 
   /** Returns whether the reading was complete. */
-  read({ facts, unread, unreadGuests }: CloudReading, nowMs: number): boolean {
+  read({ isEveryHostAsked, unread, unreadGuests }: CloudReading, nowMs: number): boolean {
     if (unread.size > 0 || this.#lostHistories.size > 0) return false;
     this.#readAtMs = nowMs;
     for (const [key, { untilMs }] of this.#past) if (untilMs <= nowMs) this.#past.delete(key);
-    const isSilent = facts.cells.some(({ hosts, runningGuests }) => runningGuests.size < hosts.size);
-    this.#unchecked = isSilent || unreadGuests.size > 0 ? BY_WORD : [];
+    this.#unchecked = !isEveryHostAsked || unreadGuests.size > 0 ? BY_WORD : [];
     return true;
   }
 

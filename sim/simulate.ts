@@ -1,4 +1,4 @@
-import { auditCloud } from "../core/audit/audit-cloud.ts";
+import { auditCloud, capacityFactsOf } from "../core/audit/audit-cloud.ts";
 import { checkCapacity } from "../core/audit/check-capacity.ts";
 import { checkCopies } from "../core/audit/check-copies.ts";
 import { checkGroups } from "../core/audit/check-groups.ts";
@@ -170,7 +170,11 @@ class Simulation {
     const restored = all.cells.filter((cell) => !facts.cells.includes(cell));
     const violations = [
       ...auditCloud(facts, 0),
-      ...restored.flatMap((cell) => [...checkCapacity(cell), ...checkOrphans(cell), ...checkGroups(cell)]),
+      ...restored.flatMap((cell) => [
+        ...checkCapacity(capacityFactsOf(cell)),
+        ...checkOrphans(cell),
+        ...checkGroups(cell),
+      ]),
     ].map(({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const);
     const open = all.cells.flatMap(({ openTasks }) => openTasks.map((task) => [5, `task ${task.id} is open`] as const));
     const pending = (facts.api?.requests ?? [])
@@ -262,7 +266,7 @@ class Simulation {
       isDue = false;
       const facts = await cell.facts();
       for (const { law, what, where, proof } of [
-        ...checkCapacity(facts),
+        ...checkCapacity(capacityFactsOf(facts)),
         ...checkOrphans(facts),
         ...checkGroups(facts),
         ...(cell.isTrue ? checkCopies(facts) : []),

@@ -4,7 +4,7 @@ import { checkEndings } from "./check-endings.ts";
 import { checkGroups } from "./check-groups.ts";
 import { checkHomes } from "./check-homes.ts";
 import { checkOrphans } from "./check-orphans.ts";
-import type { CloudFacts } from "./facts.ts";
+import type { CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /**
@@ -13,13 +13,25 @@ import type { Violation } from "./violation.ts";
  */
 export function auditCloud(facts: CloudFacts, patienceMs: number): Violation[] {
   return [
-    ...facts.cells.flatMap((cell) => [
-      ...checkCapacity(cell),
-      ...checkOrphans(cell),
-      ...checkGroups(cell),
-      ...checkCopies(cell),
-    ]),
+    ...facts.cells.flatMap((cell) => [...checkCapacity(capacityFactsOf(cell)), ...checkGroups(cell)]),
+    ...auditServers(facts, patienceMs),
+  ];
+}
+
+/**
+ * The part of `auditCloud` that judges each server by itself: laws 2, 4, 5 and 6. The facts may be those of a range of UUIDs: the servers,
+ * consumers, tasks, requests and guests of the range, with all hosts, providers and moves of each cell.
+ */
+export function auditServers(facts: CloudFacts, patienceMs: number): Violation[] {
+  return [
+    ...facts.cells.flatMap((cell) => [...checkOrphans(cell), ...checkCopies(cell)]),
     ...checkHomes(facts),
     ...checkEndings(facts, patienceMs),
   ];
+}
+
+/** The facts of a whole reading that `checkCapacity` takes. */
+export function capacityFactsOf({ cell, kept, ledger }: Pick<CellReading, "cell" | "kept" | "ledger">) {
+  const allocated = ledger.consumers.flatMap(({ items }) => items);
+  return { cell, ...(kept !== undefined && { kept }), providers: ledger.providers, allocated };
 }

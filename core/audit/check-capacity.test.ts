@@ -1,5 +1,6 @@
 import { expect, it } from "vitest";
 import { consumerUuid, providerUuid, resourceClass } from "../ledger/ids.ts";
+import { capacityFactsOf } from "./audit-cloud.ts";
 import { checkCapacity } from "./check-capacity.ts";
 import type { CellReading } from "./facts.ts";
 
@@ -27,6 +28,6 @@ it.each([
   ["a use beyond the capacity that no report has brought about", { used: 9, byReport: false }, 1],
 ])("tells a host that offers less than before from a claim beyond the capacity: %s", (_, use, violations) => {
   const kept = [{ provider: HOST, name: "h", resourceClass: VCPU, capacity: 8, ...use }];
-  expect(checkCapacity(cell(kept))).toHaveLength(violations);
-  expect(checkCapacity(cell())).toHaveLength(1);
+  expect(checkCapacity(capacityFactsOf(cell(kept)))).toHaveLength(violations);
+  expect(checkCapacity(capacityFactsOf(cell()))).toHaveLength(1);
 });

@@ -1,20 +1,22 @@
 import type { ProviderUuid, ResourceClass } from "../ledger/ids.ts";
-import type { LedgerDump } from "../ledger/ledger-dump.ts";
-import { capacityOf } from "../ledger/model.ts";
-import type { CellReading } from "./facts.ts";
+import { type AllocationItem, capacityOf } from "../ledger/model.ts";
+import type { CellFrame } from "./facts.ts";
 import type { Violation } from "./violation.ts";
+
+/** `allocated` may name a provider and class several times, as the allocations of several consumers do. */
+type CapacityFacts = Pick<CellFrame, "cell" | "kept" | "providers"> & { readonly allocated: Iterable<AllocationItem> };
 
 /**
  * Law 1: `used` is the sum of the allocations, and at most the capacity. The capacity of a host may fall below its use. This is a violation
  * only if a claim has added to the use.
  */
-export function checkCapacity(facts: CellReading): Violation[] {
+export function checkCapacity(facts: CapacityFacts): Violation[] {
   const violations: Violation[] = [];
-  const allocated = sumAllocations(facts.ledger);
+  const allocated = sumAllocations(facts.allocated);
   const shrunk = new Map(
     facts.kept?.filter((one) => one.byReport).map((one) => [`${one.provider} ${one.resourceClass}`, one.used]),
   );
-  for (const provider of facts.ledger.providers) {
+  for (const provider of facts.providers) {
     for (const [resourceClass, inventory] of provider.inventories) {
       const sum = allocated.take(provider.uuid, resourceClass);
       const where = `cell ${facts.cell}, ${resourceClass} of provider ${provider.name} (${provider.uuid})`;
@@ -40,19 +42,17 @@ export function checkCapacity(facts: CellReading): Violation[] {
   return violations;
 }
 
-function sumAllocations(ledger: LedgerDump) {
+function sumAllocations(allocated: Iterable<AllocationItem>) {
   const sums = new Map<
     string,
     { readonly provider: ProviderUuid; readonly resourceClass: ResourceClass; amount: number }
   >();
   const keyOf = (provider: ProviderUuid, resourceClass: ResourceClass): string => `${provider} ${resourceClass}`;
-  for (const consumer of ledger.consumers) {
-    for (const { provider, resourceClass, amount } of consumer.items) {
-      const key = keyOf(provider, resourceClass);
-      const sum = sums.get(key);
-      if (sum === undefined) sums.set(key, { provider, resourceClass, amount });
-      else sum.amount += amount;
-    }
+  for (const { provider, resourceClass, amount } of allocated) {
+    const key = keyOf(provider, resourceClass);
+    const sum = sums.get(key);
+    if (sum === undefined) sums.set(key, { provider, resourceClass, amount });
+    else sum.amount += amount;
   }
   return {
     take(provider: ProviderUuid, resourceClass: ResourceClass): number {

@@ -1,5 +1,5 @@
 import { shouldExist } from "../tasks/guest-fate.ts";
-import type { AuditedServer, AuditedTask, CellReading } from "./facts.ts";
+import type { AuditedMove, AuditedServer, AuditedTask, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
 /** A host, and the attempt whose guest is there. */
@@ -13,8 +13,9 @@ type CopyFacts = Pick<CellReading, "cell" | "servers" | "openTasks" | "moves" | 
  */
 export function checkCopies(facts: CopyFacts): Violation[] {
   const tasks = new Map(facts.openTasks.map((task) => [task.serverUuid, task]));
+  const moves = new Map(facts.moves.filter(({ inFlight }) => inFlight).map((move) => [move.serverUuid, move]));
   return facts.servers.flatMap((server) => {
-    const places = placesOf(server, facts);
+    const places = placesOf(server, moves.get(server.uuid));
     if (!shouldExist(server.status) || losesItsGuest(tasks.get(server.uuid)) || places.length === 0) return [];
     if (places.some(([host]) => !facts.copies.has(host)) || places.some((place) => hasGuest(facts, server, place)))
       return [];
@@ -28,9 +29,8 @@ export function checkCopies(facts: CopyFacts): Violation[] {
 }
 
 /** The server's home, and both ends of its move in flight. */
-function placesOf({ uuid, host, attemptId }: AuditedServer, facts: CopyFacts): Place[] {
+function placesOf({ host, attemptId }: AuditedServer, move: AuditedMove | undefined): Place[] {
   if (host === null) return [];
-  const move = facts.moves.find(({ serverUuid, inFlight }) => inFlight && serverUuid === uuid);
   const ends = [
     [host, attemptId],
     [move?.sourceHost, move?.sourceAttemptId],

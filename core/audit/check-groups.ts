@@ -13,7 +13,7 @@ interface Members {
  * an affinity group are on one host. An open move counts at both of its ends, so the only server of an affinity group may have two hosts.
  * An affinity group lives in one cell. Hosts of an anti-affinity group are counted in each cell separately.
  */
-export function checkGroups(facts: CellReading): Violation[] {
+export function checkGroups(facts: Pick<CellReading, "cell" | "servers" | "moves">): Violation[] {
   const moves = new Map(facts.moves.filter(({ inFlight }) => inFlight).map((move) => [move.serverUuid, move]));
   const groups = new Map<string, Members>();
   for (const { uuid, status, host, group } of facts.servers) {

@@ -2,6 +2,7 @@ import type { ServerGroupMembership } from "../../proto/gen/berth/shared.ts";
 import type { ProviderUuid } from "../ledger/ids.ts";
 import type { LedgerDump } from "../ledger/ledger-dump.ts";
 import type { KeptOffer } from "../ledger/merge-report.ts";
+import type { AllocationItem } from "../ledger/model.ts";
 import type { RequestState } from "../stores/api/api-store.ts";
 import type { Server } from "../tasks/server.ts";
 
@@ -25,6 +26,18 @@ export interface CellReading {
   readonly runningGuests: ReadonlyMap<string, readonly RunningGuest[]>;
   /** Like `runningGuests`, but including guests that exist and do not run. */
   readonly copies: ReadonlyMap<string, readonly RunningGuest[]>;
+}
+
+/** The facts of a cell that do not belong to one server alone. Their number grows with the hosts, and not with the servers. */
+export interface CellFrame extends Pick<CellReading, "cell" | "kept" | "moves" | "hosts" | "upMs"> {
+  readonly providers: LedgerDump["providers"];
+  /** The sums of all allocations by provider and class. */
+  readonly allocated: readonly AllocationItem[];
+}
+
+/** The facts that belong to the servers and consumers of a range of UUIDs. The servers' groups are null here. */
+export interface CellSlice extends Pick<CellReading, "servers" | "closed" | "openTasks"> {
+  readonly consumers: LedgerDump["consumers"];
 }
 
 export type AuditedServer = Pick<Server, "uuid" | "status" | "taskState" | "host" | "attemptId"> & {

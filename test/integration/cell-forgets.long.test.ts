@@ -1,6 +1,5 @@
 import type { Pool } from "pg";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { PostgresQuarantine } from "../../adapters/postgres/cell/postgres-quarantine.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
@@ -11,6 +10,7 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { type KeptTables, keepTables } from "../rigs/kept-tables.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
+import { readCellFacts } from "../rigs/read-cell-facts.ts";
 import { type AgentProcess, CellOn, type ConductorProcess } from "../rigs/small-cell.ts";
 
 /** The product's own waits, of a second and more, dominate these tests. */

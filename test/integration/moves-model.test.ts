@@ -3,7 +3,6 @@ import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
-import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { PostgresHostAdminStore } from "../../adapters/postgres/cell/postgres-host-admin-store.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
@@ -15,6 +14,7 @@ import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { emptyCellTables } from "../rigs/empty-cell.ts";
 import { HOST_COUNT, OperationWorldModel } from "../rigs/operation-world.ts";
 import type { WorldBody } from "../rigs/operation-world-body.ts";
+import { readCellFacts } from "../rigs/read-cell-facts.ts";
 
 const MEMORY_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 200);
 const POSTGRES_RUNS = Number(process.env.BERTH_TEST_RUNS ?? 10);

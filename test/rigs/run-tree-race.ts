@@ -1,10 +1,11 @@
-import { readCellFacts } from "../../adapters/postgres/audit/read-cell-facts.ts";
 import { createPool } from "../../adapters/postgres/client/pool.ts";
 import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.ts";
 import { CellHistoryWatch } from "../../audit/cell-history-watch.ts";
+import { capacityFactsOf } from "../../core/audit/audit-cloud.ts";
 import { checkCapacity } from "../../core/audit/check-capacity.ts";
 import { freshDatabase } from "./databases.ts";
 import { brokenSums } from "./ledger-laws.ts";
+import { readCellFacts } from "./read-cell-facts.ts";
 import { TreeRace, type TreeRaceReport } from "./tree-race.ts";
 
 export interface AuditedTreeRace extends TreeRaceReport {
@@ -28,7 +29,7 @@ export async function runTreeRace(goesOn: () => boolean): Promise<AuditedTreeRac
     await watch.start();
     const report = await new TreeRace(pool, goesOn).run();
     await watch.catchUp();
-    violations.push(...checkCapacity(await readCellFacts("cell", database.url)));
+    violations.push(...checkCapacity(capacityFactsOf(await readCellFacts("cell", database.url))));
     violations.push(...brokenSums(await new PostgresLedger(pool).dump()));
     return { ...report, violations, audited: watch.transactions };
   } finally {

@@ -37,6 +37,16 @@ export async function withClient<Result>(
   work: (client: pg.Client) => Promise<Result>,
   queryMsMax?: number,
 ): Promise<Result> {
+  const client = await openClient(url, queryMsMax);
+  try {
+    return await work(client);
+  } finally {
+    await client.end();
+  }
+}
+
+/** Opens a connection that the caller ends. A statement is given up after `queryMsMax`, or, without that option, only when the connection is lost. */
+export async function openClient(url: string, queryMsMax?: number): Promise<pg.Client> {
   const client = new PrimaryClient({
     connectionString: url,
     application_name: "berth admin",
@@ -44,9 +54,5 @@ export async function withClient<Result>(
     ...(queryMsMax !== undefined && { query_timeout: queryMsMax }),
   });
   await client.connect();
-  try {
-    return await work(client);
-  } finally {
-    await client.end();
-  }
+  return client;
 }
