@@ -34,8 +34,11 @@ export interface PlacingRoute {
   readonly looksMax: number;
   /** Whether hosts that had no room may be chosen again after waiting for fresh views. */
   readonly lostHosts: "tried-again" | "left-out";
-  /** Whether a request waits for servers of its group that are moving or being built. */
-  readonly groupInFlight: "waited-for" | "ignored";
+  /**
+   * Whether a request waits for servers of its group that are moving or being built, or reports them to the caller that places the servers
+   * of one call together.
+   */
+  readonly groupInFlight: "waited-for" | "reported";
 }
 
 /** A new server. */
@@ -56,11 +59,11 @@ export const BOOT: PlacingRoute = {
 export const BOOT_OF_AFFINITY_GROUP: PlacingRoute = { ...BOOT, approach: ["leaving", "pinning", "assigning"] };
 
 /**
- * One of the servers of a multi-create. They wait for each other before any of them is built, so if they also waited for their group,
- * nothing would ever settle.
+ * One of the servers of a multi-create. None of them is built before all of them are decided, so if one of them waited for its group, it
+ * could wait for the others of its own call. The caller knows which servers are of the call.
  */
 export function routeInMultiCreate(alone: PlacingRoute): PlacingRoute {
-  return { ...alone, approach: ["joining", ...alone.approach], refusals: "reported", groupInFlight: "ignored" };
+  return { ...alone, approach: ["joining", ...alone.approach], refusals: "reported", groupInFlight: "reported" };
 }
 
 /** A server that must move within its cell. */

@@ -69,6 +69,8 @@ export interface Learnt {
 export interface PlacingRefusal {
   readonly fault: string;
   readonly choice: NoChoice | null;
+  /** A host may be free once servers of the group, perhaps of the same call, have settled. The request is young enough to wait for them. */
+  readonly awaitsGroup?: boolean;
 }
 
 /** The next step after a cell has answered that it does not know this move. */

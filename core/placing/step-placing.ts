@@ -156,12 +156,14 @@ function judge(plan: PlacingPlan, learnt: Learnt, none: EventFor<"choosing"> & {
     const why = `no host in the other cells, and no answer from ${unseen.join(", ")}`;
     return putPlacingOff(plan, learnt, why, NOTHING);
   }
-  const mayWait = route.groupInFlight === "waited-for" && (learnt.groupInFlight || none.awaitsGroup);
+  const awaitsGroup = learnt.groupInFlight || none.awaitsGroup;
   const refusal: PlacingRefusal = {
     fault: noValidHost(none.choice, { unseen, closed: [...learnt.shut], keptFor: explainedUnder }),
     choice: none.choice,
+    awaitsGroup: awaitsGroup && !plan.isOld,
   };
-  const verdict: PlacingVerdict = mayWait ? { kind: "put-off", why: GROUP_IN_FLIGHT } : { kind: "refuse", refusal };
+  const waits = awaitsGroup && route.groupInFlight === "waited-for";
+  const verdict: PlacingVerdict = waits ? { kind: "put-off", why: GROUP_IN_FLIGHT } : { kind: "refuse", refusal };
   if (route.beforeRefusal === "asking-cell") return askCell(learnt, verdict);
   if (verdict.kind === "put-off") return putPlacingOff(plan, learnt, verdict.why, NOTHING);
   return refuse(plan, learnt, refusal, [{ kind: "explain-refusal", choice: none.choice, unseen, learnt }]);

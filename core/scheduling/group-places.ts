@@ -21,6 +21,13 @@ export class GroupPlaces {
     return this.#groups.get(group) ?? NO_MEMBERS;
   }
 
+  /** The servers of the group that may soon leave a host. Cost: one comparison for each server of any group. */
+  unsettledOf(group: string): readonly string[] {
+    const unsettled: string[] = [];
+    for (const [uuid, member] of this.#members) if (member.group === group && !member.settled) unsettled.push(uuid);
+    return unsettled;
+  }
+
   hostsOf(serverUuid: string): readonly string[] {
     return this.#members.get(serverUuid)?.hosts ?? NO_HOSTS;
   }

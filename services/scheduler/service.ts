@@ -33,6 +33,7 @@ import { SchedulerEvents } from "./events.ts";
 import { LiveSettings } from "./live-settings.ts";
 import { PickTeller } from "./pick-teller.ts";
 import { ClaimReserver } from "./placing/claim-reserver.ts";
+import { GroupInFlight } from "./placing/group-in-flight.ts";
 import { GroupPicks } from "./placing/group-picks.ts";
 import { GroupPinner } from "./placing/group-pinner.ts";
 import { MovePlacer } from "./placing/move-placer.ts";
@@ -250,7 +251,8 @@ function assemblePlacing(
     },
     settings,
   );
-  const multiCreates = new MultiCreatePlacer({ store, reservations, links, placer, writes, events, newId });
+  const inFlight = new GroupInFlight({ store, reservations, links });
+  const multiCreates = new MultiCreatePlacer({ store, reservations, links, placer, writes, inFlight, events, newId });
   const movePlacer = moveRows && new MovePlacer({ ...shared, rows: moveRows }, settings);
   return { placer, multiCreates, writes, moves: moveRows && movePlacer && { rows: moveRows, placer: movePlacer } };
 }

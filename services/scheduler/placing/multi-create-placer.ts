@@ -1,8 +1,11 @@
+import { GROUP_IN_FLIGHT } from "../../../core/placing/describe-placing.ts";
 import {
+  type GroupOthers,
   isOpenRequest,
   isPlacedByOthers,
   judgeMultiCreate,
   type MultiCreateVerdict,
+  mayAwaitGroup,
 } from "../../../core/placing/multi-create.ts";
 import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { ReservationRecord } from "../../../core/stores/api/reservation-store.ts";
@@ -11,6 +14,7 @@ import type { CellLink } from "../cells/cell-link.ts";
 import { deleteInCell } from "../cells/delete-in-cell.ts";
 import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerReservations, SchedulerStore } from "../ports.ts";
+import type { GroupInFlight } from "./group-in-flight.ts";
 import type { ChosenTogether, Placement, PlacingRequest } from "./placement.ts";
 import type { RequestPlacer } from "./request-placer.ts";
 import type { RequestWrites } from "./request-writes.ts";
@@ -31,6 +35,7 @@ export class MultiCreatePlacer {
   readonly #links: { get(name: string): CellLink | undefined };
   readonly #placer: RequestPlacer;
   readonly #writes: RequestWrites;
+  readonly #inFlight: GroupInFlight;
   readonly #events: SchedulerEvents;
   readonly #newId: () => string;
   /**
@@ -45,6 +50,7 @@ export class MultiCreatePlacer {
     readonly links: { get(name: string): CellLink | undefined };
     readonly placer: RequestPlacer;
     readonly writes: RequestWrites;
+    readonly inFlight: GroupInFlight;
     readonly events: SchedulerEvents;
     readonly newId: () => string;
   }) {
@@ -53,6 +59,7 @@ export class MultiCreatePlacer {
     this.#links = deps.links;
     this.#placer = deps.placer;
     this.#writes = deps.writes;
+    this.#inFlight = deps.inFlight;
     this.#events = deps.events;
     this.#newId = deps.newId;
   }
@@ -104,7 +111,7 @@ export class MultiCreatePlacer {
       ends: settled.map(({ spec, placement }) => ({ serverUuid: spec.uuid, end: placement })),
     });
     const { found, wanted } = verdict;
-    const why = await this.#whyLater(verdict);
+    const why = await this.#whyLater(verdict, records);
     if (why !== null) return settled.map(({ spec }) => ({ spec, placement: { kind: "later", why } }));
     const fault = verdict.kind === "short" ? verdict.fault : null;
     const decided = await this.#reservations.decide(reservation.id, fault === null ? "placed" : "refused", fault);
@@ -112,17 +119,26 @@ export class MultiCreatePlacer {
       this.#events.multiCreateRefused(reservation.id, found, wanted);
       return this.#refuseAll(await this.#store.requests(reservation.serverUuids), decided.fault ?? "");
     }
-    return settleEach(settled, async ({ spec, placement }) =>
-      placement.kind === "unplaced" ? this.#placer.refuse(spec, placement.fault) : placement,
-    );
+    const mayWait = settled.some(({ placement }) => placement.kind === "unplaced" && placement.awaitsGroup);
+    const others = mayWait ? await this.#inFlight.besides(records) : NOBODY;
+    return settleEach(settled, async ({ spec, placement }) => {
+      if (placement.kind !== "unplaced") return placement;
+      // The call is decided, so this server no longer keeps others of its call waiting.
+      if (placement.awaitsGroup && others.inFlight) return { kind: "later", why: GROUP_IN_FLIGHT };
+      return this.#placer.refuse(spec, placement.fault);
+    });
   }
 
   /** Why it is too early to decide, or null when it is not. */
-  async #whyLater(verdict: MultiCreateVerdict): Promise<string | null> {
+  async #whyLater(verdict: MultiCreateVerdict, records: readonly RequestRecord[]): Promise<string | null> {
     if (verdict.kind === "enough") return null;
     if (verdict.kind === "wait") return verdict.why;
-    const records = await this.#store.requests([...verdict.at.keys()]);
-    return isPlacedByOthers(records, verdict.at) ? "another scheduler is placing them too" : null;
+    const now = await this.#store.requests([...verdict.at.keys()]);
+    if (isPlacedByOthers(now, verdict.at)) return "another scheduler is placing them too";
+    const [first] = records;
+    if (!verdict.awaitsGroup || first === undefined) return null;
+    const call = { id: first.spec.reservationId, createdAtMs: first.createdAtMs, found: verdict.found };
+    return mayAwaitGroup(call, await this.#inFlight.besides(records)) ? GROUP_IN_FLIGHT : null;
   }
 
   #refuseAll(records: readonly RequestRecord[], fault: string): Promise<readonly Settled[]> {
@@ -147,6 +163,8 @@ export class MultiCreatePlacer {
     return { kind: "later", why: "other schedulers keep assigning it to cells" };
   }
 }
+
+const NOBODY: GroupOthers = { inFlight: false, calls: [] };
 
 class ChosenHosts implements ChosenTogether {
   readonly hosts = new Map<string, Set<string>>();

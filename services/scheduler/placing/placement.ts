@@ -25,7 +25,7 @@ export type Placement =
     }
   | EndOf<"present" | "over" | "later">
   | (Pick<EndOf<"refused">, "kind" | "fault"> & { readonly found?: Found })
-  | (Pick<EndOf<"unplaced">, "kind" | "fault" | "cell"> & { readonly found?: Found });
+  | (Pick<EndOf<"unplaced">, "kind" | "fault" | "cell"> & { readonly awaitsGroup: boolean; readonly found?: Found });
 
 /** The possible results of placing a move. */
 export type MovePlacement = Extract<Placement, { readonly kind: "placed" | "over" | "refused" | "later" }>;

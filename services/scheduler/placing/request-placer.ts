@@ -103,8 +103,10 @@ export class RequestPlacer {
       }
       case "refused":
         return { kind: "refused", fault: end.fault, ...foundOf(learnt, end.choice) };
-      case "unplaced":
-        return { kind: "unplaced", fault: end.fault, cell: end.cell, ...foundOf(learnt, end.choice) };
+      case "unplaced": {
+        const { fault, cell, awaitsGroup = false } = end;
+        return { kind: "unplaced", fault, cell, awaitsGroup, ...foundOf(learnt, end.choice) };
+      }
       case "present":
       case "over":
       case "later":
