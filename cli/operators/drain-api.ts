@@ -1,5 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
-import type { DrainedServer, DrainKnowledge } from "./drain-step.ts";
+import { type DrainedServer, type DrainKnowledge, SILENT } from "./drain-step.ts";
 import { type ApiAccess, callCompute, isUnclear, OperatorsApiError } from "./operators-client.ts";
 
 /** Number of tries of a read while the api or a cell does not answer. */
@@ -21,12 +21,13 @@ type Answered =
   | { readonly kind: "refused"; readonly why: string }
   | { readonly kind: "unclear" };
 
+/** While the server's cell does not answer, the last two fields are missing. */
 interface Shown {
   readonly id: string;
   readonly name: string;
   readonly status: string;
-  readonly "OS-EXT-SRV-ATTR:host": string | null;
-  readonly "OS-EXT-STS:task_state": string | null;
+  readonly "OS-EXT-SRV-ATTR:host"?: string | null;
+  readonly "OS-EXT-STS:task_state"?: string | null;
 }
 
 interface Move {
@@ -78,6 +79,8 @@ export class DrainApi {
       const subjects: DrainSubject[] = [];
       for (const move of moves) {
         const server = await this.#shown(move.instance_uuid);
+        if (server?.status === SILENT)
+          throw new OperatorsApiError("503", `The cell of server ${server.id} does not answer.`);
         // The list also has moves of servers that were deleted before the confirmation, and resizes that stayed on the host.
         if (server?.status !== "VERIFY_RESIZE" || server["OS-EXT-SRV-ATTR:host"] === this.#host) continue;
         const foundAs = move.migration_type === "migration" ? "unconfirmed-migration" : "unconfirmed-resize";
@@ -95,7 +98,7 @@ export class DrainApi {
   async server(id: string): Promise<DrainedServer | null> {
     const shown = await this.#shown(id);
     if (shown === null) return null;
-    const { status, "OS-EXT-SRV-ATTR:host": host, "OS-EXT-STS:task_state": taskState } = shown;
+    const { status, "OS-EXT-SRV-ATTR:host": host = null, "OS-EXT-STS:task_state": taskState = null } = shown;
     return { status, host, taskState };
   }
 

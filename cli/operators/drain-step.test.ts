@@ -29,6 +29,11 @@ describe("the next step of a drain for one server", () => {
     expect(kindOf(server({ taskState: "resize_prep" }), { refusal: "busy" })).toBe("wait");
   });
 
+  test("is to wait while the server's cell does not answer, because its host is unknown then", () => {
+    expect(kindOf(server({ status: "UNKNOWN", host: null }))).toBe("wait");
+    expect(kindOf(server({ status: "UNKNOWN", host: null }), { accepted: "move" })).toBe("wait");
+  });
+
   test("is the confirmation of its own move and of a migration that an interrupted drain left behind", () => {
     const moved = server({ host: "new", status: "VERIFY_RESIZE" });
     const confirm = { kind: "act", as: "confirm", body: { confirmResize: null } };

@@ -5,6 +5,9 @@ export interface DrainedServer {
   readonly taskState: string | null;
 }
 
+/** The status of a server whose cell does not answer. Its host is unknown then. */
+export const SILENT = "UNKNOWN";
+
 /** What is known of one server during a drain, apart from the server itself. */
 export interface DrainKnowledge {
   /** The host that is drained. */
@@ -38,6 +41,7 @@ export type DrainStep =
  */
 export function nextDrainStep(server: DrainedServer | null, known: DrainKnowledge): DrainStep {
   if (server === null) return { kind: "gone" };
+  if (server.status === SILENT) return { kind: "wait" };
   // The api refuses actions while another one is under way, and builds cannot be moved before they end.
   if (server.taskState !== null || server.status === "BUILD") return { kind: "wait" };
   if (server.host === known.host) return stepAtHome(server, known);

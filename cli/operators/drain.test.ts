@@ -11,6 +11,8 @@ interface Scene {
   status: string;
   host: string;
   taskState: string | null;
+  /** Whether the server's cell does not answer when the server is shown. */
+  isCellSilent: boolean;
   isDeleted: boolean;
   /** Whether the server is back on the host whenever its servers are listed. */
   comesBack: boolean;
@@ -30,6 +32,7 @@ beforeEach(async () => {
       status: "ACTIVE",
       host: "old",
       taskState: null,
+      isCellSilent: false,
       isDeleted: false,
       comesBack: false,
       moves: [],
@@ -68,6 +71,7 @@ function answerTo(path: string): [number, unknown] {
   if (path.includes("/os-instance-actions")) return [200, { instanceActions: [{ request_id: "req-1" }] }];
   if (path.includes("/servers/detail"))
     return [200, { servers: !scene.isDeleted && scene.host === "old" ? [server] : [] }];
+  if (scene.isCellSilent) return [200, { server: { id: ID, name: "web", status: "UNKNOWN" } }];
   return scene.isDeleted ? [404, fault("gone")] : [200, { server }];
 }
 
@@ -155,6 +159,22 @@ test("while another cell is silent, servers are moved, and the report says that 
   scene.onAction = carryOut;
   scene.movesStatus = 503;
   expect(await drain()).toMatchObject({ moved: 1, stayed: [], unlisted: "Cell two does not answer." });
+});
+
+test("a migration to confirm is not forgotten when the cell falls silent after it was listed", async () => {
+  Object.assign(scene, { host: "new", moves: ["migration"], isCellSilent: true });
+  const { stayed, unlisted } = await drain();
+  expect([stayed, unlisted]).toEqual([[], expect.stringContaining(`The cell of server ${ID} does not answer`)]);
+});
+
+test("a server whose cell does not answer after its move was requested does not count as moved", async () => {
+  scene.onAction = (action) => {
+    scene.isCellSilent = true;
+    return carryOut(action);
+  };
+  scene.moves = [];
+  const { moved, stayed } = await drain();
+  expect([moved, stayed]).toEqual([0, [expect.stringContaining("UNKNOWN")]]);
 });
 
 test("a server that keeps coming back is given up after some rounds", async () => {
