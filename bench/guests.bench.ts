@@ -103,9 +103,21 @@ interface Answer {
 function driverOf(dirs: { readonly instancesPath: string; readonly imagesPath: string }, halts: Halts): QemuDriver {
   return new QemuDriver({
     ...dirs,
-    ...{ clock: systemClock, program: "qemu-system-x86_64", transferHost: "127.0.0.1", hasSecretTransfers: true },
+    ...{
+      clock: systemClock,
+      program: "qemu-system-x86_64",
+      transferHost: "127.0.0.1",
+      hasSecretTransfers: true,
+      hasDisplays: false,
+    },
     ...{ imageCache: join(dirs.instancesPath, "_base"), shutdownMs: 5_000, pressAgainMs: 1_000 },
-    defaults: async () => ({ machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null }),
+    defaults: async () => ({
+      machineType: "pc-q35-7.2",
+      accel: "tcg",
+      cpuModel: "qemu64",
+      bridge: null,
+      display: null,
+    }),
     onHandedOver: (_guest, { haltedMs }) => {
       halts.handedAtMs = performance.now();
       halts.haltedMs = haltedMs;

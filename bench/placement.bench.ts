@@ -9,9 +9,12 @@ import { type MeasuredServer, peerIsInstalled, startBerth, startPeer } from "./p
  * Measures the Placement API over HTTP, with everything on this machine, load generator included. Where Debian's placement-api is
  * installed, it gets the same requests on the same Postgres for comparison. Figures are medians of five. A measurement that would take the
  * peer too long uses a smaller cloud there, or is left out, and the output says so. `BENCH_PEER=0` skips the peer, and `BENCH_HUGE=0` the
- * 100,000 providers. `BENCH_ONLY=claims,nested` runs only these sections: creation, flat, claims, nested, wide, huge.
+ * 100,000 providers. `BENCH_ONLY=claims,nested` runs only these sections: creation, flat, claims, lone, nested,
+ * wide, huge.
  */
 const RUNS = 5;
+/** A lone client claims this many times less often than 32 clients. */
+const LONE_SHARE = 10;
 const only = process.env["BENCH_ONLY"]?.split(",");
 const isWanted = (section: string) => only === undefined || only.includes(section);
 const withPeer = process.env["BENCH_PEER"] !== "0" && peerIsInstalled();
@@ -80,6 +83,7 @@ async function measureSide(postgres: EmbeddedPostgres, side: Side): Promise<void
   await section("flat", flatFigures);
   await section("creation", creationFigures);
   await section("claims", claimFigures);
+  await section("lone", loneFigures);
   for (const trees of side.trees) await section("nested", (bench) => nestedFigures(bench, trees));
   for (const [children, counts] of Object.entries(side.groups))
     await section("wide", (bench) => wideFigures(bench, Number(children), counts));
@@ -139,6 +143,38 @@ async function claimFigures({ client, side, load }: Bench): Promise<void> {
   figures.set("PUT /allocations, one hot provider (/s)", await medianRate(client, side.claims / 2, onHot));
 }
 
+/** One client that waits for each answer, as a scheduler of Nova does. */
+async function loneFigures({ client, side, load }: Bench): Promise<void> {
+  const { figures } = side;
+  await load(flatCloud(10_000, "flat"));
+  const resources = { VCPU: 1, MEMORY_MB: 512, DISK_GB: 10 };
+  const round = Math.ceil(side.claims / LONE_SHARE / RUNS);
+  const claimAt = (at: number) => claimRequest(uuidFromWords("flat", (at * 7_919) % 10_000), resources);
+  const times: number[] = [];
+  for (let at = 0; at < round * (RUNS + 1); at += 1) {
+    const request = client.prepare(...claimAt(at));
+    const start = performance.now();
+    await client.sendClaim(request);
+    if (at >= round) times.push(performance.now() - start);
+  }
+  figures.set("PUT /allocations, one client, p50 (ms)", median(times));
+  const rates: number[] = [];
+  for (let run = 0; run <= RUNS; run += 1) {
+    const start = performance.now();
+    for (let at = 0; at < round; at += 1) await cycle(client, `${FLAT}&limit=10`, at);
+    if (run > 0) rates.push((round / (performance.now() - start)) * 1_000);
+  }
+  figures.set("candidates, choice and PUT /allocations, one client (/s)", median(rates));
+}
+
+/** Asks for candidates, chooses one of them, and claims it. */
+async function cycle(client: PlacementClient, query: string, at: number): Promise<void> {
+  const { allocation_requests: ways } = JSON.parse(await client.must("GET", `/allocation_candidates?${query}`));
+  const { allocations } = ways[at % ways.length];
+  const [method, path, body] = claimRequest("", {});
+  await client.must(method, path, { ...(body as object), allocations });
+}
+
 async function nestedFigures({ client, side, load }: Bench, trees: number): Promise<void> {
   await load(nestedCloud(trees, "nested"));
   const groups = `resources=DISK_GB:10&resources1=VCPU:4,MEMORY_MB:4096&required1=HW_NUMA_ROOT&resources2=SRIOV_NET_VF:1&required2=${TRAIT}`;
@@ -179,7 +215,7 @@ async function medianRate(
     const rate = await client.rate(round, (at) => client.sendClaim(requests[at]!));
     if (run > 0) rates.push(rate);
   }
-  return rates.sort((a, b) => a - b)[RUNS >> 1]!;
+  return median(rates);
 }
 
 /** The median of five rounds after one to warm up. A round is 20 requests, or a single one when a request takes long. */
@@ -192,8 +228,10 @@ async function p50(client: PlacementClient, path: string): Promise<number> {
     for (let at = 0; at < round; at += 1) times.push(await client.time(path));
     if (first > 20_000) break;
   }
-  return times.sort((a, b) => a - b)[times.length >> 1]!;
+  return median(times);
 }
+
+const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 function printTable(ours: Figures, peers: Figures): void {
   const show = (figure: number | undefined) =>

@@ -38,6 +38,7 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
     sources: [
       "ARCHITECTURE.md",
       "docs/scheduling-at-scale.md",
+      "docs/scaling.md",
       "docs/operations.md",
       "docs/recipes.md",
       "docs/decisions",

@@ -15,14 +15,15 @@ const IN_FLIGHT = 64;
 const MIB = 2 ** 20;
 
 interface Placed {
+  readonly cloud: MixedCloud;
   readonly server: string;
   readonly host: number;
   readonly flavor: number;
 }
 
-/** One scheduler that places servers in a cloud, and sees its claims arrive in its view. As many servers are removed as are placed. */
-class DecisionRun {
-  readonly cloud: MixedCloud;
+/** One scheduler that places servers in cells, and sees its claims arrive in its views. As many servers are removed as are placed. */
+export class DecisionRun {
+  readonly cells: readonly MixedCloud[];
   readonly chooser = new HostChooser();
   readonly #rules: Rules;
   readonly #random = seededRandom(7);
@@ -30,8 +31,8 @@ class DecisionRun {
   readonly #standing: Placed[] = [];
   #served = 0;
 
-  constructor(hosts: number) {
-    this.cloud = new MixedCloud(hosts, seededRandom(1));
+  constructor(cells: readonly MixedCloud[]) {
+    this.cells = cells;
     this.#rules = allRules("scheduler-1");
     this.#rules.slice.setMembers(["scheduler-1", "scheduler-2"]);
   }
@@ -45,59 +46,63 @@ class DecisionRun {
       const spec = specOf(flavor, server);
       this.#served += 1;
       const startedMs = performance.now();
-      const choice = this.chooser.choose(QUERIES[flavor]!, [this.cloud], {
+      const choice = this.chooser.choose(QUERIES[flavor]!, this.cells, {
         ...{ seed: Math.floor(this.#random() * 2 ** 32), alternates: 2, spread: 5, spreadTolerance: 0.05 },
         ...{ weighers: this.#rules.weighers, filters: this.#rules.filters, spec },
       });
       tookMs[index] = performance.now() - startedMs;
-      if (choice.kind === "chosen") this.#claim(server, flavor, choice.selections[0]!);
+      if (choice.kind === "chosen") this.#claim(server, flavor, choice.cell, choice.selections[0]!);
     }
     return tookMs.sort();
   }
 
-  #claim(server: string, flavor: number, { host, allocation }: Selection): void {
+  #claim(server: string, flavor: number, cell: string, { host, allocation }: Selection): void {
+    const cloud = this.cells.find(({ name }) => name === cell)!;
     const items = (allocation?.items ?? []).map(({ provider, resourceClass: name, amount }) => ({
       ...{ provider: providerUuid(provider), resourceClass: resourceClass(name), amount },
     }));
-    this.cloud.view.reserve(server, items);
-    this.#inFlight.push({ server, host: Number(host.slice("host-".length)), flavor });
+    cloud.view.reserve(server, items);
+    this.#inFlight.push({ cloud, server, host: Number(host.slice("host-".length)), flavor });
     if (this.#inFlight.length < IN_FLIGHT) return;
     const landed = this.#inFlight.shift()!;
-    this.cloud.move(landed.server, landed.host, landed.flavor, 1);
-    this.cloud.view.release(landed.server);
+    landed.cloud.move(landed.server, landed.host, landed.flavor, 1);
+    landed.cloud.view.release(landed.server);
     this.#standing.push(landed);
     if (this.#standing.length <= DECISIONS) return;
     const gone = this.#standing.splice(Math.floor(this.#random() * this.#standing.length), 1)[0]!;
-    this.cloud.move(gone.server, gone.host, gone.flavor, -1);
+    gone.cloud.move(gone.server, gone.host, gone.flavor, -1);
   }
 }
 
 /** Measures the time of a decision by size of the cloud, decisions a second, and the memory needed. */
 export async function reportDecisions(): Promise<void> {
   process.stdout.write(`  search, ten filters, all weighers, two alternates; ${FLAVORS.length} flavors; half full\n`);
-  for (const hosts of SIZES) {
-    const before = usedBytes();
-    const run = new DecisionRun(hosts);
-    const at = (share: number) => (times: Float64Array) => times[Math.floor(times.length * share)]! * 1_000;
-    const rounds: Float64Array[] = [];
-    const p50 = await measure(() => {
-      const times = run.decide(DECISIONS);
-      rounds.push(times);
-      return at(0.5)(times);
-    });
-    report(`decision over ${hosts} hosts, p50`, p50, "µs");
-    let round = 0;
-    report(`decision over ${hosts} hosts, p99`, await measure(() => at(0.99)(rounds[round++ % rounds.length]!)), "µs");
-    const perSecond = await measure(() => {
-      const startedMs = performance.now();
-      run.decide(DECISIONS);
-      return (DECISIONS * 1_000) / (performance.now() - startedMs);
-    });
-    report(`decisions of one scheduler over ${hosts} hosts`, perSecond, "/s");
-    const mib = (usedBytes() - before) / MIB;
-    report(`memory of a scheduler for ${hosts} hosts and their servers`, { median: mib, min: mib, max: mib }, "MiB");
-    if (run.chooser.classes.size === 0) throw new Error("no class was ranked");
-  }
+  for (const hosts of SIZES) await reportSize(`${hosts} hosts`, () => [new MixedCloud(hosts, seededRandom(1))]);
+}
+
+/** Measures one scheduler over these cells: decisions and memory. */
+export async function reportSize(size: string, newCells: () => readonly MixedCloud[]): Promise<void> {
+  const before = usedBytes();
+  const run = new DecisionRun(newCells());
+  const at = (share: number) => (times: Float64Array) => times[Math.floor(times.length * share)]! * 1_000;
+  const rounds: Float64Array[] = [];
+  const p50 = await measure(() => {
+    const times = run.decide(DECISIONS);
+    rounds.push(times);
+    return at(0.5)(times);
+  });
+  report(`decision over ${size}, p50`, p50, "µs");
+  let round = 0;
+  report(`decision over ${size}, p99`, await measure(() => at(0.99)(rounds[round++ % rounds.length]!)), "µs");
+  const perSecond = await measure(() => {
+    const startedMs = performance.now();
+    run.decide(DECISIONS);
+    return (DECISIONS * 1_000) / (performance.now() - startedMs);
+  });
+  report(`decisions of one scheduler over ${size}`, perSecond, "/s");
+  const mib = (usedBytes() - before) / MIB;
+  report(`memory of a scheduler for ${size} and their servers`, { median: mib, min: mib, max: mib }, "MiB");
+  if (run.chooser.classes.size === 0) throw new Error("no class was ranked");
 }
 
 setFlagsFromString("--expose-gc");

@@ -86,19 +86,29 @@ export function serverRow(uuid: string, host: number, flavor: number): RowChange
   return { kind: "server-put", uuid, host: hostName(host), status: "ACTIVE", taskState: null, specRevision: 1, spec };
 }
 
-/** A cell of hosts in two zones, each host filled to half on average with a few servers. */
+export interface MixedCloudOptions {
+  readonly name?: string;
+  /** The average share of a host's VCPUs that servers use, from 0 to 1. */
+  readonly fill?: number;
+}
+
+/** A cell of hosts in two zones, each host filled with a few servers, to half on average unless an option says otherwise. */
 export class MixedCloud {
-  readonly name = "bench";
+  readonly name: string;
   readonly view = new LedgerView();
-  readonly facts = new LiveCellFacts(this.name, this.view);
+  readonly facts: LiveCellFacts;
   readonly hosts: number;
   /** Amounts in use, ordered by host and then by class. */
   readonly used: Float64Array;
 
-  constructor(hosts: number, random: () => number) {
+  #servers = 0;
+
+  constructor(hosts: number, random: () => number, { name = "bench", fill = 0.5 }: MixedCloudOptions = {}) {
+    this.name = name;
+    this.facts = new LiveCellFacts(name, this.view);
     this.hosts = hosts;
     this.used = new Float64Array(hosts * CLASSES.length);
-    for (let host = 0; host < hosts; host += 1) this.#addHost(host, random);
+    for (let host = 0; host < hosts; host += 1) this.#addHost(host, fill, random);
     const names = Array.from({ length: hosts }, (_, host) => hostName(host));
     const zone = (id: number, of: readonly string[]) => ({
       ...{ id, uuid: `zone-${id}`, name: `zone-${id}`, createdAtMs: 0, updatedAtMs: null },
@@ -106,6 +116,11 @@ export class MixedCloud {
     });
     const tenth = Math.floor(hosts / 10);
     this.facts.setAggregates(new AggregateIndex([zone(1, names.slice(tenth)), zone(2, names.slice(0, tenth))], "nova"));
+  }
+
+  /** Number of servers that the hosts were filled with. */
+  get servers(): number {
+    return this.#servers;
   }
 
   apply(row: RowChange): void {
@@ -123,11 +138,11 @@ export class MixedCloud {
     this.apply(sign > 0 ? serverRow(server, host, flavor) : { kind: "server-removed", uuid: server });
   }
 
-  #addHost(host: number, random: () => number): void {
+  #addHost(host: number, fill: number, random: () => number): void {
     const uuid = providerOf(host);
     this.apply({ kind: "provider-put", uuid, name: hostName(host), parent: null, root: uuid, generation: 0 });
     const vcpus = hostCapacity(host, 0);
-    const wanted = vcpus * Math.min(1, Math.max(0, 0.5 + (random() + random() - 1) * 0.5));
+    const wanted = vcpus * Math.min(1, Math.max(0, fill + (random() + random() - 1) * fill));
     const servers: number[] = [];
     for (let taken = 0; taken < wanted; ) {
       const flavor = flavorAt(random);
@@ -141,8 +156,9 @@ export class MixedCloud {
       this.apply(inventoryRow(host, index, used));
     });
     this.apply({ kind: "host-put", host: hostName(host), provider: uuid, up: true, disabled: false });
+    this.#servers += servers.length;
     servers.forEach((flavor, index) => {
-      this.apply(serverRow(`server-${host}-${index}`, host, flavor));
+      this.apply(serverRow(`${this.name}-${host}-${index}`, host, flavor));
     });
   }
 }

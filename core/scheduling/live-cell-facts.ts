@@ -87,6 +87,11 @@ export class LiveCellFacts implements CellFacts {
     return this.#groups.hostsOf(serverUuid);
   }
 
+  /** The servers of a group that are being built, moved or deleted. */
+  unsettledOf(group: string): readonly string[] {
+    return this.#groups.unsettledOf(group);
+  }
+
   get commonHypervisorVersion(): number | null {
     if (this.#commonVersion === undefined) this.#commonVersion = this.#findCommonVersion();
     return this.#commonVersion;

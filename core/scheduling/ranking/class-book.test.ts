@@ -50,3 +50,18 @@ test("requests of one kind share a class, regardless of their images, projects a
   const weightOf = (host: string) => ranking!.weightOf(scene.view.hosts.slotOf(host));
   expect(weightOf("a")).toBeGreaterThan(weightOf("b") + 1);
 });
+
+test("a scheduler of many hosts keeps more classes than the memory that is allowed in any case", () => {
+  const hosts = Object.fromEntries(Array.from({ length: 2_000 }, (_, index) => [`host-${index}`, {}]));
+  const scene = sceneOf(hosts);
+  const sizeWith = (memoryBytesOfHost: number): number => {
+    const book = new ClassBook({ classesMax: 100, memoryBytesMax: 1, memoryBytesOfHost });
+    for (const amount of [1, 2, 3]) {
+      const groups = [requestGroup({ resources: new Map([[resourceClass("VCPU"), amount]]) })];
+      const ask = { hostRequest: { groups, groupPolicy: "none" as const }, spec: specWith(1), filters: [], weighers };
+      book.classOf(ask, [scene], [{ kind: [], request: [] }]);
+    }
+    return book.size;
+  };
+  expect([0, 10_000].map(sizeWith)).toEqual([1, 3]);
+});

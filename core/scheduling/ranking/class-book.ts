@@ -21,9 +21,16 @@ interface KeptClass {
 export interface ClassLimits {
   readonly classesMax: number;
   readonly memoryBytesMax: number;
+  /** Allows more than `memoryBytesMax` to a scheduler of many hosts, so that the usual flavors have room for their classes. 0 by default. */
+  readonly memoryBytesOfHost?: number;
 }
 
-export const DEFAULT_CLASS_LIMITS: ClassLimits = { classesMax: 1_000, memoryBytesMax: 192 * 2 ** 20 };
+/** A class takes some 35 bytes for each host that fits. */
+export const DEFAULT_CLASS_LIMITS: ClassLimits = {
+  classesMax: 1_000,
+  memoryBytesMax: 192 * 2 ** 20,
+  memoryBytesOfHost: 1_024,
+};
 
 /**
  * The classes of recent requests, within limits of number and memory. The least recently used classes are dropped and made again when they
@@ -86,7 +93,7 @@ export class ClassBook {
     this.#memoryBytes -= known.bytes;
     known.bytes = known.hosts.memoryBytes;
     this.#memoryBytes += known.bytes;
-    this.#forgetOld();
+    this.#forgetOld(cells);
     return known.hosts;
   }
 
@@ -147,9 +154,14 @@ export class ClassBook {
     return number;
   }
 
-  #forgetOld(): void {
+  #forgetOld(cells: readonly CellHosts[]): void {
+    const { classesMax, memoryBytesMax, memoryBytesOfHost = 0 } = this.#limits;
+    const isWithin = this.#classes.size <= classesMax && this.#memoryBytes <= memoryBytesMax;
+    if (isWithin) return;
+    const hosts = cells.reduce((sum, { view }) => sum + view.slots.rootCount, 0);
+    const bytesMax = Math.max(memoryBytesMax, hosts * memoryBytesOfHost);
     while (this.#classes.size > 1) {
-      const isTooMuch = this.#classes.size > this.#limits.classesMax || this.#memoryBytes > this.#limits.memoryBytesMax;
+      const isTooMuch = this.#classes.size > classesMax || this.#memoryBytes > bytesMax;
       if (!isTooMuch) return;
       let oldest = "";
       let usedAt = Number.POSITIVE_INFINITY;

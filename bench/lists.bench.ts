@@ -1,0 +1,125 @@
+import { fetch } from "undici";
+import { ensureDatabase } from "../adapters/postgres/client/databases.ts";
+import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
+import { migrate } from "../adapters/postgres/schema/migrate.ts";
+import { startCloud } from "../cloud/embedded-cloud.ts";
+import { createLogger } from "../runtime/logger.ts";
+import { fillServers, LARGE_PROJECT, RARE, SMALL_PROJECT } from "./lists/fill-servers.ts";
+import { measuredOf } from "./measure.ts";
+
+/**
+ * Measures pages of 100 servers in a cloud of 1,000,000 servers, over HTTP, with the api, its databases and the client on this machine.
+ * `BERTH_BENCH_SERVERS` sets their number.
+ */
+const SERVERS = Number(process.env["BERTH_BENCH_SERVERS"] ?? 1_000_000);
+const CELL = "cell-1";
+/** A server of the large project in the middle of the list. */
+const ONE_SERVER = `server-${(SERVERS >> 1) + 7}`;
+const LIST_ROUNDS = 11;
+/** A list that takes longer than this is asked fewer times. */
+const SLOW_MS = 1_000;
+const ROUNDS_OF_SLOW = 3;
+/** The servers were created one after the other over this time. */
+const CREATED_OVER_MS = 400 * 86_400_000;
+
+interface List {
+  readonly what: string;
+  readonly query: string;
+  /** The caller, as `user:project`; by default an admin who asks for all projects. */
+  readonly as?: string;
+}
+
+const LISTS: readonly List[] = [
+  { what: "all projects", query: "" },
+  { what: "the large project", query: "", as: `ann:${LARGE_PROJECT}` },
+  { what: "a project of 100 servers", query: "", as: `ann:${SMALL_PROJECT}` },
+  { what: "from a marker in the middle on", query: "marker=MIDDLE" },
+  { what: "status=ACTIVE", query: "status=ACTIVE" },
+  { what: "status=SHUTOFF", query: "status=SHUTOFF" },
+  { what: "status=ERROR", query: "status=ERROR" },
+  { what: "host=", query: "host=bench-host-77" },
+  { what: "locked=true", query: "locked=true" },
+  { what: "tags=blue", query: "tags=blue" },
+  { what: "name= of one server", query: `name=${ONE_SERVER}` },
+  { what: "name= of one server of the large project", query: `name=${ONE_SERVER}`, as: `ann:${LARGE_PROJECT}` },
+  { what: "flavor= of one in 1,000", query: `flavor=${RARE.flavor}` },
+  { what: "image= of one in 1,000", query: `image=${RARE.image}` },
+  { what: "changes-since= the last 0.01 %", query: "changes-since=RECENT" },
+  { what: "sort_key=display_name", query: "sort_key=display_name&sort_dir=asc" },
+  { what: "sort_key=created_at, oldest first", query: "sort_key=created_at&sort_dir=asc" },
+  {
+    what: "sort_key=display_name, a project of 100 servers",
+    query: "sort_key=display_name",
+    as: `ann:${SMALL_PROJECT}`,
+  },
+];
+
+export async function run(): Promise<void> {
+  const server = await startEmbedded({ settings: { shared_buffers: "256MB", max_wal_size: "4GB" } });
+  try {
+    const databases = { api: server.url("lists"), cell: server.url(`lists_cell_${CELL}`), cellName: CELL };
+    for (const name of ["lists", `lists_cell_${CELL}`]) await ensureDatabase(server.url("postgres"), name);
+    await migrate(databases.api, "api");
+    await migrate(databases.cell, "cell");
+    const { middle } = await fillServers(databases, SERVERS);
+    const cloud = await startCloud({
+      ...{ databaseUrl: databases.api, dataDir: null, schedulers: 1, conductors: 1, auth: "noauth2" },
+      cells: [{ name: CELL, hosts: [] }],
+      listen: { host: "127.0.0.1", port: 0 },
+      logger: createLogger({ name: "bench", level: "error" }),
+      fail: (error) => {
+        throw error;
+      },
+    });
+    try {
+      const title = `pages of 100 of ${SERVERS.toLocaleString("en-US")} servers`;
+      process.stdout.write(
+        `  ${title.padEnd(52)} ${"ms".padStart(8)} ${"(min to max)".padEnd(20)} ${"CPU ms".padStart(8)} ${"servers".padStart(8)}\n`,
+      );
+      for (const list of LISTS) await measureList(cloud.apiUrl, list, middle);
+    } finally {
+      await cloud.close();
+    }
+  } finally {
+    await server.stop();
+  }
+}
+
+async function measureList(apiUrl: string, { what, query, as = "admin:ops" }: List, middle: string): Promise<void> {
+  const recent = new Date(Date.now() - CREATED_OVER_MS / 10_000).toISOString();
+  const text = query.replace("MIDDLE", middle).replace("RECENT", recent);
+  const path = `/v2.1/servers?limit=100${as.startsWith("admin") ? "&all_tenants=1" : ""}&${text}`;
+  const times: number[] = [];
+  const cpu = process.cpuUsage();
+  let answer = await get(apiUrl, path, as);
+  for (let round = 0; round < LIST_ROUNDS && answer.status === 200; round += 1) {
+    const startMs = performance.now();
+    answer = await get(apiUrl, path, as);
+    times.push(performance.now() - startMs);
+    if (times.length >= ROUNDS_OF_SLOW && times[0]! > SLOW_MS) break;
+  }
+  const { user, system } = process.cpuUsage(cpu);
+  const cpuMs = (user + system) / 1_000 / (times.length + 1);
+  process.stdout.write(
+    `  ${what.padEnd(52)} ${answer.status === 200 ? figures(times, cpuMs, answer.servers) : answer.text.slice(0, 120)}\n`,
+  );
+}
+
+function figures(times: readonly number[], cpuMs: number, servers: number): string {
+  const { median, min, max } = measuredOf(times);
+  const [shown, low, high, cpu] = [median, min, max, cpuMs].map((value) =>
+    value.toLocaleString("en-US", { maximumSignificantDigits: 3 }),
+  );
+  return (
+    `${(shown ?? "").padStart(8)} (${low} to ${high})`.padEnd(30) +
+    `${(cpu ?? "").padStart(8)} ${String(servers).padStart(8)}`
+  );
+}
+
+/** The status of an answer, its text, and the number of servers in it. */
+async function get(apiUrl: string, path: string, token: string) {
+  const headers = { "x-auth-token": token, "openstack-api-version": "compute 2.90" };
+  const response = await fetch(`${apiUrl}${path}`, { headers });
+  const text = await response.text();
+  return { status: response.status, text, servers: response.status === 200 ? JSON.parse(text).servers.length : 0 };
+}

@@ -1,0 +1,73 @@
+import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { uuidSql } from "../full-cell.ts";
+import { specOf } from "../scheduling/mixed-cloud.ts";
+
+/** The project with nine tenths of the servers. The others have 1,000 projects. */
+export const LARGE_PROJECT = "large";
+export const SMALL_PROJECT = "project-7";
+/** An image and a flavor that one of 1,000 servers has, spread over the whole list. */
+export const RARE = { image: "70a599e0-31e7-49b7-b260-868f441e862b", flavor: "rare" } as const;
+
+/** The n-th server, from the oldest on, has this UUID. */
+const UUID = uuidSql(0);
+const PROJECT = `case when n % 10 = 0 then 'project-' || n / 10 % 1000 else '${LARGE_PROJECT}' end`;
+const CREATED = "now() - interval '400 days' + n * interval '400 days' / $1::int";
+const HOSTS = 10_000;
+/** SQL of an encoded spec with the server's name, which is field 2. In Protocol Buffers the last value of a field counts. */
+const withName = (spec: string): string =>
+  `(${spec}) || '\\x12'::bytea || set_byte('\\x00'::bytea, 0, length('server-' || n)) || convert_to('server-' || n, 'UTF8')`;
+
+/**
+ * Writes servers into the database of the API and that of a cell, before their services start: one of 2,000 is SHUTOFF, one of 10,000 is in ERROR,
+ * locked, or tagged. Returns the UUID in the middle of the list.
+ */
+export async function fillServers(
+  databases: { readonly api: string; readonly cell: string; readonly cellName: string },
+  count: number,
+): Promise<{ readonly middle: string }> {
+  const middle = await withClient(databases.api, async (client) => {
+    await client.query("set session_replication_role = replica");
+    await client.query(
+      `insert into requests (server_uuid, state, cell, spec, project_id, user_id, name, created_at, updated_at, arrived, changes)
+       select ${UUID}, 'dispatched', $2, ${withName("case when n % 1000 = 0 then $4::bytea else $3::bytea end")}, ${PROJECT}, 'bench', 'server-' || n,
+         ${CREATED}, ${CREATED}, true,
+         case n % 10000 when 1 then '{"tags": ["blue"]}'::jsonb when 2 then '{"lock": {"by": "owner", "reason": null}}'::jsonb end
+       from generate_series(1, $1::int) n`,
+      [count, databases.cellName, encodedSpec(null, ""), encodedSpec(RARE.flavor, RARE.image)],
+    );
+    await client.query("vacuum (analyze) requests");
+    const middleOf = "select server_uuid from requests where name = $1";
+    const { rows } = await client.query<{ server_uuid: string }>(middleOf, [`server-${count >> 1}`]);
+    return rows[0]!.server_uuid;
+  });
+  await withClient(databases.cell, async (client) => {
+    await client.query("set session_replication_role = replica");
+    await client.query(
+      `insert into servers (uuid, status, spec, project_id, user_id, name, host, attempt_id, created_at, updated_at, launched_at)
+       select ${UUID}, ${STATUS}, ${withName("case when n % 1000 = 0 then $3::bytea else $2::bytea end")}, ${PROJECT}, 'bench', 'server-' || n,
+         'bench-host-' || n % ${HOSTS}, '${"0".repeat(8)}-0000-4000-8000-000000000000/0', ${CREATED}, ${CREATED}, ${CREATED}
+       from generate_series(1, $1::int) n`,
+      [count, encodedSpec(null, ""), encodedSpec(RARE.flavor, RARE.image)],
+    );
+    await client.query(
+      "insert into unusual_servers (server_uuid, status) select uuid, status from servers where status <> 'ACTIVE'",
+    );
+    await client.query("vacuum (analyze) servers");
+    await client.query("vacuum (analyze) unusual_servers");
+  });
+  return { middle };
+}
+
+const STATUS = "case when n % 10000 = 3 then 'ERROR' when n % 2000 = 4 then 'SHUTOFF' else 'ACTIVE' end";
+
+/** The encoded spec of a server, without its UUID and name. */
+function encodedSpec(flavor: string | null, imageRef: string): Buffer {
+  const usual = specOf(0, "");
+  const spec = {
+    ...usual,
+    imageRef,
+    ...(flavor !== null && usual.flavor && { flavor: { ...usual.flavor, id: flavor } }),
+  };
+  return Buffer.from(ServerSpec.encode(spec).finish());
+}
