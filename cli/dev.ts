@@ -55,6 +55,9 @@ const declaration = {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "simple",
     }),
+    consoleWeb: optional(text(), {
+      about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
+    }),
     filters: optional(listOf(text()), { about: "modules with your own host filters" }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
     dataDir: setting(text(), { about: "directory for all data", default: ".berth" }),
@@ -98,6 +101,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             mounts: access.mounts,
             dashboard: true,
             consoles: true,
+            consoleWeb: settings.consoleWeb,
             logger,
             fail,
           });

@@ -98,6 +98,8 @@ export interface EmbeddedCloudOptions {
   readonly dashboard?: boolean;
   /** Whether clients can open the consoles of guests; false by default. Not together with `underLoad`. */
   readonly consoles?: boolean;
+  /** A directory of noVNC's files, with which browsers can open graphical consoles. Null for none. */
+  readonly consoleWeb?: string | null;
   /** Opens the driver of a cell's hosts; the fake one when it is absent. Not together with `underLoad`. */
   readonly openDriver?: (hosts: readonly HostConfig[]) => OwnedDriver;
   /** Called when a part cannot continue: the cloud must be closed. */
@@ -277,7 +279,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],
       laws: () => lawWatch?.laws() ?? null,
     },
-    { ...apiSettings(options), serialConsoleBaseUrl: consoles.url },
+    { ...apiSettings(options), ...consoles.urls },
   );
   const close = async (): Promise<void> => {
     await lawWatch?.close();

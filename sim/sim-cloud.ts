@@ -12,6 +12,7 @@ import type { MoveRecord } from "../core/stores/api/move-store.ts";
 import type { SoftState } from "../core/stores/soft-state.ts";
 import type { Server } from "../core/tasks/server.ts";
 import { withDeadline } from "../runtime/deadline.ts";
+import { registerServerLife } from "../services/api/register-routes.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import { createScheduler } from "../services/scheduler/service.ts";
@@ -49,7 +50,7 @@ export interface ApiCall {
   readonly url: string;
   readonly payload?: object;
 }
-/** Every prefix costs each start of an api some milliseconds, and users need only one. */
+/** Every prefix and every route costs each start of an api some time, so apis get only those that the users of the simulation call. */
 const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
 /** Headers for the newest microversion of the Compute API. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
@@ -236,6 +237,7 @@ export class SimCloud {
         tracing: noTracing,
       },
       API_SETTINGS,
+      registerServerLife,
     );
     await api.open();
     this.#calls.set(process.name, async (call) => {

@@ -138,7 +138,7 @@ export class SimHosts {
           (error: unknown) => process.alive && reject(error),
         );
       });
-    const told: Pick<Driver, "start" | "power" | "rescue" | "handOff" | "destroy"> = {
+    const told: Pick<Driver, "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "handOff" | "destroy"> = {
       start: async (guest, signal) => {
         await hypervisor.start(guest, signal);
         world.started(guest.serverUuid);
@@ -154,6 +154,8 @@ export class SimHosts {
         world.started(guest.serverUuid);
         world.onActed(this.name);
       },
+      attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
+      detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
         world.onHandedOver(order.toAttemptId);
@@ -182,9 +184,13 @@ export class SimHosts {
       power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
       rescue: (guest, image, signal) => whileAlive(() => slow.rescue(guest, image, signal)),
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
+      attachVolume: (guest, volume, signal) => whileAlive(() => slow.attachVolume(guest, volume, signal)),
+      detachVolume: (guest, volumeId, signal) => whileAlive(() => slow.detachVolume(guest, volumeId, signal)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
       openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),
+      hasDisplay: (guest) => hypervisor.hasDisplay(guest),
+      openDisplay: (guest) => whileAlive(() => hypervisor.openDisplay(guest)),
       readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
     };

@@ -16,7 +16,7 @@ export interface DriverHabits {
 
 const NEVER = new AbortController().signal;
 
-type Calls = Pick<Driver, "start" | "power" | "rescue" | "handOff" | "destroy">;
+type Calls = Pick<Driver, "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "handOff" | "destroy">;
 
 /**
  * A driver whose calls take random times, partly before the guest is changed and partly after. Aborting the signal ends a call at once,
@@ -68,6 +68,8 @@ export function slowDriver(
     start: (guest, signal) => slow(() => driver.start(guest, signal), signal),
     power: (guest, verb, signal) => slow(() => driver.power(guest, verb, signal), signal),
     rescue: (guest, image, signal) => slow(() => driver.rescue(guest, image, signal), signal),
+    attachVolume: (guest, volume, signal) => slow(() => driver.attachVolume(guest, volume, signal), signal),
+    detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),
   };

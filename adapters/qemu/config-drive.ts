@@ -17,10 +17,14 @@ export interface GuestMetadata {
   readonly userData: Buffer | null;
   /** Public keys by their names. */
   readonly publicKeys: Readonly<Record<string, string>>;
+  /** Files that the guest's own agent, such as cloud-init, writes at its first boot. */
+  readonly files: readonly { readonly path: string; readonly contents: Buffer }[];
   readonly interfaces: readonly { readonly mac: string; readonly portId: string; readonly networkId: string }[];
 }
 
 const LABEL = "config-2";
+/** The folder of the files whose paths the metadata lists. */
+const CONTENT = "content";
 /** The oldest layout that has all of this, and the one that guests ask for first. */
 const VERSIONS = ["2018-08-27", "latest"];
 
@@ -34,8 +38,11 @@ export async function writeConfigDrive(path: string, metadata: GuestMetadata, si
     for (const version of VERSIONS) {
       const folder = join(dir, "openstack", version);
       await mkdir(folder, { recursive: true });
-      for (const [name, content] of filesOf(metadata)) await writeFile(join(folder, name), content);
+      for (const [name, content] of documentsOf(metadata)) await writeFile(join(folder, name), content);
     }
+    if (metadata.files.length > 0) await mkdir(join(dir, "openstack", CONTENT));
+    for (const [index, { contents }] of metadata.files.entries())
+      await writeFile(join(dir, "openstack", CONTENT, contentName(index)), contents);
     const args = ["-quiet", "-J", "-r", "-ldots", "-allow-lowercase", "-V", LABEL, "-o", path, dir];
     await runTool("genisoimage", args, signal);
   } finally {
@@ -43,17 +50,20 @@ export async function writeConfigDrive(path: string, metadata: GuestMetadata, si
   }
 }
 
-function filesOf(metadata: GuestMetadata): readonly (readonly [name: string, content: string | Buffer])[] {
-  const files: (readonly [string, string | Buffer])[] = [
+const contentName = (index: number): string => String(index).padStart(4, "0");
+
+function documentsOf(metadata: GuestMetadata): readonly (readonly [name: string, content: string | Buffer])[] {
+  const documents: (readonly [string, string | Buffer])[] = [
     ["meta_data.json", JSON.stringify(metaDataOf(metadata))],
     ["network_data.json", JSON.stringify(networkDataOf(metadata))],
     ["vendor_data.json", "{}"],
   ];
-  return metadata.userData === null ? files : [...files, ["user_data", metadata.userData]];
+  return metadata.userData === null ? documents : [...documents, ["user_data", metadata.userData]];
 }
 
 function metaDataOf(metadata: GuestMetadata): object {
-  const { uuid, name, hostname, projectId, availabilityZone, launchIndex, meta, publicKeys } = metadata;
+  const { uuid, name, hostname, projectId, availabilityZone, launchIndex, meta, publicKeys, files } = metadata;
+  const contents = files.map(({ path }, index) => ({ path, content_path: `/${CONTENT}/${contentName(index)}` }));
   const keys = Object.entries(publicKeys).map(([key, data]) => ({ name: key, type: "ssh", data }));
   return {
     ...{
@@ -66,6 +76,7 @@ function metaDataOf(metadata: GuestMetadata): object {
       meta,
     },
     ...(keys.length > 0 && { public_keys: publicKeys, keys }),
+    ...(contents.length > 0 && { files: contents }),
   };
 }
 

@@ -74,7 +74,7 @@ export class QemuGuest {
 
   /** Starts QEMU with the guest halted. Rejects with a QemuError that contains QEMU's own error message. */
   async boot(program: string, { isReceiving }: { readonly isReceiving: boolean }): Promise<void> {
-    for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.processId])
+    for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.display, GUEST_FILES.processId])
       rmSync(join(this.dir, name), { force: true });
     const errors = openSync(join(this.dir, GUEST_FILES.errors), "w", 0o600);
     const { machine: own, rescue } = this.#record;

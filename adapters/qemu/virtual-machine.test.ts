@@ -68,6 +68,14 @@ test("attaches interfaces to QEMU's own network or to a bridge", () => {
   ]);
 });
 
+test("has a display only when told, behind a socket of the guest's directory", () => {
+  const plain = qemuArguments(MACHINE, { isReceiving: false });
+  expect([valuesOf(plain, "-vnc"), plain.filter((arg) => /vga|usb-/i.test(arg))]).toEqual([[], []]);
+  const args = qemuArguments({ ...MACHINE, display: "vga" }, { isReceiving: false });
+  expect(valuesOf(args, "-vnc")).toEqual(["unix:vnc"]);
+  expect(valuesOf(args, "-device")).toContain("VGA,id=display");
+});
+
 test("boots a kernel of its own, whose command line is one argument", () => {
   const kernel = { path: "/k", ramdisk: "/r", commandLine: "console=ttyS0 -monitor stdio" };
   const args = qemuArguments({ ...MACHINE, kernel }, { isReceiving: false });

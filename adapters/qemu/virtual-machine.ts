@@ -15,9 +15,14 @@ export interface VirtualMachine {
   /** An ISO image that the guest finds under the label `config-2`, or null. */
   readonly configDrive: string | null;
   readonly interfaces: readonly MachineInterface[];
+  /** The display that the guest has, with a keyboard and a pointer. Absent when it has none. */
+  readonly display?: MachineDisplay | undefined;
   /** The kernel that QEMU boots. Null when the guest boots from its first disk. */
   readonly kernel: MachineKernel | null;
 }
+
+/** `vga` is a display that every firmware and operating system can use; `virtio` is faster for those that have its driver. */
+export type MachineDisplay = "vga" | "virtio";
 
 export interface MachineKernel {
   readonly path: string;
@@ -50,6 +55,7 @@ export const GUEST_FILES = {
   monitor: "qmp",
   console: "console",
   consoleLog: "console.log",
+  display: "vnc",
   processId: "pid",
   errors: "qemu.log",
 } as const;
@@ -83,6 +89,7 @@ export function qemuArguments(
     ...(configDrive === null ? [] : configDriveArguments(configDrive)),
     ...interfaces.flatMap(interfaceArguments),
     ...(machine.kernel === null ? [] : kernelArguments(machine.kernel)),
+    ...(machine.display === undefined ? [] : displayArguments(machine.display)),
     ...["-chardev", `socket,id=console,path=${GUEST_FILES.console},server=on,wait=off,${CONSOLE_LOG}`],
     ...["-serial", "chardev:console"],
     ...["-chardev", `socket,id=monitor,path=${GUEST_FILES.monitor},server=on,wait=off`],
@@ -113,6 +120,19 @@ function interfaceArguments({ mac, bridge }: MachineInterface, index: number): r
 
 function kernelArguments({ path, ramdisk, commandLine }: MachineKernel): readonly string[] {
   return ["-kernel", path, "-append", commandLine, ...(ramdisk === null ? [] : ["-initrd", ramdisk])];
+}
+
+const DISPLAY_DEVICES = { vga: "VGA", virtio: "virtio-vga" } as const;
+
+/**
+ * The display is served by a socket in the guest's directory, which only the agent's user can enter. So QEMU asks clients for no password. The tablet
+ * tells absolute positions, as a client's pointer does; Nova's default is the same (`pointer_model`).
+ */
+function displayArguments(display: MachineDisplay): readonly string[] {
+  return [
+    ...["-device", `${DISPLAY_DEVICES[display]},id=display`, "-device", "qemu-xhci,id=usb"],
+    ...["-device", "usb-tablet,id=tablet,bus=usb.0", "-vnc", `unix:${GUEST_FILES.display}`],
+  ];
 }
 
 /** The same machine in rescue mode: it boots from the rescue disk or its kernel, and has its own disks behind that disk. */

@@ -10,4 +10,7 @@ export const POWER_VERBS = [
 export const SNAPSHOT_VERB = "snapshot";
 /** The word for a rescue, whose message names the rescue image. */
 export const RESCUE_VERB = "rescue";
+/** The words for connecting a volume to a guest and for disconnecting it. Their messages name the volume. */
+export const ATTACH_VERB = "attach-volume";
+export const DETACH_VERB = "detach-volume";
 export type PowerVerb = (typeof POWER_VERBS)[number];

@@ -7,8 +7,8 @@ export function describeWait(
   { stage, selection }: { readonly stage: Stage; readonly selection: number },
   answer: { readonly kind: "failed" | "gone" | "host-fenced"; readonly reason: string },
 ): string {
-  const host = destinationOf(facts, selection)?.host ?? "the host";
-  const told = stage === "starting" ? "start the server" : "destroy its guest of the server";
+  const host = destinationOf(facts, selection)?.host ?? facts.source?.host ?? "the host";
+  const told = TOLD[stage] ?? "destroy its guest of the server";
   const state =
     answer.kind === "failed"
       ? `${host} was ordered to ${told}, but cannot: ${answer.reason}`
@@ -17,8 +17,17 @@ export function describeWait(
   return `Waiting: ${state}.${kept} If ${host} cannot come back, fence it and force it down: then ${way}.`;
 }
 
+const TOLD: Partial<Record<Stage, string>> = {
+  starting: "start the server",
+  attaching: "attach a volume",
+  detaching: "detach a volume",
+  undoing: "detach a volume that could not be attached",
+};
+
 /** The resources that are kept meanwhile, and the consequence of forcing the host down. */
 function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string; readonly way: string } {
+  if (kind === "attach-volume" || kind === "detach-volume")
+    return { kept: " The volume stays with the server.", way: "the operation ends, and the server keeps the volume" };
   if (source === null) return { kept: "", way: "the next host is tried" };
   if (kind === "evacuate")
     return {

@@ -7,7 +7,13 @@ import { beginOperation, type OperationWorld, stepOperation } from "./operation-
 const operation = {
   ...{ kind: "live-migrate", source: { host: "host-0", attemptId: "b/0", allocation: undefined } },
   ...{ selections: [selectionOf(1), selectionOf(2)], destination: undefined, before: serverSpec(1) },
-  ...{ statusBefore: "ACTIVE", migrationUuid: taskId(7), fenceWaived: false, rescueImage: undefined },
+  ...{
+    statusBefore: "ACTIVE",
+    migrationUuid: taskId(7),
+    fenceWaived: false,
+    rescueImage: undefined,
+    volume: undefined,
+  },
 };
 const task = { id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } as const };
 const world: OperationWorld = { facts: factsOf(task), unseenMs: 5_000 };

@@ -1,5 +1,5 @@
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import type { RescueImage, Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { assert } from "../assert.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import { itemsOf, type MoveParties } from "./move-change.ts";
@@ -35,6 +35,8 @@ export interface OperationFacts {
   readonly fenceWaived: boolean;
   /** Only for a rescue: the image from which the guest is booted. */
   readonly rescueImage: RescueImage | null;
+  /** Only for attaching and detaching a volume. */
+  readonly volume: ServerVolume | null;
 }
 
 /** Asserts that the task is an operation. */
@@ -59,6 +61,7 @@ export function factsOf(task: Task): OperationFacts {
     runs: status === "ACTIVE" || status === "ERROR" || kind === "unshelve",
     fenceWaived: operation.fenceWaived,
     rescueImage: operation.rescueImage ?? null,
+    volume: operation.volume ?? null,
   };
 }
 

@@ -2,7 +2,9 @@ import type { PowerVerb } from "../agent/power-verbs.ts";
 import { assert } from "../assert.ts";
 import {
   type Ask,
+  ATTACHING,
   CONFIRMING,
+  DETACHING,
   type Edges,
   FROM_NOWHERE,
   KEEPING_SOURCE,
@@ -231,6 +233,22 @@ const DEFINITIONS = {
     allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"],
     finalStatus: "as-before",
     taskStates: { any: "image_backup" },
+  },
+  "attach-volume": {
+    route: ATTACHING,
+    verb: null,
+    isMove: false,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
+    finalStatus: "as-before",
+    taskStates: { any: "attaching_volume" },
+  },
+  "detach-volume": {
+    route: DETACHING,
+    verb: null,
+    isMove: false,
+    allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
+    finalStatus: "as-before",
+    taskStates: { any: "detaching_volume" },
   },
 } satisfies Readonly<Record<string, OperationDefinition>>;
 

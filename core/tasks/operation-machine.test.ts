@@ -31,6 +31,7 @@ function worldOf(kind: OperationKind, change: Partial<Operation> = {}): Operatio
     migrationUuid: TASK,
     fenceWaived: false,
     rescueImage: undefined,
+    volume: undefined,
     ...change,
   };
   const task: Task = { id: TASK, server: serverSpec(1), work: { $case: "operate", value: operation } };

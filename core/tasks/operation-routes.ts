@@ -13,6 +13,8 @@ export const STAGES = [
   "snapshotting",
   "rescuing",
   "undoing",
+  "attaching",
+  "detaching",
 ] as const;
 export type Stage = (typeof STAGES)[number];
 
@@ -36,6 +38,12 @@ export type Ask =
   | "rescue"
   /** The host brings the guest back into the state that it had before a rescue that failed. */
   | "undo-rescue"
+  /** The host connects the task's volume to the guest. */
+  | "attach-volume"
+  /** The host disconnects the task's volume from the guest. */
+  | "detach-volume"
+  /** The host disconnects the volume that it could not connect, since it may have done so all the same. */
+  | "undo-attach"
   | "nothing";
 
 /**
@@ -157,6 +165,17 @@ export const RESCUING = route([
  * to end its rescue, and one that does not run is started.
  */
 export const UNRESCUING = route([["powering", "power", "succeed", "give-up", "succeed", "succeed"]]);
+
+/**
+ * The volume belongs to the server until its host says that the guest does not have it, so that no other server gets a volume that may be connected.
+ * So the operation waits for a silent host. On a host that was fenced nothing runs, but the host's record of the guest may have the volume, so the
+ * server keeps it.
+ */
+export const ATTACHING = route([
+  ["attaching", "attach-volume", "succeed", "undoing", "attaching", "succeed"],
+  ["undoing", "undo-attach", "give-up", "undoing", "undoing", "succeed"],
+]);
+export const DETACHING = route([["detaching", "detach-volume", "succeed", "give-up", "detaching", "give-up"]]);
 
 /** The source is destroyed only after the destination has said that it has the guest. */
 export const CONFIRMING = route([

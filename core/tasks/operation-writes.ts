@@ -1,3 +1,4 @@
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { AllocationChange } from "../ledger/allocation-change.ts";
 import { keptReason, type PastAttempt } from "./failure-message.ts";
 import { isHardGroup } from "./group-rule.ts";
@@ -84,7 +85,7 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
   const { to } = transition;
   const fault = to === "give-up" || to === "lost" ? keptReason(transition.reason) : undefined;
   const status = ends ? statusAfter(facts, transition) : undefined;
-  const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : undefined;
+  const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : specAfterVolume(facts, to);
   return {
     status,
     taskState: ends ? null : taskStateOf(facts.kind, to as Stage),
@@ -93,6 +94,12 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
     fault,
     ...(transition.isForgotten === true && { uncertain: true as const }),
   };
+}
+
+/** The spec with the attached volume, or without the detached one. A volume that may be connected to the guest stays in the spec. */
+function specAfterVolume({ kind, after }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
+  if (kind === "attach-volume") return to === "succeed" || to === "lost" ? after : undefined;
+  return kind === "detach-volume" && to === "succeed" ? after : undefined;
 }
 
 /** The server's home from now on, or undefined when it does not change. */

@@ -1,5 +1,5 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
-import type { RescueImage, Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Holding } from "../ledger/holding.ts";
 import { parseAttemptId } from "./attempt-id.ts";
 import { isStoppedWithGuest } from "./guest-fate.ts";
@@ -9,6 +9,7 @@ import { firstStage, isMove, OPERATIONS, type OperationKind } from "./operation-
 import type { BeginOperation } from "./operation-step.ts";
 import { writeOf } from "./operation-writes.ts";
 import { SERVER_STATUSES, type Server, type ServerStatus } from "./server.ts";
+import { withVolumeChanged } from "./server-volumes.ts";
 
 /** A requested operation, with everything that the cell reported about the server. */
 export interface OperationRequest {
@@ -31,6 +32,8 @@ export interface OperationRequest {
   readonly followsGuest?: boolean;
   /** For a rescue: the image from which the guest is booted. */
   readonly rescueImage?: RescueImage | undefined;
+  /** For attaching and detaching a volume. */
+  readonly volume?: ServerVolume | undefined;
   /** The caller. Absent when no client asked for the operation. */
   readonly askedBy?: Caller;
 }
@@ -57,7 +60,8 @@ export function planOperation(request: OperationRequest): PlannedOperation {
   if (settles && (migration === undefined || migration.ended || migration.status !== "finished"))
     return { kind: "nothing-to-confirm" };
   const operation = settles && migration ? settling(kind, migration) : changing(request);
-  const after = kind === "revert" ? operation.before : (request.after ?? server.spec);
+  const wanted = kind === "revert" ? operation.before : (request.after ?? server.spec);
+  const after = withVolumeChanged(wanted ?? server.spec, kind, request.volume);
   const { askedBy } = request;
   const task: Task = {
     ...{ id: taskId, server: after, work: { $case: "operate", value: operation } },
@@ -84,6 +88,7 @@ function changing({
   selections = [],
   fenceWaived = false,
   rescueImage,
+  volume,
 }: OperationRequest): Operation {
   const items = (holding?.items ?? []).map((item) => ({ ...item }));
   const source =
@@ -100,6 +105,7 @@ function changing({
     migrationUuid: isMove(kind) ? taskId : "",
     fenceWaived,
     rescueImage,
+    volume,
   };
 }
 
@@ -117,5 +123,6 @@ function settling(kind: OperationKind, migration: ReadableMigration): Operation 
     migrationUuid: migration.uuid,
     fenceWaived: false,
     rescueImage: undefined,
+    volume: undefined,
   };
 }

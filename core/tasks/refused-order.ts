@@ -33,6 +33,9 @@ export function readRefusal(ask: Ask, revision: number, look: GuestLook): OrderR
     case "check-source":
     case "check-destination":
       return runs ? "done" : "failed";
+    // The guest may keep the volume, and its host will not obey.
+    case "undo-attach":
+      return "forgotten";
     default:
       return "failed";
   }

@@ -12,7 +12,12 @@ function worldOf(kind: "rescue" | "unrescue", statusBefore: ServerStatus): Opera
   const value = {
     ...{ kind, statusBefore, before: serverSpec(1), selections: [], destination: undefined },
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
-    ...{ migrationUuid: "", fenceWaived: false, rescueImage: { imageRef: "rescue", imageProperties: {} } },
+    ...{
+      migrationUuid: "",
+      fenceWaived: false,
+      rescueImage: { imageRef: "rescue", imageProperties: {} },
+      volume: undefined,
+    },
   };
   return { facts: factsOf({ id: TASK, server: serverSpec(1), work: { $case: "operate", value } }), unseenMs: 5_000 };
 }

@@ -9,6 +9,7 @@ export const PLAIN_REQUEST = {
   requestedHost: "",
   group: undefined,
   portRequests: [],
+  volumes: [],
   reservationId: "",
   ports: [],
   hostname: "",
@@ -21,6 +22,7 @@ export const PLAIN_REQUEST = {
   configDrive: false,
   manualDisk: false,
   launchIndex: 0,
+  files: [],
 } as const satisfies Partial<ServerSpec>;
 
 /** A spec that contains only the server's UUID. */
@@ -29,7 +31,7 @@ export function bareSpec(serverUuid: string): ServerSpec {
     ...PLAIN_REQUEST,
     ...{ uuid: serverUuid, name: "", projectId: "", userId: "", flavor: undefined, imageRef: "" },
     ...{ metadata: {}, availabilityZone: "", requestId: "", createdAtMs: 0 },
-    ...{ hints: [], portRequests: [], ports: [], tags: [] },
+    ...{ hints: [], portRequests: [], ports: [], tags: [], files: [], volumes: [] },
   };
 }
 

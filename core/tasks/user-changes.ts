@@ -34,6 +34,8 @@ export interface UserChanges {
   readonly accessIpV6?: string;
   readonly hostname?: string;
   readonly manualDisk?: boolean;
+  /** The zone to which the server is pinned from its next move on; "" for none. */
+  readonly availabilityZone?: string;
   /** Null for a server that was unlocked again. */
   readonly lock?: ServerLock | null;
   /** Oldest first. */

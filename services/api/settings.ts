@@ -67,8 +67,10 @@ export interface ApiSettings {
   /** For how long a flavor, image or zone that new servers name may be cached. */
   readonly flavorCacheMs: number;
   readonly imageRule: ImageRule;
-  /** The address of the console proxy, as clients reach it. Null when there is none. */
+  /** The address of the console proxy, as clients of serial consoles reach it. Null when there is none. */
   readonly serialConsoleBaseUrl: string | null;
+  /** The address of the page with which browsers open graphical consoles. Null when there is none. */
+  readonly novncproxyBaseUrl: string | null;
   readonly consoleTokenTtlMs: number;
   /** Most images of one project. Null for no limit. */
   readonly imagesPerProjectMax: number | null;
@@ -145,7 +147,12 @@ export const apiDeclaration = {
     }),
     // The option `base_url` of Nova's section [serial_console].
     serialConsoleBaseUrl: optional(url("ws", "wss"), {
-      about: "address of the console proxy, as clients reach it; without it no console can be opened",
+      about: "address of the console proxy, as clients reach it; without it no serial console can be opened",
+    }),
+    // The option of this name in Nova's section [vnc].
+    novncproxyBaseUrl: optional(url("http", "https"), {
+      about:
+        "address of noVNC's page on the console proxy (--web), as https://console.example/vnc_auto.html; without it no graphical console can be opened",
     }),
     // The option `token_ttl` of Nova's section [consoleauth].
     consoleTokenTtl: setting(duration({ minMs: 1_000, maxMs: 3_600_000 }), {
@@ -215,6 +222,7 @@ export function apiSettings(
     | "images"
     | "imagesPerProjectMax"
     | "serialConsoleBaseUrl"
+    | "novncproxyBaseUrl"
     | "consoleTokenTtl"
     | "networks"
     | "serversPerCallMax"
@@ -245,6 +253,7 @@ export function apiSettings(
     flavorCacheMs: options.flavorCache,
     imageRule: options.images,
     serialConsoleBaseUrl: options.serialConsoleBaseUrl,
+    novncproxyBaseUrl: options.novncproxyBaseUrl,
     consoleTokenTtlMs: options.consoleTokenTtl,
     imagesPerProjectMax: options.imagesPerProjectMax === -1 ? null : options.imagesPerProjectMax,
     networks: options.networks,
@@ -293,6 +302,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   flavorCacheMs: 1_000,
   imageRule: "any",
   serialConsoleBaseUrl: null,
+  novncproxyBaseUrl: null,
   consoleTokenTtlMs: 600_000,
   imagesPerProjectMax: null,
   networks: "none",

@@ -17,7 +17,7 @@ const SESSION = /^[\x21-\x7e]{1,128}$/;
 const KEY_BYTES_MIN = 32;
 
 type Deps = {
-  readonly driver: Pick<Driver, "capabilities" | "powersOf" | "openConsole">;
+  readonly driver: Pick<Driver, "capabilities" | "powersOf" | "openConsole" | "hasDisplay" | "openDisplay">;
   /** Null when clients cannot reach this agent. */
   readonly listener: Pick<ConsoleListener, "address" | "expect"> | null;
   readonly hosts: ReadonlySet<string>;
@@ -42,21 +42,23 @@ export class ConsoleOpener {
 
   async #opened(order: OpenConsole): Promise<Partial<ConsoleOpened>> {
     const { driver, listener, hosts, clock, events } = this.#deps;
-    const { host, serverUuid, attemptId, session, key } = order;
+    const { host, serverUuid, attemptId, session, key, graphical } = order;
     if (!hosts.has(host)) return { absent: true };
-    if (listener === null || !driver.capabilities.has("serial-console")) return { unavailable: true };
+    if (listener === null || !driver.capabilities.has(graphical ? "display" : "serial-console"))
+      return { unavailable: true };
     if (!SESSION.test(session) || key.length < KEY_BYTES_MIN)
       return { failed: "the session has no proper name or key" };
     const guest: GuestName = { host, serverUuid, attemptId };
     try {
       const [power] = await withDeadline(driver.powersOf([guest]), LOOK_MS, "looking at the guest", clock);
       if (power === undefined || !(runsNow(power) || power === "paused")) return { absent: true };
+      if (graphical && !driver.hasDisplay(guest)) return { unavailable: true };
       listener.expect({
-        ...{ session, key, target: `${host} ${attemptId}` },
+        ...{ session, key, target: `${host} ${attemptId}${graphical ? " display" : ""}` },
         lifetimeMs: Math.min(order.lifetimeMs, LIFETIME_MS_MAX),
-        connect: () => driver.openConsole(guest),
+        connect: () => (graphical ? driver.openDisplay(guest) : driver.openConsole(guest)),
       });
-      return { address: listener.address };
+      return { address: listener.address, graphical };
     } catch (error) {
       const failed = messageOf(error);
       events.consoleFailed(guest, failed);
@@ -65,4 +67,4 @@ export class ConsoleOpener {
   }
 }
 
-const NOTHING = { address: "", absent: false, unavailable: false, failed: "" };
+const NOTHING = { address: "", absent: false, unavailable: false, failed: "", graphical: false };

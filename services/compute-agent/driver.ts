@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
-import type { AllocationRequest, RescueImage, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { AllocationRequest, RescueImage, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
 export interface PrepareOrder extends GuestName {
@@ -67,9 +67,28 @@ export type FoundPower =
  * - `live-migrate`: a guest can be handed over to another host while it runs.
  * - `snapshot`: a guest's disk can be copied into an image.
  * - `rescue`: a guest can be booted from another image, with its own disks beside it.
+ * - `volumes`: volumes can be connected to a guest and disconnected from it, also while it runs.
  * - `serial-console`: a client can read a guest's serial console and type into it.
+ * - `display`: a client can see a guest's display, and use its keyboard and pointer. A guest that was built before its host had displays has none.
  */
-export type DriverCapability = "suspend" | "live-migrate" | "snapshot" | "rescue" | "serial-console";
+export type DriverCapability =
+  | "suspend"
+  | "live-migrate"
+  | "snapshot"
+  | "rescue"
+  | "volumes"
+  | "serial-console"
+  | "display";
+
+/** The refusal of volumes by a host whose driver lacks the capability `volumes`. */
+export const NO_VOLUMES = "the host's driver cannot attach volumes";
+
+/** A guest that outlived the agent's last process. */
+export type AdoptedGuest = GuestName & {
+  readonly state: KeptState;
+  /** The volumes that were connected to it; none if absent. */
+  readonly volumes?: readonly ServerVolume[];
+};
 
 /** A driver that needs longer than this to remove a guest has failed. */
 export const DESTROY_TIMEOUT_MS = 60_000;
@@ -99,7 +118,7 @@ export interface Driver {
    * Called once, before all calls but `watch`, with the guests that outlived the agent's last process. When it resolves, nothing that the last
    * process began on them may still be going on.
    */
-  adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void>;
+  adopt(guests: readonly AdoptedGuest[]): Promise<void>;
   /** The present state of each of these guests on its host. */
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]>;
   /**
@@ -133,6 +152,13 @@ export interface Driver {
    */
   rescue(guest: GuestName, image: RescueImage, signal: AbortSignal): Promise<void>;
   /**
+   * Connects a volume to the guest, and makes the volume if no host has made it yet. A guest that does not run has it from its next start. Does
+   * nothing if the guest has the volume already. When this fails, the guest may have the volume.
+   */
+  attachVolume(guest: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void>;
+  /** Disconnects a volume from the guest. Does nothing if the guest does not have it. When this fails, the guest may have the volume. */
+  detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void>;
+  /**
    * Reads the end of what the guest has written to its serial console on its host, at most `bytesMax` bytes. It may be called at any time, also
    * while another call for the guest runs. Resolves with null when there is no such guest.
    */
@@ -142,6 +168,13 @@ export interface Driver {
    * also while another call for the guest runs. The console ends with the guest's run. Rejects when there is none.
    */
   openConsole(guest: GuestName): Promise<Duplex>;
+  /** Whether the guest has a display. False when there is no such guest. */
+  hasDisplay(guest: GuestName): boolean;
+  /**
+   * Opens the display of a guest, with its keyboard and pointer, for one client that speaks RFB (RFC 6143). It may be called at any time, also
+   * while another call for the guest runs. The connection ends with the guest's run on this host. Rejects when there is none.
+   */
+  openDisplay(guest: GuestName): Promise<Duplex>;
   /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

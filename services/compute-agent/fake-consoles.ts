@@ -1,4 +1,5 @@
 import { Duplex } from "node:stream";
+import { FakeDisplay } from "./fake-display.ts";
 import type { GuestName } from "./journal.ts";
 
 const BOOTS_KEPT = 100;
@@ -40,7 +41,7 @@ export class FakeConsoles {
     return bytes.subarray(Math.max(0, bytes.length - bytesMax));
   }
 
-  /** A console that greets with the prompt of a login, and repeats what is typed. It ends when the guest is removed. */
+  /** A console that greets with the prompt of a login, and repeats what is typed. It ends when the guest's run ends. */
   open(guest: GuestName): Duplex {
     const console = new Duplex({
       read: () => undefined,
@@ -53,18 +54,36 @@ export class FakeConsoles {
         done();
       },
     });
+    console.push(`${guest.serverUuid} login:\r\n`);
+    return this.#kept(guest, console);
+  }
+
+  /** A display, which ends when the guest's run ends. */
+  openDisplay(guest: GuestName): Duplex {
+    return this.#kept(guest, new FakeDisplay(guest.serverUuid));
+  }
+
+  /** Ends the open consoles of a guest that does not run any longer. */
+  end(guest: GuestName): void {
+    const open = this.#open.get(keyOf(guest)) ?? [];
+    this.#open.delete(keyOf(guest));
+    for (const console of open) console.destroy();
+  }
+
+  #kept(guest: GuestName, console: Duplex): Duplex {
     const key = keyOf(guest);
     const open = this.#open.get(key) ?? new Set();
     this.#open.set(key, open.add(console));
-    console.once("close", () => open.delete(console));
-    console.push(`${guest.serverUuid} login:\r\n`);
+    console.once("close", () => {
+      open.delete(console);
+      if (open.size === 0 && this.#open.get(key) === open) this.#open.delete(key);
+    });
     return console;
   }
 
   forget(guest: GuestName): void {
     this.#boots.delete(keyOf(guest));
-    for (const console of this.#open.get(keyOf(guest)) ?? []) console.destroy();
-    this.#open.delete(keyOf(guest));
+    this.end(guest);
   }
 }
 

@@ -1,21 +1,22 @@
 import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
-import { NO_AMOUNTS, type TransferProgress } from "../../core/agent/transfer-progress.ts";
+import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
-import type { RescueImage } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
+  AdoptedGuest,
   Driver,
   DriverCapability,
   FoundPower,
   HandOffOrder,
-  KeptState,
   PrepareControl,
   PrepareOrder,
   PrepareOutcome,
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
+import { progressAt } from "./fake-progress.ts";
 import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
 
@@ -26,11 +27,24 @@ export type FakeGuest = GuestName & {
   readonly rescued?: true;
   /** It stopped without an order so recently that its server may still be ACTIVE. */
   readonly justEnded?: true;
+  /** The ids of its volumes, sorted, if it has any. */
+  readonly volumes?: readonly string[];
 };
 
 type Power = Exclude<FoundPower, "missing" | "unknown">;
-type FailingOrder = "hand_off_failures" | "start_failures" | "power_failures" | "rescue_failures" | "snapshot_failures";
-type StoredGuest = GuestName & { readonly power: Power; readonly endedAtMs?: number };
+type FailingOrder =
+  | "hand_off_failures"
+  | "start_failures"
+  | "power_failures"
+  | "rescue_failures"
+  | "snapshot_failures"
+  | "attach_failures"
+  | "detach_failures";
+type StoredGuest = GuestName & {
+  readonly power: Power;
+  readonly endedAtMs?: number;
+  readonly volumes?: readonly string[];
+};
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
 
@@ -53,7 +67,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "rescue", "serial-console"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "volumes", "serial-console", "display"],
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
@@ -86,6 +100,7 @@ export class FakeDriver implements Driver {
     const canEnd = runsNow(found?.power ?? "missing") || (found?.power === "paused" && by === "crashed");
     if (found === undefined || !canEnd) return false;
     this.#guests.set(keyOf(name), { ...found, power: by, endedAtMs: this.#options.clock.monotonic() });
+    this.#consoles.end(name);
     this.#onChanged(name);
     return true;
   }
@@ -93,13 +108,14 @@ export class FakeDriver implements Driver {
   /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
   guests(): FakeGuest[] {
     const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
-    return [...this.#guests.values()].map(({ power, endedAtMs, ...name }) => {
+    return [...this.#guests.values()].map(({ power, endedAtMs, volumes = [], ...name }) => {
       const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
       return {
         ...name,
         running: runsNow(power),
         ...(power === "rescued" ? { rescued: true } : {}),
         ...(justEnded ? { justEnded } : {}),
+        ...(volumes.length > 0 ? { volumes } : {}),
       };
     });
   }
@@ -109,13 +125,13 @@ export class FakeDriver implements Driver {
     for (const guest of this.#guests.values()) if (guest.power !== "suspended") this.#setPower(guest, "stopped");
   }
 
-  async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
+  async adopt(guests: readonly AdoptedGuest[]): Promise<void> {
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
       const stands = (isDown && state !== "suspended") || state === "prepared";
       const power = stands ? "stopped" : state;
-      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power });
+      this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes) });
     }
   }
 
@@ -138,7 +154,8 @@ export class FakeDriver implements Driver {
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
-      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped" });
+      const volumes = idsOf(order.server.volumes);
+      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", volumes });
     }
     if (outcome !== "prepared") return failureOf(outcome, script);
     return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };
@@ -178,6 +195,24 @@ export class FakeDriver implements Driver {
     this.#images.add(imageId);
   }
 
+  async attachVolume(guest: GuestName, { volumeId }: ServerVolume, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "attach_ms", signal);
+    this.#changeVolumes(guest, (ids) => [...new Set([...ids, volumeId])].sort());
+    if (this.#failsNow(guest, "attach_failures")) throw new Error("the guest has no free slot");
+  }
+
+  async detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "detach_ms", signal);
+    if (this.#failsNow(guest, "detach_failures")) throw new Error("the guest does not release the volume");
+    this.#changeVolumes(guest, (ids) => ids.filter((id) => id !== volumeId));
+  }
+
+  #changeVolumes(guest: GuestName, change: (ids: readonly string[]) => readonly string[]): void {
+    const found = this.#guests.get(keyOf(guest));
+    if (found === undefined) throw new Error("there is no such guest");
+    this.#guests.set(keyOf(guest), { ...found, volumes: change(found.volumes ?? []) });
+  }
+
   /** The ids of the images that were made from guests. */
   images(): readonly string[] {
     return [...this.#images];
@@ -207,7 +242,15 @@ export class FakeDriver implements Driver {
   /** Waits for the time that the guest's script sets for such a call. */
   async #take(
     guest: GuestName,
-    of: "start_ms" | "power_ms" | "rescue_ms" | "destroy_ms" | "hand_off_ms" | "snapshot_ms",
+    of:
+      | "attach_ms"
+      | "detach_ms"
+      | "start_ms"
+      | "power_ms"
+      | "rescue_ms"
+      | "destroy_ms"
+      | "hand_off_ms"
+      | "snapshot_ms",
     signal: AbortSignal,
     share = 1,
   ) {
@@ -220,6 +263,7 @@ export class FakeDriver implements Driver {
     if (found === undefined) throw new Error("there is no such guest");
     const { endedAtMs: _, ...kept } = found;
     this.#guests.set(keyOf(name), { ...kept, power });
+    if (!runsNow(power) && power !== "paused") this.#consoles.end(name);
     if (power === "running" && BOOTED_FROM.includes(found.power)) this.#consoles.boot(name);
     if (power === "running" && found.power !== "running") this.#beginRun(name);
   }
@@ -255,6 +299,15 @@ export class FakeDriver implements Driver {
   async openConsole(guest: GuestName): Promise<Duplex> {
     if (!this.#guests.has(keyOf(guest))) throw new Error("there is no such guest");
     return this.#consoles.open(guest);
+  }
+
+  hasDisplay(guest: GuestName): boolean {
+    return this.#guests.has(keyOf(guest));
+  }
+
+  async openDisplay(guest: GuestName): Promise<Duplex> {
+    if (!this.#guests.has(keyOf(guest))) throw new Error("there is no such guest");
+    return this.#consoles.openDisplay(guest);
   }
 
   async destroy(guest: GuestName, signal: AbortSignal): Promise<void> {
@@ -333,20 +386,10 @@ const BOOTED_FROM: readonly Power[] = ["stopped", "shut-down", "crashed", "rescu
 
 /** How often a hand-over reports how far it has come. */
 const HAND_OFF_PARTS = 10;
-const MEMORY_BYTES = 512 * 2 ** 20;
-const DISK_BYTES = 2 ** 30;
-
-function progressAt(share: number, live: boolean): TransferProgress {
-  const of = (total: number) => {
-    const processed = Math.round(total * share);
-    return { total, processed, remaining: total - processed };
-  };
-  return { memory: live ? of(MEMORY_BYTES) : NO_AMOUNTS, disks: of(DISK_BYTES) };
-}
-
 /**
  * The address at which a guest that was prepared for a move listens. Only its host's driver and the conductors that it told
  * know this.
  */
 const addressOf = (host: string, attemptId: string): string => `fake://${host}/${attemptId}`;
+const idsOf = (volumes: readonly ServerVolume[] = []): readonly string[] => volumes.map((one) => one.volumeId).sort();
 const keyOf = (guest: GuestName): string => `${guest.host} ${guest.attemptId}`;

@@ -38,17 +38,25 @@ export const FakeScript = Type.Object(
     rescue_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     /** How long it takes to copy a guest's disk into an image. */
     snapshot_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    /** How long it takes to connect a volume to a guest, and to disconnect it. */
+    attach_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    detach_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     /** The time after which guests stop on their own, as if their owner had shut them down, or because they crash. */
     ends_after_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
     ends_by: Type.Optional(Type.Enum(["shut-down", "crashed"])),
     /** Only this many first runs of each guest end by themselves. One by default. */
     ends_first: Type.Optional(Type.Integer({ minimum: 0 })),
-    /** How many first orders of each guest fail: hand-offs, first starts, power changes, rescues (which leave the guest stopped), and snapshots. */
+    /**
+     * How many first orders of each guest fail: hand-offs, first starts, power changes, rescues (which leave the guest stopped), snapshots,
+     * and volumes that are attached (which connects them all the same) and detached.
+     */
     hand_off_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     start_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     power_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     rescue_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     snapshot_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+    attach_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+    detach_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     /** How often removing the guest fails before it succeeds. */
     destroy_failures: Type.Optional(Type.Integer({ minimum: 0 })),
   },

@@ -5,7 +5,7 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import { backoffMs } from "../../runtime/retry.ts";
 import { type AttemptReporter, attemptReportOf } from "./attempt-reporter.ts";
 import { BuildSlots, WAITING_BUILDS_MAX } from "./build-slots.ts";
-import type { Driver, PrepareOrder, PrepareOutcome } from "./driver.ts";
+import { type Driver, NO_VOLUMES, type PrepareOrder, type PrepareOutcome } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestRemover } from "./guest-remover.ts";
 import type { GuestStore } from "./guest-store.ts";
@@ -98,7 +98,9 @@ export class GuestBuilder {
     const startedAtMs = this.#clock.monotonic();
     const span = this.#events.buildStarted(name, order.traceparent);
     try {
-      await this.#store.record({ kind: "guest", ...name, state: "building", atMs: this.#clock.now() });
+      const volumes = order.server?.volumes ?? [];
+      const having = volumes.length === 0 ? {} : { volumes };
+      await this.#store.record({ kind: "guest", ...name, state: "building", atMs: this.#clock.now(), ...having });
       await slots.enter();
       const outcome = await this.#prepare(name, order, cancel).finally(() => slots.leave());
       if (this.#store.isBuried(name)) {
@@ -145,6 +147,8 @@ export class GuestBuilder {
   /** Resolves with the driver's answer, or with a failure when the build is cancelled or takes longer than the order allows. */
   #prepare(name: GuestName, order: Build, cancel: AbortController): Promise<PrepareOutcome> {
     if (cancel.signal.aborted) return Promise.resolve(CANCELLED);
+    const hasVolumes = (order.server?.volumes.length ?? 0) > 0;
+    if (hasVolumes && !this.#driver.capabilities.has("volumes")) return Promise.resolve(WITHOUT_VOLUMES);
     const timeoutMs = order.timeoutMs > 0 ? Math.min(order.timeoutMs, ATTEMPT_TIMEOUT_MS_MAX) : ATTEMPT_TIMEOUT_MS_MAX;
     return new Promise((resolve) => {
       let answered = false;
@@ -244,6 +248,7 @@ function checked(outcome: PrepareOutcome): PrepareOutcome {
   return { kind: "failed", failure: "reschedule", reason };
 }
 
+const WITHOUT_VOLUMES: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: NO_VOLUMES };
 const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };
 const timedOut = (timeoutMs: number): PrepareOutcome => ({
   kind: "failed",

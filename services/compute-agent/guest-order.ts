@@ -2,7 +2,7 @@ import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
-import type { RescueImage } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
@@ -18,6 +18,8 @@ export interface GuestOrder {
     | { readonly kind: "power"; readonly verb: PowerVerb }
     | { readonly kind: "snapshot"; readonly imageId: string }
     | { readonly kind: "rescue"; readonly image: RescueImage }
+    | { readonly kind: "attach"; readonly volume: ServerVolume }
+    | { readonly kind: "detach"; readonly volume: ServerVolume }
     | { readonly kind: "hand-off"; readonly order: HandOffOrder; readonly timeoutMs: number };
   /** The state of the guest after the order. Null for an order that leaves the guest as it is. */
   readonly goal: GuestState | null;
@@ -74,6 +76,11 @@ export function orderOfRescue(message: Power, image: RescueImage): GuestOrder {
   const { orderId: id, revision } = message;
   const work = { kind: "rescue", image } as const;
   return { name: nameOf(message), id, revision, work, goal: "rescued", answer: answering(message) };
+}
+
+export function orderOfVolume(message: Power, kind: "attach" | "detach", volume: ServerVolume): GuestOrder {
+  const { orderId: id, revision } = message;
+  return { name: nameOf(message), id, revision, work: { kind, volume }, goal: null, answer: answering(message) };
 }
 
 export function orderOfHandOff(message: HandOff): GuestOrder {

@@ -1,21 +1,16 @@
-import { pino } from "pino";
-import { Registry } from "prom-client";
 import { beforeEach, expect, test } from "vitest";
-import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { ConductorStream } from "../../core/agent/link.ts";
-import { type AgentMessage, type AttemptReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
+import { type AttemptReport, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { VirtualClock } from "../../sim/virtual-clock.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { NotingDriver } from "../../test/rigs/noting-driver.ts";
-import { AttemptReporter } from "./attempt-reporter.ts";
-import { AgentEvents } from "./events.ts";
-import { GuestChains } from "./guest-chains.ts";
-import { GuestObserver } from "./guest-observer.ts";
-import { GuestOrders } from "./guest-orders.ts";
-import { GuestStore } from "./guest-store.ts";
+import { openGuestOrders } from "../../test/rigs/open-guest-orders.ts";
+import type { GuestObserver } from "./guest-observer.ts";
+import type { GuestOrders } from "./guest-orders.ts";
+import type { GuestStore } from "./guest-store.ts";
 import type { GuestName } from "./journal.ts";
-import { createMemoryJournal, type MemoryDisk } from "./memory-journal.ts";
+import type { MemoryDisk } from "./memory-journal.ts";
 
 const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
 
@@ -26,16 +21,7 @@ let orders: GuestOrders;
 let answers: OrderReport[];
 let reports: AttemptReport[];
 let observer: GuestObserver;
-const stream: ConductorStream = {
-  closed: false,
-  send: ({ body }: AgentMessage) => {
-    if (body?.$case === "ordered") answers.push(body.value);
-    if (body?.$case === "attempt") reports.push(body.value);
-  },
-  onMessages: () => {},
-  onClose: () => {},
-  close: () => {},
-};
+let stream: ConductorStream;
 
 beforeEach(async () => {
   disk = { records: [{ kind: "guest", ...NAME, state: "running", atMs: 1 }] };
@@ -45,28 +31,13 @@ beforeEach(async () => {
 });
 
 async function open(clock: Clock = systemClock): Promise<void> {
-  answers = [];
-  reports = [];
-  store = await GuestStore.open(createMemoryJournal(disk), clock);
-  const events = new AgentEvents({
-    logger: pino({ level: "silent" }),
-    registry: new Registry(),
-    tracing: noTracing,
-    fail: (error) => {
-      throw error;
-    },
-    guestCount: () => 0,
-  });
-  const chains = new GuestChains();
-  const parts = { store, chains, driver, clock, events };
-  observer = new GuestObserver(parts);
-  orders = new GuestOrders({ ...parts, observer, reporter: new AttemptReporter(store, () => null) });
+  ({ store, observer, orders, stream, answers, reports } = await openGuestOrders(disk, { driver, clock }));
 }
 
 const RESCUE_IMAGE = { imageRef: "rescue", imageProperties: {} };
 const power = (verb: string, order: number, revision = order, imageId = "") => {
   const rescueImage = verb === "rescue" && imageId === "" ? RESCUE_IMAGE : undefined;
-  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage }, stream);
+  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage, volume: undefined }, stream);
 };
 /** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
 const handOff = (order: number, force = false) =>
@@ -186,7 +157,16 @@ test("an order starts its guest again when the host has lost the guest's power s
 
 test("a guest that does not exist or was destroyed here obeys no order", async () => {
   orders.power(
-    { ...NAME, attemptId: "t/9", verb: "start", orderId: "o/1", revision: 1, imageId: "", rescueImage: undefined },
+    {
+      ...NAME,
+      attemptId: "t/9",
+      verb: "start",
+      orderId: "o/1",
+      revision: 1,
+      imageId: "",
+      rescueImage: undefined,
+      volume: undefined,
+    },
     stream,
   );
   await answered(1);
@@ -365,18 +345,8 @@ test("a snapshot leaves the guest as it is, and a repeated order makes no second
 
 test("a snapshot of an image without an id, or of a guest that is gone, is refused", async () => {
   power("snapshot", 1, 1, "../x");
-  orders.power(
-    {
-      ...NAME,
-      attemptId: "t/9",
-      verb: "snapshot",
-      orderId: "o/2",
-      revision: 2,
-      imageId: IMAGE,
-      rescueImage: undefined,
-    },
-    stream,
-  );
+  const other = { ...NAME, attemptId: "t/9", verb: "snapshot", orderId: "o/2", revision: 2 };
+  orders.power({ ...other, imageId: IMAGE, rescueImage: undefined, volume: undefined }, stream);
   await answered(2);
   expect(answers.map(({ failed }) => failed)).toEqual(['"../x" is no image id', "there is no such guest"]);
   expect(driver.images()).toEqual([]);

@@ -1,11 +1,20 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
-import { POWER_VERBS, type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import {
+  ATTACH_VERB,
+  DETACH_VERB,
+  POWER_VERBS,
+  type PowerVerb,
+  RESCUE_VERB,
+  SNAPSHOT_VERB,
+} from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
+import { volumesAfter } from "../../core/tasks/server-volumes.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
-import type { Driver } from "./driver.ts";
+import { type Driver, NO_VOLUMES } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import { CalledOffError, type GuestChains } from "./guest-chains.ts";
 import type { GuestObserver } from "./guest-observer.ts";
@@ -17,6 +26,7 @@ import {
   orderOfRescue,
   orderOfSnapshot,
   orderOfStart,
+  orderOfVolume,
 } from "./guest-order.ts";
 import type { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
@@ -29,6 +39,8 @@ const POWER_TIMEOUT_MS = 60_000;
 const SNAPSHOT_TIMEOUT_MS = 4 * 3_600_000;
 /** The host may have to copy and check the rescue image first. */
 const RESCUE_TIMEOUT_MS = 15 * 60_000;
+/** The host may have to fill a new volume from an image. */
+const VOLUME_TIMEOUT_MS = 15 * 60_000;
 
 const PROGRESS_EVERY_MS = 1_000;
 
@@ -76,11 +88,12 @@ export class GuestOrders {
     this.#take(orderOfStart(message), from);
   }
 
-  /** Changes a guest's power state, boots it from a rescue image, or copies its disk into an image. */
+  /** Changes a guest's power state or its volumes, boots it from a rescue image, or copies its disk into an image. */
   power(message: Power, from: ConductorStream): void {
     const verb = POWER_VERBS.find((one) => one === message.verb);
     const { capabilities } = this.#deps.driver;
     if (message.verb === SNAPSHOT_VERB) this.#snapshot(message, from);
+    else if (message.verb === ATTACH_VERB || message.verb === DETACH_VERB) this.#changeVolume(message, from);
     else if ([RESCUE_VERB, "unrescue"].includes(message.verb) && !capabilities.has("rescue"))
       answering(message)(from, "the host's driver cannot rescue guests");
     else if (message.verb === RESCUE_VERB) this.#rescue(message, from);
@@ -101,6 +114,16 @@ export class GuestOrders {
     const { rescueImage } = message;
     if (rescueImage === undefined) answering(message)(from, "the order names no rescue image");
     else this.#take(orderOfRescue(message, rescueImage), from);
+  }
+
+  /** A volume that cannot be connected here is disconnected already. */
+  #changeVolume(message: Power, from: ConductorStream): void {
+    const { volume, verb } = message;
+    const isAttach = verb === ATTACH_VERB;
+    if (volume === undefined || !isUuid(volume.volumeId))
+      answering(message)(from, `"${(volume?.volumeId ?? "").slice(0, 100)}" is no volume id`);
+    else if (!this.#deps.driver.capabilities.has("volumes")) answering(message)(from, isAttach ? NO_VOLUMES : "");
+    else this.#take(orderOfVolume(message, isAttach ? "attach" : "detach", volume), from);
   }
 
   handOff(message: HandOff, from: ConductorStream): void {
@@ -149,7 +172,8 @@ export class GuestOrders {
     if (this.#deps.store.isBuried(name)) return BURIED;
     if (open?.id === order.id) return "asked";
     const guest = this.#existing(name);
-    if (guest === null) return NO_GUEST;
+    // A guest that is not here has no volume.
+    if (guest === null) return order.work.kind === "detach" ? "" : NO_GUEST;
     const latest = Math.max(guest.revision ?? 0, this.#heard.get(keyOf(name)) ?? 0);
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
     if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
@@ -170,7 +194,8 @@ export class GuestOrders {
       const isDone = order.work.kind === "power" && found === order.goal && !REBOOTS.includes(order.work.verb);
       if (!isDone || error instanceof CalledOffError) throw error;
     }
-    await this.#record(order, order.goal ?? guest.state, order.work.kind === "start" ? {} : { orderId: order.id });
+    const by = order.work.kind === "start" ? {} : { orderId: order.id };
+    await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesOfGuest(order, guest) });
   }
 
   async #drive(order: GuestOrder, guest: ExistingGuest, signal: AbortSignal): Promise<void> {
@@ -190,6 +215,14 @@ export class GuestOrders {
     if (work.kind === "rescue") {
       const rescue = (raised: AbortSignal) => driver.rescue(name, work.image, raised);
       return this.#call("the driver's rescue", RESCUE_TIMEOUT_MS, signal, name, rescue);
+    }
+    if (work.kind === "attach") {
+      const attach = (raised: AbortSignal) => driver.attachVolume(name, work.volume, raised);
+      return this.#call("attaching a volume", VOLUME_TIMEOUT_MS, signal, name, attach);
+    }
+    if (work.kind === "detach") {
+      const detach = (raised: AbortSignal) => driver.detachVolume(name, work.volume.volumeId, raised);
+      return this.#call("detaching a volume", POWER_TIMEOUT_MS, signal, name, detach);
     }
     const verb = work.kind === "start" ? "start" : work.verb;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
@@ -241,7 +274,11 @@ export class GuestOrders {
     return found.state;
   }
 
-  async #record(order: GuestOrder, state: GuestState, by: { readonly orderId?: string }): Promise<void> {
+  async #record(
+    order: GuestOrder,
+    state: GuestState,
+    by: { readonly orderId?: string; readonly volumes?: readonly ServerVolume[] },
+  ): Promise<void> {
     const { store, reporter, clock } = this.#deps;
     const { name } = order;
     const guest = this.#existing(name);
@@ -257,6 +294,15 @@ export class GuestOrders {
     const entry = this.#deps.store.guest(name.host, name.attemptId);
     return entry === undefined || entry.state === "building" || entry.state === "failed" ? null : entry;
   }
+}
+
+/** The guest's volumes after the order, if it changes them. */
+function volumesOfGuest(
+  { work }: GuestOrder,
+  { volumes = [] }: ExistingGuest,
+): { readonly volumes?: readonly ServerVolume[] } {
+  if (work.kind !== "attach" && work.kind !== "detach") return {};
+  return { volumes: volumesAfter(volumes, work.kind === "attach", work.volume) };
 }
 
 const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];

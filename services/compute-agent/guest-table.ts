@@ -1,5 +1,6 @@
 import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState, JournalRecord } from "./journal.ts";
 
 /** A guest, or the failure report of an attempt whose guest is gone. */
@@ -11,6 +12,7 @@ export type GuestEntry =
       readonly orderId?: string;
       readonly listensAt?: string;
       readonly cause?: StopCause;
+      readonly volumes?: readonly ServerVolume[];
     })
   | (GuestName & {
       readonly state: "failed";
@@ -34,7 +36,7 @@ interface Aging<Entry> {
 export class GuestTable {
   /** The guests of each host, by attempt id. */
   readonly #guests = new Map<string, Map<string, Aging<GuestEntry>>>();
-  /** The tombstones of each host, by server and attempt id ("" for all attempts). */
+  /** The tombstones of each host, by attempt id, or by server for all of its attempts. */
   readonly #tombstones = new Map<string, Map<string, Aging<Tombstone>>>();
   readonly #incarnations = new Map<string, string>();
 
@@ -44,7 +46,9 @@ export class GuestTable {
       case "guest":
       case "failed": {
         const { kind: _, ...entry } = record;
-        const guest = (record.kind === "failed" ? { ...entry, state: "failed" } : entry) as GuestEntry;
+        const guest = (
+          record.kind === "failed" ? { ...entry, state: "failed" } : { ...this.#volumesOf(record), ...entry }
+        ) as GuestEntry;
         childOf(this.#guests, record.host).set(record.attemptId, { entry: guest, sinceMs: nowMs });
         return;
       }
@@ -54,7 +58,7 @@ export class GuestTable {
       case "tombstone": {
         const { kind: _, ...tombstone } = record;
         const ofHost = childOf(this.#tombstones, record.host);
-        const key = tombstoneKey(record.serverUuid, record.attemptId);
+        const key = tombstoneKey(record);
         ofHost.delete(key);
         ofHost.set(key, { entry: tombstone, sinceMs: nowMs });
         return;
@@ -65,6 +69,14 @@ export class GuestTable {
       default:
         record satisfies never;
     }
+  }
+
+  /** The volumes that earlier records gave to the guest. */
+  #volumesOf({ host, attemptId }: GuestName): { readonly volumes?: readonly ServerVolume[] } {
+    const before = this.guest(host, attemptId);
+    return before === undefined || before.state === "failed" || before.volumes === undefined
+      ? {}
+      : { volumes: before.volumes };
   }
 
   /** The incarnation of the cell's database with which the host was last compared, or "" when there was none. */
@@ -89,7 +101,7 @@ export class GuestTable {
   isBuried(name: GuestName): boolean {
     const ofHost = this.#tombstones.get(name.host);
     if (ofHost === undefined) return false;
-    return ofHost.has(tombstoneKey(name.serverUuid, "")) || ofHost.has(tombstoneKey(name.serverUuid, name.attemptId));
+    return ofHost.has(name.serverUuid) || ofHost.get(tombstoneKey(name))?.entry.serverUuid === name.serverUuid;
   }
 
   /** Deletes failure reports and tombstones that were applied before `beforeMs`, and the oldest ones beyond `keepMax` for each host. */
@@ -100,7 +112,7 @@ export class GuestTable {
     }
     for (const tombstones of this.#tombstones.values()) {
       for (const entry of spent([...tombstones.values()], beforeMs, keepMax)) {
-        tombstones.delete(tombstoneKey(entry.serverUuid, entry.attemptId));
+        tombstones.delete(tombstoneKey(entry));
       }
     }
   }
@@ -123,7 +135,11 @@ export class GuestTable {
   }
 }
 
-const tombstoneKey = (serverUuid: string, attemptId: string): string => `${serverUuid} ${attemptId}`;
+/**
+ * An attempt id names its task, so no two servers have the same one. The key is one of the two ids and not both together, because to look
+ * up a string that was just put together costs several times as much.
+ */
+const tombstoneKey = ({ serverUuid, attemptId }: GuestName): string => (attemptId === "" ? serverUuid : attemptId);
 
 function entriesOf<Entry>(aging: ReadonlyMap<string, Aging<Entry>> | undefined): Entry[] {
   return Array.from(aging?.values() ?? [], ({ entry }) => entry);

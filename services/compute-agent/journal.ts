@@ -1,5 +1,6 @@
 import type { StopCause } from "../../core/agent/stop-cause.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 
 /** Names one attempt's guest on one host. */
 export interface GuestName {
@@ -16,7 +17,8 @@ export type JournalRecord =
   /**
    * The guest is about to be created, or is in this state. `revision` belongs to the latest order that the guest obeyed. `orderId` is set
    * if that order brought it into this state. `listensAt` is where a prepared guest waits for a hand-over. `cause` is
-   * set for a stopped guest that stopped without an order.
+   * set for a stopped guest that stopped without an order. `volumes` are connected to the guest from this record on; a record without them leaves
+   * them as they were.
    */
   | (GuestName & {
       readonly kind: "guest";
@@ -26,6 +28,7 @@ export type JournalRecord =
       readonly orderId?: string;
       readonly listensAt?: string;
       readonly cause?: StopCause;
+      readonly volumes?: readonly ServerVolume[];
     })
   /** The attempt failed and left nothing but this report. */
   | (GuestName & {

@@ -88,8 +88,7 @@ export class ConsoleAsker {
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
       if ("output" in told) return { $case: "output", value: endOf(told.output, bytesMaxOf(question)) };
-      if (told.unavailable) return { $case: "unavailable", value: true };
-      return { $case: "opened", value: told.address.slice(0, TEXT_CHARACTERS_MAX) };
+      return openedOf(told, question.open?.graphical === true);
     } catch {
       // Only the deadline rejects.
       return { $case: "failed", value: "the agent of its host did not answer in time" };
@@ -104,6 +103,12 @@ function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["bo
   const guest = { host, serverUuid, attemptId, query };
   if (open !== undefined) return { $case: "openConsole", value: { ...guest, ...open } };
   return { $case: "readConsole", value: { ...guest, bytesMax: bytesMaxOf(question) } };
+}
+
+/** An agent of an older version opens the serial console although the display was asked for. */
+function openedOf(told: ConsoleOpened, graphical: boolean): ConsoleAnswer["answer"] {
+  if (told.unavailable || told.graphical !== graphical) return { $case: "unavailable", value: true };
+  return { $case: graphical ? "openedDisplay" : "opened", value: told.address.slice(0, TEXT_CHARACTERS_MAX) };
 }
 
 const bytesMaxOf = ({ bytesMax }: ConsoleQuestion): number => Math.min(bytesMax, BYTES_MAX);

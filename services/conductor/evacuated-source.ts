@@ -1,6 +1,7 @@
 import type { PlaceOf } from "../../core/tasks/operation-facts.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import { type ConductorMessage, GuestState, type OrderReport } from "../../proto/gen/berth/agent.ts";
+import { NO_SUBJECT } from "./operation-orders.ts";
 import type { RunPorts } from "./task-run.ts";
 
 /** Longer than any driver's deadline, within which agents answer. */
@@ -56,8 +57,7 @@ export class EvacuatedSource {
       serverUuid: tenure.serverUuid,
       attemptId,
       verb: "stop",
-      imageId: "",
-      rescueImage: undefined,
+      ...NO_SUBJECT,
       ...order,
     };
     for (let tries = 1; ; tries += 1) {

@@ -7,6 +7,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { FoundKnowledge, GuestJudge } from "./guest-judge.ts";
+import { NO_SUBJECT } from "./operation-orders.ts";
 import type { ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import type { StepCommitter } from "./step-committer.ts";
@@ -107,7 +108,7 @@ export class GuestSettler {
     if (fate !== "destroy") {
       // Nothing waits for the answer. If the guest still runs, the next comparison finds it.
       const orderId = `settled/${fate}/${revision}`;
-      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, ...NO_IMAGE } } });
+      stream.send({ body: { $case: "power", value: { ...name, verb: fate, orderId, revision, ...NO_SUBJECT } } });
       return false;
     }
     this.#undecided.delete(keyOf(guest));
@@ -195,8 +196,6 @@ export class GuestSettler {
     }
   }
 }
-
-const NO_IMAGE = { imageId: "", rescueImage: undefined };
 
 function isUndecided(guest: FoundGuest, home: Home, obeyed: number): boolean {
   const isAtHome = home.host === guest.host && home.attemptId === guest.attemptId;

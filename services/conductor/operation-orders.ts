@@ -1,10 +1,10 @@
-import { type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
+import { ATTACH_VERB, DETACH_VERB, type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { verbOf } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
-import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
@@ -31,6 +31,9 @@ export function placeAsked(facts: OperationFacts, ask: Ask, selection: number): 
     case "snapshot":
     case "rescue":
     case "undo-rescue":
+    case "attach-volume":
+    case "detach-volume":
+    case "undo-attach":
       return facts.source;
     case "nothing":
       return null;
@@ -47,6 +50,9 @@ interface Given {
   readonly listensAt: string;
 }
 
+/** The fields of an order that only some verbs have. */
+export const NO_SUBJECT = { imageId: "", rescueImage: undefined, volume: undefined } as const;
+
 /** The message for the agent of the guest's host. */
 export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given): ConductorMessage {
   const { place, timeoutMs } = given;
@@ -54,9 +60,10 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   assert(ask !== "nothing", "a stage that asks nothing gives no order");
   const name = { host: place.host, serverUuid: facts.after.uuid, attemptId: place.attemptId };
   const orderId = orderIdOf(facts.taskId, effect);
-  const power = (verb: PowerVerb | typeof SNAPSHOT_VERB, imageId = ""): ConductorMessage => ({
-    body: { $case: "power", value: { ...name, verb, orderId, revision, imageId, rescueImage: undefined } },
+  const order = (verb: string, subject: Partial<Power>): ConductorMessage => ({
+    body: { $case: "power", value: { ...name, verb, orderId, revision, ...NO_SUBJECT, ...subject } },
   });
+  const power = (verb: PowerVerb): ConductorMessage => order(verb, {});
   switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);
@@ -84,12 +91,14 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "power":
       return power(verbOf(facts.kind));
     case "snapshot":
-      return power(SNAPSHOT_VERB, facts.taskId);
-    case "rescue": {
-      const rescueImage = facts.rescueImage ?? undefined;
-      const value = { ...name, verb: RESCUE_VERB, orderId, revision, imageId: "", rescueImage };
-      return { body: { $case: "power", value } };
-    }
+      return order(SNAPSHOT_VERB, { imageId: facts.taskId });
+    case "rescue":
+      return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined });
+    case "attach-volume":
+      return order(ATTACH_VERB, { volume: facts.volume ?? undefined });
+    case "detach-volume":
+    case "undo-attach":
+      return order(DETACH_VERB, { volume: facts.volume ?? undefined });
     case "undo-rescue":
       return power(facts.runs ? "start" : "stop");
     default:

@@ -1,4 +1,8 @@
 import { randomUUID } from "node:crypto";
+import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { get } from "node:http";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { PassThrough } from "node:stream";
 import { Registry } from "prom-client";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -26,14 +30,23 @@ afterEach(async () => {
   await listener.close();
 });
 
-async function started(store: ConsoleProxyDeps["tokens"], sessionsMax = 2): Promise<ConsoleProxy> {
+async function started(
+  store: ConsoleProxyDeps["tokens"],
+  sessionsMax = 2,
+  web: string | null = null,
+): Promise<ConsoleProxy> {
   const deps = {
     tokens: store,
     clock: systemClock,
     logger: createLogger({ name: "test", level: "silent" }),
     registry: new Registry(),
   };
-  const made = createConsoleProxy(deps, { listen: LOOPBACK, allowedOrigins: ["horizon.example"], sessionsMax });
+  const made = createConsoleProxy(deps, {
+    listen: LOOPBACK,
+    allowedOrigins: ["horizon.example"],
+    web,
+    sessionsMax,
+  });
   await made.start();
   return made;
 }
@@ -46,7 +59,7 @@ async function newToken({ isExpected = true } = {}): Promise<{ readonly token: s
   const [host = "", port = ""] = listener.address.split(":");
   const expiresAtMs = Date.now() + 60_000;
   const stored = { tokenSha256: consoleTokenHash(token), serverUuid: randomUUID(), host, port: Number(port), session };
-  await tokens.putToken({ ...stored, expiresAtMs }, Date.now());
+  await tokens.putToken({ ...stored, consoleType: "serial", expiresAtMs }, Date.now());
   return { token, guest };
 }
 
@@ -60,6 +73,13 @@ function refusal(client: WebSocket): Promise<number | undefined> {
     client.on("unexpected-response", (_request, { statusCode }) => resolve(statusCode));
     client.on("open", () => reject(new Error("the client was not refused")));
     client.on("error", () => undefined);
+  });
+}
+
+/** The status of a path that is sent as it is; `fetch` would resolve its dots. */
+function statusOf(port: number, path: string): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    get({ host: "127.0.0.1", port, path }, (answer) => resolve(answer.resume().statusCode)).once("error", reject);
   });
 }
 
@@ -115,6 +135,24 @@ describe("the console proxy", () => {
     await eventually("the console's end", () => second.guest.destroyed);
   });
 
+  test("ends a guest's console that is opened while the proxy closes", async () => {
+    const { token, guest } = await newToken();
+    await proxy.close();
+    const [asked, answering] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    proxy = await started({
+      takeToken: async (...one) => {
+        asked.resolve();
+        await answering.promise;
+        return tokens.takeToken(...one);
+      },
+    });
+    connect(token).on("error", () => undefined);
+    await asked.promise;
+    await proxy.close();
+    answering.resolve();
+    await eventually("the console's end", () => guest.destroyed);
+  });
+
   test("refuses a page of another origin, and uses up no token by it", async () => {
     const { token } = await newToken();
     expect(await refusal(connect(token, { origin: "http://evil.example" }))).toBe(403);
@@ -153,6 +191,36 @@ describe("the console proxy", () => {
     const client = connect(token);
     await opened(client);
     client.close();
+  });
+
+  test("serves the files of a directory to browsers, and nothing beside it", async () => {
+    const dir = mkdtempSync(join(tmpdir(), "berth-web-"));
+    try {
+      mkdirSync(join(dir, "web", "core"), { recursive: true });
+      writeFileSync(join(dir, "web", "vnc.html"), "<p>noVNC</p>");
+      writeFileSync(join(dir, "web", "core", "rfb.js"), "");
+      symlinkSync("vnc.html", join(dir, "web", "vnc_auto.html"));
+      writeFileSync(join(dir, "secret"), "secret");
+      writeFileSync(join(dir, "web", ".hidden"), "secret");
+      await proxy.close();
+      proxy = await started({ takeToken: async () => null }, 2, join(dir, "web"));
+      const origin = `http://127.0.0.1:${proxy.address.port}`;
+      const page = await fetch(`${origin}/vnc_auto.html?path=%3Ftoken%3Dx`);
+      expect([page.status, page.headers.get("content-type"), await page.text()]).toEqual([
+        200,
+        "text/html; charset=utf-8",
+        "<p>noVNC</p>",
+      ]);
+      expect(page.headers.get("referrer-policy")).toBe("no-referrer");
+      const script = await fetch(`${origin}/core/rfb.js`);
+      expect([script.status, script.headers.get("content-type")]).toEqual([200, "text/javascript; charset=utf-8"]);
+      expect((await fetch(`${origin}/vnc.html`, { method: "HEAD" })).headers.get("content-length")).toBe("12");
+      expect((await fetch(`${origin}/vnc.html`, { method: "POST" })).status).toBe(405);
+      for (const path of ["/", "/core", "/core/", "/none.html", "/.hidden", "/../secret", "/%2e%2e/secret", "/%00"])
+        expect([path, await statusOf(proxy.address.port, path)]).toEqual([path, 404]);
+    } finally {
+      rmSync(dir, { recursive: true });
+    }
   });
 
   test("answers a request that is no WebSocket's with a hint", async () => {

@@ -14,6 +14,7 @@ import { openConnections } from "../../runtime/open-connections.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
 import { isAllowedOrigin, tokenOf } from "./read-upgrade.ts";
+import { servePages } from "./serve-pages.ts";
 
 /** Longest message that a client may type or paste at once. */
 const MESSAGE_BYTES_MAX = 1 << 20;
@@ -30,6 +31,8 @@ export interface ConsoleProxyDeps {
 export interface ConsoleProxySettings {
   readonly listen: HostPort;
   readonly allowedOrigins: readonly string[];
+  /** A directory of web pages that are served beside the consoles. Null for none. */
+  readonly web: string | null;
   readonly sessionsMax: number;
 }
 
@@ -51,7 +54,7 @@ export function createConsoleProxy(deps: ConsoleProxyDeps, settings: ConsoleProx
     // Clients of Nova's proxy name it; others name none.
     handleProtocols: (offered) => (offered.has("binary") ? "binary" : false),
   });
-  const server = createServer(answerPlainly);
+  const server = createServer(settings.web === null ? answerPlainly : servePages(settings.web));
   const connections = openConnections(server);
   /** Clients whose consoles are being opened. */
   let opening = 0;
@@ -67,6 +70,8 @@ export function createConsoleProxy(deps: ConsoleProxyDeps, settings: ConsoleProx
     try {
       const guest = await reach({ ...deps, metrics }, token, socket);
       if (guest === null) return;
+      // The proxy may have closed meanwhile. A destroyed socket does not announce its end again.
+      if (socket.destroyed) return void guest.destroy();
       // A request that is no WebSocket's is refused by the library, and its connection closed.
       socket.once("close", () => guest.destroy());
       sockets.handleUpgrade(request, socket, head, (client) => join(client, guest, deps.clock));

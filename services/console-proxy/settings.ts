@@ -1,7 +1,7 @@
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import { hostPort, integer, listOf, text } from "../../runtime/setting-kinds.ts";
-import { setting, type ValuesOf } from "../../runtime/settings.ts";
+import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 const hostName = text({
   pattern: /^[A-Za-z0-9.:[\]-]{1,255}$/,
@@ -23,6 +23,10 @@ export const consoleProxyDeclaration = {
     allowedOrigins: setting(listOf(hostName), {
       about: "hosts of web pages, other than this address itself, from which browsers may open consoles",
       default: "",
+    }),
+    // The option of this name of nova-novncproxy.
+    web: optional(text(), {
+      about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
     sessionsMax: setting(integer({ min: 1, max: 100_000 }), {
       about: "maximum number of open consoles",

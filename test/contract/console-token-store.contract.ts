@@ -6,6 +6,7 @@ const NOW_MS = 1_700_000_000_000;
 const token = (values: Partial<ConsoleToken> = {}): ConsoleToken => ({
   tokenSha256: createHash("sha256").update(randomUUID()).digest("hex"),
   serverUuid: randomUUID(),
+  consoleType: "serial",
   ...{ host: "192.0.2.7", port: 40_000, session: randomUUID(), expiresAtMs: NOW_MS + 600_000 },
   ...values,
 });
@@ -15,7 +16,7 @@ export function consoleTokenStoreContract(name: string, makeStore: () => Promise
   describe(`console tokens in ${name}`, () => {
     test("a token is found until it is taken", async () => {
       const store = await makeStore();
-      const [one, other] = [token(), token()];
+      const [one, other] = [token(), token({ consoleType: "novnc" })];
       for (const each of [one, other]) await store.putToken(each, NOW_MS);
       expect(await store.token(one.tokenSha256, NOW_MS)).toEqual(one);
       expect(await store.takeToken(one.tokenSha256, NOW_MS)).toEqual(one);

@@ -1,9 +1,9 @@
 import type { RescueImage, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type {
+  AdoptedGuest,
   Driver,
   FoundPower,
   HandOffOrder,
-  KeptState,
   PrepareOutcome,
 } from "../../services/compute-agent/driver.ts";
 import type { GuestName } from "../../services/compute-agent/journal.ts";
@@ -55,7 +55,7 @@ export class DriverScene {
     return (await this.#driver.powersOf([guest]))[0];
   }
 
-  async reopen(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<Driver> {
+  async reopen(guests: readonly AdoptedGuest[]): Promise<Driver> {
     const driver = await this.#subject.open();
     await driver.adopt(guests);
     return driver;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { MigrationQuery } from "../../core/stores/cell/operation-store.ts";
+import { volumeOf } from "../rigs/begin-operation.ts";
 import { deleteTask, dispatchOf, numbered, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 import { moveId, operationsIn } from "./operations-under-test.ts";
@@ -89,6 +90,28 @@ export function operationActionsContract(cell: () => CellUnderTest): void {
     expect(await store.migrations({ serverUuid: serverId(1), limit: 1 })).toMatchObject([{ status: "post-migrating" }]);
     const at = { stage: "starting", selection: 0 } as const;
     expect(await store.commitStep([transition(taken, 3, "cleaning", at)])).toMatchObject([{ kind: "committed" }]);
+  });
+
+  test("a volume is added to a server's spec once, and taken from it once, however often the commit is repeated", async () => {
+    const { store } = cell();
+    await boot();
+    const stored = async () => (await store.servers([serverId(1)]))[0];
+    for (const [nth, kind, volumes] of [
+      [1, "attach-volume", [volumeOf(1)]],
+      [2, "detach-volume", []],
+    ] as const) {
+      const before = (await stored())?.spec.volumes;
+      const id = numbered(0xe, nth);
+      expect((await begin({ kind, taskId: id, hosts: [] })).outcome.kind).toBe("begun");
+      expect((await begin({ kind, taskId: numbered(0xe, 9), hosts: [] })).outcome).toMatchObject({ kind: "busy" });
+      expect((await stored())?.spec.volumes).toEqual(before);
+      const stage = kind === "attach-volume" ? "attaching" : "detaching";
+      const step = transition(await take(id), 1, "succeed", { stage, selection: 0 });
+      const [committed] = await store.commitStep([step]);
+      expect(committed).toMatchObject({ kind: "committed" });
+      expect(await store.commitStep([step])).toEqual([committed]);
+      expect(await stored()).toMatchObject({ status: "ACTIVE", taskState: null, spec: { volumes } });
+    }
   });
 
   test("a delete overtakes a move: its task is fenced, and both places are released", async () => {

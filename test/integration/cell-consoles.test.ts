@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { consoleKeyOf } from "../../adapters/consoles/console-key.ts";
 import { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import { dialConsole } from "../../adapters/consoles/dial-console.ts";
@@ -9,6 +9,7 @@ import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { FakeDriver } from "../../services/compute-agent/fake-driver.ts";
 import { eventually } from "../rigs/eventually.ts";
+import { RfbClient } from "../rigs/rfb-client.ts";
 import { SmallCell } from "../rigs/small-cell.ts";
 
 const CELL = "cell-1";
@@ -19,16 +20,24 @@ beforeEach(async () => {
 afterEach(() => cell.close());
 
 /** Server 1 runs on host 0. */
-async function start(readConsole?: Driver["readConsole"], consoles?: ConsoleListener) {
+async function start(changes?: Partial<Driver>, consoles?: ConsoleListener) {
   const conductor = await cell.startConductor(1);
-  const before = (driver: FakeDriver): Driver =>
-    readConsole === undefined ? driver : overriding<Driver>(driver, { readConsole });
+  const before = (driver: FakeDriver): Driver => (changes === undefined ? driver : overriding<Driver>(driver, changes));
   const agent = await cell.startAgent({ id: "agent-0", hosts: [0], before, ...(consoles && { consoles }) });
   await cell.hostsUp(1);
   await cell.boot(1, [0]);
   await cell.become(1, "ACTIVE");
   await eventually("the guest to run", () => cell.runsOn(1).length === 1);
   return { agent, conductor };
+}
+
+/** Lets clients of consoles reach the agent until the test has ended. */
+async function listening(): Promise<ConsoleListener> {
+  const listen = { host: "127.0.0.1", port: 0 };
+  const listener = new ConsoleListener({ clock: systemClock, listen, advertised: null });
+  await listener.start();
+  onTestFinished(() => listener.close());
+  return listener;
 }
 
 /** A conductor's answer about the console of the guest of server 1. */
@@ -60,14 +69,14 @@ test("a guest's console is read while it runs, after a reboot, and when it has s
 
 test("an answer that is longer than requested is cut, and a driver's error is not reported as an absent console", async () => {
   let answer = async () => new TextEncoder().encode("0123456789");
-  await start(() => answer());
+  await start({ readConsole: () => answer() });
   expect(await shown(4)).toBe("6789");
   answer = () => Promise.reject(new Error("the disk is broken"));
   expect(await consoleOf()).toEqual({ $case: "failed", value: "the disk is broken" });
 });
 
 test("a host that has no such guest, and one that is away, are told apart", async () => {
-  const { agent } = await start(async () => null);
+  const { agent } = await start({ readConsole: async () => null });
   expect(await consoleOf()).toEqual({ $case: "absent", value: true });
   agent.cutOff();
   await eventually("the conductor to miss the agent", async () => (await consoleOf())?.$case === "away");
@@ -76,9 +85,11 @@ test("a host that has no such guest, and one that is away, are told apart", asyn
 test("no more consoles are read at a time than a conductor holds, and those that wait are answered", async () => {
   const { promise, resolve } = Promise.withResolvers<Uint8Array>();
   let reading = 0;
-  await start(() => {
-    reading += 1;
-    return promise;
+  await start({
+    readConsole: () => {
+      reading += 1;
+      return promise;
+    },
   });
   const asked = Array.from({ length: 65 }, () => consoleOf());
   await eventually("the reads", () => reading === 64);
@@ -88,41 +99,60 @@ test("no more consoles are read at a time than a conductor holds, and those that
   expect(answers.map((answer) => answer?.$case)).toEqual(Array(64).fill("output"));
 });
 
-const session = (lifetimeMs = 60_000): ConsoleSession => ({
+const session = (lifetimeMs = 60_000, graphical = false): ConsoleSession => ({
   session: "s1",
   key: consoleKeyOf("token", "s1"),
   lifetimeMs,
+  graphical,
 });
 
 test("a running guest's console is opened for the client that has the key, and only while the guest runs", async () => {
-  const listener = new ConsoleListener({
-    clock: systemClock,
-    listen: { host: "127.0.0.1", port: 0 },
-    advertised: null,
+  const listener = await listening();
+  await start(undefined, listener);
+  expect(await consoleOf(0, session())).toEqual({ $case: "opened", value: listener.address });
+  const port = Number(listener.address.split(":").at(-1));
+  const client = await dialConsole({ host: "127.0.0.1", port, session: "s1", key: consoleKeyOf("token", "s1") });
+  let output = "";
+  client.on("data", (chunk) => {
+    output += String(chunk);
   });
-  await listener.start();
-  try {
-    await start(undefined, listener);
-    expect(await consoleOf(0, session())).toEqual({ $case: "opened", value: listener.address });
-    const port = Number(listener.address.split(":").at(-1));
-    const client = await dialConsole({ host: "127.0.0.1", port, session: "s1", key: consoleKeyOf("token", "s1") });
-    let output = "";
-    client.on("data", (chunk) => {
-      output += String(chunk);
-    });
-    client.write("typed");
-    await eventually("the echo", () => /login:\r\ntyped$/.test(output));
-    await cell.operate({ server: 1, kind: "rescue" });
-    await cell.rest(1);
-    expect(await consoleOf(0, session())).toEqual({ $case: "opened", value: listener.address });
-    await cell.operate({ server: 1, kind: "unrescue" });
-    await cell.rest(1);
-    await cell.operate({ server: 1, kind: "stop" });
-    await cell.become(1, "SHUTOFF");
-    expect(await consoleOf(0, session())).toEqual({ $case: "absent", value: true });
-  } finally {
-    await listener.close();
-  }
+  client.write("typed");
+  await eventually("the echo", () => /login:\r\ntyped$/.test(output));
+  await cell.operate({ server: 1, kind: "rescue" });
+  await cell.rest(1);
+  expect(await consoleOf(0, session())).toEqual({ $case: "opened", value: listener.address });
+  await cell.operate({ server: 1, kind: "unrescue" });
+  await cell.rest(1);
+  await cell.operate({ server: 1, kind: "stop" });
+  await cell.become(1, "SHUTOFF");
+  expect(await consoleOf(0, session())).toEqual({ $case: "absent", value: true });
+});
+
+test("a running guest's display is opened beside its serial console, and ends with the guest's run", async () => {
+  const listener = await listening();
+  await start(undefined, listener);
+  const port = Number(listener.address.split(":").at(-1));
+  const dial = async (graphical: boolean) => {
+    const $case = graphical ? "openedDisplay" : "opened";
+    expect(await consoleOf(0, session(60_000, graphical))).toEqual({ $case, value: listener.address });
+    return dialConsole({ host: "127.0.0.1", port, session: "s1", key: consoleKeyOf("token", "s1") });
+  };
+  const display = new RfbClient(await dial(true));
+  const serial = await dial(false);
+  await display.open();
+  expect(await display.frame()).toMatchObject({ width: 32, height: 24 });
+  expect(serial.closed).toBe(false);
+  await cell.operate({ server: 1, kind: "stop" });
+  await cell.become(1, "SHUTOFF");
+  await display.ended();
+  await eventually("the serial console's end", () => serial.resume().closed);
+  expect(await consoleOf(0, session(60_000, true))).toEqual({ $case: "absent", value: true });
+});
+
+test("a guest that was built without a display has none to open", async () => {
+  const listener = await listening();
+  await start({ hasDisplay: () => false }, listener);
+  expect(await consoleOf(0, session(60_000, true))).toEqual({ $case: "unavailable", value: true });
 });
 
 test("the console of a host that clients cannot reach is unavailable", async () => {

@@ -5,36 +5,25 @@ import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { FakeScript } from "../../services/compute-agent/fake-script.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
+import { HOST, openCell, operated, startServer } from "../rigs/cell-of-one-server.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
-
-/** The product's own waits, of a second and more, dominate some of these tests. */
-const SPEED = 8;
-const HOST = { id: "agent-0", hosts: [0], conductors: [1, 2] } as const;
+import type { AgentProcess, SmallCell } from "../rigs/small-cell.ts";
 
 let cell: SmallCell;
 let disk: MemoryDisk;
 beforeEach(async () => {
-  cell = await new SmallCell({ speed: SPEED }).open();
+  cell = await openCell();
   disk = { records: [] };
 });
 afterEach(() => cell.close());
 
-/** Server 1 runs on host 0. A host is down soon after its agent falls silent. */
-async function start(options: Partial<Parameters<SmallCell["startAgent"]>[0]> = {}): Promise<AgentProcess> {
-  await cell.startConductor(1, { unseenMs: 500 * SPEED });
-  const agent = await cell.startAgent({ ...HOST, disk, ...options });
-  await cell.hostsUp(1);
-  await cell.boot(1, [0]);
-  await cell.become(1, "ACTIVE");
+/** Server 1 runs on host 0. */
+async function start(options: Parameters<typeof startServer>[1] = {}): Promise<AgentProcess> {
+  const agent = await startServer(cell, { disk, ...options });
   await running(true, false);
   return agent;
 }
-
-async function done(kind: OperationKind) {
-  await cell.operate({ server: 1, kind });
-  return cell.rest(1);
-}
+const done = (kind: OperationKind) => operated(cell, kind);
 const runs = () => [cell.runsOn(1).length === 1, cell.rescuedOn(1).length === 1];
 const running = (runsNow: boolean, rescued: boolean) =>
   eventually(`it to run: ${runsNow}, rescued: ${rescued}`, () => runs().join() === [runsNow, rescued].join());

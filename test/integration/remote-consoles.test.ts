@@ -1,8 +1,9 @@
 import { PassThrough } from "node:stream";
 import { afterAll, beforeAll, expect, test, vi } from "vitest";
-import { WebSocket } from "ws";
+import { createWebSocketStream, WebSocket } from "ws";
 import { runConsoleCommand } from "../../cli/operators/console.ts";
 import { eventually } from "../rigs/eventually.ts";
+import { RfbClient } from "../rigs/rfb-client.ts";
 import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
 let cloud: TestCloud;
@@ -21,8 +22,8 @@ beforeAll(async () => {
 }, 60_000);
 afterAll(() => cloud?.close());
 
-async function urlOf(): Promise<string> {
-  const body = { remote_console: { protocol: "serial", type: "serial" } };
+async function urlOf(console = { protocol: "serial", type: "serial" }): Promise<string> {
+  const body = { remote_console: console };
   const answer = await cloud.call("POST", `/v2.1/servers/${server}/remote-consoles`, body);
   expect(answer.status).toBe(200);
   return answer.json.remote_console.url;
@@ -44,6 +45,37 @@ test("a client reads and types through the proxy, until another one opens the co
   const second = await open();
   await eventually("the first client's end", () => first.client.readyState === WebSocket.CLOSED);
   second.client.close();
+});
+
+/** Opens the display of the server as noVNC does, with the parameter of its page. */
+async function openDisplay(): Promise<RfbClient> {
+  const page = new URL(await urlOf({ protocol: "vnc", type: "novnc" }));
+  const socket = new WebSocket(`ws://${page.host}/${page.searchParams.get("path")}`, ["binary"]);
+  const client = new RfbClient(createWebSocketStream(socket));
+  await client.open();
+  return client;
+}
+
+test("a client sees the display through the proxy, and presses keys, until the guest stops", async () => {
+  const display = await openDisplay();
+  const first = await display.frame();
+  expect([first.title, first.width, first.height]).toEqual([server, 32, 24]);
+  const changed = display.frame({ afterChange: true });
+  display.press(0x61);
+  expect((await changed).pixels.equals(first.pixels)).toBe(false);
+  const become = async (action: string, status: string) => {
+    expect((await cloud.call("POST", `/v2.1/servers/${server}/action`, { [action]: null })).status).toBe(202);
+    await eventually(`the server to be ${status}`, async () => {
+      const { json } = await cloud.call("GET", `/v2.1/servers/${server}`);
+      return json.server.status === status && json.server["OS-EXT-STS:task_state"] === null;
+    });
+  };
+  await become("os-stop", "SHUTOFF");
+  await display.ended();
+  await become("os-start", "ACTIVE");
+  const again = await openDisplay();
+  expect((await again.frame()).pixels.equals(first.pixels)).toBe(true);
+  again.close();
 });
 
 test("`berth console` joins the terminal with the guest, until Ctrl-]", async () => {

@@ -4,7 +4,7 @@ import type { BeginOutcome } from "../../core/stores/cell/operation-store.ts";
 import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { type PlannedOperation, planOperation } from "../../core/tasks/plan-operation.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
-import type { Selection } from "../../proto/gen/berth/shared.ts";
+import type { Selection, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import { hostName, providerOf, serverId, vcpusOf } from "../contract/cell-fixtures.ts";
 
 /** A destination with one provider, of which the server takes this many VCPUs. */
@@ -17,6 +17,16 @@ export function selectionOf(host: number, vcpus = 1): Selection {
   };
 }
 
+/** The volume that a test attaches to the server. */
+export function volumeOf(server: number): ServerVolume {
+  return {
+    volumeId: `0000feed-0000-4000-8000-${String(server).padStart(12, "0")}`,
+    attachmentId: `0000beef-0000-4000-8000-${String(server).padStart(12, "0")}`,
+    ...{ device: "/dev/sda", tag: "", deleteOnTermination: false, sizeBytes: 2 ** 30, isRoot: false },
+    ...{ imageRef: "", imageProperties: {} },
+  };
+}
+
 export interface RequestedOperation {
   readonly server: number;
   readonly kind: OperationKind;
@@ -26,6 +36,8 @@ export interface RequestedOperation {
   readonly unseenMs?: number;
   readonly fenceWaived?: boolean;
   readonly taskId?: string;
+  /** For attaching and detaching a volume. */
+  readonly volume?: ServerVolume;
 }
 
 export type Begun =
@@ -52,6 +64,7 @@ export async function beginOperationOn(store: CellStore, requested: RequestedOpe
     after,
     unseenMs,
     fenceWaived,
+    volume: requested.volume ?? volumeOf(requested.server),
     ...(kind === "rescue" && { rescueImage: { imageRef: server.spec.imageRef, imageProperties: {} } }),
     ...(migration === undefined ? {} : { migration }),
   });

@@ -8,6 +8,7 @@ import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import type { MachineDefaults } from "../../services/compute-agent/qemu/machine-of-server.ts";
 import { QemuDriver, type QemuDriverOptions } from "../../services/compute-agent/qemu/qemu-driver.ts";
 
 const PROGRAMS = ["qemu-system-x86_64", "qemu-img", "genisoimage"];
@@ -121,6 +122,11 @@ export function instanceDirs(path: string): readonly string[] {
     .map((entry) => join(entry.parentPath, entry.name));
 }
 
+/** The machines of guests in tests. They have no displays. */
+export const NANO_DEFAULTS: MachineDefaults = {
+  ...{ machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null, display: null },
+};
+
 export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOptions> = {}): QemuDriver {
   const { images: imagesPath, instancesPath } = dir;
   return new QemuDriver({
@@ -131,11 +137,12 @@ export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOpti
       instancesPath,
       transferHost: "127.0.0.1",
       hasSecretTransfers: true,
+      hasDisplays: false,
     },
     imageCache: join(instancesPath, "_base"),
     shutdownMs: 5_000,
     pressAgainMs: 200,
-    defaults: async () => ({ machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null }),
+    defaults: async () => NANO_DEFAULTS,
     ...options,
   });
 }

@@ -328,6 +328,11 @@ export class CellOn<Store extends CellStore> {
       .map((guest) => guest.host);
   }
 
+  /** The volumes of the server's guests, each after the name of its host. */
+  volumesOn(server: number): string[] {
+    return this.#guestsOf(server).flatMap(({ host, volumes = [] }) => volumes.map((id) => `${host} ${id}`));
+  }
+
   /** Names of the hosts that have a guest of the server in any state. */
   existsOn(server: number): string[] {
     return this.#guestsOf(server).map((guest) => guest.host);

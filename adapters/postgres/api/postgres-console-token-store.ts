@@ -5,13 +5,14 @@ import { queryStored, selectMs } from "../client/store-query.ts";
 interface TokenRow {
   readonly token_sha256: string;
   readonly server_uuid: string;
+  readonly console_type: ConsoleToken["consoleType"];
   readonly host: string;
   readonly port: number;
   readonly session: string;
   readonly expires_at_ms: number;
 }
 
-const COLUMNS = `token_sha256, server_uuid, host, port, session, ${selectMs("expires_at")}`;
+const COLUMNS = `token_sha256, server_uuid, console_type, host, port, session, ${selectMs("expires_at")}`;
 const IS_VALID = "token_sha256 = $1 and expires_at > to_timestamp($2::float8 / 1000)";
 
 /** Console tokens in the API database. Each call is one statement. Throws `StoreError`. */
@@ -24,16 +25,16 @@ export class PostgresConsoleTokenStore implements ConsoleTokenStore {
   }
 
   async putToken(token: ConsoleToken, nowMs: number): Promise<void> {
-    const { tokenSha256, serverUuid, host, port, session, expiresAtMs } = token;
+    const { tokenSha256, serverUuid, consoleType, host, port, session, expiresAtMs } = token;
     await queryStored(this.#pool, {
       name: "put_console_token",
       text: `with expired as (
           delete from console_tokens where token_sha256 in (
-            select token_sha256 from console_tokens where expires_at <= to_timestamp($7::float8 / 1000)
+            select token_sha256 from console_tokens where expires_at <= to_timestamp($8::float8 / 1000)
             order by expires_at limit 100 for update skip locked))
-        insert into console_tokens (token_sha256, server_uuid, host, port, session, expires_at)
-        values ($1, $2, $3, $4, $5, to_timestamp($6::float8 / 1000))`,
-      values: [tokenSha256, serverUuid, host, port, session, expiresAtMs, nowMs],
+        insert into console_tokens (token_sha256, server_uuid, console_type, host, port, session, expires_at)
+        values ($1, $2, $3, $4, $5, $6, to_timestamp($7::float8 / 1000))`,
+      values: [tokenSha256, serverUuid, consoleType, host, port, session, expiresAtMs, nowMs],
     });
   }
 
@@ -60,6 +61,7 @@ function tokenOf(row: TokenRow): ConsoleToken {
   return {
     tokenSha256: row.token_sha256,
     serverUuid: row.server_uuid,
+    consoleType: row.console_type,
     host: row.host,
     port: row.port,
     session: row.session,

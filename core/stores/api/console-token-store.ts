@@ -1,8 +1,12 @@
+/** The types of consoles that guests have, by Nova's names. */
+export type ConsoleTokenType = "serial" | "novnc";
+
 /** What the token of a client gives access to: one session of the console of a server's guest. The token itself is stored nowhere. */
 export interface ConsoleToken {
   /** SHA-256 of the token, in hexadecimal digits. */
   readonly tokenSha256: string;
   readonly serverUuid: string;
+  readonly consoleType: ConsoleTokenType;
   /** Where the host of the guest waits for the client. */
   readonly host: string;
   readonly port: number;

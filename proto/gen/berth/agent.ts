@@ -17,7 +17,7 @@ import {
   type Metadata,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { AllocationRequest, RescueImage, ServerSpec } from "./shared.ts";
+import { AllocationRequest, RescueImage, ServerSpec, ServerVolume } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -266,7 +266,10 @@ export interface Power {
   host: string;
   serverUuid: string;
   attemptId: string;
-  /** start | stop | reboot | hard-reboot | pause | unpause | suspend | resume | rescue | unrescue, or snapshot, which leaves the guest as it is */
+  /**
+   * start | stop | reboot | hard-reboot | pause | unpause | suspend | resume | rescue | unrescue, or snapshot | attach-volume |
+   * detach-volume, which leave the power state as it is
+   */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */
   orderId: string;
@@ -275,7 +278,11 @@ export interface Power {
   /** Only for a snapshot: the id of the image into which the guest's disk is copied. */
   imageId: string;
   /** Only for a rescue. */
-  rescueImage: RescueImage | undefined;
+  rescueImage:
+    | RescueImage
+    | undefined;
+  /** Only for attaching and detaching a volume. */
+  volume: ServerVolume | undefined;
 }
 
 /**
@@ -403,7 +410,7 @@ export interface ConsoleOutput {
 }
 
 /**
- * Lets one client reach the serial console of a guest, to read and to type. The client connects to the address of the answer with TLS and the
+ * Lets one client reach a console of a guest, to read and to type. The client connects to the address of the answer with TLS and the
  * pre-shared key, whose identity is the session. An agent of an older version does not answer.
  */
 export interface OpenConsole {
@@ -416,6 +423,8 @@ export interface OpenConsole {
   key: Buffer;
   /** How long the agent waits for the client. */
   lifetimeMs: number;
+  /** The guest's display, to a client that speaks RFB (VNC), instead of its serial console. */
+  graphical: boolean;
 }
 
 export interface ConsoleOpened {
@@ -429,6 +438,8 @@ export interface ConsoleOpened {
   unavailable: boolean;
   /** Why the console could not be opened; otherwise empty. */
   failed: string;
+  /** The address leads to the guest's display. An agent of an older version, which has no displays, does not say so. */
+  graphical: boolean;
 }
 
 function createBaseAgentFrame(): AgentFrame {
@@ -2472,6 +2483,7 @@ function createBasePower(): Power {
     revision: 0,
     imageId: "",
     rescueImage: undefined,
+    volume: undefined,
   };
 }
 
@@ -2500,6 +2512,9 @@ export const Power: MessageFns<Power> = {
     }
     if (message.rescueImage !== undefined) {
       RescueImage.encode(message.rescueImage, writer.uint32(66).fork()).join();
+    }
+    if (message.volume !== undefined) {
+      ServerVolume.encode(message.volume, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -2581,6 +2596,14 @@ export const Power: MessageFns<Power> = {
             message.rescueImage = RescueImage.decode(reader, reader.uint32());
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.volume = ServerVolume.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2607,6 +2630,9 @@ export const Power: MessageFns<Power> = {
     message.imageId = object.imageId ?? "";
     message.rescueImage = (object.rescueImage !== undefined && object.rescueImage !== null)
       ? RescueImage.fromPartial(object.rescueImage)
+      : undefined;
+    message.volume = (object.volume !== undefined && object.volume !== null)
+      ? ServerVolume.fromPartial(object.volume)
       : undefined;
     return message;
   },
@@ -3853,7 +3879,16 @@ export const ConsoleOutput: MessageFns<ConsoleOutput> = {
 };
 
 function createBaseOpenConsole(): OpenConsole {
-  return { host: "", serverUuid: "", attemptId: "", query: 0, session: "", key: Buffer.alloc(0), lifetimeMs: 0 };
+  return {
+    host: "",
+    serverUuid: "",
+    attemptId: "",
+    query: 0,
+    session: "",
+    key: Buffer.alloc(0),
+    lifetimeMs: 0,
+    graphical: false,
+  };
 }
 
 export const OpenConsole: MessageFns<OpenConsole> = {
@@ -3878,6 +3913,9 @@ export const OpenConsole: MessageFns<OpenConsole> = {
     }
     if (message.lifetimeMs !== 0) {
       writer.uint32(56).uint32(message.lifetimeMs);
+    }
+    if (message.graphical !== false) {
+      writer.uint32(64).bool(message.graphical);
     }
     return writer;
   },
@@ -3951,6 +3989,14 @@ export const OpenConsole: MessageFns<OpenConsole> = {
             message.lifetimeMs = reader.uint32();
             continue;
           }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.graphical = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3975,12 +4021,13 @@ export const OpenConsole: MessageFns<OpenConsole> = {
     message.session = object.session ?? "";
     message.key = object.key ?? Buffer.alloc(0);
     message.lifetimeMs = object.lifetimeMs ?? 0;
+    message.graphical = object.graphical ?? false;
     return message;
   },
 };
 
 function createBaseConsoleOpened(): ConsoleOpened {
-  return { host: "", query: 0, address: "", absent: false, unavailable: false, failed: "" };
+  return { host: "", query: 0, address: "", absent: false, unavailable: false, failed: "", graphical: false };
 }
 
 export const ConsoleOpened: MessageFns<ConsoleOpened> = {
@@ -4002,6 +4049,9 @@ export const ConsoleOpened: MessageFns<ConsoleOpened> = {
     }
     if (message.failed !== "") {
       writer.uint32(50).string(message.failed);
+    }
+    if (message.graphical !== false) {
+      writer.uint32(56).bool(message.graphical);
     }
     return writer;
   },
@@ -4067,6 +4117,14 @@ export const ConsoleOpened: MessageFns<ConsoleOpened> = {
             message.failed = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.graphical = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4090,6 +4148,7 @@ export const ConsoleOpened: MessageFns<ConsoleOpened> = {
     message.absent = object.absent ?? false;
     message.unavailable = object.unavailable ?? false;
     message.failed = object.failed ?? "";
+    message.graphical = object.graphical ?? false;
     return message;
   },
 };

@@ -6,7 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import { AllocationRequest, RescueImage, Selection, ServerSpec } from "./shared.ts";
+import { AllocationRequest, RescueImage, Selection, ServerSpec, ServerVolume } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -108,7 +108,11 @@ export interface Operation {
    */
   fenceWaived: boolean;
   /** Only for a rescue. */
-  rescueImage: RescueImage | undefined;
+  rescueImage:
+    | RescueImage
+    | undefined;
+  /** Only for attaching and detaching a volume. */
+  volume: ServerVolume | undefined;
 }
 
 /**
@@ -157,6 +161,7 @@ export interface ConsoleSession {
   session: string;
   key: Buffer;
   lifetimeMs: number;
+  graphical: boolean;
 }
 
 export interface ConsoleAnswer {
@@ -167,10 +172,12 @@ export interface ConsoleAnswer {
   { $case: "away"; value: boolean } | //
   /** Why the output could not be read, or the console not be opened. */
   { $case: "failed"; value: string } | //
-  /** host:port of the host that waits for the client. */
+  /** host:port of the host that waits for the client of a serial console. */
   { $case: "opened"; value: string } | //
-  /** Guests of the host have no console that can be opened. */
-  { $case: "unavailable"; value: boolean } | undefined;
+  /** The guest has no such console that can be opened. */
+  { $case: "unavailable"; value: boolean } | //
+  /** The same as `opened`, for a display. So the answer of an older version, which opened the serial console, is not taken for it. */
+  { $case: "openedDisplay"; value: string } | undefined;
 }
 
 function createBaseTaskNotice(): TaskNotice {
@@ -549,6 +556,7 @@ function createBaseOperation(): Operation {
     migrationUuid: "",
     fenceWaived: false,
     rescueImage: undefined,
+    volume: undefined,
   };
 }
 
@@ -580,6 +588,9 @@ export const Operation: MessageFns<Operation> = {
     }
     if (message.rescueImage !== undefined) {
       RescueImage.encode(message.rescueImage, writer.uint32(74).fork()).join();
+    }
+    if (message.volume !== undefined) {
+      ServerVolume.encode(message.volume, writer.uint32(82).fork()).join();
     }
     return writer;
   },
@@ -669,6 +680,14 @@ export const Operation: MessageFns<Operation> = {
             message.rescueImage = RescueImage.decode(reader, reader.uint32());
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.volume = ServerVolume.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -702,6 +721,9 @@ export const Operation: MessageFns<Operation> = {
     message.fenceWaived = object.fenceWaived ?? false;
     message.rescueImage = (object.rescueImage !== undefined && object.rescueImage !== null)
       ? RescueImage.fromPartial(object.rescueImage)
+      : undefined;
+    message.volume = (object.volume !== undefined && object.volume !== null)
+      ? ServerVolume.fromPartial(object.volume)
       : undefined;
     return message;
   },
@@ -1050,7 +1072,7 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
 };
 
 function createBaseConsoleSession(): ConsoleSession {
-  return { session: "", key: Buffer.alloc(0), lifetimeMs: 0 };
+  return { session: "", key: Buffer.alloc(0), lifetimeMs: 0, graphical: false };
 }
 
 export const ConsoleSession: MessageFns<ConsoleSession> = {
@@ -1063,6 +1085,9 @@ export const ConsoleSession: MessageFns<ConsoleSession> = {
     }
     if (message.lifetimeMs !== 0) {
       writer.uint32(24).uint32(message.lifetimeMs);
+    }
+    if (message.graphical !== false) {
+      writer.uint32(32).bool(message.graphical);
     }
     return writer;
   },
@@ -1104,6 +1129,14 @@ export const ConsoleSession: MessageFns<ConsoleSession> = {
             message.lifetimeMs = reader.uint32();
             continue;
           }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.graphical = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1124,6 +1157,7 @@ export const ConsoleSession: MessageFns<ConsoleSession> = {
     message.session = object.session ?? "";
     message.key = object.key ?? Buffer.alloc(0);
     message.lifetimeMs = object.lifetimeMs ?? 0;
+    message.graphical = object.graphical ?? false;
     return message;
   },
 };
@@ -1152,6 +1186,9 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
         break;
       case "unavailable":
         writer.uint32(48).bool(message.answer.value);
+        break;
+      case "openedDisplay":
+        writer.uint32(58).string(message.answer.value);
         break;
     }
     return writer;
@@ -1218,6 +1255,14 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
             message.answer = { $case: "unavailable", value: reader.bool() };
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.answer = { $case: "openedDisplay", value: reader.string() };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1269,6 +1314,12 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "unavailable": {
         if (object.answer?.value !== undefined && object.answer?.value !== null) {
           message.answer = { $case: "unavailable", value: object.answer.value };
+        }
+        break;
+      }
+      case "openedDisplay": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "openedDisplay", value: object.answer.value };
         }
         break;
       }

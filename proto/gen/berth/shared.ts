@@ -116,6 +116,27 @@ export interface RescueImage_ImagePropertiesEntry {
   value: string;
 }
 
+/** A volume of a server. */
+export interface ServerVolume {
+  volumeId: string;
+  attachmentId: string;
+  /** The name under which clients see it, such as /dev/sda. */
+  device: string;
+  tag: string;
+  deleteOnTermination: boolean;
+  sizeBytes: number;
+  /** The server boots from this volume instead of a local disk. */
+  isRoot: boolean;
+  /** The image that a new volume is filled from; empty for none. Its properties are as in ServerSpec. */
+  imageRef: string;
+  imageProperties: { [key: string]: string };
+}
+
+export interface ServerVolume_ImagePropertiesEntry {
+  key: string;
+  value: string;
+}
+
 /** A server as it was requested: all that is needed to build it anywhere. */
 export interface ServerSpec {
   uuid: string;
@@ -160,6 +181,10 @@ export interface ServerSpec {
   manualDisk: boolean;
   /** Position among the servers of one multi-create call, from 0. */
   launchIndex: number;
+  /** The volumes that are attached to it. Every guest of the server has them. */
+  volumes: ServerVolume[];
+  /** Files that the guest finds when it is first booted (Nova: personality). */
+  files: InjectedFile[];
 }
 
 export interface ServerSpec_MetadataEntry {
@@ -170,6 +195,13 @@ export interface ServerSpec_MetadataEntry {
 export interface ServerSpec_ImagePropertiesEntry {
   key: string;
   value: string;
+}
+
+/** A file that is put into a guest. */
+export interface InjectedFile {
+  path: string;
+  /** In base64. */
+  contents: string;
 }
 
 function createBaseAllocationItem(): AllocationItem {
@@ -1281,6 +1313,245 @@ export const RescueImage_ImagePropertiesEntry: MessageFns<RescueImage_ImagePrope
   },
 };
 
+function createBaseServerVolume(): ServerVolume {
+  return {
+    volumeId: "",
+    attachmentId: "",
+    device: "",
+    tag: "",
+    deleteOnTermination: false,
+    sizeBytes: 0,
+    isRoot: false,
+    imageRef: "",
+    imageProperties: {},
+  };
+}
+
+export const ServerVolume: MessageFns<ServerVolume> = {
+  encode(message: ServerVolume, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.volumeId !== "") {
+      writer.uint32(10).string(message.volumeId);
+    }
+    if (message.attachmentId !== "") {
+      writer.uint32(18).string(message.attachmentId);
+    }
+    if (message.device !== "") {
+      writer.uint32(26).string(message.device);
+    }
+    if (message.tag !== "") {
+      writer.uint32(34).string(message.tag);
+    }
+    if (message.deleteOnTermination !== false) {
+      writer.uint32(40).bool(message.deleteOnTermination);
+    }
+    if (message.sizeBytes !== 0) {
+      writer.uint32(48).int64(message.sizeBytes);
+    }
+    if (message.isRoot !== false) {
+      writer.uint32(56).bool(message.isRoot);
+    }
+    if (message.imageRef !== "") {
+      writer.uint32(66).string(message.imageRef);
+    }
+    globalThis.Object.entries(message.imageProperties).forEach(([key, value]: [string, string]) => {
+      ServerVolume_ImagePropertiesEntry.encode({ key: key as any, value }, writer.uint32(74).fork()).join();
+    });
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServerVolume {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServerVolume();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.volumeId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.attachmentId = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.device = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.tag = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.deleteOnTermination = reader.bool();
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.sizeBytes = longToNumber(reader.int64());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.isRoot = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.imageRef = reader.string();
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            const entry9 = ServerVolume_ImagePropertiesEntry.decode(reader, reader.uint32());
+            if (entry9.value !== undefined) {
+              message.imageProperties[entry9.key] = entry9.value;
+            }
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ServerVolume>): ServerVolume {
+    return ServerVolume.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ServerVolume>): ServerVolume {
+    const message = createBaseServerVolume();
+    message.volumeId = object.volumeId ?? "";
+    message.attachmentId = object.attachmentId ?? "";
+    message.device = object.device ?? "";
+    message.tag = object.tag ?? "";
+    message.deleteOnTermination = object.deleteOnTermination ?? false;
+    message.sizeBytes = object.sizeBytes ?? 0;
+    message.isRoot = object.isRoot ?? false;
+    message.imageRef = object.imageRef ?? "";
+    message.imageProperties = (globalThis.Object.entries(object.imageProperties ?? {}) as [string, string][]).reduce(
+      (acc: { [key: string]: string }, [key, value]: [string, string]) => {
+        if (value !== undefined) {
+          acc[key] = globalThis.String(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    return message;
+  },
+};
+
+function createBaseServerVolume_ImagePropertiesEntry(): ServerVolume_ImagePropertiesEntry {
+  return { key: "", value: "" };
+}
+
+export const ServerVolume_ImagePropertiesEntry: MessageFns<ServerVolume_ImagePropertiesEntry> = {
+  encode(message: ServerVolume_ImagePropertiesEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== "") {
+      writer.uint32(10).string(message.key);
+    }
+    if (message.value !== "") {
+      writer.uint32(18).string(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ServerVolume_ImagePropertiesEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseServerVolume_ImagePropertiesEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.key = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.value = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ServerVolume_ImagePropertiesEntry>): ServerVolume_ImagePropertiesEntry {
+    return ServerVolume_ImagePropertiesEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ServerVolume_ImagePropertiesEntry>): ServerVolume_ImagePropertiesEntry {
+    const message = createBaseServerVolume_ImagePropertiesEntry();
+    message.key = object.key ?? "";
+    message.value = object.value ?? "";
+    return message;
+  },
+};
+
 function createBaseServerSpec(): ServerSpec {
   return {
     uuid: "",
@@ -1312,6 +1583,8 @@ function createBaseServerSpec(): ServerSpec {
     configDrive: false,
     manualDisk: false,
     launchIndex: 0,
+    volumes: [],
+    files: [],
   };
 }
 
@@ -1403,6 +1676,12 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     if (message.launchIndex !== 0) {
       writer.uint32(232).int32(message.launchIndex);
+    }
+    for (const v of message.volumes) {
+      ServerVolume.encode(v!, writer.uint32(242).fork()).join();
+    }
+    for (const v of message.files) {
+      InjectedFile.encode(v!, writer.uint32(250).fork()).join();
     }
     return writer;
   },
@@ -1658,6 +1937,22 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.launchIndex = reader.int32();
             continue;
           }
+          case 30: {
+            if (tag !== 242) {
+              break;
+            }
+
+            message.volumes.push(ServerVolume.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 31: {
+            if (tag !== 250) {
+              break;
+            }
+
+            message.files.push(InjectedFile.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1724,6 +2019,8 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     message.configDrive = object.configDrive ?? false;
     message.manualDisk = object.manualDisk ?? false;
     message.launchIndex = object.launchIndex ?? 0;
+    message.volumes = object.volumes?.map((e) => ServerVolume.fromPartial(e)) || [];
+    message.files = object.files?.map((e) => InjectedFile.fromPartial(e)) || [];
     return message;
   },
 };
@@ -1858,6 +2155,73 @@ export const ServerSpec_ImagePropertiesEntry: MessageFns<ServerSpec_ImagePropert
     const message = createBaseServerSpec_ImagePropertiesEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseInjectedFile(): InjectedFile {
+  return { path: "", contents: "" };
+}
+
+export const InjectedFile: MessageFns<InjectedFile> = {
+  encode(message: InjectedFile, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.path !== "") {
+      writer.uint32(10).string(message.path);
+    }
+    if (message.contents !== "") {
+      writer.uint32(18).string(message.contents);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): InjectedFile {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseInjectedFile();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.path = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.contents = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<InjectedFile>): InjectedFile {
+    return InjectedFile.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<InjectedFile>): InjectedFile {
+    const message = createBaseInjectedFile();
+    message.path = object.path ?? "";
+    message.contents = object.contents ?? "";
     return message;
   },
 };

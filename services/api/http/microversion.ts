@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 
 /** The range of supported microversions 2.x of the Compute API, by minor number. */
 export const MINOR_MIN = 1;
-export const MINOR_MAX = 103;
+export const MINOR_MAX = 104;
 
 export const VERSION_HEADER = "openstack-api-version";
 export const VERSION_HEADER_LEGACY = "x-openstack-nova-api-version";

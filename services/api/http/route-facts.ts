@@ -20,6 +20,8 @@ export interface ActionFacts {
 export interface RouteFacts extends Omit<ActionFacts, "value"> {
   /** The route does not require authentication. */
   readonly public?: boolean;
+  /** The route's path has a secret, such as a token. Log lines name the route instead. */
+  readonly hasSecretPath?: boolean;
   /** The parameters of its query. The handler reads and checks them. */
   readonly query?: QueryParameters;
   /** Nova has removed the route for every microversion, so it answers 410. */

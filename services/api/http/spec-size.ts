@@ -71,6 +71,7 @@ function largestPart(spec: ServerSpec): string {
     ["The extra specs of the flavor take", propertyBytes(spec.flavor?.extraSpecs ?? {})],
     ["The properties of the image take", propertyBytes(spec.imageProperties)],
     ["The user data takes", spec.userData.length],
+    ["The files take", sum(spec.files.map(({ path, contents }) => Buffer.byteLength(path) + contents.length))],
     ["The ports take", JSON.stringify([spec.ports, spec.portRequests]).length],
   ]);
   return [...parts].reduce((largest, part) => (part[1] > largest[1] ? part : largest))[0];

@@ -50,6 +50,14 @@ describe("the container of a server", () => {
     );
   });
 
+  test("gives files to cloud-init, so that no path can add another key", () => {
+    const files = [{ path: '/etc/motd"\nroot: x', contents: btoa("hello") }];
+    const { config } = containerOf(serverSpec(1, { flavor: FLAVOR, files }), GUEST, DEFAULTS);
+    expect(config["cloud-init.vendor-data"]).toBe(
+      '#cloud-config\nwrite_files: [{"path":"/etc/motd\\"\\nroot: x","encoding":"b64","content":"aGVsbG8="}]\n',
+    );
+  });
+
   test.each([
     ["no VCPU", { flavor: { ...FLAVOR, vcpus: 0 } }],
     ["an ephemeral disk", { flavor: { ...FLAVOR, ephemeralGib: 1 } }],

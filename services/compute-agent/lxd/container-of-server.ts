@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto";
-import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestName } from "../journal.ts";
 
@@ -80,18 +80,21 @@ function interfaceOf(portId: string, index: number, bridge: string): readonly [s
   return [name, { type: "nic", nictype: "bridged", name, parent: bridge, hwaddr: macOf(portId) }];
 }
 
-/** User data and key for images with cloud-init, whose templates write them into the container. */
-function cloudInitOf({ userData, publicKey, hostname }: ServerSpec): Record<string, string> {
+/** User data, key and files for images with cloud-init, whose templates write them into the container. */
+function cloudInitOf({ userData, publicKey, hostname, files }: ServerSpec): Record<string, string> {
   const vendor = [
     "#cloud-config",
     ...(hostname === "" ? [] : [`hostname: ${JSON.stringify(hostname)}`]),
     ...(publicKey === "" ? [] : [`ssh_authorized_keys: [${JSON.stringify(publicKey.trim())}]`]),
+    ...(files.length === 0 ? [] : [`write_files: ${JSON.stringify(files.map(writtenFileOf))}`]),
   ];
   return {
     ...(vendor.length > 1 && { "cloud-init.vendor-data": `${vendor.join("\n")}\n` }),
     ...(userData !== "" && { "cloud-init.user-data": Buffer.from(userData, "base64").toString("utf8") }),
   };
 }
+
+const writtenFileOf = ({ path, contents }: InjectedFile) => ({ path, encoding: "b64", content: contents });
 
 /** The cloud's facts about the server's image. */
 export function expectedLxdImageOf({ imageRef, imageProperties }: ServerSpec): {

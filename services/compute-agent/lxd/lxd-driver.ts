@@ -7,15 +7,16 @@ import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
-import type {
-  Driver,
-  DriverCapability,
-  FoundPower,
-  HandOffOrder,
-  KeptState,
-  PrepareControl,
-  PrepareOrder,
-  PrepareOutcome,
+import {
+  type Driver,
+  type DriverCapability,
+  type FoundPower,
+  type HandOffOrder,
+  type KeptState,
+  NO_VOLUMES,
+  type PrepareControl,
+  type PrepareOrder,
+  type PrepareOutcome,
 } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
@@ -178,6 +179,14 @@ export class LxdDriver implements Driver {
     throw new LxdError("refused", "a container cannot be booted from a rescue image");
   }
 
+  async attachVolume(): Promise<void> {
+    throw new LxdError("refused", NO_VOLUMES);
+  }
+
+  async detachVolume(): Promise<void> {
+    throw new LxdError("refused", NO_VOLUMES);
+  }
+
   /** Stops the guest and, if the destination waits for its disk, copies the disk. Both containers must be of one LXD. */
   async handOff({ toHost, toAttemptId, live, listensAt, ...guest }: HandOffOrder, signal: AbortSignal): Promise<void> {
     if (live) throw new LxdError("refused", NO_LIVE_MOVE);
@@ -212,6 +221,14 @@ export class LxdDriver implements Driver {
   /** The agent never calls it, because the driver does not state the capability. */
   async openConsole(): Promise<never> {
     throw new Error("the consoles of containers cannot be opened");
+  }
+
+  hasDisplay(): boolean {
+    return false;
+  }
+
+  async openDisplay(): Promise<never> {
+    throw new Error("containers have no displays");
   }
 
   async destroy(guest: GuestName): Promise<void> {

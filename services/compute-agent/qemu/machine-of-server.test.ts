@@ -3,7 +3,14 @@ import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { blankDisksOf, expectedImageOf, guestMetadataOf, machineOf } from "./machine-of-server.ts";
 
-const DEFAULTS = { machineType: "pc-q35-7.2", accel: "tcg", cpuModel: "qemu64", bridge: null, kernel: null } as const;
+const DEFAULTS = {
+  machineType: "pc-q35-7.2",
+  accel: "tcg",
+  cpuModel: "qemu64",
+  bridge: null,
+  display: null,
+  kernel: null,
+} as const;
 const flavor = serverSpec(1).flavor as NonNullable<ServerSpec["flavor"]>;
 
 test("a machine has the flavor's size, and a disk for each size that the flavor names", () => {

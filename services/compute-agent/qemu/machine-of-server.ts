@@ -1,7 +1,12 @@
 import type { GuestMetadata } from "../../../adapters/qemu/config-drive.ts";
 import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
 import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
-import type { MachineInterface, MachineKernel, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type {
+  MachineDisplay,
+  MachineInterface,
+  MachineKernel,
+  VirtualMachine,
+} from "../../../adapters/qemu/virtual-machine.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 
@@ -12,6 +17,8 @@ export interface MachineDefaults {
   readonly cpuModel: string;
   /** The bridge of the guests' interfaces, or null for QEMU's own network. */
   readonly bridge: string | null;
+  /** The display of guests that are built from now on, or null. */
+  readonly display: MachineDisplay | null;
 }
 
 export const ROOT_DISK = { node: "disk0", file: "disk0.qcow2" } as const;
@@ -46,6 +53,7 @@ export function machineOf(
     configDrive: CONFIG_DRIVE,
     interfaces: interfacesOf(server, options.bridge),
     kernel: options.kernel,
+    ...(options.display !== null && { display: options.display }),
   };
 }
 
@@ -74,6 +82,7 @@ export function guestMetadataOf(server: ServerSpec): GuestMetadata {
     ...{ uuid, name, hostname, projectId, availabilityZone, meta: metadata, launchIndex: server.launchIndex },
     userData: server.userData === "" ? null : Buffer.from(server.userData, "base64"),
     publicKeys: server.keyName === "" ? {} : { [server.keyName]: server.publicKey },
+    files: server.files.map(({ path, contents }) => ({ path, contents: Buffer.from(contents, "base64") })),
     interfaces: ports.map(({ portId, networkId }) => ({ mac: macOf(portId), portId, networkId })),
   };
 }

@@ -64,10 +64,12 @@ export function openQemuDriver(
   const defaults = async (): Promise<MachineDefaults> => {
     const { accel } = await accelOf();
     const { machineType, bridge } = settings;
-    return { accel, machineType, bridge, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
+    const display = settings.vncEnabled ? settings.videoModel : null;
+    return { accel, machineType, bridge, display, cpuModel: settings.cpuModel ?? CPU_MODELS[accel] };
   };
   const driver = new QemuDriver({
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
+    hasDisplays: settings.vncEnabled,
     hasSecretTransfers: settings.liveMigrationWithNativeTls,
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,

@@ -2,7 +2,13 @@ import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { driverContract } from "../../../test/contract/driver.contract.ts";
 import type { DriverSubject } from "../../../test/contract/driver-scene.ts";
-import { makeQemuGuestsDir, NANO_FLAVOR, qemuDriverIn, whyNoQemu } from "../../../test/rigs/qemu-guests.ts";
+import {
+  makeQemuGuestsDir,
+  NANO_DEFAULTS,
+  NANO_FLAVOR,
+  qemuDriverIn,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
 import type { Driver } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 
@@ -25,10 +31,13 @@ async function withSharedDisks(): Promise<DriverSubject> {
   };
 }
 
-/** Two hosts with a directory each. */
+/** The guests of these hosts have displays. */
+const DISPLAYS = { hasDisplays: true, defaults: async () => ({ ...NANO_DEFAULTS, display: "vga" as const }) };
+
+/** Two hosts with a directory each, whose guests have displays. */
 async function withOwnDisks(): Promise<DriverSubject> {
   const dirs = { h1: makeQemuGuestsDir(), h2: makeQemuGuestsDir() };
-  const open = () => ({ h1: qemuDriverIn(dirs.h1), h2: qemuDriverIn(dirs.h2) });
+  const open = () => ({ h1: qemuDriverIn(dirs.h1, DISPLAYS), h2: qemuDriverIn(dirs.h2, DISPLAYS) });
   let drivers = open();
   return {
     hosts: HOSTS,
@@ -67,7 +76,11 @@ function byHost(of: (host: string) => Driver): Driver {
     handOff: (order, signal, onProgress) => of(order.host).handOff(order, signal, onProgress),
     snapshot: (guest, imageId, signal) => of(guest.host).snapshot(guest, imageId, signal),
     openConsole: (guest) => of(guest.host).openConsole(guest),
+    hasDisplay: (guest) => of(guest.host).hasDisplay(guest),
+    openDisplay: (guest) => of(guest.host).openDisplay(guest),
     rescue: (guest, image, signal) => of(guest.host).rescue(guest, image, signal),
+    attachVolume: (guest, volume, signal) => of(guest.host).attachVolume(guest, volume, signal),
+    detachVolume: (guest, volumeId, signal) => of(guest.host).detachVolume(guest, volumeId, signal),
     readConsole: (guest, bytesMax) => of(guest.host).readConsole(guest, bytesMax),
     destroy: (guest, signal) => of(guest.host).destroy(guest, signal),
   };

@@ -38,7 +38,13 @@ afterEach(() => {
 function opened(): QemuDriver {
   driver = new QemuDriver({
     ...{ clock, program: "qemu-system-x86_64", instancesPath: dir, imagesPath: dir, imageCache: join(dir, "_base") },
-    ...{ transferHost: "127.0.0.1", hasSecretTransfers: true, shutdownMs: 1_000, pressAgainMs: 1_000 },
+    ...{
+      transferHost: "127.0.0.1",
+      hasSecretTransfers: true,
+      hasDisplays: false,
+      shutdownMs: 1_000,
+      pressAgainMs: 1_000,
+    },
     onUnknown: ({ attemptId }) => unknown.push(attemptId),
     defaults: () => Promise.reject(new Error("no guest is built here")),
   });
@@ -100,7 +106,7 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
       liveMigrationWithNativeTls: true,
       liveMigrationBandwidth: 0,
     },
-    ...{ shutdownTimeout: 1_000, bridge: null },
+    ...{ shutdownTimeout: 1_000, bridge: null, vncEnabled: false, videoModel: "vga" as const },
   };
 }
 const surroundings = { clock: systemClock, logger: pino({ level: "silent" }) };

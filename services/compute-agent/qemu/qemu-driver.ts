@@ -18,15 +18,16 @@ import type { RescueImage } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
-import type {
-  Driver,
-  DriverCapability,
-  FoundPower,
-  HandOffOrder,
-  KeptState,
-  PrepareControl,
-  PrepareOrder,
-  PrepareOutcome,
+import {
+  type Driver,
+  type DriverCapability,
+  type FoundPower,
+  type HandOffOrder,
+  type KeptState,
+  NO_VOLUMES,
+  type PrepareControl,
+  type PrepareOrder,
+  type PrepareOutcome,
 } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
@@ -63,6 +64,8 @@ export interface QemuDriverOptions {
   readonly transferHost: string;
   /** Whether guests that arrive here are encrypted on their way. */
   readonly hasSecretTransfers: boolean;
+  /** Whether clients may open the displays of guests that have one. */
+  readonly hasDisplays: boolean;
   /** How long a guest may take to power off by itself. */
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval. */
@@ -82,13 +85,12 @@ const LOOK_MS = 4_000;
 /** How much of its console's output is kept for each guest. */
 const CONSOLE_BYTES = 1_048_576;
 const TRIM_EVERY_MS = 10_000;
+const CAPABILITIES = ["suspend", "live-migrate", "snapshot", "rescue", "serial-console"] as const;
 const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
 export class QemuDriver implements Driver {
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "rescue", "serial-console"],
-  ] as const);
+  readonly capabilities: ReadonlySet<DriverCapability>;
   readonly traits = ["COMPUTE_NODE", "COMPUTE_IMAGE_TYPE_QCOW2", "COMPUTE_IMAGE_TYPE_RAW"];
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
@@ -101,6 +103,7 @@ export class QemuDriver implements Driver {
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
+    this.capabilities = new Set([...CAPABILITIES, ...(options.hasDisplays ? (["display"] as const) : [])]);
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
@@ -255,6 +258,14 @@ export class QemuDriver implements Driver {
     await rescueGuest(guest, image, { ...this.#power(signal), images: this.#images });
   }
 
+  async attachVolume(): Promise<void> {
+    throw new QemuError("unavailable", NO_VOLUMES);
+  }
+
+  async detachVolume(): Promise<void> {
+    throw new QemuError("unavailable", NO_VOLUMES);
+  }
+
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
     const guest = await this.#atRest(name);
     await snapshotGuest(guest, imageId, { images: this.#snapshots, program: this.#options.program, signal });
@@ -267,8 +278,20 @@ export class QemuDriver implements Driver {
   }
 
   /** QEMU serves one client at a time. */
-  async openConsole(name: GuestName): Promise<Duplex> {
-    const { socket, opened } = openUnixSocket(join(this.#existing(name).dir, GUEST_FILES.console));
+  openConsole(name: GuestName): Promise<Duplex> {
+    return this.#socket(name, GUEST_FILES.console);
+  }
+
+  hasDisplay(name: GuestName): boolean {
+    return this.#find(name)?.record.machine.display !== undefined;
+  }
+
+  openDisplay(name: GuestName): Promise<Duplex> {
+    return this.#socket(name, GUEST_FILES.display);
+  }
+
+  async #socket(name: GuestName, file: string): Promise<Duplex> {
+    const { socket, opened } = openUnixSocket(join(this.#existing(name).dir, file));
     await opened;
     return socket;
   }

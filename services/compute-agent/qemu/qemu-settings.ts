@@ -45,6 +45,18 @@ export const qemuSettings = {
     about: "the limit for the memory of one live move, in MiB a second; 0 is none",
     default: "0",
   }),
+  // The option `enabled` of Nova's section [vnc], where it is true by default.
+  vncEnabled: setting(boolean, {
+    about:
+      "whether new guests get a display for graphical consoles, which costs memory; the same on all hosts between which they move",
+    default: "false",
+  }),
+  // Nova: the image property hw_video_model.
+  videoModel: setting(oneOf("vga", "virtio"), {
+    about:
+      "the graphics card of guests with a display, the same on all these hosts; every operating system can use vga",
+    default: "vga",
+  }),
   // The option of this name in Nova's section [DEFAULT].
   shutdownTimeout: setting(duration({ minMs: 0, maxMs: 50_000 }), {
     about: "how long a guest may take to power off by itself",

@@ -20,7 +20,7 @@ describe("versions", () => {
         id: "v2.1",
         status: "CURRENT",
         min_version: "2.1",
-        version: "2.103",
+        version: "2.104",
         links: [{ rel: "self", href: "http://localhost:80/v2.1/" }],
       },
     ]);
@@ -46,7 +46,7 @@ describe("versions", () => {
     [{ "openstack-api-version": "compute 2.61" }, "2.61"],
     [{ "openstack-api-version": "volume 3.1, compute 2.90" }, "2.90"],
     [{ "openstack-api-version": "volume 3.1" }, "2.1"],
-    [{ "openstack-api-version": "compute latest" }, "2.103"],
+    [{ "openstack-api-version": "compute latest" }, "2.104"],
     [{ "x-openstack-nova-api-version": "2.53" }, "2.53"],
     [{ "openstack-api-version": "compute 2.61", "x-openstack-nova-api-version": "2.53" }, "2.61"],
   ])("answers %j in microversion %s", async (headers, version) => {
@@ -58,7 +58,7 @@ describe("versions", () => {
   });
 
   it.each([
-    ["compute 2.104", 406],
+    ["compute 2.105", 406],
     ["compute 2.0", 406],
     ["compute 3.1", 406],
     ["compute 2", 400],

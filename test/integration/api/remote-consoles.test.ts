@@ -1,13 +1,16 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { consoleKeyOf, consoleTokenHash } from "../../../adapters/consoles/console-key.ts";
 import { cellConsolesSubject } from "../../../adapters/nats/streams.ts";
+import { StoreError } from "../../../core/stores/store-error.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../../proto/gen/berth/cell.ts";
+import { ApiEvents } from "../../../services/api/events.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const BASE = "wss://console.example:6083/";
+const PAGE = "https://console.example:6080/vnc_auto.html";
 let rig: ApiRig;
 beforeEach(async () => {
-  rig = await ApiRig.start({ auth: "noauth2", serialConsoleBaseUrl: BASE });
+  rig = await ApiRig.start({ auth: "noauth2", serialConsoleBaseUrl: BASE, novncproxyBaseUrl: PAGE });
 });
 afterEach(() => rig.close());
 
@@ -65,6 +68,31 @@ test("a console's URL has a token whose hash alone is stored, and whose key the 
   expect((await show("unknown")).json().itemNotFound.message).toBe("Token not found");
 });
 
+test("a display's URL is that of noVNC's page, which hands the token on to the proxy", async () => {
+  const id = await active();
+  await answering({ $case: "openedDisplay", value: "192.0.2.7:40000" });
+  const [status, { remote_console }] = await open(id, { protocol: "vnc", type: "novnc" });
+  expect([status, remote_console]).toMatchObject([200, { protocol: "vnc", type: "novnc" }]);
+  const uuid = "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}";
+  const pattern = new RegExp(`^${PAGE.replaceAll(".", "\\.")}\\?path=%3Ftoken%3D(${uuid})$`);
+  const [, token = ""] = pattern.exec(remote_console.url) ?? [];
+  expect(asked.at(-1)?.open?.graphical).toBe(true);
+  expect(await rig.consoleTokens.token(consoleTokenHash(token), Date.now())).toMatchObject({ consoleType: "novnc" });
+  const shown = { instance_uuid: id, host: "192.0.2.7", port: 40_000, internal_access_path: null };
+  expect((await show(token)).json()).toEqual({ console: shown });
+  const body = { "os-getVNCConsole": { type: "novnc" } };
+  const older = await rig.post(`/v2.1/servers/${id}/action`, body, as(OWNER, 5));
+  expect(older.json()).toEqual({ console: { type: "novnc", url: expect.stringMatching(pattern) } });
+});
+
+test("a conductor that opened the serial console instead of the display gives no URL", async () => {
+  const id = await active();
+  await answering({ $case: "opened", value: "192.0.2.7:40000" });
+  expect(await open(id, { protocol: "vnc", type: "novnc" })).toEqual(
+    fault(400, "badRequest", "Unavailable console type novnc."),
+  );
+});
+
 test("before 2.6 an action opens it", async () => {
   const id = await active();
   await answering({ $case: "opened", value: "host-7:40000" });
@@ -77,6 +105,10 @@ test("before 2.6 an action opens it", async () => {
   ]);
   expect((await act("os-getSerialConsole", "novnc", 5)).statusCode).toBe(400);
   expect((await act("os-getVNCConsole", "novnc", 5)).json().badRequest.message).toBe("Unavailable console type novnc.");
+  expect((await act("os-getVNCConsole", "xvpvnc", 5)).json().badRequest.message).toBe("Invalid console type xvpvnc");
+  expect((await act("os-getSPICEConsole", "spice-html5", 5)).json().badRequest.message).toBe(
+    "Unavailable console type spice-html5.",
+  );
   expect((await act("os-getSerialConsole", "serial", 6)).statusCode).toBe(404);
 });
 
@@ -100,7 +132,13 @@ test("other types, protocols and fields are refused, and nothing is asked", asyn
     const [status, body] = await open(id, console, OWNER, minor);
     return [status, body.badRequest?.message];
   };
-  expect(await message({ protocol: "vnc", type: "novnc" })).toEqual([400, "Unavailable console type novnc."]);
+  expect(await message({ protocol: "spice", type: "spice-html5" })).toEqual([
+    400,
+    "Unavailable console type spice-html5.",
+  ]);
+  expect(await message({ protocol: "mks", type: "webmks" })).toEqual([400, "Unavailable console type webmks."]);
+  expect(await message({ protocol: "rdp", type: "rdp-html5" })).toEqual([400, "Unavailable console type rdp."]);
+  expect(await message({ protocol: "vnc", type: "xvpvnc" })).toEqual([400, "Invalid console type xvpvnc"]);
   expect(await message({ protocol: "vnc", type: "serial" })).toEqual([400, "Invalid console type serial"]);
   expect((await message({ protocol: "mks", type: "webmks" }, 7))[1]).toContain("protocol");
   expect((await message({ protocol: "x", type: "serial" }))[0]).toBe(400);
@@ -122,7 +160,41 @@ test("without a console proxy no console is available", async () => {
       "openstack-api-version": "compute 2.90",
     });
     expect([answer.statusCode, answer.json().badRequest?.message]).toEqual([400, "Unavailable console type serial."]);
+    const graphical = { remote_console: { protocol: "vnc", type: "xvpvnc" } };
+    const unknown = await other.post(`/v2.1/servers/${id}/remote-consoles`, graphical, {
+      "openstack-api-version": "compute 2.90",
+    });
+    expect(unknown.json().badRequest?.message).toBe("Unavailable console type xvpvnc.");
   } finally {
     await other.close();
   }
+});
+
+test("a token is not logged when the database cannot be asked about it", async () => {
+  const failed = vi.spyOn(ApiEvents.prototype, "failed");
+  rig.consoleTokens.token = () =>
+    Promise.reject(new StoreError("unavailable", "console_token", "the database is away"));
+  const answer = await show("f3a1c0de-0000-4000-8000-000000000000");
+  expect(answer.statusCode).toBe(503);
+  expect(failed.mock.calls.map(([, method, url]) => [method, url])).toEqual([
+    ["GET", "/v2.1/os-console-auth-tokens/:token"],
+  ]);
+  failed.mockRestore();
+});
+
+test("an address of a host that no client can reach is refused, and no token is stored", async () => {
+  const id = await active();
+  let address = "";
+  await rig
+    .cell("north")
+    .bus.answer(cellConsolesSubject("north"), async () =>
+      ConsoleAnswer.encode({ answer: { $case: "opened", value: address } }).finish(),
+    );
+  const stored = vi.spyOn(rig.consoleTokens, "putToken");
+  for (address of ["", "host", "host:", ":40000", "[::1]", "host:70000", "two hosts:1"])
+    expect([address, (await open(id))[0]]).toEqual([address, 503]);
+  expect(stored).not.toHaveBeenCalled();
+  address = "host.example:65535";
+  expect((await open(id))[0]).toBe(200);
+  expect(stored.mock.calls[0]?.[0]).toMatchObject({ host: "host.example", port: 65_535 });
 });

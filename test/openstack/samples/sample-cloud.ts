@@ -21,8 +21,12 @@ const FLAVORS = [
 export const IMAGE = "70a599e0-31e7-49b7-b260-868f441e862b";
 export const HOSTS = ["host-1", "host-2", "host-3", "host-4"] as const;
 
+/** The only host that takes its time when it hands a guest over, so that migrations from it can be seen under way. */
+export const SLOW_HOST = HOSTS[3];
+
 const hostOf = (name: string, index: number): HostConfig => ({
   name,
+  ...(name === SLOW_HOST && { fake: { hand_off_ms: 2_500 } }),
   inventories: { VCPU: { total: 32 }, MEMORY_MB: { total: 131_072 }, DISK_GB: { total: 1_000 } },
   hypervisor: { type: "fake", version: 1_000, host_ip: `192.0.2.${index + 1}`, cpu_info: { arch: "x86_64" } },
 });
@@ -45,6 +49,8 @@ export class SampleCloud {
       auth: "noauth2",
       networks: "simple",
       consoles: true,
+      // Its panel injects faults.
+      dashboard: true,
     });
     const cloud = new SampleCloud(inner);
     for (const flavor of FLAVORS) await cloud.must("POST", "/flavors", { flavor });
@@ -76,7 +82,7 @@ export class SampleCloud {
       "openstack-api-version": `compute 2.${minor}`,
       ...(body !== undefined && { "content-type": "application/json" }),
     };
-    const url = `${this.#cloud.apiUrl}${/^\/(image|network|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
+    const url = `${this.#cloud.apiUrl}${/^\/(image|network|berth|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
     const response = await fetch(url, {
       dispatcher: ONE_EACH,
       method,
@@ -125,6 +131,21 @@ export class SampleCloud {
     await this.must("PUT", `/os-services/${id}`, { forced_down });
     // A host that is no longer forced down is up when its agent was heard of next.
     if (!forced_down) await eventually(`${host} is up`, async () => (await serviceOf())?.state === "up");
+  }
+
+  /** Does the work while the only cell does not answer. */
+  async whileCellIsDown(work: () => Promise<void>): Promise<void> {
+    const cut = (broken: boolean) => this.must("PUT", "/berth/v1/faults", { cell: "cell-1", broken });
+    await cut(true);
+    try {
+      await work();
+    } finally {
+      await cut(false);
+      await eventually("the cell answers again", async () => {
+        const { services } = await this.must("GET", "/os-services?binary=nova-compute");
+        return services.every(({ state }: Answer) => state === "up");
+      });
+    }
   }
 
   async deleteServers(): Promise<void> {

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
+import { eventually } from "../../rigs/eventually.ts";
 import type { Answer } from "./answer.ts";
-import { HOSTS } from "./sample-cloud.ts";
+import { HOSTS, SLOW_HOST } from "./sample-cloud.ts";
 import type { SampleRun, Script } from "./sample-run.ts";
 
 const interfaces: Script = async (run) => {
@@ -70,12 +71,26 @@ const migrations: Script = async (run) => {
   await get("?project_id=default", "migrations-get-with-user-or-project-id");
 };
 
+/** The server's zone is that of the slow host, in which it stays. */
 const serverMigrations: Script = async (run) => {
   const { cloud } = run;
-  const id = await cloud.boot();
-  const from = (await cloud.settled(id))["OS-EXT-SRV-ATTR:host"];
-  const hostname = HOSTS.find((host) => host !== from) ?? "";
-  if (run.hasHere("live-migrate-server")) await run.act(id, { request: "live-migrate-server", values: { hostname } });
+  const id = await cloud.boot({ availability_zone: `nova:${SLOW_HOST}` });
+  if (run.hasHere("live-migrate-server"))
+    await run.act(id, { request: "live-migrate-server", values: { hostname: HOSTS[2] } }, { waits: false });
+  else
+    await cloud.must("POST", `/servers/${id}/action`, {
+      "os-migrateLive": { host: HOSTS[2], block_migration: "auto" },
+    });
+  const path = `/servers/${id}/migrations`;
+  const migration = await eventually(`a live migration of ${id} is running`, async () => {
+    const { migrations } = await cloud.must("GET", path);
+    return migrations.find(({ status }: Answer) => status === "running");
+  });
+  const values = { server_uuid: id };
+  await run.get(path, "migrations-index", { values });
+  await run.get(`${path}/${migration.id}`, "migrations-get", { values });
+  await run.send("POST", `${path}/${migration.id}/action`, { request: "force_complete", status: 202 });
+  await cloud.settled(id);
 };
 
 const tags: Script = async (run) => {

@@ -77,6 +77,7 @@ create table console_tokens (
   port integer not null,
   session text not null,
   expires_at timestamp with time zone not null,
+  console_type text default 'serial'::text not null,
   constraint console_tokens_pkey PRIMARY KEY (token_sha256)
 );
 CREATE INDEX console_tokens_expires_at ON public.console_tokens USING btree (expires_at);

@@ -42,7 +42,7 @@ const TokenAnswer = Type.Object({
     instance_uuid: Type.String(),
     host: Type.String(),
     port: Type.Integer(),
-    internal_access_path: Type.String(),
+    internal_access_path: Type.Union([Type.String(), Type.Null()]),
     tls_port: Type.Optional(Type.Null()),
   }),
 });
@@ -69,7 +69,7 @@ export function registerRemoteConsoleRoutes(http: Http, deps: RemoteConsoleDeps,
   });
 
   const toShow = {
-    config: { rule: "os-console-auth-tokens" },
+    config: { rule: "os-console-auth-tokens", hasSecretPath: true },
     schema: { params: Type.Object({ token: Type.String() }), querystring: AnyQuery, response: { 200: TokenAnswer } },
   };
   http.get("/os-console-auth-tokens/:token", toShow, async (request) => {
@@ -77,8 +77,10 @@ export function registerRemoteConsoleRoutes(http: Http, deps: RemoteConsoleDeps,
     if (minor >= STRICT_TOKENS_FROM_MINOR) new QueryReader(request.query).refuseOthers({}, minor);
     const found = await findToken(deps.consoleTokens, request.params.token, deps.clock.now());
     if (minor < TOKENS_FROM_MINOR) throw new Fault(401, "The requested console type details are not accessible");
-    const { serverUuid, host, port, session } = found;
-    const place = { instance_uuid: serverUuid, host, port, internal_access_path: session };
+    const { serverUuid, host, port, session, consoleType } = found;
+    // Nova's VNC consoles have no such path.
+    const path = consoleType === "serial" ? session : null;
+    const place = { instance_uuid: serverUuid, host, port, internal_access_path: path };
     // Only SPICE consoles can have such a port.
     return { console: { ...place, ...(minor >= SPICE_DIRECT_FROM_MINOR && { tls_port: null }) } };
   });

@@ -10,7 +10,7 @@ import { homeMapping } from "../../../../core/tasks/port-change.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { Caller, Task } from "../../../../proto/gen/berth/cell.ts";
-import type { RescueImage, Selection, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../../../proto/gen/berth/shared.ts";
 import type { CellAnswer } from "../../cells/cell-client.ts";
 import type { ApiEvents } from "../../events.ts";
 import { badRequest, conflict, unavailable } from "../../http/fault.ts";
@@ -39,6 +39,8 @@ export async function beginInCell(
     readonly after?: (before: ServerSpec) => ServerSpec;
     /** For a rescue, the image from which the guest is booted. */
     readonly rescueImage?: RescueImage;
+    /** The volume that is attached or detached. */
+    readonly volume?: ServerVolume;
   },
 ): Promise<void> {
   const { taskId = randomUUID() } = request;
@@ -56,7 +58,7 @@ export async function beginInCell(
 async function plan(target: ActionTarget, taskId: string, request: Parameters<typeof beginInCell>[2]) {
   const { action, cell } = target;
   const { uuid } = target.server;
-  const { kind, after, askedBy, rescueImage } = request;
+  const { kind, after, askedBy, rescueImage, volume } = request;
   // The server is read first, because every later change raises its revision.
   const server = answered(target, await cell.server(uuid));
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
@@ -71,6 +73,7 @@ async function plan(target: ActionTarget, taskId: string, request: Parameters<ty
     holding,
     askedBy,
     rescueImage,
+    volume,
     ...(after === undefined && changes === null ? {} : { after: after?.(current) ?? current }),
     ...(migration === undefined ? {} : { migration }),
   });

@@ -44,6 +44,7 @@ export async function readConsoleOutput(
       throw notFound(none);
     case "failed":
     case "opened":
+    case "openedDisplay":
     case "unavailable":
       throw unavailable(`The console of instance ${uuid} cannot be read now: its host does not answer.`);
     default:

@@ -77,7 +77,9 @@ export class MoveAcceptor {
     call: KnownCall,
     headers: Readonly<Record<string, string>>,
   ): Promise<void> {
-    const { action, server, cell } = target;
+    const { action, server, cell, record } = target;
+    // A user may have pinned the server to another zone, or to none, since its spec was written in its cell.
+    const zone = requested.zone ?? record.changes?.availabilityZone;
     if (!OPERATIONS[requested.kind].allowedFrom.includes(server.status))
       throw wrongState({ action, uuid: server.uuid }, server.status);
     const move: MoveRequest = {
@@ -89,8 +91,8 @@ export class MoveAcceptor {
       host: requested.host ?? "",
       forced: requested.forced ?? false,
       sameHostAllowed: requested.sameHostAllowed ?? false,
-      availabilityZone: requested.zone ?? "",
-      changesZone: requested.zone !== undefined,
+      availabilityZone: zone ?? "",
+      changesZone: zone !== undefined,
       requestId: call.requestId,
       userId: call.identity.userId,
       projectId: call.identity.projectId,

@@ -10,6 +10,7 @@ import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
+import { PERSONALITY_UNTIL_MINOR, readRebuildPersonality, refuseManyFiles } from "../servers/personality.ts";
 import { readImageProperties } from "../servers/read-image.ts";
 import { readKey } from "../servers/read-key.ts";
 import { readAddresses, readUserData } from "../servers/server-fields.ts";
@@ -52,7 +53,8 @@ export async function readRebuild(
   call: KnownCall,
 ): Promise<RebuildWish> {
   const later = LATER_FIELDS.filter(([minor]) => call.minor >= minor).map(([, field]) => field);
-  body.refuseOthers(...FIELDS, ...later).require("imageRef");
+  const earlier = call.minor <= PERSONALITY_UNTIL_MINOR ? ["personality"] : [];
+  body.refuseOthers(...FIELDS, ...later, ...earlier).require("imageRef");
   if ((body.raw("trusted_image_certificates") ?? null) !== null)
     throw badRequest(
       "Invalid input for field/attribute trusted_image_certificates. Berth checks no image signatures: leave the field out.",
@@ -65,12 +67,17 @@ export async function readRebuild(
   const userData = readRebuildUserData(body);
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");
   const key = keyName === undefined ? {} : await readKey(keyName, deps.keypairs, server.spec.userId);
+  // As in Nova, a rebuilt guest has the files that this call names and no others.
+  const files = readRebuildPersonality(body.raw("personality"));
   const changes = readRebuildChanges(body, call);
-  if (changes.metadata !== undefined)
-    refuseManyItems(changes.metadata, await deps.limits.ofProject(call.identity.projectId));
+  if (files.length > 0 || changes.metadata !== undefined) {
+    const limits = await deps.limits.ofProject(call.identity.projectId);
+    refuseManyFiles(files, limits);
+    refuseManyItems(changes.metadata ?? {}, limits);
+  }
   const after = (before: ServerSpec): ServerSpec => ({
     ...changedSpec(before, changes),
-    ...{ imageRef, imageProperties },
+    ...{ imageRef, imageProperties, files },
     ...(userData !== undefined && { userData }),
     ...key,
   });

@@ -113,7 +113,12 @@ async function move(
 ): Promise<void> {
   if (deps.mover === null) throw unavailable("This process does not move servers.");
   const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
-  await deps.mover.accept(target, await read(checks, target, body, call), call, carrier);
+  const requested = await read(checks, target, body, call);
+  await deps.mover.accept(target, requested, call, carrier);
+  const { zone } = requested;
+  // An earlier change of the zone would hide the zone that this move gives the server.
+  if (zone !== undefined && target.record.changes?.availabilityZone !== undefined)
+    await writeChanges(deps, target.server.uuid, () => ({ availabilityZone: zone }));
 }
 
 const reboot: RunAction = async (deps, one, options) => {

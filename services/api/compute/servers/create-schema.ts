@@ -1,6 +1,7 @@
 import { Type } from "typebox";
 import type { UnsupportedFields } from "../../http/explain-schema-error.ts";
 import { Flag, Metadata, Name, Uuid, WholeNumber } from "../../http/schema.ts";
+import { Personality } from "./personality.ts";
 import { SchedulerHints } from "./scheduler-hints.ts";
 import { Address, Description, DiskConfig, Tags, UserData } from "./server-fields.ts";
 
@@ -78,7 +79,7 @@ export const CreateServerBody = Type.Object(
         accessIPv6: Type.Optional(Address),
         trusted_image_certificates: Empty(null),
         tags: Type.Optional(Tags),
-        personality: EmptyList,
+        personality: Type.Optional(Personality),
         block_device_mapping: EmptyList,
         /** `refuseOtherDisks` reads it. */
         block_device_mapping_v2: Type.Optional(Type.Array(Type.Unknown(), { maxItems: DISKS_MAX })),
@@ -102,7 +103,6 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   ...emptyOnly({
     trusted_image_certificates: "Berth checks no image signatures",
-    personality: "Berth puts no files into guests",
     block_device_mapping: "Berth attaches no volumes",
   }),
 };

@@ -25,6 +25,7 @@ import type { ImageRule } from "./image-rule.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
+import { refuseManyFiles } from "./personality.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
 import { readImageProperties } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
@@ -92,6 +93,8 @@ export async function createServer(
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
   const asked = { call, flavor, place, imageProperties, hints, ports: wanted, key };
   const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
+  const files = planned[0]?.files ?? [];
+  if (files.length > 0) refuseManyFiles(files, await deps.limits.ofProject(call.identity.projectId));
   for (const spec of planned) refuseLargeSpec(spec);
   const joined = await joinGroup(deps.groups, call, planned, deps.limits);
   const { specs, made } = await connectServers(deps.networkPorts, joined, wanted, deps.clock.now());

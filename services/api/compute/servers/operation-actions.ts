@@ -29,6 +29,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   unrescue: ["unrescue", "compute_unrescue_instance"],
   snapshot: ["createImage", "compute_snapshot_instance"],
   backup: ["createBackup", "compute_backup_instance"],
+  "attach-volume": ["attach_volume", "compute_attach_volume"],
+  "detach-volume": ["detach_volume", "compute_detach_volume"],
 };
 /** A server that is shelved on its host is unshelved by a start. */
 const UNSHELVE: Names = ["unshelve", "compute_unshelve_instance"];

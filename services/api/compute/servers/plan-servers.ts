@@ -8,6 +8,7 @@ import { refuseOtherDisks } from "./boot-disk.ts";
 import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
+import { readPersonality } from "./personality.ts";
 import type { ServerKey } from "./read-key.ts";
 import type { WantedPort } from "./read-ports.ts";
 import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
@@ -87,6 +88,7 @@ export function planServers(
   const tags = distinctTags(server.tags);
   const addresses = readAddresses(server);
   const userData = readUserData(server.user_data);
+  const files = readPersonality(server.personality);
   const reservationId = request.count === 1 ? "" : from.newUuid();
   return Array.from({ length: request.count }, (_, index) => ({
     uuid: from.newUuid(),
@@ -112,6 +114,7 @@ export function planServers(
     tags,
     launchIndex: index,
     userData,
+    files,
     ...from.key,
     ...addresses,
     configDrive: server.config_drive != null && readFlag(server.config_drive) === true,

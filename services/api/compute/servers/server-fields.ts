@@ -58,11 +58,13 @@ const shown = (text: string): string => text.slice(0, 64);
 
 const BASE64 = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/;
 
-/** Refuses user data that is not base64. Line ends and spaces are allowed, as in Nova. The value may be a secret, so no message has it. */
+/** True for text in base64. Line ends and spaces are allowed, as in Nova. */
+export const isBase64 = (text: string): boolean => BASE64.test(text.replaceAll(/\s/g, ""));
+
+/** Refuses user data that is not base64. The value may be a secret, so no message has it. */
 export function readUserData(value: string | null | undefined): string {
   if (value === undefined || value === null) return "";
-  if (!BASE64.test(value.replaceAll(/\s/g, "")))
-    throw badRequest("Invalid input for field/attribute user_data. It is not a 'base64'");
+  if (!isBase64(value)) throw badRequest("Invalid input for field/attribute user_data. It is not a 'base64'");
   return value;
 }
 

@@ -2,12 +2,15 @@ import { Type } from "typebox";
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { Fault } from "../../http/fault.ts";
 import { Name } from "../../http/schema.ts";
 import { explainLargeSpec } from "../../http/spec-size.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { readHostname } from "./hostname.ts";
+import type { KnownZones } from "./known-zones.ts";
+import { readPinnedZone } from "./pinned-zone.ts";
 import { type RequestFinder, serverNotFound } from "./request-finder.ts";
 import { Address, Description, DiskConfig, readAddresses, refuseUnknownFields } from "./server-fields.ts";
 
@@ -21,6 +24,7 @@ export const UpdateServerBody = Type.Object(
         "OS-DCF:diskConfig": Type.Optional(DiskConfig),
         accessIPv4: Type.Optional(Address),
         accessIPv6: Type.Optional(Address),
+        pinned_availability_zone: Type.Optional(Type.Union([Name, Type.Null()])),
       },
       { additionalProperties: false },
     ),
@@ -36,20 +40,21 @@ export interface ChangeDeps {
 }
 
 /**
- * Handles `PUT /servers/{id}`. It needs no host and no cell, so it works in every state of the server. An empty body changes nothing.
+ * Handles `PUT /servers/{id}`. It needs no host, and the server's cell only to pin it to a zone, so it works in every state of the server. An empty
+ * body changes nothing.
  *
  * Source: Nova's api-ref, "Update Server".
  */
 export async function updateServer(
-  deps: ChangeDeps,
+  deps: ChangeDeps & { readonly cells: Cells; readonly zones: KnownZones },
   call: KnownCall,
   id: string,
   { server: asked }: UpdateServerBody,
 ): Promise<void> {
-  refuseUnknownFields(asked, { description: [19] }, call);
+  refuseUnknownFields(asked, { description: [19], pinned_availability_zone: [104] }, call);
   const hostname = readHostname(asked.hostname, call.minor);
   const { name, description, "OS-DCF:diskConfig": diskConfig } = asked;
-  const wanted: UserChanges = {
+  const fields: UserChanges = {
     ...(name !== undefined && { name }),
     ...(hostname !== undefined && { hostname }),
     ...(description !== undefined && { description }),
@@ -58,6 +63,8 @@ export async function updateServer(
   };
   const record = await deps.finder.find(id, call.identity);
   if (record === null || record.state === "deleted") throw serverNotFound(id);
+  const zone = asked.pinned_availability_zone;
+  const wanted = { ...fields, ...(zone !== undefined && (await readPinnedZone(deps, record, zone))) };
   if (Object.keys(wanted).length === 0) return;
   await writeChanges(deps, record.serverUuid, () => wanted);
 }

@@ -1,0 +1,84 @@
+import { expect, test } from "vitest";
+import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../test/rigs/begin-operation.ts";
+import { factsOf } from "./operation-facts.ts";
+import { firstStage } from "./operation-kinds.ts";
+import { beginOperation, type OperationWorld, stepOperation } from "./operation-machine.ts";
+import { withVolumeChanged } from "./server-volumes.ts";
+
+const TASK = taskId(7);
+const items = [{ provider: providerOf(0), resourceClass: "VCPU", amount: 1 }];
+const VOLUME = volumeOf(1);
+const OTHER = volumeOf(2);
+type Kind = "attach-volume" | "detach-volume";
+
+function worldOf(kind: Kind): OperationWorld {
+  const before = serverSpec(1, { volumes: kind === "attach-volume" ? [OTHER] : [OTHER, VOLUME] });
+  const value = {
+    ...{ kind, statusBefore: "ACTIVE", before, selections: [], destination: undefined },
+    source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
+    ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: VOLUME },
+  };
+  const server = withVolumeChanged(before, kind, VOLUME);
+  return { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
+}
+
+function begin(world: OperationWorld) {
+  const stage = firstStage(world.facts.kind);
+  const position = { taskId: TASK, stage, step: 1, selection: 0, signal: null, revision: 1, reason: "" } as const;
+  return beginOperation(world, position, []);
+}
+
+const ended = (outcome: "success" | "error", volumes: readonly unknown[] | undefined) => [
+  { write: { outcome, server: { status: "ACTIVE", taskState: null, ...(volumes && { spec: { volumes } }) } } },
+];
+
+test("an attached volume is in the server's spec once its host has connected it, and once only", () => {
+  const world = worldOf("attach-volume");
+  const done = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
+  expect(done.effects).toMatchObject(ended("success", [OTHER, VOLUME]));
+  const twice = withVolumeChanged(serverSpec(1, { volumes: [VOLUME, OTHER] }), "attach-volume", VOLUME);
+  expect(twice.volumes).toEqual([OTHER, VOLUME]);
+});
+
+test("a detached volume leaves the server's spec once its host has disconnected it", () => {
+  const world = worldOf("detach-volume");
+  const done = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
+  expect(done.effects).toMatchObject(ended("success", [OTHER]));
+});
+
+test("a volume that could not be attached is disconnected, before the operation ends without it", () => {
+  const world = worldOf("attach-volume");
+  const failed = stepOperation(world, begin(world).state, { kind: "failed", step: 1, reason: "broken", final: false });
+  const undoing = stepOperation(world, failed.state, { kind: "committed", step: 1, revision: 2 });
+  expect(undoing.effects).toMatchObject([{ kind: "ask", ask: "undo-attach", step: 2 }]);
+  const undone = stepOperation(world, undoing.state, { kind: "done", step: 2 });
+  expect(undone.effects).toMatchObject([
+    { write: { outcome: "error", server: { status: "ACTIVE", fault: "broken" } } },
+  ]);
+  expect(undone.effects).not.toMatchObject([{ write: { server: { spec: expect.anything() } } }]);
+});
+
+test("a volume that may be connected stays with its server when the server's host is fenced or its state is unknown", () => {
+  const world = worldOf("attach-volume");
+  const asked = begin(world);
+  const fenced = stepOperation(world, asked.state, { kind: "host-fenced", step: 1, reason: "forced down" });
+  expect(fenced.effects).toMatchObject(ended("success", [OTHER, VOLUME]));
+  const failed = stepOperation(world, asked.state, { kind: "failed", step: 1, reason: "broken", final: false });
+  const undoing = stepOperation(world, failed.state, { kind: "committed", step: 1, revision: 2 });
+  const lost = stepOperation(world, undoing.state, { kind: "forgotten", step: 2, reason: "lost commits" });
+  expect(lost.effects).toMatchObject([{ write: { server: { status: "ERROR", spec: { volumes: [OTHER, VOLUME] } } } }]);
+  const kept = worldOf("detach-volume");
+  const detaching = stepOperation(kept, begin(kept).state, { kind: "host-fenced", step: 1, reason: "forced down" });
+  expect(detaching.effects).toMatchObject(ended("error", undefined));
+  expect(detaching.effects).not.toMatchObject([{ write: { server: { spec: expect.anything() } } }]);
+});
+
+test.each(["attach-volume", "detach-volume"] as const)("%s waits for a host that is silent, and says so", (kind) => {
+  const world = worldOf(kind);
+  const waiting = stepOperation(world, begin(world).state, { kind: "gone", step: 1, reason: "away" });
+  const note = expect.stringMatching(/^Waiting: host-0 was ordered to (at|de)tach a volume, but is silent\./);
+  expect(waiting.effects).toMatchObject([{ kind: "commit" }, { kind: "tell-wait", note }]);
+  const back = stepOperation(world, waiting.state, { kind: "committed", step: 1, revision: 2 });
+  expect(back.effects).toMatchObject([{ kind: "ask", ask: kind }]);
+});

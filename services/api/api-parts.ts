@@ -1,0 +1,159 @@
+import type { FastifyInstance } from "fastify";
+import type { Registry } from "prom-client";
+import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
+import type { ConsoleTokenStore } from "../../core/stores/api/console-token-store.ts";
+import type { DecisionStore } from "../../core/stores/api/decision-store.ts";
+import type { ImageStore } from "../../core/stores/api/image-store.ts";
+import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
+import type { MoveStore } from "../../core/stores/api/move-store.ts";
+import type { PortStore } from "../../core/stores/api/port-store.ts";
+import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import type { LawsReading } from "../../core/stores/laws-reading.ts";
+import type { Bus } from "../../runtime/bus.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../runtime/logger.ts";
+import type { Ticker } from "../../runtime/ticker.ts";
+import { CellClient } from "./cells/cell-client.ts";
+import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
+import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
+import { ProjectLimits } from "./compute/quotas/project-limits.ts";
+import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
+import { openSettlers } from "./compute/server-actions/open-settlers.ts";
+import type { ActionDeps } from "./compute/server-actions/run-action.ts";
+import { UNSUPPORTED_CREATE_FIELDS } from "./compute/servers/create-schema.ts";
+import { DeletionMarker } from "./compute/servers/deletion-marker.ts";
+import { KnownZones } from "./compute/servers/known-zones.ts";
+import { RequestAcceptor } from "./compute/servers/request-acceptor.ts";
+import { RequestFinder } from "./compute/servers/request-finder.ts";
+import type { FaultPanel } from "./dashboard/fault-panel.ts";
+import { ApiEvents } from "./events.ts";
+import { boundLists } from "./http/bound-lists.ts";
+import { createHttp, type Http } from "./http/create-http.ts";
+import type { AuthenticateToken } from "./http/identity.ts";
+import { ListBudget } from "./http/list-budget.ts";
+import { ImageCatalog } from "./image/image-catalog.ts";
+import { PortSweeper } from "./network/port-sweeper.ts";
+import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
+import type { ApiSettings } from "./settings.ts";
+
+/** How often changes of operators are written to the cells, and how often all of them are compared. */
+const SYNC_MS = 1_000;
+const FULL_SYNC_MS = 60_000;
+/** How often ports of servers that are gone are looked for. */
+const PORT_SWEEP_MS = 30_000;
+
+export interface ApiDeps {
+  readonly store: ApiDatabasePort;
+  readonly groups: ServerGroupsPort;
+  readonly reservations: ReservationsPort;
+  readonly cells: readonly CellPort[];
+  /** The stores of the operators' settings. Without them there are no aggregates, zones or ratios, and settings have their defaults. */
+  readonly operators?: OperatorStores;
+  /** The decisions of schedulers. Without this store, they cannot be explained. */
+  readonly decisions?: Pick<DecisionStore, "decisionsOf">;
+  /** The schedulers' own filters, for explanations. */
+  readonly filters?: readonly HostFilter[];
+  /** The registered images. Without this store, images are not registered and servers may name any image. */
+  readonly images?: ImageStore;
+  /** The network ports. Without this store, there are none. */
+  readonly networkPorts?: PortStore;
+  /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
+  readonly quotas?: QuotaStore;
+  /** The keypairs of users. Without this store, there are none. */
+  readonly keypairs?: KeypairStore;
+  readonly consoleTokens?: ConsoleTokenStore;
+  /** The accepted moves. Without this store, no server is moved to another host. */
+  readonly moves?: MoveStore;
+  /** Finds the identity behind a token; required where Keystone authenticates callers. */
+  readonly keystone?: AuthenticateToken | null;
+  /** The API tier's own bus. */
+  readonly bus: Pick<Bus, "publish" | "ensureStreams" | "streamState">;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly registry: Registry;
+  readonly tracing: Tracing;
+  /** Further lines in the answer of `/readyz`. */
+  readonly remarks?: () => readonly string[];
+  /** Called after everything else has started, just before the api listens. */
+  readonly beforeListening?: () => Promise<void>;
+  /** Returns what a continuous audit in this process has found, for the dashboard. */
+  readonly laws?: () => LawsReading | null;
+  /** Injects faults into parts of the cloud from the dashboard, only for clouds in one process. */
+  readonly faults?: FaultPanel;
+  /** Other APIs to serve on the same address, each under a path of its own. */
+  readonly mounts?: readonly ((http: FastifyInstance) => Promise<void>)[];
+}
+
+/** The parts of an api that its routes call. */
+export interface ApiParts {
+  readonly http: Http;
+  readonly events: ApiEvents;
+  readonly server: ActionDeps;
+  /** Null when this process has no stores of the operators' settings. */
+  readonly syncer: HostSyncer | null;
+  /** Its work beside calls, which runs from the start to the end of the service. */
+  readonly background: readonly Pick<Ticker, "start" | "stop">[];
+}
+
+/** Builds the parts of an api. Nothing runs before its service starts. */
+export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
+  const { store, clock } = deps;
+  const events = new ApiEvents(deps.logger, deps.registry);
+  const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
+  const { moves, quotas = null } = deps;
+  const limits = new ProjectLimits(
+    { store: quotas, clock },
+    { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
+  );
+  const server: ActionDeps = {
+    store,
+    groups: deps.groups,
+    cells,
+    clock,
+    events,
+    acceptor: new RequestAcceptor(
+      { store, reservations: deps.reservations, bus: deps.bus, events },
+      { ...settings.intake, quotas: quotas === null ? null : settings.quotas },
+    ),
+    limits,
+    finder: new RequestFinder({ store }),
+    flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
+    marker: new DeletionMarker({ store, events, networkPorts: sweptPorts(deps, settings) }),
+    zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
+    images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
+    imageStore: deps.images ?? null,
+    consoleTokens: deps.consoleTokens ?? null,
+    networkPorts: deps.networkPorts ?? null,
+    networks: settings.networks,
+    keypairs: deps.keypairs ?? null,
+    movesStore: moves ?? null,
+    mover: moves
+      ? new MoveAcceptor(
+          { store: moves, bus: deps.bus, clock, events, quotas },
+          { ...settings.intake, quotas: settings.quotas },
+        )
+      : null,
+    decisions: deps.decisions ?? null,
+  };
+  const http = createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS);
+  const sendMsMax = 2 * settings.http.requestTimeoutMs;
+  boundLists(http, new ListBudget(settings.lists), { pageMax: settings.pageMax, sendMsMax });
+  const syncer =
+    deps.operators === undefined
+      ? null
+      : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
+  const settlers = openSettlers(
+    { quotas, moves, images: deps.images, catalog: server.images, store, cells, events, clock },
+    { settleMs: 2 * settings.http.requestTimeoutMs },
+  );
+  const networkPorts = sweptPorts(deps, settings);
+  const sweeper =
+    networkPorts === null ? null : new PortSweeper({ networkPorts, events, clock }, { pollMs: PORT_SWEEP_MS });
+  const background = [syncer, ...settlers, sweeper].filter((one) => one !== null);
+  return { http, events, server, syncer, background };
+}
+
+/** Returns the store of ports if servers get ports of Berth's own network, which end with them. */
+const sweptPorts = ({ networkPorts }: ApiDeps, { networks }: ApiSettings): PortStore | null =>
+  networks === "simple" ? (networkPorts ?? null) : null;

@@ -1,0 +1,167 @@
+import type { ApiDeps, ApiParts } from "./api-parts.ts";
+import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.ts";
+import { registerZoneRoutes } from "./compute/aggregates/zone-routes.ts";
+import { registerServiceRoutes } from "./compute/compute-services/service-routes.ts";
+import { registerExtensionRoutes } from "./compute/extensions/extension-routes.ts";
+import { registerExternalEventRoutes } from "./compute/external-events/external-event-routes.ts";
+import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts";
+import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-routes.ts";
+import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
+import { registerComputeHostRoutes } from "./compute/hosts/host-routes.ts";
+import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
+import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
+import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
+import { computeDocument } from "./compute/openapi/compute-document.ts";
+import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
+import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
+import { registerQuotaSetRoutes } from "./compute/quotas/quota-set-routes.ts";
+import { registerRemoteConsoleRoutes } from "./compute/remote-consoles/remote-console-routes.ts";
+import { registerRemovedRoutes } from "./compute/removed/removed-routes.ts";
+import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
+import { registerDetailRoutes } from "./compute/server-details/detail-routes.ts";
+import { registerGroupRoutes } from "./compute/server-groups/group-routes.ts";
+import { registerInterfaceRoutes } from "./compute/server-interfaces/interface-routes.ts";
+import { registerMetadataRoutes } from "./compute/server-metadata/metadata-routes.ts";
+import { registerShareRoutes } from "./compute/server-shares/share-routes.ts";
+import { registerTagRoutes } from "./compute/server-tags/tag-routes.ts";
+import { registerServerRoutes } from "./compute/servers/server-routes.ts";
+import { registerAuditLogRoutes } from "./compute/usage/audit-log-routes.ts";
+import { registerUsageRoutes } from "./compute/usage/usage-routes.ts";
+import type { LiveStream } from "./dashboard/live-stream.ts";
+import { registerDashboard } from "./dashboard/register-dashboard.ts";
+import type { Http } from "./http/create-http.ts";
+import { registerDocument } from "./http/document-route.ts";
+import type { ResolveIdentity } from "./http/identity.ts";
+import { registerNeighbour } from "./http/register-neighbour.ts";
+import { registerVersion } from "./http/version-routes.ts";
+import { registerImageProxy } from "./image/image-proxy-routes.ts";
+import { registerImageRoutes } from "./image/image-routes.ts";
+import { registerNetworkRoutes } from "./network/network-routes.ts";
+import { registerPortRoutes } from "./network/port-routes.ts";
+import { registerOperators } from "./operators/register-operators.ts";
+import type { ApiSettings } from "./settings.ts";
+
+/** Registers the operators' routes, if this process has the stores of the operators' settings. */
+export function registerOperatorRoutes(
+  { operators: stores, cells, groups, decisions, filters: ownFilters = [] }: ApiDeps,
+  { http, server, syncer }: ApiParts,
+  { imageRule }: ApiSettings,
+  resolveIdentity: ResolveIdentity,
+): void {
+  if (stores === undefined || syncer === null) return;
+  const { flavors, images } = server;
+  const kept = decisions ?? null;
+  const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters, life: server };
+  registerOperators(http, { stores, cells: server.cells, syncer }, explain, server.imageStore, resolveIdentity);
+}
+
+/** Registers the dashboard. Returns its stream of changes, which the service closes. */
+export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolveIdentity: ResolveIdentity): LiveStream {
+  const { store, cells: ports, operators, clock, laws = null, faults = null } = deps;
+  const { cells } = server;
+  return registerDashboard(
+    http,
+    { store, ports, cells, softState: operators?.softState ?? null, laws, faults, clock },
+    resolveIdentity,
+  );
+}
+
+/** Registers the parts of the Image and Networking APIs that are served. */
+export function registerNeighbours(
+  { images, networkPorts, clock }: ApiDeps,
+  { http, server }: ApiParts,
+  { pageMax, networks, imagesPerProjectMax: ownedMax, http: { publicUrl } }: ApiSettings,
+  resolveIdentity: ResolveIdentity,
+): void {
+  const options = { pageMax, publicUrl };
+  const catalog = server.images;
+  if (images && catalog) {
+    registerNeighbour(http, "/image", resolveIdentity, (scope) =>
+      registerImageRoutes(scope, { store: images, catalog, clock, ownedMax }, options),
+    );
+  }
+  if (networkPorts) {
+    registerNeighbour(http, "/network", resolveIdentity, (scope) => {
+      registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
+      registerNetworkRoutes(scope, networks, networkPorts);
+    });
+  }
+}
+
+/** Registers routes of the Compute API below a prefix. */
+export type RegisterRoutes = (
+  scope: Http,
+  prefix: string,
+  deps: ApiDeps,
+  parts: ApiParts,
+  settings: ApiSettings,
+) => void;
+
+function routeOptions(prefix: string, { server }: ApiParts, settings: ApiSettings) {
+  return {
+    prefix,
+    publicUrl: settings.http.publicUrl,
+    pageMax: settings.pageMax,
+    serversPerCallMax: settings.serversPerCallMax,
+    imageRule: settings.imageRule,
+    imagesPerProjectMax: settings.imagesPerProjectMax,
+    serialConsoleBaseUrl: settings.serialConsoleBaseUrl,
+    novncproxyBaseUrl: settings.novncproxyBaseUrl,
+    consoleTokenTtlMs: settings.consoleTokenTtlMs,
+    limits: server.limits,
+    resizeToSameHost: settings.resizeToSameHost,
+    evacuateUnfenced: settings.evacuateUnfenced,
+    shelvedOffloadTime: settings.shelvedOffloadTime,
+    instancePasswords: settings.instancePasswords,
+  };
+}
+
+/** Registers the routes that create, change, move and delete servers, and that disable hosts or force them down. */
+export const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
+  const { server } = parts;
+  const options = routeOptions(prefix, parts, settings);
+  registerServerRoutes(scope, server, options);
+  registerActionRoutes(scope, server, options);
+  registerMigrationRoutes(scope, server, options);
+  registerDetailRoutes(scope, server);
+  registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });
+};
+
+/** Registers the whole Compute API. */
+export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
+  const { server, syncer } = parts;
+  const options = routeOptions(prefix, parts, settings);
+  const flavorDeps = { store: deps.store, catalog: server.flavors };
+  registerVersion(scope, prefix, settings.http.publicUrl);
+  registerExtensionRoutes(scope);
+  registerRemovedRoutes(scope);
+  registerDocument(scope, prefix, computeDocument);
+  registerServerLife(scope, prefix, deps, parts, settings);
+  registerInterfaceRoutes(scope, server);
+  registerShareRoutes(scope, server);
+  registerRemoteConsoleRoutes(scope, server, options);
+  registerMetadataRoutes(scope, server);
+  registerTagRoutes(scope, server, options);
+  registerFlavorRoutes(scope, flavorDeps, options);
+  registerGroupRoutes(scope, deps.groups, options);
+  registerUsageRoutes(scope, server, options);
+  registerAuditLogRoutes(scope, server);
+  if (deps.quotas) {
+    const quotas = { store: deps.quotas, groups: deps.groups, limits: server.limits };
+    registerQuotaSetRoutes(scope, quotas);
+    registerQuotaClassRoutes(scope, quotas);
+    registerLimitsRoutes(scope, quotas);
+  }
+  if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
+  if (deps.images) registerImageProxy(scope, deps.images, options);
+  registerExtraSpecRoutes(scope, flavorDeps);
+  registerFlavorAccessRoutes(scope, flavorDeps);
+  registerExternalEventRoutes(scope, server);
+  registerHypervisorRoutes(scope, server, options);
+  if (deps.operators !== undefined && syncer !== null) {
+    const operators = { stores: deps.operators, cells: server.cells, syncer };
+    registerAggregateRoutes(scope, operators);
+    registerZoneRoutes(scope, operators);
+    registerComputeHostRoutes(scope, operators);
+  }
+};

@@ -1,0 +1,108 @@
+import { beforeEach, expect, test } from "vitest";
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { OrderReport } from "../../proto/gen/berth/agent.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { volumeOf } from "../../test/rigs/begin-operation.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { NotingDriver } from "../../test/rigs/noting-driver.ts";
+import { openGuestOrders } from "../../test/rigs/open-guest-orders.ts";
+import type { GuestOrders } from "./guest-orders.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import type { MemoryDisk } from "./memory-journal.ts";
+
+const NAME: GuestName = { host: "h", serverUuid: "s", attemptId: "t/0" };
+
+let disk: MemoryDisk;
+let driver: NotingDriver;
+let store: GuestStore;
+let orders: GuestOrders;
+let answers: OrderReport[];
+let stream: ConductorStream;
+
+beforeEach(async () => {
+  disk = { records: [{ kind: "guest", ...NAME, state: "running", atMs: 1 }] };
+  driver = new NotingDriver();
+  await driver.adopt([{ ...NAME, state: "running" }]);
+  await open();
+});
+
+async function open(): Promise<void> {
+  ({ store, orders, stream, answers } = await openGuestOrders(disk, { driver, clock: systemClock }));
+}
+
+const answered = (count: number) => eventually(`${count} answers`, () => answers.length >= count);
+const VOLUME = volumeOf(1);
+const changeVolume = (verb: "attach-volume" | "detach-volume", order: number, volume: ServerVolume | undefined) =>
+  orders.power(
+    { ...NAME, verb, orderId: `o/${order}`, revision: order, imageId: "", rescueImage: undefined, volume },
+    stream,
+  );
+const volumes = () => [store.all()[0], driver.guests()[0]].map((guest) => guest && "volumes" in guest && guest.volumes);
+
+test("a volume is attached and detached, repeated orders are answered alike, and the journal remembers the volume", async () => {
+  changeVolume("attach-volume", 1, VOLUME);
+  await answered(1);
+  changeVolume("attach-volume", 1, VOLUME);
+  const stop = { ...NAME, verb: "stop", orderId: "o/2", revision: 2 };
+  orders.power({ ...stop, imageId: "", rescueImage: undefined, volume: undefined }, stream);
+  await answered(3);
+  expect([answers.map(({ failed }) => failed), store.all()[0]?.state]).toEqual([["", "", ""], "stopped"]);
+  expect(volumes()).toEqual([[VOLUME], [VOLUME.volumeId]]);
+  await open();
+  expect(volumes()[0]).toEqual([VOLUME]);
+  changeVolume("attach-volume", 1, VOLUME);
+  changeVolume("detach-volume", 3, VOLUME);
+  await answered(2);
+  changeVolume("detach-volume", 3, VOLUME);
+  await answered(3);
+  expect(answers.map(({ failed }) => failed).sort()).toEqual(["", "", "a later order was given"]);
+  expect(volumes()).toEqual([[], false]);
+});
+
+test("an order for a volume without an id is refused, and so is an attachment where the driver cannot do it", async () => {
+  changeVolume("attach-volume", 1, undefined);
+  changeVolume("attach-volume", 2, { ...VOLUME, volumeId: "../x" });
+  Object.assign(driver, { capabilities: new Set() });
+  changeVolume("attach-volume", 3, VOLUME);
+  changeVolume("detach-volume", 4, VOLUME);
+  await answered(4);
+  expect(answers.map(({ failed }) => failed)).toEqual([
+    '"" is no volume id',
+    '"../x" is no volume id',
+    "the host's driver cannot attach volumes",
+    "",
+  ]);
+  expect(driver.guests()).toMatchObject([{ running: true }]);
+});
+
+test("a guest that is gone has no volume: it cannot get one, and a detachment is done", async () => {
+  const gone = { ...NAME, attemptId: "t/9", imageId: "", rescueImage: undefined, volume: VOLUME };
+  orders.power({ ...gone, verb: "attach-volume", orderId: "o/1", revision: 1 }, stream);
+  orders.power({ ...gone, verb: "detach-volume", orderId: "o/2", revision: 2 }, stream);
+  await answered(2);
+  expect(answers.map(({ failed }) => failed)).toEqual(["there is no such guest", ""]);
+  expect(volumes()).toEqual([false, false]);
+});
+
+test("a detachment waits for an attachment that cannot be called off, and the guest has no volume afterwards", async () => {
+  const attach = driver.attachVolume.bind(driver);
+  const begun = Promise.withResolvers<void>();
+  const goOn = Promise.withResolvers<void>();
+  driver.attachVolume = async (...order) => {
+    begun.resolve();
+    await goOn.promise;
+    await attach(...order);
+  };
+  changeVolume("attach-volume", 1, VOLUME);
+  await begun.promise;
+  changeVolume("detach-volume", 2, VOLUME);
+  goOn.resolve();
+  await answered(2);
+  expect(answers.map(({ orderId, failed }) => [orderId, failed])).toEqual([
+    ["o/1", ""],
+    ["o/2", ""],
+  ]);
+  expect(volumes()).toEqual([[], false]);
+});

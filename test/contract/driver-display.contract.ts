@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import { RfbClient } from "../rigs/rfb-client.ts";
+import type { DriverScene } from "./driver-scene.ts";
+
+const NEVER = new AbortController().signal;
+const ignored = () => undefined;
+
+/** The guarantees of drivers whose guests have displays. Called within the contract of all drivers. */
+export function driverDisplayContract(
+  opened: () => Promise<{ readonly driver: Driver; readonly scene: DriverScene }>,
+): void {
+  test("a guest's display shows a picture to one client after another, and ends with the guest's run", async ({
+    skip,
+  }) => {
+    const { driver, scene } = await opened();
+    const guest = scene.guest(0, 0);
+    expect(driver.hasDisplay(guest)).toBe(false);
+    await expect(driver.openDisplay(guest)).rejects.toThrow();
+    if (!driver.capabilities.has("display")) skip("the driver's guests have no displays");
+    await scene.prepare(guest);
+    expect(driver.hasDisplay(guest)).toBe(true);
+    await driver.start(guest, NEVER);
+    for (const isLast of [false, true]) {
+      const client = new RfbClient(await driver.openDisplay(guest));
+      await client.open();
+      const { width, height, pixels } = await client.frame();
+      expect(pixels.length).toBe(width * height * 4);
+      if (isLast) await driver.destroy(guest, NEVER);
+      else await driver.power(guest, "stop", NEVER);
+      await client.ended();
+      if (!isLast) await driver.power(guest, "start", NEVER);
+    }
+  });
+
+  test("a display that is open does not keep a guest from being moved while it runs, and ends with the source", async ({
+    skip,
+  }) => {
+    const { driver, scene } = await opened();
+    if (!driver.capabilities.has("live-migrate")) skip("the driver moves no running guests");
+    if (!driver.capabilities.has("display")) skip("the driver's guests have no displays");
+    const { source, destination, order } = await scene.movable(true);
+    const client = new RfbClient(await driver.openDisplay(source));
+    await client.open();
+    await client.frame();
+    await driver.handOff(order, NEVER, ignored);
+    await driver.start(destination, NEVER);
+    await driver.destroy(source, NEVER);
+    await client.ended();
+    const next = new RfbClient(await driver.openDisplay(destination));
+    await next.open();
+    await next.frame();
+    next.close();
+  });
+}
