@@ -29,15 +29,16 @@ import type { ApiStore } from "../../../core/stores/api/api-store.ts";
 import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
-import { systemClock } from "../../../runtime/clock.ts";
 import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
+import { strictClock } from "../../rigs/strict-clock.ts";
 import { collectUndescribed } from "./undescribed-answers.ts";
 
 const CONDUCTOR = conductorId(1);
 const HOSTS_PER_CELL = 3;
+const clock = strictClock();
 
 /** A cell of the rig: its database, its bus, and methods that act as schedulers and conductors. */
 export interface RigCell {
@@ -56,21 +57,21 @@ export class ApiRig {
   readonly store: ApiStore;
   readonly cells: ReadonlyMap<string, RigCell>;
   readonly api: ApiService;
-  readonly operators = new MemoryAggregateStore({ clock: systemClock });
+  readonly operators = new MemoryAggregateStore({ clock });
   readonly hostMap = new MemoryHostMapStore();
   readonly decisions = new MemoryDecisionStore();
-  readonly softState = new MemorySoftState(systemClock);
-  readonly moves = new MemoryMoveStore(systemClock);
+  readonly softState = new MemorySoftState(clock);
+  readonly moves = new MemoryMoveStore(clock);
   readonly quotas: MemoryQuotaStore;
   readonly keypairs = new MemoryKeypairStore();
   readonly consoleTokens = new MemoryConsoleTokenStore();
-  readonly networkPorts = new MemoryPortStore(systemClock, {
+  readonly networkPorts = new MemoryPortStore(clock, {
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
   readonly #brokers: MemoryBroker[] = [];
   readonly #undescribed: ReadonlySet<string>;
   readonly reservations = new MemoryReservationStore({
-    clock: systemClock,
+    clock,
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
   readonly toldSchedulers: string[] = [];
@@ -128,7 +129,7 @@ export class ApiRig {
             return apiBus.publish(subject, data, options);
           },
         },
-        clock: systemClock,
+        clock,
         logger: pino({ level: "silent" }),
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
@@ -145,20 +146,20 @@ export class ApiRig {
     given: ApiStore | null = null,
     keystone: AuthenticateToken | null = null,
   ): Promise<ApiRig> {
-    const quotas = new MemoryQuotaStore({ clock: systemClock });
-    const store = given ?? new MemoryApiStore({ clock: systemClock, quotas });
-    const brokers = [new MemoryBroker(systemClock)];
+    const quotas = new MemoryQuotaStore({ clock });
+    const store = given ?? new MemoryApiStore({ clock, quotas });
+    const brokers = [new MemoryBroker(clock)];
     const apiBus = brokers[0]!.connect();
     await apiBus.ensureStreams(apiStreams);
     const cells: RigCell[] = [];
     const views = new Map<string, { readonly view: LedgerView; readonly facts: LiveCellFacts }>();
     for (const [index, name] of ["north", "south"].entries()) {
-      const broker = new MemoryBroker(systemClock);
+      const broker = new MemoryBroker(clock);
       brokers.push(broker);
       const bus = broker.connect();
       await bus.ensureStreams(cellStreams(name));
       const ledger = new MemoryLedger();
-      const store = new MemoryCellStore({ clock: systemClock, ledger });
+      const store = new MemoryCellStore({ clock, ledger });
       const view = new LedgerView();
       const facts = new LiveCellFacts(name, view);
       const followed = viewWithFacts(view, facts);
