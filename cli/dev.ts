@@ -10,6 +10,7 @@ import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
 import { NETWORK_RULES } from "../services/api/network/network-rule.ts";
+import { VOLUME_RULES } from "../services/api/volume/volume-rule.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
 import { writeCloudsFile } from "./dev/clouds-file.ts";
@@ -55,6 +56,10 @@ const declaration = {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "simple",
     }),
+    volumes: setting(oneOf(...VOLUME_RULES), {
+      about: "volumes of servers: none, or simple, those of the api's own Block Storage API",
+      default: "simple",
+    }),
     consoleWeb: optional(text(), {
       about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
@@ -95,6 +100,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             auth: settings.auth,
             quotas: settings.quotas ?? (settings.auth === "none" ? "unlimited" : "nova"),
             networks: settings.networks,
+            volumes: settings.volumes,
             filters,
             keystone: access.keystone,
             placement: access.placement,

@@ -42,6 +42,7 @@ import { placementMounts } from "../services/api/placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS } from "../services/api/placement/settings.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
+import type { VolumeRule } from "../services/api/volume/volume-rule.ts";
 import { FileJournal } from "../services/compute-agent/file-journal.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createMemoryJournal } from "../services/compute-agent/memory-journal.ts";
@@ -83,6 +84,8 @@ export interface EmbeddedCloudOptions {
   readonly resizeToSameHost?: boolean;
   /** The networks that servers can be connected to; `none` by default. */
   readonly networks?: NetworkRule;
+  /** The volumes that servers can have; `none` by default. */
+  readonly volumes?: VolumeRule;
   /** Limits of projects for which operators have set none; `unlimited` by default. */
   readonly quotas?: QuotaKind;
   /** The cloud's own host filters, in addition to Nova's. */
@@ -350,6 +353,7 @@ function apiSettings({
   quotas = "unlimited",
   dashboard = false,
   networks = "none",
+  volumes = "none",
 }: EmbeddedCloudOptions) {
   const http = { ...DEFAULT_API_SETTINGS.http, listen };
   // This is the only api, so it hears of every change of a flavor itself.
@@ -360,6 +364,7 @@ function apiSettings({
     resizeToSameHost,
     dashboard,
     networks,
+    volumes,
     http,
     quotas: QUOTA_DEFAULTS[quotas],
   };

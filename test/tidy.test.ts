@@ -60,6 +60,7 @@ const ORDERS: Readonly<Record<string, readonly string[]>> = {
     "cells",
     "image",
     "network",
+    "volume",
     "compute",
     "operators",
     "dashboard",

@@ -61,5 +61,7 @@ function withoutCatalog(apiUrl: string, authType: string, secrets: Readonly<Reco
     placement_endpoint_override: `${apiUrl}/placement`,
     image_endpoint_override: `${apiUrl}/image`,
     network_endpoint_override: `${apiUrl}/network`,
+    volume_endpoint_override: `${apiUrl}/volume/v3`,
+    block_storage_endpoint_override: `${apiUrl}/volume/v3`,
   };
 }

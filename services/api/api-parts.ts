@@ -9,6 +9,7 @@ import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import type { VolumeStore } from "../../core/stores/api/volume-store.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -58,6 +59,8 @@ export interface ApiDeps {
   readonly images?: ImageStore;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
+  /** The volumes. Without this store, there are none. */
+  readonly volumes?: VolumeStore;
   /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
   readonly quotas?: QuotaStore;
   /** The keypairs of users. Without this store, there are none. */

@@ -40,6 +40,8 @@ import { registerNetworkRoutes } from "./network/network-routes.ts";
 import { registerPortRoutes } from "./network/port-routes.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiSettings } from "./settings.ts";
+import { registerBlockStorageRoutes } from "./volume/block-storage-routes.ts";
+import { registerVolumeRoutes } from "./volume/volume-routes.ts";
 
 /** Registers the operators' routes, if this process has the stores of the operators' settings. */
 export function registerOperatorRoutes(
@@ -66,13 +68,15 @@ export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolve
   );
 }
 
-/** Registers the parts of the Image and Networking APIs that are served. */
+/** Registers the parts of the Image, Networking and Block Storage APIs that are served. */
 export function registerNeighbours(
-  { images, networkPorts, clock }: ApiDeps,
+  { images, networkPorts, volumes, clock }: ApiDeps,
   { http, server }: ApiParts,
-  { pageMax, networks, imagesPerProjectMax: ownedMax, http: { publicUrl } }: ApiSettings,
+  settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
+  const { pageMax, networks, imagesPerProjectMax: ownedMax, volumesPerProject: limits } = settings;
+  const { publicUrl } = settings.http;
   const options = { pageMax, publicUrl };
   const catalog = server.images;
   if (images && catalog) {
@@ -84,6 +88,12 @@ export function registerNeighbours(
     registerNeighbour(http, "/network", resolveIdentity, (scope) => {
       registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
       registerNetworkRoutes(scope, networks, networkPorts);
+    });
+  }
+  if (volumes && settings.volumes === "simple") {
+    registerNeighbour(http, "/volume", resolveIdentity, (scope) => {
+      registerVolumeRoutes(scope, { store: volumes, clock, limits }, options);
+      registerBlockStorageRoutes(scope, { store: volumes, clock, limits }, options);
     });
   }
 }

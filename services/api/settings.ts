@@ -1,5 +1,6 @@
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import type { QuotaLimits } from "../../core/stores/api/quota-limits.ts";
+import type { VolumeUsage } from "../../core/stores/api/volume-store.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
   boolean,
@@ -21,6 +22,7 @@ import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { openNetworkOptions } from "./identity/open-network.ts";
 import { NETWORK_RULES, type NetworkRule } from "./network/network-rule.ts";
 import { placementApiSettings } from "./placement/settings.ts";
+import { VOLUME_RULES, type VolumeRule } from "./volume/volume-rule.ts";
 
 /** Settings of the HTTP server. All times are in milliseconds. */
 export interface HttpSettings {
@@ -76,6 +78,10 @@ export interface ApiSettings {
   readonly imagesPerProjectMax: number | null;
   /** The networks that servers can be connected to. */
   readonly networks: NetworkRule;
+  /** The volumes that servers can have. */
+  readonly volumes: VolumeRule;
+  /** What one project may have of volumes. Infinity for no limit. */
+  readonly volumesPerProject: VolumeUsage;
   /** Most servers that one call may create. */
   readonly serversPerCallMax: number;
   /** The limits of projects for which operators have set none. */
@@ -163,6 +169,18 @@ export const apiDeclaration = {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "none",
     }),
+    volumes: setting(oneOf(...VOLUME_RULES), {
+      about: "volumes of servers: none, or simple, those of the api's own Block Storage API",
+      default: "none",
+    }),
+    volumesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
+      about: "maximum number of volumes of one project; -1: unlimited",
+      default: "1000",
+    }),
+    volumeGibPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
+      about: "maximum size of all volumes of one project in GiB; -1: unlimited",
+      default: "-1",
+    }),
     serversPerCallMax: setting(integer({ min: 1, max: 1_000 }), {
       about: "maximum number of servers in one call",
       default: "100",
@@ -225,6 +243,9 @@ export function apiSettings(
     | "novncproxyBaseUrl"
     | "consoleTokenTtl"
     | "networks"
+    | "volumes"
+    | "volumesPerProjectMax"
+    | "volumeGibPerProjectMax"
     | "serversPerCallMax"
     | "openRequestsMax"
     | "quotas"
@@ -257,6 +278,8 @@ export function apiSettings(
     consoleTokenTtlMs: options.consoleTokenTtl,
     imagesPerProjectMax: options.imagesPerProjectMax === -1 ? null : options.imagesPerProjectMax,
     networks: options.networks,
+    volumes: options.volumes,
+    volumesPerProject: { volumes: limitOf(options.volumesPerProjectMax), gib: limitOf(options.volumeGibPerProjectMax) },
     serversPerCallMax: options.serversPerCallMax,
     intake: {
       ...DEFAULT_API_SETTINGS.intake,
@@ -270,6 +293,8 @@ export function apiSettings(
     dashboard: options.dashboard,
   });
 }
+
+const limitOf = (most: number): number => (most === -1 ? Number.POSITIVE_INFINITY : most);
 
 /** Returns the default limits of projects. */
 export function quotaDefaultsOf(
@@ -306,6 +331,8 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   consoleTokenTtlMs: 600_000,
   imagesPerProjectMax: null,
   networks: "none",
+  volumes: "none",
+  volumesPerProject: { volumes: Number.POSITIVE_INFINITY, gib: Number.POSITIVE_INFINITY },
   serversPerCallMax: 100,
   quotas: QUOTA_DEFAULTS.unlimited,
   resizeToSameHost: false,

@@ -17,7 +17,15 @@ export interface TestCloud extends EmbeddedCloud {
 export async function startTestCloud(
   options: Pick<
     EmbeddedCloudOptions,
-    "cells" | "schedulers" | "conductors" | "resizeToSameHost" | "dashboard" | "auth" | "networks" | "consoles"
+    | "cells"
+    | "schedulers"
+    | "conductors"
+    | "resizeToSameHost"
+    | "dashboard"
+    | "auth"
+    | "networks"
+    | "volumes"
+    | "consoles"
   >,
 ): Promise<TestCloud> {
   const database = await freshDatabase("api");

@@ -4,6 +4,7 @@ import { PostgresImageStore } from "./postgres-image-store.ts";
 import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
+import { PostgresVolumeStore } from "./postgres-volume-store.ts";
 
 /** The stores of the resources of projects and users other than servers. The caller keeps the pool and ends it. */
 export function openProjectStores(pool: Pool) {
@@ -13,5 +14,6 @@ export function openProjectStores(pool: Pool) {
     networkPorts: new PostgresPortStore(pool),
     keypairs: new PostgresKeypairStore(pool),
     quotas: new PostgresQuotaStore(pool),
+    volumes: new PostgresVolumeStore(pool),
   };
 }

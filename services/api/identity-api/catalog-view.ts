@@ -9,6 +9,8 @@ const SERVICES = [
   { type: "placement", name: "placement", path: "/placement" },
   { type: "image", name: "glance", path: "/image" },
   { type: "network", name: "neutron", path: "/network" },
+  { type: "volumev3", name: "cinderv3", path: "/volume/v3" },
+  { type: "block-storage", name: "cinder", path: "/volume/v3" },
 ] as const;
 const INTERFACES = ["public", "internal", "admin"] as const;
 

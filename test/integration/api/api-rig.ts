@@ -14,6 +14,7 @@ import { MemoryQuotaStore } from "../../../adapters/memory/api/memory-quota-stor
 import { MemoryReservationStore } from "../../../adapters/memory/api/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/api/memory-server-group-store.ts";
 import { MemorySettingsStore } from "../../../adapters/memory/api/memory-settings-store.ts";
+import { MemoryVolumeStore } from "../../../adapters/memory/api/memory-volume-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
@@ -68,6 +69,9 @@ export class ApiRig {
   readonly networkPorts = new MemoryPortStore(clock, {
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
+  readonly volumes = new MemoryVolumeStore(clock, {
+    requests: { requests: (uuids) => this.store.requests(uuids) },
+  });
   readonly #brokers: MemoryBroker[] = [];
   readonly #undescribed: ReadonlySet<string>;
   readonly reservations = new MemoryReservationStore({
@@ -110,6 +114,7 @@ export class ApiRig {
         images: new MemoryImageStore(),
         moves: this.moves,
         networkPorts: this.networkPorts,
+        volumes: this.volumes,
         keypairs: this.keypairs,
         consoleTokens: this.consoleTokens,
         quotas: this.quotas,

@@ -96,6 +96,20 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   ],
   "PATCH /image/v2/images/:id": [[{ op: "add", path: "/name", value: "x" }]],
   "PUT /image/v2/images/:id/tags/:tag": [null],
+  "POST /volume/v3/volumes": [
+    {
+      volume: {
+        ...{ size: "1", name: "v", description: "d", metadata: { a: "b" }, availability_zone: "nova" },
+        ...{ volume_type: "__DEFAULT__", imageRef: null, multiattach: false },
+      },
+      "OS-SCH-HNT:scheduler_hints": {},
+    },
+  ],
+  "PUT /volume/v3/volumes/:id": [{ volume: { name: "v", description: "d", metadata: { a: "b" } } }],
+  "POST /volume/v3/volumes/:id/action": [{ "os-set_bootable": { bootable: "true" } }],
+  "POST /volume/v3/volumes/:id/metadata": [{ metadata: { a: "b" } }],
+  "PUT /volume/v3/volumes/:id/metadata": [{ metadata: { a: "b" } }],
+  "PUT /volume/v3/volumes/:id/metadata/:key": [{ meta: { x: "b" } }],
   "POST /network/v2.0/ports": [
     {
       port: {
@@ -164,7 +178,7 @@ let routes: readonly { readonly method: string; readonly url: string }[];
 let known: Readonly<Record<string, string>>;
 
 beforeAll(async () => {
-  const rig = await ApiRig.start();
+  const rig = await ApiRig.start({ volumes: "simple" });
   const removed = new Set(REMOVED_ROUTES.map(([url]) => `/v2.1${url}`));
   routes = rig.api.http.knownRoutes!().filter(
     ({ method, url }) => method !== "HEAD" && !url.startsWith("/compute") && !removed.has(url),
@@ -173,12 +187,13 @@ beforeAll(async () => {
   const hosts = [
     { name: "h-0", inventories: { VCPU: { total: 8 }, MEMORY_MB: { total: 8_192 }, DISK_GB: { total: 100 } } },
   ];
-  cloud = await startTestCloud({ cells: [{ name: "cell-1", hosts }], schedulers: 1, conductors: 1 });
+  cloud = await startTestCloud({ cells: [{ name: "cell-1", hosts }], schedulers: 1, conductors: 1, volumes: "simple" });
   await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "small", name: "small", vcpus: 1, ram: 64, disk: 0 } });
   const server = { name: "s", flavorRef: "small", networks: "none" };
   const booted = await cloud.call("POST", "/v2.1/servers", { server });
   const image = await cloud.call("POST", "/image/v2/images", {});
-  known = { server: booted.json.server.id, image: image.json.id };
+  const volume = await cloud.call("POST", "/volume/v3/volumes", { volume: { size: 1 } });
+  known = { server: booted.json.server.id, image: image.json.id, volume: volume.json.volume.id };
 }, 120_000);
 afterAll(() => cloud?.close());
 
@@ -216,9 +231,10 @@ async function isNoFault(sent: Sent): Promise<string> {
 
 /** The path with an existing id wherever the route takes one. */
 function filled(url: string): string {
-  const id = url.includes("/images") ? known.image : url.includes("/servers/") ? known.server : "1";
+  const kinds = { "/images": known.image, "/servers/": known.server, "/volumes/": known.volume };
+  const id = Object.entries(kinds).find(([part]) => url.includes(part))?.[1] ?? "1";
   return url
-    .replace(":id", id ?? "")
+    .replace(":id", id)
     .replace(":flavorId", "small")
     .replace(":host", "h-0")
     .replace(":server", known.server ?? "")

@@ -13,7 +13,7 @@ const ADMIN = "admin:ops";
 
 let rig: ApiRig;
 beforeAll(async () => {
-  rig = await ApiRig.start({ auth: "noauth2" });
+  rig = await ApiRig.start({ auth: "noauth2", volumes: "simple" });
 });
 afterAll(() => rig.close());
 
@@ -40,6 +40,7 @@ interface Made {
   readonly server: { readonly id: string; readonly fault: { readonly message: string; readonly details?: string } };
   readonly server_group: { readonly id: string };
   readonly port: { readonly id: string };
+  readonly volume: { readonly id: string };
   readonly instanceAction: { readonly events: readonly Readonly<Record<string, unknown>>[] };
 }
 
@@ -67,7 +68,7 @@ function told({ statusCode, body }: LightMyRequestResponse, id: string): string 
 
 interface Case {
   /** The kind of Alice's resource whose id replaces `:id` in the path. */
-  readonly of: "server" | "group" | "image" | "port";
+  readonly of: "server" | "group" | "image" | "port" | "volume";
   readonly body?: unknown;
   readonly type?: string;
 }
@@ -117,6 +118,19 @@ const OF_PROJECTS: Readonly<Record<string, Case>> = {
   "DELETE /image/v2/images/:id": { of: "image" },
   "GET /network/v2.0/ports/:id": { of: "port" },
   "DELETE /network/v2.0/ports/:id": { of: "port" },
+  "GET /volume/v3/volumes/:id": { of: "volume" },
+  "PUT /volume/v3/volumes/:id": { of: "volume", body: { volume: { name: "mine" } } },
+  "DELETE /volume/v3/volumes/:id": { of: "volume" },
+  "POST /volume/v3/volumes/:id/action": { of: "volume", body: { "os-set_bootable": { bootable: true } } },
+  "GET /volume/v3/volumes/:id/metadata": { of: "volume" },
+  "POST /volume/v3/volumes/:id/metadata": { of: "volume", body: { metadata: { a: "b" } } },
+  "PUT /volume/v3/volumes/:id/metadata": { of: "volume", body: { metadata: { a: "b" } } },
+  "GET /volume/v3/volumes/:id/metadata/:key": { of: "volume" },
+  "PUT /volume/v3/volumes/:id/metadata/:key": {
+    of: "volume",
+    body: { meta: { "7a7a7a7a-7a7a-4a7a-8a7a-7a7a7a7a7a7a": "b" } },
+  },
+  "DELETE /volume/v3/volumes/:id/metadata/:key": { of: "volume" },
 };
 /** Each action is tried below. */
 const ACTION_ROUTE = "POST /v2.1/servers/:id/action";
@@ -174,7 +188,14 @@ describe("another project's resource", () => {
     );
     const image = await made(post("/image/v2/images", ALICE, { name: "mine" }), 201);
     const port = await made(post("/network/v2.0/ports", ALICE, { port: { network_id: randomUUID() } }), 201);
-    things = { server: await activeOf(ALICE, 0), group: group.server_group.id, image: image.id, port: port.port.id };
+    const { volume } = await made(
+      post("/volume/v3/volumes", ALICE, { volume: { size: 1, metadata: { a: "b" } } }),
+      202,
+    );
+    things = {
+      ...{ server: await activeOf(ALICE, 0), group: group.server_group.id, image: image.id, port: port.port.id },
+      volume: volume.id,
+    };
   });
 
   it("is answered like one that does not exist, on every route that names one", async () => {

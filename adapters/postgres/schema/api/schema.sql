@@ -342,6 +342,41 @@ create table settings (
   constraint settings_pkey PRIMARY KEY (section)
 );
 
+create table volumes (
+  id uuid not null,
+  project_id text not null,
+  user_id text not null,
+  name text not null,
+  description text,
+  size_gib integer not null,
+  metadata jsonb not null,
+  availability_zone text not null,
+  is_bootable boolean not null,
+  created_at_ms bigint not null,
+  updated_at_ms bigint,
+  revision integer default 0 not null,
+  phase text,
+  phase_at timestamp with time zone,
+  reserved_at timestamp with time zone,
+  attached_at_ms bigint,
+  server_uuid uuid,
+  cell text,
+  attachment_id uuid,
+  mapping_uuid uuid,
+  device text,
+  tag text,
+  delete_on_termination boolean,
+  task_id uuid,
+  constraint volumes_check CHECK ((num_nonnulls(phase, phase_at, reserved_at, server_uuid, cell, attachment_id, mapping_uuid, device, delete_on_termination) = ANY (ARRAY[0, 9]))),
+  constraint volumes_phase_check CHECK ((phase = ANY (ARRAY['attaching'::text, 'attached'::text, 'detaching'::text]))),
+  constraint volumes_pkey PRIMARY KEY (id),
+  constraint volumes_size_gib_check CHECK ((size_gib > 0))
+);
+CREATE INDEX volumes_listed ON public.volumes USING btree (created_at_ms DESC, id);
+CREATE INDEX volumes_of_projects ON public.volumes USING btree (project_id, created_at_ms DESC, id);
+CREATE UNIQUE INDEX volumes_of_servers ON public.volumes USING btree (server_uuid, device) WHERE (server_uuid IS NOT NULL);
+CREATE INDEX volumes_unsettled ON public.volumes USING btree (id) WHERE (phase = ANY (ARRAY['attaching'::text, 'detaching'::text]));
+
 create view server_group_servers (
   group_uuid uuid,
   server_uuid uuid,

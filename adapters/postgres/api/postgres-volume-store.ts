@@ -1,0 +1,240 @@
+import type { Pool } from "pg";
+import type {
+  CreateVolumeOutcome,
+  NewAttachment,
+  NewVolume,
+  ReserveOutcome,
+  VolumeChanges,
+  VolumeQuery,
+  VolumeRecord,
+  VolumeStore,
+  VolumeUsage,
+} from "../../../core/stores/api/volume-store.ts";
+import { runStored } from "../client/run-stored.ts";
+import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { recordOfVolume, VOLUME_COLUMNS, type VolumeRow } from "./volume-rows.ts";
+
+const NO_ATTACHMENT = `phase = null, phase_at = null, reserved_at = null, attached_at_ms = null, server_uuid = null, cell = null, attachment_id = null,
+  mapping_uuid = null, device = null, tag = null, delete_on_termination = null, task_id = null`;
+const UNIQUE_VIOLATION = "23505";
+
+/** Volumes in the API database. Each write of an attachment is one statement. Throws `StoreError`. */
+export class PostgresVolumeStore implements VolumeStore {
+  readonly #pool: Pool;
+
+  /** The caller keeps the pool and ends it. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  /** Projects are locked by number, because a new volume has no row yet by which the use could be kept. */
+  createVolume(volume: NewVolume, limits: VolumeUsage | null): Promise<CreateVolumeOutcome> {
+    return runStored("create_volume", () =>
+      inTransaction(this.#pool, async (client) => {
+        if (limits !== null) {
+          await queryRows(client, {
+            name: "lock_volumes",
+            text: "select pg_advisory_xact_lock(1987013741, hashtext($1))",
+            values: [volume.projectId],
+          });
+          const used = await readUsage(client, volume.projectId);
+          if (used.volumes + 1 > limits.volumes) return { kind: "over-limit", limit: "volumes", used: used.volumes };
+          if (used.gib + volume.sizeGib > limits.gib) return { kind: "over-limit", limit: "gib", used: used.gib };
+        }
+        await queryRows(client, {
+          name: "create_volume",
+          text: `insert into volumes (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, created_at_ms)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
+          values: [
+            ...[volume.id, volume.projectId, volume.userId, volume.name, volume.description, volume.sizeGib],
+            ...[JSON.stringify(volume.metadata), volume.availabilityZone, volume.isBootable, volume.createdAtMs],
+          ],
+        });
+        return { kind: "created" };
+      }),
+    );
+  }
+
+  async volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]> {
+    return this.#records("volumes", "where id = any ($1::uuid[])", [onlyUuids(ids)]);
+  }
+
+  async listVolumes(query: VolumeQuery): Promise<readonly VolumeRecord[]> {
+    const { projectId, name = null, phase = null, after, offset = 0, limit } = query;
+    return this.#records(
+      `list_volumes${after === undefined ? "" : "_after"}`,
+      `where ($1::text is null or project_id = $1) and ($2::text is null or name = $2)
+          and ($3::text is null or coalesce(phase, 'available') = $3)
+          ${after === undefined ? "" : "and created_at_ms <= $6 and (created_at_ms < $6 or id > $7::uuid)"}
+        order by volumes.created_at_ms desc, id limit $4 offset $5`,
+      [projectId, name, phase, limit, offset, ...(after === undefined ? [] : [after.createdAtMs, after.id])],
+    );
+  }
+
+  usage(projectId: string): Promise<VolumeUsage> {
+    return runStored("volume_usage", () => readUsage(this.#pool, projectId));
+  }
+
+  async updateVolume(
+    id: string,
+    change: (volume: VolumeRecord) => VolumeChanges,
+    nowMs: number,
+  ): Promise<VolumeRecord | null> {
+    for (;;) {
+      const [row] = await this.#rows("volume", "where id = any ($1::uuid[])", [onlyUuids([id])]);
+      if (row === undefined) return null;
+      const record = recordOfVolume(row);
+      const changed = { ...record, ...change(record) };
+      const [written] = await queryStored<VolumeRow>(this.#pool, {
+        name: "update_volume",
+        text: `update volumes set name = $3, description = $4, metadata = $5, is_bootable = $6, updated_at_ms = $7, revision = revision + 1
+          where id = $1 and revision = $2 returning ${VOLUME_COLUMNS}`,
+        values: [
+          ...[id, row.revision, changed.name, changed.description, JSON.stringify(changed.metadata)],
+          ...[changed.isBootable, nowMs],
+        ],
+      });
+      if (written !== undefined) return recordOfVolume(written);
+    }
+  }
+
+  async deleteVolume(id: string): Promise<"deleted" | "taken" | "unknown"> {
+    const deleted = await this.#write(
+      "delete_volume",
+      "delete from volumes where id = any ($1::uuid[]) and phase is null",
+      [onlyUuids([id])],
+    );
+    if (deleted) return "deleted";
+    return (await this.volumes([id])).length > 0 ? "taken" : "unknown";
+  }
+
+  async volumesOfServers(serverUuids: readonly string[]): Promise<readonly VolumeRecord[]> {
+    return this.#records(
+      "volumes_of_servers",
+      "where server_uuid = any ($1::uuid[]) order by volumes.reserved_at, id",
+      [onlyUuids(serverUuids)],
+    );
+  }
+
+  async reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome> {
+    const { serverUuid, cell, attachmentId, mappingUuid, device, tag, deleteOnTermination, taskId } = attachment;
+    const reserved = await runStored("reserve_volume", async () => {
+      try {
+        const rows = await queryRows(this.#pool, {
+          name: "reserve_volume",
+          text: `update volumes set phase = 'attaching', phase_at = clock_timestamp(), reserved_at = clock_timestamp(), server_uuid = $2, cell = $3,
+              attachment_id = $4, mapping_uuid = $5, device = $6, tag = $7, delete_on_termination = $8, task_id = $9
+            where id = any ($1::uuid[]) and phase is null returning id`,
+          values: [
+            ...[onlyUuids([id]), serverUuid, cell, attachmentId, mappingUuid, device, tag, deleteOnTermination],
+            taskId,
+          ],
+        });
+        return rows.length > 0;
+      } catch (error) {
+        if ((error as { readonly code?: unknown }).code === UNIQUE_VIOLATION) return "device-taken";
+        throw error;
+      }
+    });
+    if (reserved === "device-taken") return reserved;
+    if (reserved) return "reserved";
+    return (await this.volumes([id])).length > 0 ? "taken" : "unknown";
+  }
+
+  beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean> {
+    return this.#write(
+      "begin_detaching",
+      `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = $3
+        where id = any ($1::uuid[]) and server_uuid = $2 and phase = 'attached'`,
+      [onlyUuids([id]), of.serverUuid, of.taskId],
+    );
+  }
+
+  confirmAttached(id: string, taskId: string, nowMs: number): Promise<boolean> {
+    return this.#write(
+      "confirm_attached",
+      `update volumes set phase = 'attached', phase_at = clock_timestamp(), task_id = null, attached_at_ms = coalesce(attached_at_ms, $3)
+        where id = any ($1::uuid[]) and task_id = $2`,
+      [onlyUuids([id]), taskId, nowMs],
+    );
+  }
+
+  release(id: string, taskId: string): Promise<boolean> {
+    return this.#write(
+      "release_volume",
+      `update volumes set ${NO_ATTACHMENT} where id = any ($1::uuid[]) and task_id = $2`,
+      [onlyUuids([id]), taskId],
+    );
+  }
+
+  setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean> {
+    return this.#write(
+      "set_delete_on_termination",
+      "update volumes set delete_on_termination = $3 where id = any ($1::uuid[]) and server_uuid = any ($2::uuid[])",
+      [onlyUuids([id]), onlyUuids([serverUuid]), value],
+    );
+  }
+
+  async sweepEnded(): Promise<number> {
+    const rows = await queryStored(this.#pool, {
+      name: "sweep_ended_volumes",
+      text: `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = null,
+          delete_on_termination = delete_on_termination and phase = 'attached'
+        where id in (
+          select v.id from volumes v where (v.phase = 'attached' or v.task_id is not null)
+            and not exists (select from requests r where r.server_uuid = v.server_uuid and r.state <> 'deleted')
+          order by v.id for update
+        ) returning id`,
+      values: [],
+    });
+    return rows.length;
+  }
+
+  async unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]> {
+    return this.#records(
+      "unsettled_volumes",
+      "where phase in ('attaching', 'detaching') and ($1::uuid is null or id > $1) order by id limit $2",
+      [after, limit],
+    );
+  }
+
+  async endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
+    const rows = await queryStored<{ deleted: boolean }>(this.#pool, {
+      name: "end_attachment",
+      text: `with over as (
+          select id, delete_on_termination from volumes where id = any ($1::uuid[]) and attachment_id = $2 for update
+        ), deleted as (
+          delete from volumes v using over where v.id = over.id and over.delete_on_termination returning true as deleted
+        ), released as (
+          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.delete_on_termination returning false as deleted
+        )
+        select deleted from deleted union all select deleted from released`,
+      values: [onlyUuids([id]), attachmentId],
+    });
+    const [row] = rows;
+    if (row === undefined) return null;
+    return row.deleted ? "deleted" : "released";
+  }
+
+  async #write(name: string, text: string, values: readonly unknown[]): Promise<boolean> {
+    return (await queryStored(this.#pool, { name, text: `${text} returning id`, values })).length > 0;
+  }
+
+  #rows(name: string, rest: string, values: readonly unknown[]): Promise<readonly VolumeRow[]> {
+    return queryStored<VolumeRow>(this.#pool, { name, text: `select ${VOLUME_COLUMNS} from volumes ${rest}`, values });
+  }
+
+  async #records(name: string, rest: string, values: readonly unknown[]): Promise<readonly VolumeRecord[]> {
+    return (await this.#rows(name, rest, values)).map(recordOfVolume);
+  }
+}
+
+async function readUsage(client: Parameters<typeof queryRows>[0], projectId: string): Promise<VolumeUsage> {
+  const [row] = await queryRows<VolumeUsage>(client, {
+    name: "volume_usage",
+    text: "select count(*)::int as volumes, coalesce(sum(size_gib), 0)::float8 as gib from volumes where project_id = $1",
+    values: [projectId],
+  });
+  return row ?? { volumes: 0, gib: 0 };
+}

@@ -1,0 +1,131 @@
+/**
+ * How far an attachment has come. `attaching` and `detaching` last until the server's cell is known to have ended the operation, and for a server
+ * that is gone, until no host can have a guest of it.
+ */
+export const ATTACHMENT_PHASES = ["attaching", "attached", "detaching"] as const;
+export type AttachmentPhase = (typeof ATTACHMENT_PHASES)[number];
+
+/** The server that has a volume, will get it, or had it last. A volume has one at most. */
+export interface VolumeAttachment {
+  readonly phase: AttachmentPhase;
+  readonly serverUuid: string;
+  /** The cell where the server lives. */
+  readonly cell: string;
+  readonly attachmentId: string;
+  /** Nova: the UUID of the block device mapping. */
+  readonly mappingUuid: string;
+  /** The name under which clients see the disk, such as /dev/vdb. No two volumes of a server have the same. */
+  readonly device: string;
+  readonly tag: string | null;
+  readonly deleteOnTermination: boolean;
+  /**
+   * The operation that attaches or detaches the volume, known before its cell is told of it. Null while the volume is attached, and once the
+   * server is gone.
+   */
+  readonly taskId: string | null;
+  /** When the cell was known to have attached it. Null before. */
+  readonly attachedAtMs: number | null;
+  /** For how long the phase has lasted, by the clock of the database. */
+  readonly phaseAgeMs: number;
+}
+
+export interface VolumeRecord {
+  readonly id: string;
+  readonly projectId: string;
+  readonly userId: string;
+  readonly name: string;
+  readonly description: string | null;
+  readonly sizeGib: number;
+  readonly metadata: Readonly<Record<string, string>>;
+  readonly availabilityZone: string;
+  readonly isBootable: boolean;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number | null;
+  /** Null while no server has the volume. */
+  readonly attachment: VolumeAttachment | null;
+}
+
+export type NewVolume = Omit<VolumeRecord, "attachment" | "updatedAtMs">;
+/** What an owner changes of a volume. Absent fields stay as they are. */
+export type VolumeChanges = Partial<Pick<VolumeRecord, "name" | "description" | "metadata" | "isBootable">>;
+/** An attachment that an api is about to ask a cell for. */
+export type NewAttachment = Omit<VolumeAttachment, "phase" | "taskId" | "attachedAtMs" | "phaseAgeMs"> & {
+  readonly taskId: string;
+};
+
+/** The volumes of a project, or of all projects, that have all of the given values. */
+export interface VolumeQuery {
+  /** Null selects the volumes of all projects. */
+  readonly projectId: string | null;
+  readonly name?: string;
+  /** `available` selects those that no server has. */
+  readonly phase?: AttachmentPhase | "available";
+  /** Only volumes that follow this one in the list. */
+  readonly after?: Pick<VolumeRecord, "id" | "createdAtMs">;
+  readonly offset?: number;
+  readonly limit: number;
+}
+
+/** The number and the total size of a project's volumes. */
+export interface VolumeUsage {
+  readonly volumes: number;
+  readonly gib: number;
+}
+
+export type CreateVolumeOutcome =
+  | { readonly kind: "created" }
+  /** The limit that the volume exceeds. */
+  | { readonly kind: "over-limit"; readonly limit: keyof VolumeUsage; readonly used: number };
+
+/** `taken`: a server has the volume. `device-taken`: another volume of the server has the device. */
+export type ReserveOutcome = "reserved" | "taken" | "device-taken" | "unknown";
+
+/**
+ * Volumes, and which server has each. Both implementations (Postgres, in-memory) pass test/contract/volume-store. Operating failures throw the
+ * store's error.
+ *
+ * A volume goes from one server to another only over `reserve`, which takes only a volume without an attachment. An attachment ends by
+ * `release` and `endAttachment`, whose callers know from the cell that no guest has the volume and that the operation can no longer begin.
+ */
+export interface VolumeStore {
+  /** Stores a volume unless its project would exceed a limit (null: none). Concurrent calls are counted exactly. */
+  createVolume(volume: NewVolume, limits: VolumeUsage | null): Promise<CreateVolumeOutcome>;
+  /** The existing volumes with these ids, in any order. */
+  volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]>;
+  /** Volumes, newest first. Volumes of the same time are sorted by id. */
+  listVolumes(query: VolumeQuery): Promise<readonly VolumeRecord[]>;
+  usage(projectId: string): Promise<VolumeUsage>;
+  /**
+   * Replaces fields of a volume by the result of `change`, which is called again after a concurrent update. Returns null when there is no such
+   * volume.
+   */
+  updateVolume(
+    id: string,
+    change: (volume: VolumeRecord) => VolumeChanges,
+    nowMs: number,
+  ): Promise<VolumeRecord | null>;
+  /** Deletes a volume that no server has. */
+  deleteVolume(id: string): Promise<"deleted" | "taken" | "unknown">;
+
+  /** The volumes that these servers have, will get, or had last, in the order in which they were reserved. */
+  volumesOfServers(serverUuids: readonly string[]): Promise<readonly VolumeRecord[]>;
+  /** Reserves a volume that no server has. Of concurrent calls for one volume, only one gets it. */
+  reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome>;
+  /** attached → detaching by this operation. False if the server does not have the volume attached. */
+  beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean>;
+  /** attaching or detaching by this operation → attached. False if the volume is in no such phase. */
+  confirmAttached(id: string, taskId: string, nowMs: number): Promise<boolean>;
+  /** attaching or detaching by this operation → no server has the volume. False if the volume is in no such phase. */
+  release(id: string, taskId: string): Promise<boolean>;
+  /** Sets whether an attached volume is deleted with its server. False if the server does not have the volume. */
+  setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean>;
+  /**
+   * Attachments whose server the API database shows as gone, or does not know any longer → detaching without an operation. A volume that was
+   * not attached is not deleted with the server. Returns their number.
+   */
+  sweepEnded(): Promise<number>;
+  /** Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning). */
+  unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]>;
+  /** Ends an attachment whose server is gone: the volume is deleted with it, or released. Returns null if the attachment has ended before. */
+  endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null>;
+}
