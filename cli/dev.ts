@@ -17,10 +17,16 @@ import { writeCloudsFile } from "./dev/clouds-file.ts";
 import { bootFirstGuest } from "./dev/first-guest.ts";
 import { greetingOf } from "./dev/greeting.ts";
 import { openTrialAccess, type TrialAccess } from "./dev/trial-access.ts";
-import { makeVirtualHostsDirs, openVirtualHosts, type VirtualHostsDirs, virtualHosts } from "./dev/virtual-hosts.ts";
+import {
+  makeVirtualHostsDirs,
+  nanoImageFile,
+  openVirtualHosts,
+  type VirtualHostsDirs,
+  virtualHosts,
+} from "./dev/virtual-hosts.ts";
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
-/** Images and their copies are kept in the data directory. */
+/** The copies of images are kept in the data directory. */
 const { imagesPath: _imagesPath, imageCache: _imageCache, ...ofVirtualMachines } = qemuSettings;
 
 const declaration = {
@@ -63,6 +69,10 @@ const declaration = {
     consoleWeb: optional(text(), {
       about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
+    imagesPath: optional(text(), {
+      about:
+        "directory for the data of uploaded images; with virtual machines, images in the data directory by default, else none can be uploaded",
+    }),
     filters: optional(listOf(text()), { about: "modules with your own host filters" }),
     databaseUrl: optional(postgresUrl, { about: "use this Postgres instead of the embedded one" }),
     dataDir: setting(text(), { about: "directory for all data", default: ".berth" }),
@@ -83,7 +93,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
       refuseBadAuth({ ...settings, listen, allowUnauthenticatedNetwork: false });
       const dataDir = resolve(settings.dataDir);
       const access = openTrialAccess(settings, dataDir, logger);
-      const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir) : null;
+      const dirs = settings.driver === "qemu" ? makeVirtualHostsDirs(dataDir, settings.imagesPath) : null;
       const virtual = dirs === null ? {} : { openDriver: openVirtualHosts(settings, dirs, logger) };
       const cells = cellsOf(settings, dirs);
       return {
@@ -108,6 +118,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             dashboard: true,
             consoles: true,
             consoleWeb: settings.consoleWeb,
+            imagesPath: dirs?.imagesPath ?? settings.imagesPath,
             logger,
             fail,
           });
@@ -115,9 +126,12 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
           const { apiUrl } = cloud;
           const { auth } = settings;
           const cloudsFile = writeCloudsFile(dataDir, { apiUrl, auth, users: access.users });
+          const imageFile = dirs === null ? null : nanoImageFile(dirs);
           const words = await wordsOfFirstGuest(apiUrl, access, dirs);
           const hosts = cells.reduce((sum, cell) => sum + cell.hosts.length, 0);
-          process.stdout.write(`${words}${greetingOf({ apiUrl, auth, hosts, cells: cells.length, cloudsFile })}\n`);
+          process.stdout.write(
+            `${words}${greetingOf({ apiUrl, auth, hosts, cells: cells.length, cloudsFile, imageFile })}\n`,
+          );
         },
         close: async () => {
           removeApiAddress(dataDir);

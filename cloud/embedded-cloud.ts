@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { FastifyInstance } from "fastify";
+import { openImageFiles } from "../adapters/images/open-image-files.ts";
 import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
@@ -103,6 +104,8 @@ export interface EmbeddedCloudOptions {
   readonly consoles?: boolean;
   /** A directory of noVNC's files, with which browsers can open graphical consoles. Null for none. */
   readonly consoleWeb?: string | null;
+  /** The directory that stores the bits of uploaded images, as the hosts have it. None can be uploaded without it. */
+  readonly imagesPath?: string | null;
   /** Opens the driver of a cell's hosts; the fake one when it is absent. Not together with `underLoad`. */
   readonly openDriver?: (hosts: readonly HostConfig[]) => OwnedDriver;
   /** Called when a part cannot continue: the cloud must be closed. */
@@ -276,7 +279,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       cells: cells.map(seenFromAbove),
       decisions,
       filters,
-      ...projectStores,
+      ...{ ...projectStores, imageFiles: await openImageFiles(options.imagesPath ?? null) },
       keystone: options.keystone ?? null,
       ...faultsOf(options, cells),
       mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],

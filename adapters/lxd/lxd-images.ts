@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
-import { stat } from "node:fs/promises";
-import { join } from "node:path";
 import { pipeline } from "node:stream/promises";
+import { findImageFile } from "../../runtime/find-image-file.ts";
 import type { LxdClient } from "./lxd-client.ts";
 import { LxdError } from "./lxd-error.ts";
 
@@ -43,7 +42,7 @@ export class LxdImages {
   async fingerprint(expected: ExpectedLxdImage): Promise<string> {
     if (!ID.test(expected.id))
       throw new LxdError("image", `"${expected.id.slice(0, 100)}" is not the id of an image`, { isFinal: true });
-    const { path, read } = await this.#find(expected.id);
+    const { path, read } = await this.#find(expected);
     if (expected.sha512 !== null && read.sha512 !== expected.sha512)
       throw new LxdError(
         "image",
@@ -72,13 +71,14 @@ export class LxdImages {
     }
   }
 
-  async #find(id: string): Promise<{ readonly path: string; readonly read: ReadImage }> {
-    for (const suffix of SUFFIXES) {
-      const path = join(this.#dir, `${id}${suffix}`);
-      const found = await stat(path).catch(() => null);
-      if (found?.isFile()) return { path, read: await this.#readOnce(path, found.size, found.mtimeMs) };
-    }
-    throw new LxdError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
+  async #find(image: ExpectedLxdImage): Promise<{ readonly path: string; readonly read: ReadImage }> {
+    const found = await findImageFile(this.#dir, image, SUFFIXES);
+    if (found !== null)
+      return { path: found.path, read: await this.#readOnce(found.path, found.bytes, found.changedAtMs) };
+    throw new LxdError(
+      "image",
+      `this host has no file of image ${image.id}: copy the image into its directory of images`,
+    );
   }
 
   async #readOnce(path: string, bytes: number, changedAtMs: number): Promise<ReadImage> {

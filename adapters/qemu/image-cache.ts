@@ -4,6 +4,7 @@ import { mkdir, readFile, rename, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
+import { findImageFile } from "../../runtime/find-image-file.ts";
 import { type ImageFacts, type ImageFormat, inspectImage } from "./disk-image.ts";
 import { QemuError } from "./qemu-error.ts";
 
@@ -25,16 +26,20 @@ interface Entry extends BaseImage {
   readonly source: { readonly bytes: number; readonly changedAtMs: number };
 }
 
+/** The file of an image in the directory of images. */
+type Source = Entry["source"] & { readonly path: string; readonly format: ImageFormat | null };
+
 const ID = /^[A-Za-z0-9][A-Za-z0-9._-]{0,254}$/;
-const SUFFIXES: readonly (readonly [suffix: string, format: ImageFormat | null])[] = [
+/** The endings of files that operators name by the image's id, and what they tell about the format. */
+const SUFFIXES: ReadonlyMap<string, ImageFormat | null> = new Map<string, ImageFormat | null>([
   ["", null],
   [".qcow2", "qcow2"],
   [".raw", "raw"],
   [".img", null],
-];
+]);
 
 /**
- * Copies of images in a directory of the host, made from a directory in which an operator puts images under their ids. A copy is checked once,
+ * Copies of images in a directory of the host, made from a directory into which the Image API stores uploads, and operators put images under their ids. A copy is checked once,
  * before the first guest is built on it, and has its content's hash in its name, so that a changed source cannot change the base of
  * existing guests.
  */
@@ -63,7 +68,7 @@ export class ImageCache {
   }
 
   async #find(expected: ExpectedImage): Promise<BaseImage> {
-    const source = await this.#source(expected.id);
+    const source = await this.#source(expected);
     const entry = await this.#entry(expected.id);
     const isCurrent =
       entry !== null && entry.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
@@ -81,13 +86,13 @@ export class ImageCache {
     return { path, format, virtualBytes, sha512 };
   }
 
-  async #source(id: string): Promise<Entry["source"] & { readonly path: string; readonly format: ImageFormat | null }> {
-    for (const [suffix, format] of SUFFIXES) {
-      const path = join(this.#sourceDir, `${id}${suffix}`);
-      const found = await stat(path).catch(() => null);
-      if (found?.isFile()) return { path, format, bytes: found.size, changedAtMs: found.mtimeMs };
-    }
-    throw new QemuError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
+  async #source(image: ExpectedImage): Promise<Source> {
+    const found = await findImageFile(this.#sourceDir, image, [...SUFFIXES.keys()]);
+    if (found !== null) return { ...found, format: SUFFIXES.get(found.suffix) ?? null };
+    throw new QemuError(
+      "image",
+      `this host has no file of image ${image.id}: copy the image into its directory of images`,
+    );
   }
 
   async #entry(id: string): Promise<Entry | null> {
@@ -100,10 +105,7 @@ export class ImageCache {
     }
   }
 
-  async #copy(
-    { id }: ExpectedImage,
-    source: Entry["source"] & { readonly path: string; readonly format: ImageFormat | null },
-  ): Promise<Entry> {
+  async #copy({ id }: ExpectedImage, source: Source): Promise<Entry> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const copy = join(this.#dir, `.new-${randomUUID()}`);
     const hash = createHash("sha512");

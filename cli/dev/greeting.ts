@@ -16,6 +16,8 @@ export interface Greeted {
   readonly cells: number;
   /** The clients' configuration, or null when there is none. */
   readonly cloudsFile: string | null;
+  /** The file of an image that can be uploaded, in a cloud that stores data of images; else null. */
+  readonly imageFile: string | null;
 }
 
 /** Returns what `berth dev` prints when it serves: where to look, and what to type. */
@@ -32,20 +34,27 @@ export function greetingOf(greeted: Greeted): string {
   ].join("\n");
 }
 
-function withClient({ cloudsFile, auth }: Greeted): string[] {
+function withClient({ cloudsFile, auth, imageFile }: Greeted): string[] {
   if (cloudsFile === null) return [];
-  const path = relative(process.cwd(), cloudsFile);
   return [
     "With the openstack command (Debian, Ubuntu: apt install python3-openstackclient):",
     "",
-    `  export OS_CLIENT_CONFIG_FILE=${path.startsWith("..") ? cloudsFile : `$PWD/${path}`} OS_CLOUD=berth`,
+    `  export OS_CLIENT_CONFIG_FILE=${shownPath(cloudsFile)} OS_CLOUD=berth`,
     "  openstack flavor create --vcpus 2 --ram 4096 --disk 20 small",
-    "  openstack image create any",
+    imageFile === null
+      ? "  openstack image create any"
+      : `  openstack image create --disk-format raw --file ${shownPath(imageFile)} any`,
     "  openstack server create --flavor small --image any --wait first",
     "  openstack server list",
     ...(auth === "password" ? ["  TOKEN=$(openstack token issue -f value -c id)         # for curl, below"] : []),
     "",
   ];
+}
+
+/** A path as one types it in this directory. */
+function shownPath(path: string): string {
+  const inHere = relative(process.cwd(), path);
+  return inHere.startsWith("..") ? path : `$PWD/${inHere}`;
 }
 
 function withCurl({ apiUrl, auth }: Greeted): string[] {

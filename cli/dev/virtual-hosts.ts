@@ -1,7 +1,8 @@
 import { mkdirSync, statfsSync, writeFileSync } from "node:fs";
 import { availableParallelism, totalmem } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
+import { refuseMissingTools } from "../../adapters/qemu/refuse-missing-tools.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { generateHosts, type HostConfig } from "../../services/compute-agent/host-config.ts";
@@ -20,12 +21,20 @@ export interface VirtualHostsDirs {
   readonly imagesPath: string;
 }
 
-/** Makes the directories below the data directory, and puts the nano guest's image there. */
-export function makeVirtualHostsDirs(dataDir: string): VirtualHostsDirs {
-  const dirs = { instancesPath: join(dataDir, "instances"), imagesPath: join(dataDir, "images") };
+/** Makes the directories, by default below the data directory, and puts the nano guest's image there. */
+export function makeVirtualHostsDirs(dataDir: string, imagesPath: string | null): VirtualHostsDirs {
+  const dirs = {
+    instancesPath: join(dataDir, "instances"),
+    imagesPath: resolve(imagesPath ?? join(dataDir, "images")),
+  };
   for (const dir of Object.values(dirs)) mkdirSync(dir, { recursive: true });
-  writeFileSync(join(dirs.imagesPath, `${NANO_IMAGE_ID}.raw`), nanoImage());
+  writeFileSync(nanoImageFile(dirs), nanoImage());
   return dirs;
+}
+
+/** The file of the nano guest's image. */
+export function nanoImageFile({ imagesPath }: VirtualHostsDirs): string {
+  return join(imagesPath, `${NANO_IMAGE_ID}.raw`);
 }
 
 /** Hosts that share this machine: each offers its part of the memory and of the free disk. */
@@ -46,12 +55,13 @@ export function virtualHosts(
   return generateHosts(prefix, count).map((host) => ({ ...host, inventories, hypervisor: { type: "QEMU" } }));
 }
 
-/** Opens the driver of such hosts. Throws a SettingsError when QEMU is not installed. */
+/** Opens the driver of such hosts. Throws a SettingsError when QEMU or one of its tools is not installed. */
 export function openVirtualHosts(
   settings: Omit<QemuSettings, "imagesPath" | "imageCache">,
   dirs: VirtualHostsDirs,
   logger: Logger,
 ): (hosts: readonly HostConfig[]) => OwnedDriver {
+  refuseMissingTools();
   const { driver } = openQemuDriver({ ...settings, ...dirs, imageCache: null }, { clock: systemClock, logger });
   return (hosts) => {
     const names = new Set(hosts.map(({ name }) => name));

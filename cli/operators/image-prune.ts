@@ -18,7 +18,8 @@ const declaration = {
 
 /** Ids of one question to the api. */
 const IDS_MAX = 1_000;
-const IMAGE_FILE = /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:\.(?:qcow2|raw|img|tar|tar\.gz|tar\.xz))?$/;
+const IMAGE_FILE =
+  /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-[0-9a-f]{32}|\.(?:qcow2|raw|img|tar|tar\.gz|tar\.xz))?$/;
 
 /** `berth image prune`: asks the api which of the directory's images were deleted, and removes their files. */
 export function runImagePruneCommand(argv: readonly string[]): Promise<number> {

@@ -1,5 +1,6 @@
 import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
+import type { ImageDirectory } from "../../adapters/images/image-directory.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import type { ConsoleTokenStore } from "../../core/stores/api/console-token-store.ts";
@@ -57,6 +58,8 @@ export interface ApiDeps {
   readonly filters?: readonly HostFilter[];
   /** The registered images. Without this store, images are not registered and servers may name any image. */
   readonly images?: ImageStore;
+  /** The directory with the bits of images. Without it, none can be uploaded, and new images are active at once. */
+  readonly imageFiles?: ImageDirectory | null;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
   /** The volumes. Without this store, there are none. */

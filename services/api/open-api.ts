@@ -1,4 +1,5 @@
 import type { Pool } from "pg";
+import { openImageFiles } from "../../adapters/images/open-image-files.ts";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
@@ -100,6 +101,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       decisions: new PostgresDecisionStore(pool),
       filters,
       ...openProjectStores(pool),
+      imageFiles: await openImageFiles(settings.imagesPath),
       moves: new PostgresMoveStore(pool),
       cells,
       bus,

@@ -34,6 +34,7 @@ import { registerDocument } from "./http/document-route.ts";
 import type { ResolveIdentity } from "./http/identity.ts";
 import { registerNeighbour } from "./http/register-neighbour.ts";
 import { registerVersion } from "./http/version-routes.ts";
+import { registerImageDataRoutes } from "./image/image-data-routes.ts";
 import { registerImageProxy } from "./image/image-proxy-routes.ts";
 import { registerImageRoutes } from "./image/image-routes.ts";
 import { registerNetworkRoutes } from "./network/network-routes.ts";
@@ -70,19 +71,22 @@ export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolve
 
 /** Registers the parts of the Image, Networking and Block Storage APIs that are served. */
 export function registerNeighbours(
-  { images, networkPorts, volumes, clock }: ApiDeps,
+  { images, imageFiles, networkPorts, volumes, clock }: ApiDeps,
   { http, server }: ApiParts,
   settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
   const { pageMax, networks, imagesPerProjectMax: ownedMax, volumesPerProject: limits } = settings;
-  const { publicUrl } = settings.http;
+  const { publicUrl, requestTimeoutMs: idleMs } = settings.http;
   const options = { pageMax, publicUrl };
   const catalog = server.images;
   if (images && catalog) {
-    registerNeighbour(http, "/image", resolveIdentity, (scope) =>
-      registerImageRoutes(scope, { store: images, catalog, clock, ownedMax }, options),
-    );
+    const files = imageFiles ?? null;
+    const imageDeps = { store: images, catalog, clock, ownedMax, storesData: files !== null, files };
+    registerNeighbour(http, "/image", resolveIdentity, (scope) => {
+      registerImageRoutes(scope, imageDeps, options);
+      registerImageDataRoutes(scope, imageDeps, { bytesMax: settings.imageBytesMax, idleMs });
+    });
   }
   if (networkPorts) {
     registerNeighbour(http, "/network", resolveIdentity, (scope) => {

@@ -76,6 +76,8 @@ export interface ApiSettings {
   readonly consoleTokenTtlMs: number;
   /** Most images of one project. Null for no limit. */
   readonly imagesPerProjectMax: number | null;
+  /** Most bytes of one image's data. */
+  readonly imageBytesMax: number;
   /** The networks that servers can be connected to. */
   readonly networks: NetworkRule;
   /** The volumes that servers can have. */
@@ -150,6 +152,15 @@ export const apiDeclaration = {
     imagesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
       about: "maximum number of images of one project; -1: unlimited",
       default: "1000",
+    }),
+    imagesPath: optional(text(), {
+      about:
+        "directory that stores the data of uploaded images, which the hosts have as their --images-path; without it none can be uploaded",
+    }),
+    // Glance's option image_size_cap.
+    imageBytesMax: setting(integer({ min: 1, max: Number.MAX_SAFE_INTEGER }), {
+      about: "maximum size of the data of one image",
+      default: "68719476736",
     }),
     // The option `base_url` of Nova's section [serial_console].
     serialConsoleBaseUrl: optional(url("ws", "wss"), {
@@ -238,6 +249,7 @@ export function apiSettings(
     | "cellDeadline"
     | "flavorCache"
     | "images"
+    | "imageBytesMax"
     | "imagesPerProjectMax"
     | "serialConsoleBaseUrl"
     | "novncproxyBaseUrl"
@@ -273,6 +285,7 @@ export function apiSettings(
     cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: options.cellDeadline },
     flavorCacheMs: options.flavorCache,
     imageRule: options.images,
+    imageBytesMax: options.imageBytesMax,
     serialConsoleBaseUrl: options.serialConsoleBaseUrl,
     novncproxyBaseUrl: options.novncproxyBaseUrl,
     consoleTokenTtlMs: options.consoleTokenTtl,
@@ -330,6 +343,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   novncproxyBaseUrl: null,
   consoleTokenTtlMs: 600_000,
   imagesPerProjectMax: null,
+  imageBytesMax: 64 * 2 ** 30,
   networks: "none",
   volumes: "none",
   volumesPerProject: { volumes: Number.POSITIVE_INFINITY, gib: Number.POSITIVE_INFINITY },

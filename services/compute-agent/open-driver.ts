@@ -1,3 +1,4 @@
+import { refuseMissingTools } from "../../adapters/qemu/refuse-missing-tools.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import type { Driver } from "./driver.ts";
@@ -39,6 +40,7 @@ interface DriverSurroundings {
 export function openDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
   switch (options.driver) {
     case "qemu":
+      refuseMissingTools();
       return openReal(options, surroundings, openQemuDriver);
     case "lxd":
       return openReal(options, surroundings, openLxdDriver);

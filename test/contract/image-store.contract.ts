@@ -55,6 +55,21 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(paged).toEqual(listed);
     });
 
+    test("keeps what is known of an image's bits, until it is deleted", async () => {
+      const data = { bytes: 9_007_199_254_740_991, md5: "0a".repeat(16), sha512: "0b".repeat(64), virtualBytes: null };
+      const awaiting = image({ data: "awaited" });
+      await store.createImage(awaiting, null);
+      expect(await store.image(awaiting.id)).toEqual(awaiting);
+      await store.updateImage(awaiting.id, (found) => ({ ...found, data }));
+      expect(await store.images(ALL)).toEqual([{ ...awaiting, data }]);
+      // A change that throws changes nothing, and its error reaches the caller.
+      const failed = store.updateImage(awaiting.id, () => {
+        throw new Error("no");
+      });
+      await expect(failed).rejects.toThrow("no");
+      expect(await store.image(awaiting.id)).toEqual({ ...awaiting, data });
+    });
+
     test("finds images by their properties, and pages of those whose upload has not ended", async () => {
       const upload = { state: "queued", serverUuid: randomUUID(), rotation: 2 } as const;
       const [plain, late, early] = [

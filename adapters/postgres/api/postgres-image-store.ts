@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import type {
+  ImageData,
   ImageQuery,
   ImageRecord,
   ImageStore,
@@ -25,11 +26,12 @@ interface ImageRow {
   created_at_ms: number;
   updated_at_ms: number;
   upload: ImageUpload | null;
+  data: ImageData | "awaited" | null;
   version: number;
 }
 
 const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
-  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, version::float8`;
+  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, data, version::float8`;
 
 /** Images in the API database. A change is a compare-and-set. Throws `StoreError`. */
 export class PostgresImageStore implements ImageStore {
@@ -59,8 +61,8 @@ export class PostgresImageStore implements ImageStore {
         const rows = await queryRows(client, {
           name: "create_image",
           text: `insert into images (id, name, owner, visibility, disk_format, container_format, min_disk_gib,
-              min_ram_mib, is_protected, tags, properties, created_at_ms, updated_at_ms, upload)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+              min_ram_mib, is_protected, tags, properties, created_at_ms, updated_at_ms, upload, data)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
             on conflict (id) do nothing returning id`,
           values: valuesOf(image),
         });
@@ -125,8 +127,8 @@ export class PostgresImageStore implements ImageStore {
         name: "update_image",
         text: `update images set name = $2, owner = $3, visibility = $4, disk_format = $5, container_format = $6,
             min_disk_gib = $7, min_ram_mib = $8, is_protected = $9, tags = $10, properties = $11, created_at_ms = $12,
-            updated_at_ms = $13, upload = $14, version = version + 1
-          where id = $1 and version = $15 and deleted_at_ms is null returning id`,
+            updated_at_ms = $13, upload = $14, data = $15, version = version + 1
+          where id = $1 and version = $16 and deleted_at_ms is null returning id`,
         values: [...valuesOf(changed), row.version],
       });
       // Each failed try means that another caller's change succeeded, so all callers finish in the end.
@@ -139,7 +141,7 @@ export class PostgresImageStore implements ImageStore {
     const rows = await queryStored(this.#pool, {
       name: "delete_image",
       text: `update images set deleted_at_ms = $2, name = null, tags = '[]', properties = '{}', upload = null,
-          version = version + 1
+          data = null, version = version + 1
         where id = any($1::uuid[]) and deleted_at_ms is null returning id`,
       values: [onlyUuids([id]), atMs],
     });
@@ -165,6 +167,7 @@ function valuesOf(image: ImageRecord): unknown[] {
     ...documents,
     ...times,
     image.upload === undefined ? null : JSON.stringify(image.upload),
+    image.data === undefined ? null : JSON.stringify(image.data),
   ];
 }
 
@@ -184,5 +187,6 @@ function recordOf(row: ImageRow): ImageRecord {
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     ...(row.upload !== null && { upload: row.upload }),
+    ...(row.data !== null && { data: row.data }),
   };
 }

@@ -10,7 +10,18 @@ export interface ImageUpload {
   readonly rotation: number | null;
 }
 
-/** An image as far as scheduling needs it: its name, its minimum sizes and its properties. Its bits are stored elsewhere. */
+/** What is known of an image's bits that were uploaded to the Image API. */
+export interface ImageData {
+  readonly bytes: number;
+  /** In hexadecimal, as `checksum` shows it. */
+  readonly md5: string;
+  /** In hexadecimal. Hosts refuse bits with another hash. */
+  readonly sha512: string;
+  /** Size of the disk that a guest sees. Null for formats that do not state it. */
+  readonly virtualBytes: number | null;
+}
+
+/** An image as far as scheduling needs it: its name, its minimum sizes and its properties. Its bits are files beside the database. */
 export interface ImageRecord {
   readonly id: string;
   readonly name: string | null;
@@ -26,8 +37,16 @@ export interface ImageRecord {
   readonly properties: Readonly<Record<string, string>>;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
-  /** Absent for an image that servers can be made from. */
+  /** Only while the image is being made from a server's disk. */
   readonly upload?: ImageUpload;
+  /** `awaited`: nobody has uploaded its bits yet. Absent for an image whose bits the Image API does not store. */
+  readonly data?: ImageData | "awaited";
+}
+
+/** The status of an image under Glance's names. Servers are made from active images only. */
+export function imageStatus({ upload, data }: ImageRecord): "queued" | "saving" | "active" {
+  if (upload !== undefined) return upload.state;
+  return data === "awaited" ? "queued" : "active";
 }
 
 export interface ImageQuery {

@@ -11,13 +11,13 @@ declare module "fastify" {
 /**
  * Answers a request with FST_ERR_HANDLER_TIMEOUT when its handler takes longer than `limitMs`; the result of the handler is then ignored. A
  * request with a body asks for a change, so it gets the real outcome however long that takes; reading the body is limited by
- * `requestTimeout`. This replaces Fastify's own `handlerTimeout`, whose AbortSignal nothing here uses: aborting it creates an exception for
+ * `requestTimeout`. Routes that stream limit themselves. This replaces Fastify's own `handlerTimeout`, whose AbortSignal nothing here uses: aborting it creates an exception for
  * each request that ends well.
  */
 export function answerInTime(http: Pick<FastifyInstance, "decorateRequest" | "addHook">, limitMs: number): void {
   http.decorateRequest("deadline", null);
   http.addHook("onRequest", (request, reply, done) => {
-    if (bringsBody(request.raw)) return done();
+    if (bringsBody(request.raw) || request.routeOptions.config.streams === true) return done();
     request.deadline = setTimeout(() => {
       // After the connection is closed, no client waits for the answer.
       if (reply.sent || reply.raw.destroyed) return;

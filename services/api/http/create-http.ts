@@ -22,6 +22,7 @@ import { explainSchemaError, type UnsupportedFields } from "./explain-schema-err
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
 import { KnownPaths, type KnownRoute } from "./known-paths.ts";
+import { allowLongStreams } from "./long-streams.ts";
 import { explainUnreadableBody, refuseUnreadable, textOfBody } from "./readable-input.ts";
 import { checkFacts } from "./route-facts.ts";
 import { sharedCompilers } from "./shared-compilers.ts";
@@ -96,6 +97,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
   });
   refuseConnect(http.server, JSON.stringify(faultBody(405, WRONG_METHOD)));
   answerInTime(http, settings.requestTimeoutMs);
+  allowLongStreams(http);
   http.addHook("onRequest", (request, reply, done) => {
     nameRequest(request, reply);
     if (deps.tracing.enabled) request.span = startSpan(deps.tracing, request);

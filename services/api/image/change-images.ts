@@ -16,6 +16,8 @@ export interface ImageDeps {
   readonly clock: Clock;
   /** Most images of one project. Null for no limit. */
   readonly ownedMax: number | null;
+  /** Whether the bits of new images are uploaded to this api. Otherwise new images are active at once. */
+  readonly storesData: boolean;
 }
 
 /** Fields that only the Image API itself sets. */
@@ -23,6 +25,10 @@ const FIXED: ReadonlySet<string> = new Set([
   ...["id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"],
   ...["created_at", "updated_at", "self", "file", "schema", "direct_url", "locations", "stores"],
 ]);
+const FORMATS = [
+  ["disk_format", "diskFormat"],
+  ["container_format", "containerFormat"],
+] as const;
 /** The values of fields that were never set. */
 const UNSET: ChangedImage = {
   name: null,
@@ -43,14 +49,11 @@ export async function createImage(deps: ImageDeps, identity: Identity, body: Cre
   const { id, ...fields } = body;
   for (const name of Object.keys(fields)) refuseFixed(name);
   const nowMs = deps.clock.now();
-  const image = imageOf(
-    { ...UNSET, owner: identity.projectId, ...fields },
-    {
-      id: id === undefined ? randomUUID() : storedSpelling(id),
-      createdAtMs: nowMs,
-      updatedAtMs: nowMs,
-    },
-  );
+  const own = { id: id === undefined ? randomUUID() : storedSpelling(id), createdAtMs: nowMs, updatedAtMs: nowMs };
+  const image: ImageRecord = {
+    ...imageOf({ ...UNSET, owner: identity.projectId, ...fields }, own),
+    ...(deps.storesData && { data: "awaited" }),
+  };
   refuseOpening(image, null, identity);
   refuseLargeImage(image.properties);
   const outcome = await deps.store.createImage(image, deps.ownedMax);
@@ -96,7 +99,9 @@ export async function patchImage(
     const next: ImageRecord = {
       ...imageOf({ ...UNSET, owner: image.owner, ...fields }, { id, createdAtMs, updatedAtMs: deps.clock.now() }),
       ...(image.upload && { upload: image.upload }),
+      ...(image.data && { data: image.data }),
     };
+    refuseOtherFormat(next, image);
     refuseOpening(next, image, identity);
     refuseLargeImage(next.properties);
     return next;
@@ -132,7 +137,8 @@ export async function deleteImage(deps: ImageDeps, identity: Identity, asked: st
   deps.catalog.forget(id);
 }
 
-async function findOwn(store: ImageStore, identity: Identity, id: string): Promise<ImageRecord> {
+/** Returns an image that the caller may change. Throws a 404 or a 403. */
+export async function findOwn(store: ImageStore, identity: Identity, id: string): Promise<ImageRecord> {
   const image = await findImage(store, identity, id);
   if (!mayChange(image, identity)) throw new Fault(403, "You are not permitted to modify this image.");
   return image;
@@ -155,6 +161,14 @@ function patched(fields: Readonly<Record<string, unknown>>, patch: PatchImageBod
 
 function refuseFixed(name: string): void {
   if (FIXED.has(name)) throw new Fault(403, `Attribute '${name}' is read-only.`);
+}
+
+/** The formats of bits that were uploaded stay, as in Glance. */
+function refuseOtherFormat(next: ImageRecord, before: ImageRecord): void {
+  if (before.data === undefined || before.data === "awaited") return;
+  for (const [name, field] of FORMATS)
+    if (next[field] !== before[field])
+      throw new Fault(403, `Attribute ${name} can be only replaced for a queued image.`);
 }
 
 function refuseOpening({ visibility, owner }: ImageRecord, before: ImageRecord | null, identity: Identity): void {
@@ -211,6 +225,6 @@ function imageOf(
   };
 }
 
-function imageNotFound(id: string): Fault {
+export function imageNotFound(id: string): Fault {
   return notFound(`Failed to find image ${id.slice(0, 100)}.`);
 }

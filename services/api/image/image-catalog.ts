@@ -1,4 +1,4 @@
-import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
+import { type ImageRecord, type ImageStore, imageStatus } from "../../../core/stores/api/image-store.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
@@ -38,8 +38,8 @@ export class ImageCatalog {
     if (known) return known.image;
     const forgotten = this.#forgotten;
     const image = (await this.#store.image(id)) ?? (await this.#deletion(id));
-    // An image whose upload has not ended changes soon, and clients wait for that.
-    const isMade = image === null || image === "deleted" || image.upload === undefined;
+    // An image that is not active changes soon, and clients wait for that.
+    const isMade = image === null || image === "deleted" || imageStatus(image) === "active";
     const isKept = forgotten === this.#forgotten && isMade;
     if (isKept) this.#known.set(id, { image }, this.#cacheMs);
     return image;

@@ -26,7 +26,7 @@ const QUERY: QueryParameters = { limit: 1, marker: 1, name: 1, os_hidden: 1, vis
 const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared", "community"]);
 
 /**
- * Registers the part of the Image API's `/v2/images` that describes images. Berth stores no image data, so nothing can be uploaded.
+ * Registers the part of the Image API's `/v2/images` that describes images.
  *
  * Source: Glance's api-ref v2, "Images".
  */

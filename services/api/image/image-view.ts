@@ -1,4 +1,4 @@
-import type { ImageRecord } from "../../../core/stores/api/image-store.ts";
+import { type ImageRecord, imageStatus } from "../../../core/stores/api/image-store.ts";
 import { type Place, resourceLinks } from "../http/links.ts";
 
 /** Whole seconds, as both APIs write times of images. */
@@ -6,13 +6,14 @@ function seconds(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
-/** Returns an image as the Image API v2 shows it. Berth does not know the sizes of images. */
+/** Returns an image as the Image API v2 shows it. The sizes and hashes of bits that Berth does not store are unknown. */
 export function imageView(image: ImageRecord): Record<string, unknown> {
+  const data = image.data === "awaited" ? undefined : image.data;
   return {
     ...image.properties,
     id: image.id,
     name: image.name,
-    status: image.upload?.state ?? "active",
+    status: imageStatus(image),
     visibility: image.visibility,
     protected: image.isProtected,
     owner: image.owner,
@@ -21,11 +22,11 @@ export function imageView(image: ImageRecord): Record<string, unknown> {
     min_disk: image.minDiskGib,
     min_ram: image.minRamMib,
     tags: image.tags,
-    size: null,
-    virtual_size: null,
-    checksum: null,
-    os_hash_algo: null,
-    os_hash_value: null,
+    size: data?.bytes ?? null,
+    virtual_size: data?.virtualBytes ?? null,
+    checksum: data?.md5 ?? null,
+    os_hash_algo: data === undefined ? null : "sha512",
+    os_hash_value: data?.sha512 ?? null,
     os_hidden: false,
     created_at: seconds(image.createdAtMs),
     updated_at: seconds(image.updatedAtMs),
@@ -35,8 +36,8 @@ export function imageView(image: ImageRecord): Record<string, unknown> {
   };
 }
 
-/** The progress that Nova shows in these states. */
-const PROGRESS = { queued: 25, saving: 50 } as const;
+/** The progress that Nova shows for each status. */
+const PROGRESS = { queued: 25, saving: 50, active: 100 } as const;
 
 /** An image as the Compute API's old proxy lists it. */
 export function briefProxyView({ id, name }: ImageRecord, place: Place): Record<string, unknown> {
@@ -44,15 +45,16 @@ export function briefProxyView({ id, name }: ImageRecord, place: Place): Record<
 }
 
 export function proxyView(image: ImageRecord, place: Place): Record<string, unknown> {
+  const status = imageStatus(image);
   return {
     ...briefProxyView(image, place),
-    status: image.upload === undefined ? "ACTIVE" : "SAVING",
-    progress: image.upload === undefined ? 100 : PROGRESS[image.upload.state],
+    status: status === "active" ? "ACTIVE" : "SAVING",
+    progress: PROGRESS[status],
     minDisk: image.minDiskGib,
     minRam: image.minRamMib,
     metadata: image.properties,
     created: seconds(image.createdAtMs),
     updated: seconds(image.updatedAtMs),
-    "OS-EXT-IMG-SIZE:size": 0,
+    "OS-EXT-IMG-SIZE:size": image.data === undefined || image.data === "awaited" ? 0 : image.data.bytes,
   };
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { InjectOptions, LightMyRequestResponse } from "fastify";
 import { pino } from "pino";
+import type { ImageDirectory } from "../../../adapters/images/image-directory.ts";
 import { MemoryAggregateStore } from "../../../adapters/memory/api/memory-aggregate-store.ts";
 import { MemoryApiStore } from "../../../adapters/memory/api/memory-api-store.ts";
 import { MemoryConsoleTokenStore } from "../../../adapters/memory/api/memory-console-token-store.ts";
@@ -93,6 +94,7 @@ export class ApiRig {
     store: ApiStore,
     quotas: MemoryQuotaStore,
     keystone: AuthenticateToken | null,
+    imageFiles: ImageDirectory | null,
   ) {
     this.store = store;
     this.quotas = quotas;
@@ -112,6 +114,7 @@ export class ApiRig {
         reservations: this.reservations,
         decisions: this.decisions,
         images: new MemoryImageStore(),
+        imageFiles,
         moves: this.moves,
         networkPorts: this.networkPorts,
         volumes: this.volumes,
@@ -150,6 +153,7 @@ export class ApiRig {
     settings: Partial<ApiSettings> = {},
     given: ApiStore | null = null,
     keystone: AuthenticateToken | null = null,
+    imageFiles: ImageDirectory | null = null,
   ): Promise<ApiRig> {
     const quotas = new MemoryQuotaStore({ clock });
     const store = given ?? new MemoryApiStore({ clock, quotas });
@@ -179,7 +183,7 @@ export class ApiRig {
       cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
       views.set(name, { view, facts });
     }
-    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, quotas, keystone);
+    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, quotas, keystone, imageFiles);
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
     }

@@ -95,6 +95,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     },
   ],
   "PATCH /image/v2/images/:id": [[{ op: "add", path: "/name", value: "x" }]],
+  "PUT /image/v2/images/:id/file": [null],
   "PUT /image/v2/images/:id/tags/:tag": [null],
   "POST /volume/v3/volumes": [
     {

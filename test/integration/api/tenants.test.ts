@@ -116,6 +116,8 @@ const OF_PROJECTS: Readonly<Record<string, Case>> = {
   "GET /image/v2/images/:id": { of: "image" },
   "PATCH /image/v2/images/:id": { of: "image", ...PATCH },
   "DELETE /image/v2/images/:id": { of: "image" },
+  "GET /image/v2/images/:id/file": { of: "image" },
+  "PUT /image/v2/images/:id/file": { of: "image", body: "bits", type: "application/octet-stream" },
   "GET /network/v2.0/ports/:id": { of: "port" },
   "DELETE /network/v2.0/ports/:id": { of: "port" },
   "GET /volume/v3/volumes/:id": { of: "volume" },

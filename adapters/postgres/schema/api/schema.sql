@@ -156,6 +156,7 @@ create table images (
   version bigint default 0 not null,
   upload jsonb,
   deleted_at_ms bigint,
+  data jsonb,
   constraint images_pkey PRIMARY KEY (id)
 );
 CREATE INDEX images_listed ON public.images USING btree (created_at_ms DESC, id) WHERE (deleted_at_ms IS NULL);

@@ -1,5 +1,5 @@
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
-import type { ImageRecord } from "../../../../core/stores/api/image-store.ts";
+import { type ImageRecord, imageStatus } from "../../../../core/stores/api/image-store.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
@@ -26,9 +26,14 @@ export async function readImageProperties(
   return imagePropertiesOf(judged.image);
 }
 
-/** The properties of an image that is ready, including its disk format. */
-export function imagePropertiesOf({ properties, diskFormat }: ImageRecord): Record<string, string> {
-  return { ...properties, ...(diskFormat !== null && { [DISK_FORMAT_KEY]: diskFormat }) };
+/** The properties of an image that is ready, including its disk format and, if its bits were uploaded, their hash, with which hosts check them. */
+export function imagePropertiesOf({ properties, diskFormat, data }: ImageRecord): Record<string, string> {
+  const sha512 = data === undefined || data === "awaited" ? null : data.sha512;
+  return {
+    ...properties,
+    ...(diskFormat !== null && { [DISK_FORMAT_KEY]: diskFormat }),
+    ...(sha512 !== null && { os_hash_algo: "sha512", os_hash_value: sha512 }),
+  };
 }
 
 /** An image that may be used (null if it is unknown and may be used nevertheless), or the reason why it may not. */
@@ -59,7 +64,7 @@ async function judgeOne(
   if (image === null && rule === "any") return { image };
   if (image === null || image === "deleted" || !mayShow(image, identity))
     return { refused: `Image ${id.slice(0, 100)} could not be found.` };
-  if (image.upload !== undefined) return { refused: `Image ${id} is not active.` };
+  if (imageStatus(image) !== "active") return { refused: `Image ${id} is not active.` };
   return { image };
 }
 

@@ -1,0 +1,85 @@
+import { createHash, randomUUID } from "node:crypto";
+import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { buffer } from "node:stream/consumers";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { findImageFile, uploadedName } from "../../runtime/find-image-file.ts";
+import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import { ImageDirectory } from "./image-directory.ts";
+import { openImageFiles } from "./open-image-files.ts";
+
+const BITS = Buffer.alloc(200_000, "guest");
+const SHA512 = createHash("sha512").update(BITS).digest("hex");
+
+let root: string;
+let dir: string;
+let files: ImageDirectory;
+const id = randomUUID();
+beforeEach(() => {
+  root = makeOwnedDir("image-files");
+  dir = join(root, "images");
+  mkdirSync(dir);
+  files = new ImageDirectory(dir);
+});
+afterEach(() => rmSync(dir, { recursive: true, force: true }));
+
+const store = (bits: Readable, { diskFormat = "raw", bytesMax = 1_000_000 } = {}) =>
+  files.store(bits, { id, diskFormat, bytesMax });
+const read = async (sha512: string | null) => {
+  const found = await files.read(id, sha512);
+  return found === null ? null : { bytes: found.bytes, bits: await buffer(found.bits) };
+};
+
+describe("a directory of images", () => {
+  test("returns the bits that it stored, and tells their size and hashes", async () => {
+    const md5 = createHash("md5").update(BITS).digest("hex");
+    const halves = [BITS.subarray(0, 70), BITS.subarray(70)];
+    expect(await store(Readable.from(halves))).toEqual({ bytes: 200_000, md5, sha512: SHA512, virtualBytes: null });
+    expect(await read(SHA512)).toEqual({ bytes: 200_000, bits: BITS });
+    expect(await read(null)).toEqual({ bytes: 200_000, bits: BITS });
+    expect(await read("0".repeat(128))).toBeNull();
+    await files.discard(id, SHA512);
+    await files.discard(id, SHA512);
+    expect([await read(null), readdirSync(dir)]).toEqual([null, []]);
+  });
+
+  test("leaves nothing of bits that are too many, wrong, none, or broken off", async () => {
+    const breaking = new Readable({ read() {} });
+    breaking.push(BITS);
+    const broken = store(breaking);
+    breaking.destroy(new Error("the connection was closed"));
+    await expect(broken).rejects.toMatchObject({ code: "broken-off" });
+    await expect(store(Readable.from([BITS]), { bytesMax: 199_999 })).rejects.toMatchObject({ code: "too-large" });
+    await expect(store(Readable.from([BITS]), { diskFormat: "qcow2" })).rejects.toMatchObject({ code: "refused" });
+    await expect(store(Readable.from([]))).rejects.toMatchObject({ code: "refused" });
+    expect(readdirSync(dir)).toEqual([]);
+    rmSync(dir, { recursive: true });
+    await expect(store(Readable.from([BITS]))).rejects.toMatchObject({ code: "storage" });
+  });
+
+  test("keeps two uploads to one image apart, and takes neither without a hash", async () => {
+    const other = Buffer.alloc(10, "other");
+    const [one, two] = await Promise.all([store(Readable.from([BITS])), store(Readable.from([other]))]);
+    expect([(await read(one.sha512))?.bits, (await read(two.sha512))?.bits]).toEqual([BITS, other]);
+    expect(await read(null)).toBeNull();
+  });
+
+  test("finds the files that hosts and operators put there under the image's id", async () => {
+    writeFileSync(join(dir, `${id}.qcow2`), "snapshot");
+    mkdirSync(join(dir, uploadedName(id, SHA512)));
+    expect((await read(SHA512))?.bits.toString()).toBe("snapshot");
+    expect(await findImageFile(dir, { id, sha512: null }, [".raw", ".qcow2"])).toMatchObject({ suffix: ".qcow2" });
+    expect(await findImageFile(dir, { id, sha512: null }, [".raw"])).toBeNull();
+  });
+
+  test("is cleaned of uploads whose process died more than a day ago when it is opened", async () => {
+    const [old, young, other] = [`.${id}.${randomUUID()}.upload`, `.${id}.${randomUUID()}.upload`, `.${id}.part`];
+    for (const name of [old, young, other]) writeFileSync(join(dir, name), "half");
+    for (const name of [old, other]) utimesSync(join(dir, name), 1, 1);
+    expect(await openImageFiles(null)).toBeNull();
+    expect(await openImageFiles(dir)).toBeInstanceOf(ImageDirectory);
+    expect([old, young, other].map((name) => existsSync(join(dir, name)))).toEqual([false, true, true]);
+    await expect(openImageFiles(join(dir, "none"))).rejects.toThrow(/--images-path.*cannot be used/);
+  });
+});

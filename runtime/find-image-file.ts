@@ -1,0 +1,51 @@
+import { readdir, stat } from "node:fs/promises";
+import { join } from "node:path";
+
+/** An image's file in a directory of images. */
+export interface ImageFile {
+  readonly path: string;
+  /** The ending of its name, as given; the empty one for bits that the Image API stored. */
+  readonly suffix: string;
+  readonly bytes: number;
+  readonly changedAtMs: number;
+}
+
+/** Characters of the hash in the name of an uploaded file. */
+const HASH_LENGTH = 32;
+const HASH = new RegExp(`^[0-9a-f]{${HASH_LENGTH}}$`);
+
+/** The name of the file with an image's uploaded bits. It has their hash, so that two uploads to one image do not write the same file. */
+export function uploadedName(id: string, sha512: string): string {
+  return `${id}-${sha512.slice(0, HASH_LENGTH)}`;
+}
+
+/**
+ * Finds the file of an image: the uploaded one with this hash, or else one that is named by the image's id and one of the suffixes. If the
+ * hash is unknown, the only uploaded file is taken, and none of several: all but one are of uploads that failed at their last step.
+ */
+export async function findImageFile(
+  dir: string,
+  { id, sha512 }: { readonly id: string; readonly sha512: string | null },
+  suffixes: readonly string[],
+): Promise<ImageFile | null> {
+  const uploaded = sha512 === null ? null : await fileAt(dir, uploadedName(id, sha512), "");
+  if (uploaded !== null) return uploaded;
+  for (const suffix of suffixes) {
+    const found = await fileAt(dir, `${id}${suffix}`, suffix);
+    if (found !== null) return found;
+  }
+  return sha512 === null ? await onlyUpload(dir, id) : null;
+}
+
+async function onlyUpload(dir: string, id: string): Promise<ImageFile | null> {
+  const names = await readdir(dir).catch(() => []);
+  const uploads = names.filter((name) => name.startsWith(`${id}-`) && HASH.test(name.slice(id.length + 1)));
+  const [name, ...others] = uploads;
+  return name === undefined || others.length > 0 ? null : fileAt(dir, name, "");
+}
+
+async function fileAt(dir: string, name: string, suffix: string): Promise<ImageFile | null> {
+  const path = join(dir, name);
+  const found = await stat(path).catch(() => null);
+  return found?.isFile() ? { path, suffix, bytes: found.size, changedAtMs: found.mtimeMs } : null;
+}
