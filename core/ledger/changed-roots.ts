@@ -25,6 +25,11 @@ export class ChangedRoots {
     return this.#position;
   }
 
+  /** The position after the last change. It differs from a reader's mark when something changed since then. */
+  get position(): number {
+    return this.#position;
+  }
+
   /** Records that the tree of this root, or its host, has changed. Repetitions for one root are recorded once. */
   touch(root: number): void {
     const last = this.#position - 1;

@@ -5,8 +5,8 @@ import { chooseAlternates } from "./choose-alternates.ts";
 import { examineCell } from "./explain/examine-cell.ts";
 import { type CellFunnel, refusalsOf, sumFunnels } from "./explain/funnel.ts";
 import { failureDomainOf } from "./failure-domain.ts";
+import { CellFilters } from "./filters/cell-filters.ts";
 import type { HostFilter } from "./filters/host-filter.ts";
-import { type BoundFilters, bindFilters } from "./filters/host-filters.ts";
 import type { HostRequest } from "./host-request.ts";
 import type { CellHosts, CellRanking } from "./ranking/cell-ranking.ts";
 import { ClassBook, type ClassLimits, DEFAULT_CLASS_LIMITS } from "./ranking/class-book.ts";
@@ -85,7 +85,6 @@ export interface PausedChoice {
   readonly lookedAt: number;
 }
 
-const NOTHING_BOUND: BoundFilters = { kind: [], request: [] };
 const NO_FILTERS: readonly HostFilter[] = [];
 const NO_HOSTS: ReadonlySet<string> = new Set();
 const NO_ROOTS: ReadonlySet<number> = new Set();
@@ -99,7 +98,7 @@ const NO_ROOTS: ReadonlySet<number> = new Set();
  * made.
  *
  * Cost: a few microseconds regardless of the number of hosts, plus half a microsecond for each host that changed since the class was last
- * used. A new class costs some 100 ns a host.
+ * used, and some 10 ns for each cell. A new class costs some 100 ns a host.
  */
 export class HostChooser {
   readonly #book: ClassBook;
@@ -182,26 +181,32 @@ export class HostChooser {
   #rank(hostRequest: HostRequest, cells: readonly CellHosts[], options: ChoiceOptions, search: SearchBudget) {
     const { seed, excludedHosts, weighers, spec = null, filters = NO_FILTERS, watch } = options;
     watch?.enter("filter");
-    const bound = cells.map((cell) => boundTo(cell, spec, filters));
+    const bound = new CellFilters(filters, spec, cells);
     const hosts = this.#book.classOf({ hostRequest, spec, filters, weighers, watch }, cells, bound);
     watch?.enter("combine");
     const ranked = new RankedHosts(hosts, {
       seed,
-      filters: bound.map(({ request }) => request),
-      excluded: cells.map((cell) => rootsOf(cell, excludedHosts?.get(cell.name))),
+      filtersOf: (cell) => bound.of(cell).request,
+      excludedOf: excludedRoots(cells, excludedHosts),
       search,
     });
     return { hosts, bound, ranked };
   }
 }
 
-/** Binds the filters to one request and the hosts of a cell. Without a spec or facts there are no filters to apply. */
-export function boundTo(
-  { name, view, facts }: CellHosts,
-  spec: ServerSpec | null,
-  filters: readonly HostFilter[],
-): BoundFilters {
-  return spec && facts && filters.length > 0 ? bindFilters(filters, spec, { name, view, facts }) : NOTHING_BOUND;
+/** By a cell's index: the roots of its excluded hosts, which are looked up when a host of the cell is examined. */
+function excludedRoots(
+  cells: readonly CellHosts[],
+  excludedHosts: ChoiceOptions["excludedHosts"],
+): (cell: number) => ReadonlySet<number> {
+  if (!excludedHosts || excludedHosts.size === 0) return () => NO_ROOTS;
+  const known: (ReadonlySet<number> | undefined)[] = [];
+  return (index) => {
+    const cell = cells[index]!;
+    const roots = known[index] ?? rootsOf(cell, excludedHosts.get(cell.name));
+    known[index] = roots;
+    return roots;
+  };
 }
 
 function rootsOf({ view }: CellHosts, hosts: ReadonlySet<string> | undefined): ReadonlySet<number> {
@@ -265,11 +270,11 @@ function standbysOf(ranked: RankedHosts, ranking: CellRanking, root: number, opt
 function noneOf(
   hosts: HostClass,
   hostRequest: HostRequest,
-  bound: readonly BoundFilters[],
+  bound: CellFilters,
   asked: { readonly excludedHosts: ChoiceOptions["excludedHosts"] | undefined; readonly search: SearchBudget },
 ) {
   const funnels = hosts.rankings.map(({ cell, rejected }, index) => {
-    const ask = { hostRequest, bound: bound[index]!, excludedHosts: asked.excludedHosts?.get(cell.name) ?? NO_HOSTS };
+    const ask = { hostRequest, bound: bound.of(index), excludedHosts: asked.excludedHosts?.get(cell.name) ?? NO_HOSTS };
     return examineCell(cell, ask, asked.search, rejected).funnel;
   });
   const { trees, steps } = sumFunnels(funnels);

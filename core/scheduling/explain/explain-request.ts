@@ -1,6 +1,7 @@
 import { stepsOnly } from "../../candidates/search-budget.ts";
 import { itemsOf } from "../../tasks/move-change.ts";
-import { boundTo, type ChoiceOptions, HostChooser, type HostWeight } from "../host-chooser.ts";
+import { boundTo } from "../filters/cell-filters.ts";
+import { type ChoiceOptions, HostChooser, type HostWeight } from "../host-chooser.ts";
 import type { HostRequest } from "../host-request.ts";
 import type { CellHosts } from "../ranking/cell-ranking.ts";
 import { examineCell } from "./examine-cell.ts";

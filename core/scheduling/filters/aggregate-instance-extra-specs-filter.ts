@@ -12,6 +12,7 @@ export const aggregateInstanceExtraSpecsFilter: HostFilter = {
   name: "AggregateInstanceExtraSpecsFilter",
   decidedBy: "kind",
   reads: ["flavor"],
+  isForAllCells: true,
   bind({ flavor }) {
     const required = Object.entries(flavor?.extraSpecs ?? {})
       .filter(([key]) => key.startsWith(SCOPE) || !key.includes(":"))

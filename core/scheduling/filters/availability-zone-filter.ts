@@ -5,6 +5,7 @@ export const availabilityZoneFilter: HostFilter = {
   name: "AvailabilityZoneFilter",
   decidedBy: "kind",
   reads: ["zone"],
+  isForAllCells: true,
   bind({ availabilityZone }) {
     if (availabilityZone === "") return null;
     return ({ zone }) => (zone === availabilityZone ? null : "in another availability zone");

@@ -13,6 +13,7 @@ export const computeCapabilitiesFilter: HostFilter = {
   name: "ComputeCapabilitiesFilter",
   decidedBy: "kind",
   reads: ["flavor"],
+  isForAllCells: true,
   bind({ flavor }, { view }) {
     const required: Requirement[] = [];
     for (const key in flavor?.extraSpecs) {

@@ -6,6 +6,7 @@ export const computeFilter: HostFilter = {
   name: "ComputeFilter",
   decidedBy: "kind",
   reads: [],
+  isForAllCells: true,
   isPrefilter: true,
   bind(_, { view }) {
     return ({ root }) => {

@@ -9,6 +9,8 @@ const MESSAGE_CHARS_MAX = 100;
 export function guardFilter(filter: HostFilter): HostFilter {
   return {
     ...filter,
+    // A faulty filter may throw for one cell only, and then it applies there.
+    isForAllCells: false,
     bind(spec, cell) {
       try {
         const check: unknown = filter.bind(spec, cell);

@@ -22,6 +22,11 @@ export interface HostFilter {
    * True when the ledger search already excludes every host that the filter would refuse, so that the filter need not run after a search.
    */
   readonly isPrefilter?: boolean;
+  /**
+   * True when `bind` returns null for all cells or for none, whatever the cells are, so that one cell shows whether the filter applies to a
+   * request. A cloud's own filter is asked for each cell.
+   */
+  readonly isForAllCells?: boolean;
   /** Binds the filter to the current state of a request and a cell. Returns null when it does not apply to this request. */
   bind(spec: ServerSpec, cell: FilteredCell): HostCheck | null;
 }

@@ -22,6 +22,7 @@ export function imagePropertiesFilter({ imagePropertiesDefaultArchitecture }: Sc
     name: "ImagePropertiesFilter",
     decidedBy: "kind",
     reads: ["image"],
+    isForAllCells: true,
     bind({ imageProperties }) {
       const asked = [
         canonical(imageProperties["hw_architecture"] || imagePropertiesDefaultArchitecture, ARCHITECTURES),

@@ -11,6 +11,7 @@ export function ioOpsFilter({ maxIoOpsPerHost }: SchedulingSettings): HostFilter
     name: "IoOpsFilter",
     decidedBy: "kind",
     reads: [],
+    isForAllCells: true,
     bind: () => (host) => (host.ioOps < maxIoOpsPerHost ? null : REASON),
   };
 }
@@ -21,6 +22,7 @@ export function aggregateIoOpsFilter({ maxIoOpsPerHost }: SchedulingSettings): H
     name: "AggregateIoOpsFilter",
     decidedBy: "kind",
     reads: [],
+    isForAllCells: true,
     bind: () => (host) => (host.ioOps < lowestOf(host.aggregates, KEY, maxIoOpsPerHost) ? null : REASON),
   };
 }

@@ -13,6 +13,7 @@ export function isolatedHostsFilter(settings: SchedulingSettings): HostFilter {
     name: "IsolatedHostsFilter",
     decidedBy: "kind",
     reads: ["image"],
+    isForAllCells: true,
     bind({ imageRef }) {
       if (images.has(imageRef)) return (host) => (hosts.has(host.name) ? null : "not isolated, but the image is");
       if (!restricted || hosts.size === 0) return null;

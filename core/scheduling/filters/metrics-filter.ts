@@ -8,6 +8,7 @@ export function metricsFilter({ metricsWeightSetting }: SchedulingSettings): Hos
     name: "MetricsFilter",
     decidedBy: "kind",
     reads: [],
+    isForAllCells: true,
     bind() {
       if (names.length === 0) return null;
       return ({ hypervisor }) =>

@@ -11,6 +11,7 @@ export function numInstancesFilter({ maxInstancesPerHost }: SchedulingSettings):
     name: "NumInstancesFilter",
     decidedBy: "kind",
     reads: [],
+    isForAllCells: true,
     bind: () => (host) => (host.servers.size < maxInstancesPerHost ? null : REASON),
   };
 }
@@ -21,6 +22,7 @@ export function aggregateNumInstancesFilter({ maxInstancesPerHost }: SchedulingS
     name: "AggregateNumInstancesFilter",
     decidedBy: "kind",
     reads: [],
+    isForAllCells: true,
     bind: () => (host) => (host.servers.size < lowestOf(host.aggregates, KEY, maxInstancesPerHost) ? null : REASON),
   };
 }

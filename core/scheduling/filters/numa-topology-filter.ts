@@ -14,6 +14,7 @@ export const numaTopologyFilter: HostFilter = {
   name: "NUMATopologyFilter",
   decidedBy: "kind",
   reads: ["flavor", "image"],
+  isForAllCells: true,
   bind(spec, { view }) {
     const nodes = Number(askedOf(spec, "numa_nodes") ?? 1);
     const threads = askedOf(spec, "cpu_policy") === "dedicated" && askedOf(spec, "cpu_thread_policy") === "require";

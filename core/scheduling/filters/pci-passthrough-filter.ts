@@ -14,6 +14,7 @@ export function pciPassthroughFilter({ pciAliases }: SchedulingSettings): HostFi
     name: "PciPassthroughFilter",
     decidedBy: "kind",
     reads: ["flavor"],
+    isForAllCells: true,
     bind({ flavor }, { view }) {
       const wanted = devicesWanted(flavor?.extraSpecs[PCI_ALIAS_SPEC] ?? "", pciAliases);
       if (wanted === null) return () => "the flavor's PCI alias is not valid";

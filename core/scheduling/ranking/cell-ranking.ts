@@ -65,6 +65,11 @@ export class CellRanking {
     return this.#weights.length * 8 + this.buckets.length + this.sorted.memoryBytes;
   }
 
+  /** How many changes of the view the ranking has not taken yet. */
+  get changesBehind(): number {
+    return this.cell.view.changes.position - this.#mark;
+  }
+
   isRanked(root: number): boolean {
     return !Number.isNaN(this.weightOf(root));
   }

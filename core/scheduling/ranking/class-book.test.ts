@@ -5,6 +5,7 @@ import { settingsOf } from "../../../test/rigs/filter-cases.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import { AggregateIndex } from "../aggregate-index.ts";
+import { CellFilters } from "../filters/cell-filters.ts";
 import type { HostRequest } from "../host-request.ts";
 import type { AbsoluteWeigher, WeighedBy } from "../weighers/weigher.ts";
 import { WeigherSet } from "../weighers/weigher-set.ts";
@@ -29,7 +30,7 @@ test("requests of one kind share a class, regardless of their images, projects a
   const scene = sceneOf({ a: { servers: [ofImage("old")] }, b: {} });
   const book = new ClassBook(DEFAULT_CLASS_LIMITS);
   const take = (spec: ServerSpec) =>
-    book.classOf({ hostRequest, spec, filters: [], weighers }, [scene], [{ kind: [], request: [] }]);
+    book.classOf({ hostRequest, spec, filters: [], weighers }, [scene], new CellFilters([], null, [scene]));
   const plain = take(specWith(1));
   for (const spec of [
     ...[ofImage("one"), ofImage("two"), specWith(2, { projectId: "other" })],
@@ -59,7 +60,7 @@ test("a scheduler of many hosts keeps more classes than the memory that is allow
     for (const amount of [1, 2, 3]) {
       const groups = [requestGroup({ resources: new Map([[resourceClass("VCPU"), amount]]) })];
       const ask = { hostRequest: { groups, groupPolicy: "none" as const }, spec: specWith(1), filters: [], weighers };
-      book.classOf(ask, [scene], [{ kind: [], request: [] }]);
+      book.classOf(ask, [scene], new CellFilters([], null, [scene]));
     }
     return book.size;
   };

@@ -1,5 +1,5 @@
+import type { CellFilters } from "../filters/cell-filters.ts";
 import type { HostFilter } from "../filters/host-filter.ts";
-import type { BoundFilters } from "../filters/host-filters.ts";
 import type { HostRequest } from "../host-request.ts";
 import { SPEC_PARTS, type SpecPart, specKey } from "../spec-parts.ts";
 import { countsAnywhere } from "../weighers/host-multiplier.ts";
@@ -10,6 +10,8 @@ import { RankingScratch } from "./ranking-scratch.ts";
 
 /** Maximum number of numbered queries. Beyond it all numbers and classes are dropped. */
 const QUERIES_MAX = 10_000;
+/** Maximum number of lists of cells that are recognised without comparing names. */
+const LISTS_MAX = 8;
 
 interface KeptClass {
   readonly hosts: HostClass;
@@ -42,6 +44,10 @@ export class ClassBook {
   readonly #classes = new Map<string, KeptClass>();
   readonly #requestNumbers = new Map<string, number>();
   #numberOf = new WeakMap<HostRequest, number>();
+  /** By the names of the cells. */
+  readonly #listNumbers = new Map<string, number>();
+  /** Lists of cells with their numbers, the last used first. */
+  readonly #lists: { readonly cells: readonly CellHosts[]; readonly number: number }[] = [];
   #filters: readonly HostFilter[] = [];
   #weighers: readonly WeighedBy[] = [];
   /** By filter name: the parts of the spec that it reads. */
@@ -73,14 +79,13 @@ export class ClassBook {
   }
 
   /**
-   * The request's class over these cells, brought up to date with their views. `bound` holds, by cell, the filters bound to this request.
-   * Every ranked host has passed those filters that decide alike for all requests of the class.
+   * The request's class over these cells, brought up to date with their views. `bound` are the request's filters over these cells. Every
+   * ranked host has passed those filters that decide alike for all requests of the class.
    */
-  classOf(ask: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): HostClass {
+  classOf(ask: ClassAsk, cells: readonly CellHosts[], bound: CellFilters): HostClass {
     this.#follow(ask);
     this.#scratch.watch = ask.watch ?? null;
     const key = this.#keyOf(ask, cells, bound);
-    const filters = bound.map(({ kind }) => kind.filter(({ name }) => !this.#prefilterNames.has(name)));
     this.#uses += 1;
     let known = this.#classes.get(key);
     if (!known || !isOver(known.hosts, cells)) {
@@ -89,7 +94,9 @@ export class ClassBook {
       this.#classes.set(key, known);
     }
     known.usedAt = this.#uses;
-    known.hosts.refresh(this.#scratch, filters);
+    known.hosts.refresh(this.#scratch, (cell) =>
+      bound.of(cell).kind.filter(({ name }) => !this.#prefilterNames.has(name)),
+    );
     this.#memoryBytes -= known.bytes;
     known.bytes = known.hosts.memoryBytes;
     this.#memoryBytes += known.bytes;
@@ -123,17 +130,14 @@ export class ClassBook {
    * The key contains only the parts of the spec that are read. A filter that does not apply to the request reads nothing, nor does a
    * weigher whose multiplier is 0 everywhere.
    */
-  #keyOf({ hostRequest, spec }: ClassAsk, cells: readonly CellHosts[], bound: readonly BoundFilters[]): string {
-    let key = `${this.#requestNumber(hostRequest)}`;
-    for (const { name } of cells) key += `/${name}`;
+  #keyOf({ hostRequest, spec }: ClassAsk, cells: readonly CellHosts[], bound: CellFilters): string {
+    let key = `${this.#requestNumber(hostRequest)}/${this.#listNumber(cells)}`;
     if (!spec) return key;
     const parts = new Set<SpecPart>();
     for (const reader of this.#readers) {
       if (countsAnywhere(reader, cells)) for (const part of reader.weigher.reads ?? []) parts.add(part);
     }
-    for (const { kind } of bound) {
-      for (const { name } of kind) for (const part of this.#reads.get(name) ?? SPEC_PARTS) parts.add(part);
-    }
+    for (const name of bound.kindNames()) for (const part of this.#reads.get(name) ?? SPEC_PARTS) parts.add(part);
     if (parts.size > 0) key += ` ${specKey(spec, parts)}`;
     return spec.forcedHost === "" ? key : `${key} unfiltered`;
   }
@@ -151,6 +155,27 @@ export class ClassBook {
     const number = this.#requestNumbers.get(text) ?? this.#requestNumbers.size;
     this.#requestNumbers.set(text, number);
     this.#numberOf.set(hostRequest, number);
+    return number;
+  }
+
+  /** Lists of cells with equal names get equal numbers. A list of the same cells as a recent one is found without reading their names. */
+  #listNumber(cells: readonly CellHosts[]): number {
+    const at = this.#lists.findIndex((list) => isSame(list.cells, cells, Object.is));
+    const known = this.#lists[at];
+    if (known !== undefined) {
+      if (at > 0) this.#lists.unshift(...this.#lists.splice(at, 1));
+      return known.number;
+    }
+    if (this.#listNumbers.size >= QUERIES_MAX) {
+      this.#listNumbers.clear();
+      this.#lists.length = 0;
+      this.#forgetAll();
+    }
+    const names = cells.map(({ name }) => name).join("/");
+    const number = this.#listNumbers.get(names) ?? this.#listNumbers.size;
+    this.#listNumbers.set(names, number);
+    this.#lists.unshift({ cells: [...cells], number });
+    this.#lists.length = Math.min(this.#lists.length, LISTS_MAX);
     return number;
   }
 
@@ -180,6 +205,7 @@ function isOver({ rankings }: HostClass, cells: readonly CellHosts[]): boolean {
   for (let index = 0; index < cells.length; index += 1) {
     const known = rankings[index]!.cell;
     const cell = cells[index]!;
+    if (known === cell) continue;
     if (known.view !== cell.view || known.facts !== cell.facts || known.name !== cell.name) return false;
   }
   return true;

@@ -6,6 +6,7 @@ import type { StageWatch } from "../stage-watch.ts";
 import type { WeighedBy } from "../weighers/weigher.ts";
 import { type CellHosts, CellRanking, keepAllowed } from "./cell-ranking.ts";
 import { ClassWeights, type WeighedHosts, type WeightPart } from "./class-weights.ts";
+import type { RankedCells } from "./ranked-walk.ts";
 import type { RankingScratch } from "./ranking-scratch.ts";
 
 /** The properties that decide which class a request belongs to. */
@@ -25,6 +26,9 @@ const WEIGHED_PER_MOVED = 4;
 /** Approximate memory of a cell's compiled request and its tree search, measured with trees of nine providers. */
 const SEARCH_BYTES = 8_192;
 
+/** By a cell's index: the filters, bound to the cell as it is now, whose verdicts all requests of the class share. */
+export type KindFilters = (cell: number) => readonly BoundFilter[];
+
 /** The changed hosts of one cell, those among them that may fit, and the offsets of both in the scratch. */
 interface ChangedHosts extends WeighedHosts {
   readonly changed: number;
@@ -43,8 +47,14 @@ interface ChangedHosts extends WeighedHosts {
  * Cost: making takes some 100 ns a host, and more for hosts with several providers. Weighing again takes some 60 ns a fitting host, or a
  * few nanoseconds a host to find those that change. Keeping up takes some 400 ns a changed host.
  */
-export class HostClass {
+export class HostClass implements RankedCells {
   readonly rankings: readonly CellRanking[];
+  readonly topWeights: Float64Array;
+  /** By cell: number of ranked hosts, and the memory of the ranking in bytes. */
+  readonly #counts: Float64Array;
+  readonly #bytes: Float64Array;
+  #count = 0;
+  #memoryBytes = 0;
   readonly #weights: ClassWeights;
   #made = false;
   #weigherVersion = 0;
@@ -57,13 +67,14 @@ export class HostClass {
   ) {
     this.#weights = new ClassWeights(weighers);
     this.rankings = cells.map((cell) => new CellRanking(cell, { hostRequest, spec }, this.#weights.relativeCount));
+    this.topWeights = new Float64Array(cells.length).fill(Number.NaN);
+    this.#counts = new Float64Array(cells.length);
+    this.#bytes = new Float64Array(cells.length);
   }
 
   /** Number of hosts that fit as far as is known. */
   get count(): number {
-    let count = 0;
-    for (const { sorted } of this.rankings) count += sorted.count;
-    return count;
+    return this.#count;
   }
 
   /** How often all hosts were scanned. */
@@ -72,27 +83,26 @@ export class HostClass {
   }
 
   get memoryBytes(): number {
-    return this.rankings.reduce((sum, ranking) => sum + ranking.memoryBytes + SEARCH_BYTES, 0);
+    return this.#memoryBytes;
   }
 
-  /**
-   * Brings the class up to date with the views. `filters` holds, by cell, the currently bound filters whose verdicts all requests of the
-   * class share.
-   */
-  refresh(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): void {
+  /** Brings the class up to date with the views. Cost: a comparison for each cell, beside what the changed hosts cost. */
+  refresh(scratch: RankingScratch, filtersOf: KindFilters): void {
     const isCurrent = this.#made && this.#weigherVersion === this.#weights.version;
     // An exception half-way leaves hosts that no range counts and changes that nothing examines again. The next call then makes the class
     // again.
     this.#made = false;
-    if (!isCurrent || !this.#keepUp(scratch, filters) || !this.#reweigh(scratch)) this.#makeAnew(scratch, filters);
+    if (!isCurrent || !this.#keepUp(scratch, filtersOf) || !this.#reweigh(scratch)) this.#makeAnew(scratch, filtersOf);
     this.#made = true;
   }
 
   /** Removes a host on which the request turned out not to fit, until that host changes. */
-  leaveOut(ranking: CellRanking, root: number, code: number): void {
+  leaveOut(cell: number, root: number, code: number): void {
+    const ranking = this.rankings[cell]!;
     if (!ranking.isRanked(root)) return;
     this.#unrank(ranking, root);
     ranking.rejected.set(root, code);
+    this.#note(cell);
   }
 
   /** The parts of a ranked host's weight in the order of the weighers, for those weighers that apply to it and count. */
@@ -100,7 +110,7 @@ export class HostClass {
     return this.#weights.partsOf(ranking, root);
   }
 
-  #makeAnew(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): void {
+  #makeAnew(scratch: RankingScratch, filtersOf: KindFilters): void {
     this.#timesMade += 1;
     this.#weigherVersion = this.#weights.version;
     scratch.enter("prefilter");
@@ -112,7 +122,7 @@ export class HostClass {
       offset += passed.count;
       return part;
     });
-    this.#weighAll(passing(all, scratch, filters), scratch);
+    this.#weighAll(passing(all, scratch, filtersOf), scratch);
   }
 
   #weighAnew(scratch: RankingScratch): void {
@@ -132,9 +142,10 @@ export class HostClass {
     this.#changedSinceWeighed = 0;
     scratch.enter("weigh");
     this.#weights.weighAll(this.rankings, all, scratch);
-    for (const { ranking, batch, offset } of all) {
+    for (const { ranking, cell, batch, offset } of all) {
       const { count } = batch;
       ranking.rankAll(batch.roots.subarray(0, count), scratch.sums.subarray(offset, offset + count), scratch);
+      this.#note(cell);
     }
   }
 
@@ -172,11 +183,11 @@ export class HostClass {
    * Applies the changes of hosts. Returns false when a view no longer knows what changed, or when a weigher applies now that did not apply
    * before: the class must then be made again.
    */
-  #keepUp(scratch: RankingScratch, filters: readonly (readonly BoundFilter[])[]): boolean {
+  #keepUp(scratch: RankingScratch, filtersOf: KindFilters): boolean {
     const changed = this.#prefilterChanged(scratch);
     if (changed === null) return false;
     if (changed.length === 0) return true;
-    const fitting = passing(changed, scratch, filters);
+    const fitting = passing(changed, scratch, filtersOf);
     for (const hosts of fitting) this.#unrankUnfit(hosts, scratch);
     scratch.enter("weigh");
     return this.#rankSome(fitting, scratch);
@@ -186,8 +197,9 @@ export class HostClass {
   #rankSome(some: readonly WeighedHosts[], scratch: RankingScratch): boolean {
     if (!this.#weights.weighSome(some, scratch)) return false;
     const { sums } = scratch;
-    for (const { ranking, batch, offset } of some) {
+    for (const { ranking, cell, batch, offset } of some) {
       for (let index = 0; index < batch.count; index += 1) ranking.rank(batch.roots[index]!, sums[offset + index]!);
+      this.#note(cell);
     }
     return true;
   }
@@ -195,14 +207,14 @@ export class HostClass {
   /** Scans the changed hosts of each cell. Returns null when a view no longer knows what changed. */
   #prefilterChanged(scratch: RankingScratch): ChangedHosts[] | null {
     scratch.enter("prefilter");
-    scratch.reserve(this.rankings.reduce((sum, { cell }) => sum + cell.view.slots.capacity, 0));
+    const behind = this.#cellsBehind(scratch);
     const all: ChangedHosts[] = [];
     let changedOffset = 0;
     let offset = 0;
-    for (const [cell, ranking] of this.rankings.entries()) {
+    for (const cell of behind) {
+      const ranking = this.rankings[cell]!;
       const changed = ranking.takeChanged(scratch, changedOffset);
       if (changed === null) return null;
-      if (changed === 0) continue;
       this.#changedSinceWeighed += changed;
       const batch = ranking.prefilterChanged(scratch, { changed, changedOffset, offset });
       all.push({ ranking, cell, batch, offset, changed, changedOffset });
@@ -210,6 +222,21 @@ export class HostClass {
       offset += batch.count;
     }
     return all;
+  }
+
+  /** The cells whose views have changed. The scratch gets room for all their changed hosts. */
+  #cellsBehind(scratch: RankingScratch): readonly number[] {
+    const behind: number[] = [];
+    let most = 0;
+    for (let cell = 0; cell < this.rankings.length; cell += 1) {
+      const ranking = this.rankings[cell]!;
+      const changes = ranking.changesBehind;
+      if (changes === 0) continue;
+      behind.push(cell);
+      most += Math.min(changes, ranking.cell.view.slots.capacity);
+    }
+    scratch.reserve(most);
+    return behind;
   }
 
   /** Removes changed hosts that do not fit from the ranking. The fitting hosts are a part of the changed ones, in the same order. */
@@ -226,15 +253,29 @@ export class HostClass {
     ranking.unrank(root);
     this.#weights.drop(ranking, root);
   }
+
+  /** Records what is read about a cell's ranking without reading the ranking. Call it after the ranking has changed. */
+  #note(cell: number): void {
+    const ranking = this.rankings[cell]!;
+    const { sorted } = ranking;
+    const bytes = ranking.memoryBytes + SEARCH_BYTES;
+    this.topWeights[cell] = sorted.topWeight;
+    this.#count += sorted.count - this.#counts[cell]!;
+    this.#counts[cell] = sorted.count;
+    this.#memoryBytes += bytes - this.#bytes[cell]!;
+    this.#bytes[cell] = bytes;
+  }
 }
 
 /** Keeps only the scanned hosts that pass the filters. */
 function passing<Hosts extends WeighedHosts>(
-  passed: readonly Hosts[],
+  scanned: readonly Hosts[],
   scratch: RankingScratch,
-  filters: readonly (readonly BoundFilter[])[],
+  filtersOf: KindFilters,
 ): readonly Hosts[] {
-  if (!filters.some(({ length }) => length > 0)) return passed;
   scratch.enter("filter");
-  return passed.map((hosts) => ({ ...hosts, batch: keepAllowed(hosts.batch, filters[hosts.cell]!) }));
+  return scanned.map((hosts) => {
+    const batch = keepAllowed(hosts.batch, filtersOf(hosts.cell));
+    return batch === hosts.batch ? hosts : { ...hosts, batch };
+  });
 }

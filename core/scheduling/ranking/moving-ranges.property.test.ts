@@ -4,6 +4,7 @@ import { sceneOf, serverRow, specWith } from "../../../test/rigs/facts-builders.
 import { HostWeights } from "../../../test/rigs/weigh-all-hosts.ts";
 import { UNKNOWN_HYPERVISOR } from "../../ledger/hypervisor-facts.ts";
 import { providerUuid, resourceClass } from "../../ledger/ids.ts";
+import { CellFilters } from "../filters/cell-filters.ts";
 import type { HostRequest } from "../host-request.ts";
 import { hostRequestOf } from "../request/some-request.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
@@ -17,7 +18,7 @@ import type { HostClass } from "./host-class.ts";
 const CELLS = 2;
 const HOSTS = 20;
 const SERVERS = 8;
-const PASS_ALL = Array.from({ length: CELLS }, () => ({ kind: [], request: [] }));
+const PASS_ALL = new CellFilters([], null, []);
 const hostRequest: HostRequest = hostRequestOf({
   ...{ flavor: specWith(0).flavor!, imageProperties: {}, portRequests: [] },
   ...{ projectId: "p", availabilityZone: "", forcedHost: "", requestedHost: "" },

@@ -5,7 +5,8 @@ import { host, provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { resourceClass } from "../../ledger/ids.ts";
 import { AggregateIndex } from "../aggregate-index.ts";
-import { bindFilters, hostFilters, refusedBy } from "../filters/host-filters.ts";
+import { CellFilters } from "../filters/cell-filters.ts";
+import { hostFilters, refusedBy } from "../filters/host-filters.ts";
 import type { HostRequest } from "../host-request.ts";
 import { LiveCellFacts } from "../live-cell-facts.ts";
 import { DEFAULT_SCHEDULING_SETTINGS } from "../scheduling-settings.ts";
@@ -75,13 +76,13 @@ it("rank the hosts that pass the filters now, whatever changed beside the ledger
           facts.setAggregates(new AggregateIndex(records, "nova"));
         } else {
           const spec = serverSpec(100, { availabilityZone: step.zone, projectId: step.project });
-          const bound = bindFilters(filters, spec, cells[0]!);
-          const [ranking] = book.classOf({ hostRequest, spec, filters, weighers }, cells, [bound]).rankings;
+          const bound = new CellFilters(filters, spec, cells);
+          const [ranking] = book.classOf({ hostRequest, spec, filters, weighers }, cells, bound).rankings;
           const ranked = Array.from(
             { length: ranking!.sorted.count },
             (_, rank) => facts.at(ranking!.sorted.at(rank))!,
           );
-          const fit = names.filter((name) => !refusedBy(bound.kind, facts.at(view.hosts.slotOf(name))!));
+          const fit = names.filter((name) => !refusedBy(bound.of(0).kind, facts.at(view.hosts.slotOf(name))!));
           expect(new Set(ranked.map(({ name }) => name))).toEqual(new Set(fit));
           const counts = ranked.map(({ servers }) => servers.size);
           expect(counts).toEqual(counts.toSorted((a, b) => a - b));

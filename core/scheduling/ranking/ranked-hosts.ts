@@ -11,10 +11,10 @@ import { type RankedHost, RankedWalk } from "./ranked-walk.ts";
 /** The conditions of one request for the hosts of its class. */
 export interface RankedAsk {
   readonly seed: number;
-  /** By cell in the order of the class: filters whose verdicts are valid for this request only. */
-  readonly filters: readonly (readonly BoundFilter[])[];
-  /** By cell in the same order: roots that must not be chosen. */
-  readonly excluded: readonly ReadonlySet<number>[];
+  /** The filters whose verdicts are valid for this request only, by the cell's index in the class. */
+  readonly filtersOf: (cell: number) => readonly BoundFilter[];
+  /** The roots that must not be chosen, by the same index. */
+  readonly excludedOf: (cell: number) => ReadonlySet<number>;
   /** The budget for searching hosts with several providers. */
   readonly search: SearchBudget;
 }
@@ -36,13 +36,13 @@ export class RankedHosts {
   readonly #walk: RankedWalk;
   /** The host that was taken from the walk but not examined yet. */
   #ahead: RankedHost | null = null;
-  readonly #rejected: { readonly ranking: CellRanking; readonly root: number; readonly code: number }[] = [];
+  readonly #rejected: { readonly cell: number; readonly root: number; readonly code: number }[] = [];
   #lookedAt = 0;
 
   constructor(hosts: HostClass, ask: RankedAsk) {
     this.#class = hosts;
     this.#ask = ask;
-    this.#walk = new RankedWalk(hosts.rankings, ask.seed);
+    this.#walk = new RankedWalk(hosts, ask.seed);
   }
 
   /** Number of hosts that were examined for whether the request fits there. */
@@ -77,13 +77,13 @@ export class RankedHosts {
   }
 
   /** Checks whether the request fits on a host. Null when it does not, or when the budget is closed. */
-  place({ ranking, root }: RankedHost): PlacedHost | null {
+  place({ ranking, cell, root }: RankedHost): PlacedHost | null {
     const { search } = this.#ask;
     if (search.isClosed) return null;
     this.#lookedAt += 1;
     const way = placeOnTree(ranking.request, root, search);
     if (typeof way !== "number") return { ranking, root, way };
-    if (!isForNow(way)) this.#rejected.push({ ranking, root, code: way });
+    if (!isForNow(way)) this.#rejected.push({ cell, root, code: way });
     return null;
   }
 
@@ -109,7 +109,7 @@ export class RankedHosts {
 
   /** Ends the request's use of the ranking, which from now on leaves out the hosts that turned out not to fit. */
   settle(): void {
-    for (const { ranking, root, code } of this.#rejected) this.#class.leaveOut(ranking, root, code);
+    for (const { cell, root, code } of this.#rejected) this.#class.leaveOut(cell, root, code);
   }
 
   #nextAllowed(): RankedHost | null {
@@ -117,16 +117,16 @@ export class RankedHosts {
     this.#ahead = null;
     if (ahead) return ahead;
     for (let host = this.#walk.next(); host; host = this.#walk.next()) {
-      if (this.#isAllowed(this.#class.rankings.indexOf(host.ranking), host.root)) return host;
+      if (this.#isAllowed(host.cell, host.root)) return host;
     }
     return null;
   }
 
-  #isAllowed(index: number, root: number): boolean {
-    if (this.#ask.excluded[index]!.has(root)) return false;
-    const filters = this.#ask.filters[index]!;
+  #isAllowed(cell: number, root: number): boolean {
+    if (this.#ask.excludedOf(cell).has(root)) return false;
+    const filters = this.#ask.filtersOf(cell);
     if (filters.length === 0) return true;
-    const host = this.#class.rankings[index]!.cell.facts?.at(root);
+    const host = this.#class.rankings[cell]!.cell.facts?.at(root);
     return !host || refusedBy(filters, host) === null;
   }
 }

@@ -7,6 +7,7 @@ import { BoundRequest } from "../../candidates/bound/bound-request.ts";
 import { requestGroup } from "../../candidates/request.ts";
 import { providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
+import { CellFilters } from "../filters/cell-filters.ts";
 import { type HostRequest, searchOf } from "../host-request.ts";
 import { freeCpu } from "../weighers/free-cpu.ts";
 import { freeMemory } from "../weighers/free-memory.ts";
@@ -19,7 +20,7 @@ import type { HostClass } from "./host-class.ts";
 import { RANGE_DRIFT_MAX } from "./weight-range.ts";
 
 const HOSTS = 24;
-const NO_FILTERS = { kind: [], request: [] };
+const NO_FILTERS = new CellFilters([], null, []);
 
 const hostRequest = (cpus: number, required?: string): HostRequest => ({
   groups: [
@@ -173,10 +174,7 @@ describe("rankings that are kept up to date", () => {
             continue;
           }
           const asked = QUERIES[step.hostRequest]!;
-          const hosts = book.classOf({ hostRequest: asked, spec: null, filters: [], weighers }, cells, [
-            NO_FILTERS,
-            NO_FILTERS,
-          ]);
+          const hosts = book.classOf({ hostRequest: asked, spec: null, filters: [], weighers }, cells, NO_FILTERS);
           const anew = weighedAnew(views, asked, weighers);
           expect(new Set(hostsOf(hosts))).toEqual(new Set(anew.keys()));
           const best = bestOf(hosts);
@@ -195,9 +193,9 @@ describe("rankings that are kept up to date", () => {
     const book = new ClassBook(DEFAULT_CLASS_LIMITS);
     const ask = { hostRequest: QUERIES[0]!, spec: null, filters: [], weighers };
     // The two ends of both ranges stay unchanged, since hosts 0 to 2 and 23 are left alone.
-    book.classOf(ask, cells, [NO_FILTERS]);
+    book.classOf(ask, cells, NO_FILTERS);
     for (let index = 6; index < 20; index += 1) take([view], { kind: "use", cell: 0, host: index, used: 11 });
-    const hosts = book.classOf(ask, cells, [NO_FILTERS]);
+    const hosts = book.classOf(ask, cells, NO_FILTERS);
     expect(hosts.timesMade).toBe(1);
     const anew = weighedAnew([view], QUERIES[0]!, weighers);
     const [ranking] = hosts.rankings;
@@ -210,7 +208,7 @@ describe("rankings that are kept up to date", () => {
     const cells = [{ name: "0", view: freshCell(0) }];
     const book = new ClassBook({ ...DEFAULT_CLASS_LIMITS, classesMax: 2 });
     const use = (asked: HostRequest) =>
-      book.classOf({ hostRequest: asked, spec: null, filters: [], weighers }, cells, [NO_FILTERS]);
+      book.classOf({ hostRequest: asked, spec: null, filters: [], weighers }, cells, NO_FILTERS);
     const first = use(hostRequest(1));
     use(hostRequest(2));
     expect(use(hostRequest(1))).toBe(first);

@@ -35,6 +35,11 @@ export class SortedRoots {
     return this.#count;
   }
 
+  /** The highest weight, or NaN when there are no roots. */
+  get topWeight(): number {
+    return this.#count > 0 ? this.#blocks[0]!.weights[0]! : Number.NaN;
+  }
+
   get memoryBytes(): number {
     return this.#blocks.length * (BLOCK * 12 + 240);
   }
