@@ -37,8 +37,8 @@ export function requestListContract(current: () => ApiStore): void {
       await store.accept([1, 2].map((server) => serverSpec(server)));
       await store.changeServer(serverId(1), () => ({ name: "other" }));
       expect([await list({ nameContains: "other" }), await list()]).toEqual([[serverId(1)], [2, 1].map(serverId)]);
-      const scan = { projectId: null, marker: null, rows: 10, nameContains: "other" };
-      expect((await store.scanRequests(scan)).records.map(({ spec }) => spec.name)).toEqual(["other"]);
+      const scan = { projectId: null, marker: null, rows: 10 };
+      expect((await store.scanRequests(scan)).records.map(({ spec }) => spec.name)).toContain("other");
       expect((await store.requests([serverId(1)])).map(({ spec }) => spec.name)).toEqual(["other"]);
     });
 
@@ -55,7 +55,7 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await list({ marker: "nonsense" })).toEqual([]);
     });
 
-    test("can be scanned in stretches, each of which examines a fixed number of requests, whatever their names", async () => {
+    test("can be scanned in stretches, each of which examines a fixed number of requests", async () => {
       const store = current();
       const sameMs = 1_700_000_000_500;
       await store.accept([
@@ -76,9 +76,8 @@ export function requestListContract(current: () => ApiStore): void {
         }
       };
       expect(await stretches({})).toEqual([[7, 6], [5, 4], [1, 2], [3]].map((page) => page.map(serverId)));
-      expect(await stretches({ nameContains: "oth" })).toEqual([[], [], [1, 2], [3]].map((page) => page.map(serverId)));
       expect(await stretches({ projectId: "a" })).toEqual([[7, 6], [5, 4], []].map((page) => page.map(serverId)));
-      expect(await stretches({ rows: 100, nameContains: "nobody" })).toEqual([[]]);
+      expect(await stretches({ rows: 100, projectId: "nobody" })).toEqual([[]]);
       const unknown = await store.scanRequests({ projectId: null, marker: serverId(9), rows: 2 });
       expect(unknown).toEqual({ records: [], resumeAt: null });
     });
@@ -87,12 +86,13 @@ export function requestListContract(current: () => ApiStore): void {
       const store = current();
       await store.accept([
         serverSpec(1, { projectId: "a", name: "web_1%" }),
-        serverSpec(2, { projectId: "a", name: "web-1" }),
+        serverSpec(2, { projectId: "a", name: "web-1\\" }),
         serverSpec(3, { projectId: "b", name: "web_1" }),
       ]);
       expect(await list({ projectId: "a" })).toEqual([2, 1].map(serverId));
       expect(await list({ nameContains: "_1" })).toEqual([3, 1].map(serverId));
       expect(await list({ nameContains: "%" })).toEqual([serverId(1)]);
+      expect(await list({ nameContains: "b-1\\" })).toEqual([serverId(2)]);
       expect(await list({ nameContains: "" })).toHaveLength(3);
       expect(await list({ projectId: "a", nameContains: "web", marker: serverId(2) })).toEqual([serverId(1)]);
       const [first] = await store.requests([serverId(1)]);

@@ -62,6 +62,7 @@ const VIEWS = `
   from pg_class c where c.relkind in ('v', 'm') and c.relnamespace = 'public'::regnamespace
   order by c.relname collate "C"`;
 
+/** Without the functions of extensions, which differ between versions of PostgreSQL. */
 const FUNCTIONS = `
   select 'create function ' || p.proname || '(' || pg_get_function_arguments(p.oid) || E')\\n  returns ' || pg_get_function_result(p.oid)
       || E'\\n  language ' || l.lanname
@@ -71,6 +72,7 @@ const FUNCTIONS = `
       || coalesce((select string_agg(E'\\n  set ' || s, '' order by s collate "C") from unnest(p.proconfig) as s), '') || ';' as text
   from pg_proc p join pg_language l on l.oid = p.prolang
   where p.pronamespace = 'public'::regnamespace
+    and not exists (select from pg_depend d where d.classid = 'pg_proc'::regclass and d.objid = p.oid and d.deptype = 'e')
   order by p.proname collate "C", pg_get_function_arguments(p.oid) collate "C"`;
 
 const PUBLICATIONS = `

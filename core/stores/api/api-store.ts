@@ -144,9 +144,9 @@ export interface RequestQuery {
   readonly changedSinceMs?: number;
 }
 
-/** A stretch of the same list. The store examines `rows` requests after the marker and returns those whose name matches. */
-export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "nameContains"> {
-  /** Also counts cancelled requests and those with another name, so that the work of one call is bounded. */
+/** A stretch of the same list. The store examines `rows` requests after the marker and returns those that are listed. */
+export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker"> {
+  /** Also counts cancelled requests, so that the work of one call is bounded. */
   readonly rows: number;
 }
 
@@ -196,7 +196,7 @@ export interface ApiStore {
   /** Lists requests that are neither `deleted` nor `cancelled`. */
   listRequests(query: RequestQuery): Promise<readonly RequestRecord[]>;
   /**
-   * Lists requests like `listRequests`, for a filter that may match few of them. One call does a bounded amount of work, and the caller
+   * Lists requests like `listRequests`, for a filter of the caller's that may match few of them. One call does a bounded amount of work, and the caller
    * continues at `resumeAt`.
    */
   scanRequests(scan: RequestScan): Promise<RequestStretch>;

@@ -278,7 +278,9 @@ CREATE INDEX requests_failed ON public.requests USING btree (created_at DESC, se
 CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_living_of_project ON public.requests USING btree (project_id, created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_locked ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((changes ->> 'lock'::text) IS NOT NULL);
+CREATE INDEX requests_name ON public.requests USING gin (name gin_trgm_ops) WITH (gin_pending_list_limit='256') WHERE (NOT gone);
 CREATE INDEX requests_tags ON public.requests USING gin (((changes -> 'tags'::text))) WHERE (changes ? 'tags'::text);
+CREATE INDEX requests_updated_at ON public.requests USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
 CREATE TRIGGER follow AFTER UPDATE ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION follow_requests();
 CREATE TRIGGER forget_removed AFTER DELETE OR TRUNCATE ON public.requests FOR EACH STATEMENT EXECUTE FUNCTION forget_removed_requests();
 CREATE TRIGGER open_accepted AFTER INSERT ON public.requests REFERENCING NEW TABLE AS new_rows FOR EACH STATEMENT EXECUTE FUNCTION open_accepted_requests();

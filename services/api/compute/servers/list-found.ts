@@ -7,6 +7,8 @@ import type { ListSource } from "./list-filters.ts";
 import type { ListQuery } from "./list-query.ts";
 import type { ServerPage } from "./server-page.ts";
 
+/** Fewest servers about which cells are asked at a time. */
+const CHUNK_MIN = 50;
 /** Most servers that are sorted for one page. */
 const SORTED_MAX = 10_000;
 
@@ -30,9 +32,35 @@ export async function listFound(
   if (isTooMany && query.source?.kind === "states" && query.order === null) return null;
   if (isTooMany)
     throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
+  if (query.order === null) return newestOf(deps.cells, records, query, marker);
   const known = await hydrateServers(records, deps.cells, { withDeleted: false });
   return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
 }
+
+/** Returns the page that begins after the marker, newest first. Cells are asked about as many servers as fill it. */
+async function newestOf(
+  cells: Cells,
+  records: readonly RequestRecord[],
+  { limit, matches }: ListQuery,
+  marker: RequestRecord | null,
+): Promise<ServerPage> {
+  const left = records.filter((record) => marker === null || newestFirst(marker, record) < 0).sort(newestFirst);
+  const servers: KnownServer[] = [];
+  for (let at = 0; at < left.length; ) {
+    const chunk = left.slice(at, at + Math.max(CHUNK_MIN, limit + 1 - servers.length));
+    at += chunk.length;
+    for (const known of await hydrateServers(chunk, cells, { withDeleted: false })) {
+      if (matches !== null && !matches(known)) continue;
+      if (servers.length === limit) return { servers, nextMarker: servers.at(-1)?.server.uuid ?? null };
+      servers.push(known);
+    }
+  }
+  return { servers, nextMarker: null };
+}
+
+const newestFirst = (one: RequestRecord, other: RequestRecord): number =>
+  other.createdAtMs - one.createdAtMs ||
+  (one.serverUuid < other.serverUuid ? -1 : one.serverUuid > other.serverUuid ? 1 : 0);
 
 /** Returns the page of these servers that begins after the marker. */
 export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker: KnownServer | null): ServerPage {

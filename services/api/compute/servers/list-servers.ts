@@ -1,4 +1,4 @@
-import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { RequestRecord, RequestStretch } from "../../../../core/stores/api/api-store.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import {
@@ -23,8 +23,11 @@ export interface ListServersDeps {
   readonly cells: Cells;
 }
 
-/** Requests that a filtered search reads at a time. */
+/** Fewest and most requests that a filtered search reads at a time. */
+const STRETCH_ROWS_MIN = 100;
 const STRETCH_ROWS = 1_000;
+/** A stretch is this much longer than what it is expected to need. */
+const STRETCH_SPARE = 1.15;
 /** Most requests that one call searches to fill a filtered page. The next page continues from there. */
 const SCANNED_MAX = 10_000;
 /** How long a search continues without finding a server. An empty page is answered only when no server follows. */
@@ -84,16 +87,13 @@ async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPa
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
-  for (let marker = query.marker; ; scanned += STRETCH_ROWS) {
+  for (let marker = query.marker; ; ) {
     const isLate = deps.clock.monotonic() > endMs;
     if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
     if (isLate) throw foundNothingInTime(scanned);
-    const { records, resumeAt } = await deps.store.scanRequests({
-      projectId,
-      marker,
-      rows: STRETCH_ROWS,
-      ...(nameContains !== null && { nameContains }),
-    });
+    const rows = stretchFor(limit, servers.length, scanned);
+    const { records, resumeAt } = await readStretch(deps.store, { projectId, marker, nameContains, rows });
+    scanned += rows;
     for (const known of await hydrateServers(records, deps.cells, { withDeleted: false })) {
       // The server's name in its cell may differ from the name by which it was found.
       if (nameContains !== null && !known.server.spec.name.includes(nameContains)) continue;
@@ -104,6 +104,32 @@ async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPa
     if (resumeAt === null) return { servers, nextMarker: null };
     marker = resumeAt;
   }
+}
+
+/**
+ * How many requests to read next: as many as fill the page if the share of servers that pass stays what it was so far, and a bit more. The first
+ * time all are expected to pass.
+ */
+function stretchFor(limit: number, found: number, scanned: number): number {
+  const share = scanned === 0 ? 1 : found / scanned;
+  const rows = share === 0 ? STRETCH_ROWS : Math.ceil(((limit - found) / share) * STRETCH_SPARE);
+  return Math.min(STRETCH_ROWS, Math.max(STRETCH_ROWS_MIN, rows));
+}
+
+/** Reads the next requests of the list, or the next ones whose names have the text, which an index finds. */
+async function readStretch(
+  store: Pick<RequestsPort, "listRequests" | "scanRequests">,
+  asked: {
+    readonly projectId: string | null;
+    readonly marker: string | null;
+    readonly nameContains: string | null;
+    readonly rows: number;
+  },
+): Promise<RequestStretch> {
+  const { nameContains, rows, ...from } = asked;
+  if (nameContains === null) return store.scanRequests({ ...from, rows });
+  const records = await store.listRequests({ ...from, nameContains, limit: rows });
+  return { records, resumeAt: records.length < rows ? null : (records.at(-1)?.serverUuid ?? null) };
 }
 
 function foundNothingInTime(scanned: number): Fault {
