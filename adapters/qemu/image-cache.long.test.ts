@@ -92,6 +92,23 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     });
   });
 
+  test("the copy of an image serves on when the image's file was removed, unless another hash is stated", async () => {
+    writeFileSync(join(source, "a.raw"), nanoImage());
+    const sha512 = createHash("sha512").update(nanoImage()).digest("hex");
+    const before = await image("a");
+    rmSync(join(source, "a.raw"));
+    expect(await image("a", { sha512 })).toEqual(before);
+    expect(await image("a")).toEqual(before);
+    await expect(image("a", { format: "qcow2" })).rejects.toMatchObject({
+      isFinal: true,
+      message: expect.stringContaining("declared as qcow2"),
+    });
+    const missing = { isFinal: false, message: expect.stringContaining("this host has no file of image a") };
+    await expect(image("a", { sha512: "00" })).rejects.toMatchObject(missing);
+    rmSync(before.path);
+    await expect(image("a", { sha512 })).rejects.toMatchObject(missing);
+  });
+
   test.each(["../a", "a/b", "..", ".hidden", ""])("%j is not the id of an image", async (id) => {
     await expect(image(id)).rejects.toMatchObject({ isFinal: true });
   });

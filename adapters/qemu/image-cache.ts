@@ -53,7 +53,10 @@ export class ImageCache {
     this.#dir = options.dir;
   }
 
-  /** The image, copied if necessary. Rejects with a QemuError; a final one when no host could use the image. */
+  /**
+   * The image, copied if necessary. When its file is gone from the source directory, the copy that was made from it serves on, because the
+   * servers of a deleted image are still rebuilt, resized and moved. Rejects with a QemuError; a final one when no host could use the image.
+   */
   image(expected: ExpectedImage): Promise<BaseImage> {
     if (!ID.test(expected.id))
       return Promise.reject(
@@ -68,11 +71,7 @@ export class ImageCache {
   }
 
   async #find(expected: ExpectedImage): Promise<BaseImage> {
-    const source = await this.#source(expected);
-    const entry = await this.#entry(expected.id);
-    const isCurrent =
-      entry !== null && entry.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
-    const image = isCurrent ? entry : await this.#copy(expected, source);
+    const image = await this.#current(expected);
     if (expected.sha512 !== null && image.sha512 !== expected.sha512)
       throw new QemuError(
         "image",
@@ -86,13 +85,23 @@ export class ImageCache {
     return { path, format, virtualBytes, sha512 };
   }
 
-  async #source(image: ExpectedImage): Promise<Source> {
+  async #current(expected: ExpectedImage): Promise<Entry> {
+    const { id, sha512 } = expected;
+    const source = await this.#source(expected);
+    const entry = await this.#entry(id);
+    if (source === null) {
+      // A copy with another hash than the image service states is of an earlier file.
+      if (entry !== null && (sha512 === null || sha512 === entry.sha512)) return entry;
+      throw new QemuError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
+    }
+    const isCurrent = entry?.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
+    return isCurrent ? entry : await this.#copy(expected, source);
+  }
+
+  /** Null when the directory of images has no file of the image. */
+  async #source(image: ExpectedImage): Promise<Source | null> {
     const found = await findImageFile(this.#sourceDir, image, [...SUFFIXES.keys()]);
-    if (found !== null) return { ...found, format: SUFFIXES.get(found.suffix) ?? null };
-    throw new QemuError(
-      "image",
-      `this host has no file of image ${image.id}: copy the image into its directory of images`,
-    );
+    return found === null ? null : { ...found, format: SUFFIXES.get(found.suffix) ?? null };
   }
 
   async #entry(id: string): Promise<Entry | null> {

@@ -8,7 +8,7 @@ import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 const declaration = {
   command: "berth image prune",
   about:
-    "Removes the files of deleted images from a directory of images. Files of images that were never registered stay. Servers that were made from an image keep their copy, but virtual machines can then no longer be rebuilt from it or moved to this host.",
+    "Removes the files of deleted images from a directory of images. Files of images that were never registered stay. The host's virtual machines, and others of the same images that are moved to it, go on with the copy that the host made for its first guest. A host that never had a guest of a deleted image cannot take one after its file is removed.",
   settings: {
     ...operatorSettings,
     imagesPath: setting(text(), { about: "the directory, as `berth compute-agent` has it" }),
