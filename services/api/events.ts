@@ -1,6 +1,7 @@
 import { Counter, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { failureText } from "./failure-text.ts";
 
 const SECONDS_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30];
 
@@ -150,12 +151,15 @@ export class ApiEvents {
     );
   }
 
-  failed(requestId: string, method: string, url: string, error: unknown): void {
+  /** A request got an answer that is not its client's fault. `status` is that answer: 500 for an unexpected error, 503 for an outage or overload. */
+  failed(
+    request: { readonly id: string; readonly method: string; readonly url: string },
+    status: number,
+    error: unknown,
+  ): void {
+    const { id, method, url } = request;
     this.#failures.inc();
-    this.#logger.error(
-      { requestId, method, url, err: error },
-      "a request failed with an unexpected error, and its client got a 500",
-    );
+    this.#logger.error({ requestId: id, method, url, status, err: error }, failureText(status));
   }
 
   listening(address: string): void {

@@ -179,19 +179,19 @@ function answerError(
   nameRequest(request, reply);
   const fault = faultOf(error, request, unsupported);
   if (fault === null) {
-    events.failed(request.id, request.method, loggedUrl(request), error);
+    events.failed(loggedCall(request), 500, error);
     const message = "Unexpected API Error. The log of this process has details under the request id of this answer.";
     reply.code(500).send(faultBody(500, message));
     return;
   }
-  if (fault.status >= 500) events.failed(request.id, request.method, loggedUrl(request), fault.cause ?? fault);
+  if (fault.status >= 500) events.failed(loggedCall(request), fault.status, fault.cause ?? fault);
   if (fault.status === 503) reply.header("retry-after", "1");
   reply.code(fault.status).send(faultBody(fault.status, fault.message));
 }
 
-/** Returns the URL of a request, or its route where the path has a secret. */
-function loggedUrl({ url, routeOptions }: FastifyRequest): string {
-  return routeOptions.config.hasSecretPath === true ? (routeOptions.url ?? "") : url;
+/** What a log line says of a request: its route instead of its URL where the path has a secret. */
+function loggedCall({ id, method, url, routeOptions }: FastifyRequest) {
+  return { id, method, url: routeOptions.config.hasSecretPath === true ? (routeOptions.url ?? "") : url };
 }
 
 /** Translates an error of Fastify into a fault for the caller. Returns null for an error of this program or of its dependencies. */

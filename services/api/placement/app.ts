@@ -19,8 +19,8 @@ export interface PlacementDeps {
   readonly policy: Policy;
   /** Without it, browsers may not call from other sites. */
   readonly cors?: Cors | undefined;
-  /** Called once for each error that is not the client's fault, with its request. */
-  readonly onUnexpected: (error: unknown, request: PlacementRequest) => void;
+  /** Called once for each error that is not the client's fault, with its request and the status of the answer. */
+  readonly onUnexpected: (error: unknown, request: PlacementRequest, status: number) => void;
   /** Called for each search that stopped at its limit on work. */
   readonly onBoundReached: (request: PlacementRequest) => void;
 }
@@ -46,7 +46,7 @@ export async function handlePlacement(deps: PlacementDeps, request: PlacementReq
 }
 
 function unexpected(deps: PlacementDeps, request: PlacementRequest, error: unknown): PlacementError {
-  deps.onUnexpected(error, request);
+  deps.onUnexpected(error, request, 500);
   return new PlacementError(500, "An unexpected error; the service's log has it under this request id.");
 }
 

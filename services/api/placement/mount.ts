@@ -93,16 +93,8 @@ function sendTransportError(
 ): FastifyReply {
   const status = error.statusCode ?? 500;
   if (status >= 500) {
-    deps.onUnexpected(error, {
-      method: request.method,
-      path: request.url,
-      mount: "",
-      origin: "",
-      query: "",
-      headers: {},
-      body: new Uint8Array(),
-      requestId: request.id,
-    });
+    const unread = { mount: "", origin: "", query: "", headers: {}, body: new Uint8Array() };
+    deps.onUnexpected(error, { ...unread, method: request.method, path: request.url, requestId: request.id }, status);
   }
   const refused = new PlacementError(
     status,

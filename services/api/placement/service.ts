@@ -6,6 +6,7 @@ import { refuseConnect } from "../../../runtime/refuse-connect.ts";
 import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
 import type { HostPort } from "../../../runtime/setting-kinds.ts";
+import { failureText } from "../failure-text.ts";
 import type { PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
 import { FederatedStore, type NamedStore } from "./federation/federated-store.ts";
@@ -58,11 +59,8 @@ export function placementDeps(deps: PlacementServiceDeps, settings: PlacementSet
     authenticate: deps.authenticate,
     policy: deps.policy,
     cors: deps.cors ?? undefined,
-    onUnexpected: (error: unknown, request: PlacementRequest) =>
-      logger.error(
-        { err: error, requestId: request.requestId, method: request.method, path: request.path },
-        "a request failed with an unexpected error, and its client got a 500",
-      ),
+    onUnexpected: (error: unknown, { requestId, method, path }: PlacementRequest, status: number) =>
+      logger.error({ err: error, requestId, method, path, status }, failureText(status)),
     onBoundReached: ({ requestId, query }: PlacementRequest) =>
       logger.warn(
         { requestId, query },

@@ -176,8 +176,8 @@ test("a token is not logged when the database cannot be asked about it", async (
     Promise.reject(new StoreError("unavailable", "console_token", "the database is away"));
   const answer = await show("f3a1c0de-0000-4000-8000-000000000000");
   expect(answer.statusCode).toBe(503);
-  expect(failed.mock.calls.map(([, method, url]) => [method, url])).toEqual([
-    ["GET", "/v2.1/os-console-auth-tokens/:token"],
+  expect(failed.mock.calls.map(([{ method, url }, status]) => [method, url, status])).toEqual([
+    ["GET", "/v2.1/os-console-auth-tokens/:token", 503],
   ]);
   failed.mockRestore();
 });
