@@ -1,15 +1,18 @@
 import { badRequest, invalidQuery } from "./fault.ts";
 import { readFlag } from "./schema.ts";
 
-/** The microversion from which on an unknown query parameter is refused rather than ignored. */
-const STRICT_FROM_MINOR = 75;
-
 /** The parameters that a route knows, each with the first microversion 2.<minor> that has it. */
 export type QueryParameters = Readonly<Record<string, number>>;
 
 /** Whether a microversion has a parameter. */
 export function isKnownAt(minor: number, known: QueryParameters, name: string): boolean {
   return Object.hasOwn(known, name) && minor >= (known[name] ?? 0);
+}
+
+/** Refuses a query with a parameter that the microversion does not have. */
+export function refuseOtherParameters(query: object, known: QueryParameters, minor: number): void {
+  const other = Object.keys(query).find((name) => !isKnownAt(minor, known, name));
+  if (other !== undefined) throw badRequest(`Additional properties are not allowed ('${other}' was unexpected)`);
 }
 
 /**
@@ -62,12 +65,5 @@ export class QueryReader {
   /** Reads `limit`, but never returns more than `most`. */
   limit(most: number): number {
     return Math.min(this.wholeNumber("limit") ?? most, most);
-  }
-
-  /** Refuses parameters that the microversion does not have. Before microversion 2.75 they are ignored, as in Nova. */
-  refuseOthers(known: QueryParameters, minor: number): void {
-    if (minor < STRICT_FROM_MINOR) return;
-    const other = Object.keys(this.#query).find((name) => !isKnownAt(minor, known, name));
-    if (other !== undefined) throw badRequest(`Additional properties are not allowed ('${other}' was unexpected)`);
   }
 }

@@ -4,7 +4,7 @@ import type { Http } from "./create-http.ts";
 import { badRequest, Fault, notFound } from "./fault.ts";
 import { faultOf, type Identity, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX, MINOR_MIN, readMicroversion, VARY, versionHeaders } from "./microversion.ts";
-import { QueryReader } from "./query-reader.ts";
+import { refuseOtherParameters } from "./query-reader.ts";
 
 export interface ComputeRoutes {
   readonly prefixes: readonly string[];
@@ -51,16 +51,16 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
   }
 }
 
-/** From this microversion on every route refuses the query parameters that it does not know. Source: Nova's REST API version history, 2.102. */
+/** From these microversions on, routes with query parameters, and all routes, refuse others. Source: Nova's REST API version history, 2.75 and 2.102. */
+const STRICT_FROM_MINOR = 75;
 const ALL_STRICT_FROM_MINOR = 102;
 
-const refuseUnknownParameters: preHandlerHookHandler = (request, _reply, done) => {
-  const { call, routeOptions } = request;
-  if (call !== null && call.identity !== null && call.minor >= ALL_STRICT_FROM_MINOR)
-    new QueryReader(request.query as Readonly<Record<string, string | readonly string[]>>).refuseOthers(
-      routeOptions.config.query ?? {},
-      call.minor,
-    );
+/** Like Nova, it refuses the query of a caller who may not call the route at all, too: a query is checked before the policy. */
+const refuseUnknownParameters: preHandlerHookHandler = ({ call, query, routeOptions }, _reply, done) => {
+  const { query: known, queryStrictFrom } = routeOptions.config;
+  const strictFrom = queryStrictFrom ?? (known === undefined ? ALL_STRICT_FROM_MINOR : STRICT_FROM_MINOR);
+  if (call !== null && call.identity !== null && call.minor >= strictFrom)
+    refuseOtherParameters(query as object, known ?? {}, call.minor);
   done();
 };
 

@@ -22,8 +22,13 @@ export interface RouteFacts extends Omit<ActionFacts, "value"> {
   readonly public?: boolean;
   /** The route's path has a secret, such as a token. Log lines name the route instead. */
   readonly hasSecretPath?: boolean;
-  /** The parameters of its query. The handler reads and checks them. */
+  /** The parameters of its query. The handler reads their values. */
   readonly query?: QueryParameters;
+  /**
+   * The first microversion 2.<queryStrictFrom> that refuses other parameters, which earlier ones ignore. If it is left out: 2.75 for a route
+   * with the fact `query`, and 2.102 for any other.
+   */
+  readonly queryStrictFrom?: number;
   /** Nova has removed the route for every microversion, so it answers 410. */
   readonly removed?: boolean;
   /** The actions that the body may name. The handler refuses all others. */

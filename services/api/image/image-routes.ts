@@ -4,7 +4,7 @@ import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { badRequest, invalidQuery, notFound } from "../http/fault.ts";
 import { registerNeighbourVersion } from "../http/neighbour-version.ts";
-import { type QueryParameters, QueryReader } from "../http/query-reader.ts";
+import { type QueryParameters, QueryReader, refuseOtherParameters } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
 import {
   changeTags,
@@ -44,7 +44,7 @@ export function registerImageRoutes(
   http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) => {
     const { identity, minor } = callOf(request);
     const query = new QueryReader(request.query);
-    query.refuseOthers(QUERY, minor);
+    refuseOtherParameters(request.query, QUERY, minor);
     const limit = query.limit(options.pageMax);
     const visibleTo = identity.isAdmin ? null : identity.projectId;
     const marker = await readMarker(deps.store, identity, query.text("marker"));

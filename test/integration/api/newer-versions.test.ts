@@ -132,9 +132,15 @@ test("the type spice-direct is known from 2.99 on, and unavailable", async () =>
   };
   expect(await open(98)).toContain("'spice-direct' is not one of ['novnc'");
   expect(await open(99)).toBe("Unavailable console type spice-direct.");
-  expect(await shown("/os-console-auth-tokens/t?a=1", 99)).toMatchObject({ forbidden: { code: 403 } });
+  expect(await shown("/os-console-auth-tokens/t?a=1", 98)).toMatchObject({ forbidden: { code: 403 } });
   const asAdmin = async (minor: number) =>
     (await rig.get("/v2.1/os-console-auth-tokens/t?a=1", as(minor, ADMIN))).json();
   expect(await asAdmin(98)).toMatchObject({ itemNotFound: { code: 404 } });
   expect(await asAdmin(99)).toEqual(unexpected("a"));
+});
+
+test("from 2.75 on a query is refused for its parameters before the caller is refused for the policy, as in Nova", async () => {
+  const asked = async (minor: number) => shown("/os-services?odd=1", minor);
+  expect(await asked(74)).toMatchObject({ forbidden: { code: 403 } });
+  expect(await asked(75)).toEqual(unexpected("odd"));
 });

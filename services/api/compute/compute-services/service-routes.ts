@@ -71,7 +71,6 @@ export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): voi
   http.get("/os-services", list, async (request) => {
     const call = callOf(request);
     const query = new QueryReader(request.query);
-    query.refuseOthers(LIST_QUERY, call.minor);
     const [binary, host] = [query.text("binary"), query.text("host")];
     const [{ hosts, silent }, controls, zoneOf] = await Promise.all([
       listHosts(deps.cells, { withUsage: false }),

@@ -46,7 +46,6 @@ export async function listFlavors(
   pageMax: number,
 ): Promise<FlavorPage> {
   const query = new QueryReader(raw);
-  query.refuseOthers(FLAVOR_QUERY, call.minor);
   const limit = query.limit(pageMax);
   const isPublic = readIsPublic(query, call);
   const minRam = query.wholeNumber("minRam") ?? 0;

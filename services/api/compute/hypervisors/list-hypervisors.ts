@@ -43,7 +43,6 @@ export async function listHypervisors(
   { minor, pageMax, withUsage }: { readonly minor: number; readonly pageMax: number; readonly withUsage: boolean },
 ): Promise<HypervisorPage> {
   const query = new QueryReader(raw);
-  query.refuseOthers(HYPERVISOR_LIST_QUERY, minor);
   const withServers = minor >= PARAMETERS_FROM_MINOR && query.flag("with_servers");
   const pattern = minor >= PARAMETERS_FROM_MINOR ? query.text("hypervisor_hostname_pattern") : undefined;
   if (pattern !== undefined && Object.keys(raw).some((name) => Object.hasOwn(PAGE_PARAMETERS, name)))
@@ -74,7 +73,6 @@ function pageAfter(
 /** Reads whether the servers of one hypervisor are asked for. */
 export function asksForServers(raw: RawQuery, minor: number): boolean {
   const query = new QueryReader(raw);
-  query.refuseOthers(HYPERVISOR_QUERY, minor);
   return minor >= PARAMETERS_FROM_MINOR && query.flag("with_servers");
 }
 

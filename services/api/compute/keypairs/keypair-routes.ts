@@ -79,7 +79,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
     async (request) => {
       const call = callOf(request);
       const { name } = request.params;
-      const userId = ownerOfQuery(call, request.query, "show", OF_ONE);
+      const userId = ownerOfQuery(call, request.query, "show");
       const keypair = await deps.store.keypair(userId, name);
       if (keypair === null) throw keypairNotFound(name, userId);
       return { keypair: keypairView(keypair, call.minor) };
@@ -92,7 +92,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
     async (request, reply) => {
       const call = callOf(request);
       const { name } = request.params;
-      const userId = ownerOfQuery(call, request.query, "delete", OF_ONE);
+      const userId = ownerOfQuery(call, request.query, "delete");
       if (!(await deps.store.deleteKeypair(userId, name))) throw keypairNotFound(name, userId);
       return reply.code(call.minor >= KEYPAIR_MINORS.types ? 204 : 202).send();
     },
@@ -106,7 +106,7 @@ async function listKeypairs(
   linkTo: (marker: string, limit: number) => { readonly rel: string; readonly href: string },
   pageMax: number,
 ) {
-  const userId = ownerOfQuery(call, raw, "index", OF_LIST);
+  const userId = ownerOfQuery(call, raw, "index");
   const query = new QueryReader(raw);
   const isPaged = call.minor >= KEYPAIR_MINORS.paging;
   const limit = isPaged ? query.limit(pageMax) : pageMax;
@@ -148,10 +148,8 @@ function ownerOfQuery(
   call: KnownCall,
   raw: Readonly<Record<string, string | readonly string[]>>,
   rule: string,
-  known: QueryParameters,
 ): string {
   const query = new QueryReader(raw);
-  query.refuseOthers(known, call.minor);
   return ownerFor(call, call.minor >= KEYPAIR_MINORS.users ? query.all("user_id")[0] || null : null, rule);
 }
 

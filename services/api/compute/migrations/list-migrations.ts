@@ -45,7 +45,6 @@ export function readMigrationQuery(
   pageMax: number,
 ): MigrationListQuery {
   const query = new QueryReader({ ...raw });
-  query.refuseOthers(MIGRATION_QUERY, minor);
   const pages = minor >= PAGES_FROM_MINOR;
   const uuid = query.text("instance_uuid");
   const time = (name: string, from: number) => (minor >= from ? query.time(name) : undefined);

@@ -42,7 +42,6 @@ export function registerLimitsRoutes(http: Http, deps: QuotaDeps): void {
   http.get("/limits", show, async (request) => {
     const call = callOf(request);
     const query = new QueryReader(request.query);
-    query.refuseOthers(QUERY, call.minor);
     const asked = query.text("tenant_id");
     if (asked !== undefined && !call.identity.isAdmin)
       throw new Fault(403, "Policy doesn't allow os_compute_api:limits:other_project to be performed.");

@@ -98,7 +98,6 @@ function scopeOf(
 ): QuotaScope {
   requireOwnProject(call, projectId, `os-quota-sets:${rule}`);
   const query = new QueryReader(raw);
-  query.refuseOthers(QUERY, call.minor);
   const userId = query.all("user_id")[0] ?? "";
   if (userId.length > 255) throw badRequest("Invalid input for query parameters user_id. It is longer than 255.");
   return { projectId, userId: userId === "" ? null : userId };

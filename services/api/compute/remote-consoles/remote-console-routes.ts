@@ -4,7 +4,6 @@ import type { ConsoleTokenStore } from "../../../../core/stores/api/console-toke
 import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { Fault, invalidField, notFound } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import {
   CONSOLE_TYPES,
@@ -69,12 +68,11 @@ export function registerRemoteConsoleRoutes(http: Http, deps: RemoteConsoleDeps,
   });
 
   const toShow = {
-    config: { rule: "os-console-auth-tokens", hasSecretPath: true },
+    config: { rule: "os-console-auth-tokens", hasSecretPath: true, queryStrictFrom: STRICT_TOKENS_FROM_MINOR },
     schema: { params: Type.Object({ token: Type.String() }), querystring: AnyQuery, response: { 200: TokenAnswer } },
   };
   http.get("/os-console-auth-tokens/:token", toShow, async (request) => {
     const { minor } = callOf(request);
-    if (minor >= STRICT_TOKENS_FROM_MINOR) new QueryReader(request.query).refuseOthers({}, minor);
     const found = await findToken(deps.consoleTokens, request.params.token, deps.clock.now());
     if (minor < TOKENS_FROM_MINOR) throw new Fault(401, "The requested console type details are not accessible");
     const { serverUuid, host, port, session, consoleType } = found;

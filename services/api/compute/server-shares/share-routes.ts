@@ -3,13 +3,13 @@ import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound, unavailable } from "../../http/fault.ts";
-import { QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery, Uuid } from "../../http/schema.ts";
 import { findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { VM_STATES } from "../servers/shown-state.ts";
 
 const config = { since: 97 };
+const ofRead = { ...config, query: {} };
 
 const ServerParams = Type.Object({ id: Type.String() });
 const ShareParams = Type.Object({ id: Type.String(), shareId: Type.String() });
@@ -35,10 +35,12 @@ const TO_DETACH: ReadonlySet<ServerStatus> = new Set(["SHUTOFF", "ERROR"]);
  * refused as by a Nova whose host has no virtiofs. Source: Nova's `ServerSharesController`, and its `check_shares_supported`.
  */
 export function registerShareRoutes(http: Http, deps: ServerDeps): void {
-  const list = { config, schema: { params: ServerParams, querystring: AnyQuery, response: { 200: ListAnswer } } };
+  const list = {
+    config: ofRead,
+    schema: { params: ServerParams, querystring: AnyQuery, response: { 200: ListAnswer } },
+  };
   http.get("/servers/:id/shares", list, async (request) => {
     const call = callOf(request);
-    new QueryReader(request.query).refuseOthers({}, call.minor);
     await findServer(deps, call, request.params.id);
     return { shares: [] };
   });
@@ -49,10 +51,9 @@ export function registerShareRoutes(http: Http, deps: ServerDeps): void {
     throw conflict("Feature not supported because either compute or instance are not configured correctly.");
   });
 
-  const one = { config, schema: { params: ShareParams, querystring: AnyQuery } };
+  const one = { config: ofRead, schema: { params: ShareParams, querystring: AnyQuery } };
   http.get("/servers/:id/shares/:shareId", one, async (request) => {
     const call = callOf(request);
-    new QueryReader(request.query).refuseOthers({}, call.minor);
     await findServer(deps, call, request.params.id);
     throw noSuchShare(request.params.shareId);
   });

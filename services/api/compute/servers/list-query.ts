@@ -56,7 +56,6 @@ export function readListQuery(
   { pageMax, zones }: { readonly pageMax: number; readonly zones: Pick<HostZones, "of"> },
 ): ListQuery {
   const query = new QueryReader(raw);
-  query.refuseOthers(SERVER_QUERY, call.minor);
   const filters = readFilters(query, call, zones);
   const order = readOrder(query, call);
   const { name } = filters;

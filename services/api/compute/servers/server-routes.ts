@@ -176,7 +176,7 @@ function registerActions(http: Http, deps: ServerDeps, options: RouteOptions): v
   http.get(
     "/servers/:id/os-instance-actions",
     {
-      config: { query: INSTANCE_ACTION_QUERY },
+      config: INSTANCE_ACTION_QUERY,
       schema: { params: IdParams, querystring: AnyQuery, response: { 200: ActionListAnswer } },
     },
     async (request) => {
