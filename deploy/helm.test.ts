@@ -30,6 +30,50 @@ test.each(CHARTS)("the chart %s has Berth's version and its own name", (chart) =
   expect(readYaml(chart, "Chart.yaml")).toMatchObject({ apiVersion: "v2", name: chart, version, appVersion: version });
 });
 
+const KUBERNETES = join(import.meta.dirname, "kubernetes");
+/** Each line that becomes a template, written in a way that the charts do not expect. */
+test.each([
+  [
+    "berth",
+    "base/api.yaml",
+    /image: berth$/m,
+    "image: berth:1",
+    "the Deployment api has a line `image: berth` 0 times",
+  ],
+  ["berth", "base/api.yaml", /^ {2}replicas: 2$/m, "  replicas:\n    2", "api has a line `replicas:` 0 times"],
+  [
+    "berth",
+    "base/api.yaml",
+    / {10}resources:\n/,
+    "          resources: &a\n",
+    "a block `resources:` of its container 0 times",
+  ],
+  ["berth", "base/audit.yaml", / {10}env:\n/, "          env: # none\n", "a line `env:` of its container 0 times"],
+  [
+    "berth",
+    "base/prepare.yaml",
+    /^metadata:\n/m,
+    "metadata:\n  labels: {}\n",
+    "a line `name:` under `metadata:` 0 times",
+  ],
+  ["berth", "base/scheduler.yaml", /maxReplicas: 8/, "maximum: 8", "a line `maxReplicas:` 0 times"],
+  ["berth-cell", "cell/compute-agent.yaml", /value: "50"/, 'value: "60"', "a line of BERTH_HOSTS 0 times"],
+  [
+    "berth-cell",
+    "cell/conductor.yaml",
+    /image: berth$/m,
+    "image: berth\n          image: berth",
+    "`image: berth` 2 times",
+  ],
+] as const)("the chart %s is not made of a %s in which %s is %j", (chart, file, place, changed, message) => {
+  const read = (path: string) => {
+    const text = readFileSync(join(KUBERNETES, path), "utf8");
+    return path === file ? text.replace(place, changed) : text;
+  };
+  expect(() => chartTemplates(chart, read)).toThrow(message);
+  expect(() => chartTemplates(chart, read)).toThrow(`${file}: `);
+});
+
 const hasGo = spawnSync("go", ["version"], { stdio: "ignore" }).status === 0;
 if (!hasGo) console.warn("no Go is installed (Debian: apt-get install golang-go): the Helm charts are not rendered");
 
