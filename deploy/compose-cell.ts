@@ -11,6 +11,8 @@ import {
 
 const AGENT_PORT = 8776;
 const PROBE_PORT = 9100;
+/** Where the agent waits for the console proxy. */
+const CONSOLE_PORT = 6084;
 const TLS = {
   BERTH_TLS_CA: "/etc/berth/ca.pem",
   BERTH_TLS_CERT: "/etc/berth/cert.pem",
@@ -71,6 +73,8 @@ export function cellServices(cell: string, { hosts, secretsDir }: ComposeOptions
         BERTH_CONDUCTORS: conductors.map((name) => `${name}:${AGENT_PORT}`).join(","),
         BERTH_DATA_DIR: "/data",
         BERTH_METRICS_LISTEN: `:${PROBE_PORT}`,
+        BERTH_CONSOLE_LISTEN: `:${CONSOLE_PORT}`,
+        BERTH_CONSOLE_ADDRESS: `${cell}-agent`,
         ...TLS,
       },
       envFiles: [],

@@ -5,6 +5,7 @@ import { parse } from "yaml";
 import { readSettings } from "../runtime/settings.ts";
 import { refuseOpenNetwork } from "../services/api/identity/open-network.ts";
 import { apiDeclaration } from "../services/api/settings.ts";
+import { consoleProxyDeclaration } from "../services/console-proxy/settings.ts";
 import { composeText } from "./compose-file.ts";
 import { secretFiles } from "./secret-files.ts";
 
@@ -46,6 +47,26 @@ test("a conductor's secrets name the cell's own servers only", () => {
   const files = secretFiles(["cell1", "cell2"], (what) => what.replaceAll(" ", "-"));
   const hosts = [...(files["cell1-conductor.env"] ?? "").matchAll(/@([^:]+):/g)].map(([, host]) => host);
   expect(hosts).toEqual(["cell1-postgres", "cell1-nats"]);
+});
+
+test("the console proxy knows only the API database, and reaches every agent at the address that the agent names", () => {
+  const { networks, env_file: files, environment } = services["console-proxy"] ?? { networks: [] };
+  expect(networks).toEqual(["above", "cell1", "cell2", "cell3"]);
+  expect(files).toEqual(["./secrets/console-proxy.env"]);
+  const secrets = secretFiles(["cell1"], (what) => what.replaceAll(" ", "-"))["console-proxy.env"] ?? "";
+  expect(secrets).toMatch(/^BERTH_DATABASE_URL=postgres:\/\/berth:postgres@postgres:5432\/berth\n$/);
+  const env = { ...environment, BERTH_DATABASE_URL: "postgres://x/y", BERTH_OTLP_ENDPOINT: "" };
+  const read = readSettings(consoleProxyDeclaration, { argv: [], env });
+  expect(read).toMatchObject({ kind: "settings", settings: { listen: { host: "0.0.0.0", port: 6083 } } });
+  for (const cell of ["cell1", "cell2", "cell3"]) {
+    const agent = services[`${cell}-agent`];
+    expect(agent?.networks).toEqual([cell]);
+    expect(agent?.environment).toMatchObject({ BERTH_CONSOLE_LISTEN: ":6084", BERTH_CONSOLE_ADDRESS: `${cell}-agent` });
+  }
+  for (const api of ["api-1", "api-2"])
+    expect(services[api]?.environment?.["BERTH_SERIAL_CONSOLE_BASE_URL"]).toBe(
+      `ws://127.0.0.1:\${BERTH_CONSOLE_PORT:-6083}/`,
+    );
 });
 
 test("three cells and everything that monitors them fit in 8 GiB", () => {

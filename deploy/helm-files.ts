@@ -5,14 +5,24 @@ const KUBERNETES = join(import.meta.dirname, "kubernetes");
 
 /** The kustomize files from which each chart's templates are made. */
 const SOURCES = {
-  berth: ["base/prepare.yaml", "base/api.yaml", "base/scheduler.yaml", "base/audit.yaml", "base/network-policies.yaml"],
+  berth: [
+    "base/prepare.yaml",
+    "base/api.yaml",
+    "base/scheduler.yaml",
+    "base/audit.yaml",
+    "base/console-proxy.yaml",
+    "base/network-policies.yaml",
+  ],
   "berth-cell": ["cell/conductor.yaml", "cell/compute-agent.yaml", "cell/network-policies.yaml"],
 } as const;
 export type ChartName = keyof typeof SOURCES;
 export const CHARTS = Object.keys(SOURCES) as readonly ChartName[];
 
 /** The keys of values.yaml are words in camel case, because templates read keys with a hyphen only by a function. */
-const VALUES_KEYS: Readonly<Record<string, string>> = { "compute-agent": "computeAgent" };
+const VALUES_KEYS: Readonly<Record<string, string>> = {
+  "compute-agent": "computeAgent",
+  "console-proxy": "consoleProxy",
+};
 
 const CELL_CONFIG = `apiVersion: v1
 kind: ConfigMap

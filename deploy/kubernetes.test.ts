@@ -13,6 +13,7 @@ import { refuseOpenNetwork } from "../services/api/identity/open-network.ts";
 import { apiDeclaration } from "../services/api/settings.ts";
 import { agentDeclaration } from "../services/compute-agent/settings.ts";
 import { conductorDeclaration } from "../services/conductor/settings.ts";
+import { consoleProxyDeclaration } from "../services/console-proxy/settings.ts";
 import { SchedulerEvents } from "../services/scheduler/events.ts";
 import { schedulerDeclaration } from "../services/scheduler/settings.ts";
 import { type Manifest, manifestsOf, readManifests } from "./kubernetes-files.ts";
@@ -58,6 +59,7 @@ const SETTINGS = {
   conductor: conductorDeclaration.settings,
   "compute-agent": agentDeclaration.settings,
   audit: auditDeclaration.settings,
+  "console-proxy": consoleProxyDeclaration.settings,
 } as const;
 type ServiceName = keyof typeof SETTINGS;
 
@@ -65,13 +67,15 @@ const manifests = readManifests();
 const workloads = manifests
   .filter(({ kind }) => ["Deployment", "StatefulSet", "Job"].includes(kind))
   .map((manifest) => {
-    const { spec } = manifest.content as { readonly spec: { readonly template: { readonly spec: PodSpec } } };
-    return { ...manifest, pod: spec.template.spec };
+    const { spec } = manifest.content as {
+      readonly spec: { readonly template: { readonly spec: PodSpec; readonly metadata: { readonly labels: object } } };
+    };
+    return { ...manifest, pod: spec.template.spec, labels: spec.template.metadata.labels };
   });
-const services = workloads.flatMap(({ pod }) =>
+const services = workloads.flatMap(({ pod, labels }) =>
   pod.containers
     .filter(({ args }) => args !== undefined)
-    .map((container) => ({ container, pod, service: serviceOf(container) })),
+    .map((container) => ({ container, pod, labels, service: serviceOf(container) })),
 );
 
 function serviceOf({ args }: Container): ServiceName {
@@ -297,11 +301,21 @@ describe("law 3", () => {
       return [...passes(ingress, "from"), ...passes(egress, "to")];
     });
     expect(across.toSorted()).toEqual([
+      "above console-proxy: to cell 6084",
       "above down: to cell 5432,4222,6379",
       "above leaves: from cell 7422",
+      "cell compute-agent: from above 6084",
       "cell leaf: to above 7422",
       "cell servers: from above any",
     ]);
+  });
+
+  test("the console proxy gets no address but that of the API database", () => {
+    const [proxy] = services.filter(({ service }) => service === "console-proxy");
+    expect(proxy?.container.env.flatMap(({ valueFrom }) => valueFrom?.secretKeyRef ?? [])).toEqual([
+      { name: "berth-above", key: "BERTH_DATABASE_URL" },
+    ]);
+    expect(proxy?.labels).toEqual({ "app.kubernetes.io/name": "console-proxy" });
   });
 
   test.each(["base", "cell"])("connections that no rule of %s allows are forbidden", (folder) => {

@@ -42,7 +42,7 @@ const { services } = parse(composeText({ cells: 3, hosts: 50, secretsDir: "./sec
 const read = <Content>(...path: string[]) => parse(readFileSync(join(DIR, ...path), "utf8")) as Content;
 
 /** The services of the compose file that answer scrapes. */
-const SCRAPED = /^(api-\d|scheduler-\d|cell\d+-(conductor-\d|agent))$/;
+const SCRAPED = /^(api-\d|scheduler-\d|console-proxy|cell\d+-(conductor-\d|agent))$/;
 
 test("Prometheus scrapes every service of the compose file at the address where it answers, and reaches its networks", () => {
   const targets = read<Scrapes>("prometheus.yaml").scrape_configs.flatMap(({ static_configs: groups }) =>

@@ -50,6 +50,7 @@ function filesAbove(cells: readonly string[], passwordOf: (what: string) => stri
       ],
       ["BERTH_REDIS_URL", `redis://:${passwordOf("redis")}@redis:6379`],
     ]),
+    "console-proxy.env": environment([["BERTH_DATABASE_URL", databaseUrl("postgres", passwordOf("postgres"))]]),
     "cells.env": environment([["BERTH_CELLS", cells.join(",")], ...cellUrls]),
   };
 }

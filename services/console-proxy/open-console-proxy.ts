@@ -17,7 +17,10 @@ export function openConsoleProxy({ settings, logger }: ServiceContext<ConsolePro
   const pool = openLoggedPool({ ...database, url, connectionsMax: CONNECTIONS_MAX });
   const tokens = new PostgresConsoleTokenStore(pool);
   const registry = createRegistry({ service: "console-proxy" });
-  const proxy = createConsoleProxy({ tokens, clock: systemClock, logger, registry }, settings);
+  const proxy = createConsoleProxy(
+    { tokens, clock: systemClock, logger, registry },
+    { ...settings, allowedOrigins: settings.allowedOrigins ?? [] },
+  );
   const answers = () => tokens.token("", systemClock.now()).then(() => true);
   const probes = createProbes({ listen: metricsListen, registry, isReady: () => answers().catch(() => false) });
   return {

@@ -20,9 +20,8 @@ export const consoleProxyDeclaration = {
       default: "127.0.0.1:6083",
     }),
     // The option of this name in Nova's section [console].
-    allowedOrigins: setting(listOf(hostName), {
+    allowedOrigins: optional(listOf(hostName), {
       about: "hosts of web pages, other than this address itself, from which browsers may open consoles",
-      default: "",
     }),
     // The option of this name of nova-novncproxy.
     web: optional(text(), {

@@ -4,8 +4,9 @@ import { promisify } from "node:util";
 
 const ROOT = join(import.meta.dirname, "../..");
 const PROJECT = "berth-compose-test";
-/** A port that differs from that of a deployment which may run beside the test. */
+/** Ports that differ from those of a deployment which may run beside the test. */
 const PORT = "18774";
+const CONSOLE_PORT = "16083";
 /** Each container ends within ten seconds, and is then removed. */
 const DOWN_MS_MAX = 180_000;
 
@@ -23,8 +24,9 @@ export class Deployment {
 
   constructor(dir: string, env: NodeJS.ProcessEnv, signal: AbortSignal) {
     this.#dir = dir;
-    // The port is published only on loopback, and only for the duration of the test.
-    this.#env = { ...env, BERTH_PORT: PORT, BERTH_ALLOW_UNAUTHENTICATED_NETWORK: "true" };
+    // The ports are published only on loopback, and only for the duration of the test.
+    const ports = { BERTH_PORT: PORT, BERTH_CONSOLE_PORT: CONSOLE_PORT };
+    this.#env = { ...env, ...ports, BERTH_ALLOW_UNAUTHENTICATED_NETWORK: "true" };
     this.#signal = signal;
   }
 
