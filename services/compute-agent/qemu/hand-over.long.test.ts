@@ -1,5 +1,6 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import type { MachineDisplay } from "../../../adapters/qemu/virtual-machine.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import {
@@ -8,6 +9,7 @@ import {
   haltQemu,
   killQemu,
   makeQemuGuestsDir,
+  NANO_DEFAULTS,
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
@@ -42,12 +44,21 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
   };
 
   /** A running guest, and a guest that waits for it on another host. `begin` begins the move. */
-  async function scene({ sharesDisks, isSlow }: { readonly sharesDisks: boolean; readonly isSlow: boolean }) {
+  async function scene({
+    sharesDisks,
+    isSlow,
+    displays: [display, otherDisplay] = [null, null],
+  }: {
+    readonly sharesDisks: boolean;
+    readonly isSlow: boolean;
+    readonly displays?: readonly [MachineDisplay | null, MachineDisplay | null];
+  }) {
     const here = makeQemuGuestsDir();
     const there = sharesDisks ? here : makeQemuGuestsDir();
     dirs.push(...new Set([here, there]));
-    const driver = open(here, isSlow ? { bytesPerSecond: SLOW } : {});
-    const other = open(there);
+    const defaults = (kind: MachineDisplay | null) => async () => ({ ...NANO_DEFAULTS, display: kind });
+    const driver = open(here, { defaults: defaults(display), ...(isSlow && { bytesPerSecond: SLOW }) });
+    const other = open(there, { defaults: defaults(otherDisplay) });
     const source = orderOf("h1", null);
     const destination = orderOf("h2", { host: "h1", attemptId: source.attemptId, by: "live-migrate" });
     await driver.prepare(source, { signal: NEVER, onStep: () => undefined });
@@ -132,6 +143,26 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
     await next.adopt([{ ...it.source, state: "running" }]);
     expect(await next.powersOf([it.source])).toEqual(["running"]);
     await it.expectSourceRunsOn();
+  });
+
+  test.each([
+    [null, "vga", "the guest has no display, and host h2 prepared one with a display of the kind vga"],
+    ["virtio", "vga", "has a display of the kind virtio, and host h2 prepared one with a display of the kind vga"],
+    ["vga", null, "the guest has a display of the kind vga, and host h2 prepared one with no display"],
+  ] as const)(
+    "from a host with the display %j to one with %j is refused with the reason",
+    async (here, there, reason) => {
+      const it = await scene({ sharesDisks: false, isSlow: false, displays: [here, there] });
+      await expect(it.begin()).rejects.toThrow(reason);
+      await it.expectSourceRunsOn();
+    },
+  );
+
+  test("to an agent that does not tell its guest's display is tried", async () => {
+    const it = await scene({ sharesDisks: false, isSlow: false, displays: ["vga", "vga"] });
+    await it.begin(NEVER, (address) => address.replace("&display=vga", ""));
+    await it.other.start(it.destination, NEVER);
+    await eventually("a tick at the destination", () => it.destinationTicks().length > 0, PATIENT);
   });
 
   test.each([true, false])(

@@ -12,7 +12,7 @@ import {
 } from "../../../adapters/qemu/transfer.ts";
 import { useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { NO_AMOUNTS, type TransferAmounts, type TransferProgress } from "../../../core/agent/transfer-progress.ts";
-import { baseMark, type TransferAddress } from "./transfer-address.ts";
+import { baseMark, displayMark, type TransferAddress } from "./transfer-address.ts";
 
 const POLL_MS = 20;
 
@@ -39,6 +39,20 @@ export async function handOverDisks(guest: QemuGuest, to: TransferAddress, contr
     await endMirrors(guest, { isUnwanted: true });
     throw error;
   }
+}
+
+/**
+ * Refuses a live move to a guest with another display, before anything is transferred: a running machine cannot change its devices, and QEMU would
+ * notice only after all memory was sent. An older agent at the destination does not tell what its guest has, so its guest is not refused.
+ */
+export function refuseOtherDisplay(guest: QemuGuest, { display: there }: TransferAddress, toHost: string): void {
+  const here = displayMark(guest.record.machine);
+  if (there === null || there === here) return;
+  const has = (display: string) => (display === "none" ? "no display" : `a display of the kind ${display}`);
+  throw new QemuError(
+    "state",
+    `the guest has ${has(here)}, and host ${toHost} prepared one with ${has(there)}: a running guest cannot change its display. Give both hosts the same --vnc-enabled and --video-model, or migrate the server while it is stopped`,
+  );
 }
 
 /**

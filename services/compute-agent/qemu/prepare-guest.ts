@@ -22,7 +22,7 @@ import {
   ROOT_DISK,
 } from "./machine-of-server.ts";
 import { readKernel } from "./read-kernel.ts";
-import { baseMark, formatTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
+import { baseMark, displayMark, formatTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
 
 export interface PreparerOptions {
   readonly program: string;
@@ -153,14 +153,21 @@ async function listen(
   guest: QemuGuest,
   { hasSharedDisks, isMoved }: { readonly hasSharedDisks: boolean; readonly isMoved: boolean },
 ): Promise<string> {
-  const { receives, baseSha512 } = guest.record;
+  const { receives, baseSha512, machine } = guest.record;
   if (receives === null) return isMoved ? TAKES_NOTHING : "";
   const key = isSecret ? newTransferKey() : null;
   if (key !== null) await useTransferKey(guest, key, "server");
   const memoryPort = receives === "memory" ? await listenForMemory(guest, host, isSecret) : null;
   const disksPort = hasSharedDisks ? null : await freePortAt(host);
   if (disksPort !== null) await listenForDisks(guest, { host, port: disksPort, isSecret });
-  return formatTransferAddress({ host, memoryPort, disksPort, base: baseMark(baseSha512), key });
+  return formatTransferAddress({
+    host,
+    memoryPort,
+    disksPort,
+    base: baseMark(baseSha512),
+    display: displayMark(machine),
+    key,
+  });
 }
 
 /** Errors of `make` are the request's fault: no host could do better, so no alternate is tried. */

@@ -44,7 +44,7 @@ import {
   suspendGuest,
   unpauseGuest,
 } from "./guest-power.ts";
-import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive } from "./hand-over.ts";
+import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { rescueGuest } from "./rescue-guest.ts";
@@ -331,6 +331,7 @@ export class QemuDriver implements Driver {
     if (!isComplete) {
       if (!["running", "paused", "finish-migrate"].includes(state))
         throw new QemuError("state", `the guest does not run (${state})`);
+      refuseOtherDisplay(guest, to, order.toHost);
       await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
       try {
         const haltedMs = await handOverLive(guest, to, { ...control, force, bytesPerSecond });

@@ -1,10 +1,13 @@
 import type { TransferTarget } from "../../../adapters/qemu/transfer.ts";
+import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import { bracketedHost } from "../../../runtime/address-text.ts";
 
 /** The address at which a prepared guest waits for the guest that moves to it. */
 export interface TransferAddress extends TransferTarget {
   /** The beginning of the SHA-512 of the image below the first disk; empty for a blank one. Equal bases need not be copied. */
   readonly base: string;
+  /** The kind of the prepared guest's display, or `none`. Null when an older agent does not tell. */
+  readonly display: string | null;
 }
 
 const SCHEME = "qemu:";
@@ -13,11 +16,12 @@ export const TAKES_NOTHING = "qemu://nothing";
 const PORT_MAX = 65_535;
 const KEY = /^[0-9a-f]{64}$/;
 
-export function formatTransferAddress({ host, memoryPort, disksPort, base, key }: TransferAddress): string {
+export function formatTransferAddress({ host, memoryPort, disksPort, base, display, key }: TransferAddress): string {
   const query = new URLSearchParams();
   if (memoryPort !== null) query.set("memory", String(memoryPort));
   if (disksPort !== null) query.set("disks", String(disksPort));
   if (base !== "") query.set("base", base);
+  if (display !== null) query.set("display", display);
   if (key !== null) query.set("key", key);
   return `${SCHEME}//${bracketedHost(host)}/?${query}`;
 }
@@ -39,7 +43,8 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   const disksPort = portOf(url, "disks");
   const key = url.searchParams.get("key");
   if (key !== null && !KEY.test(key)) throw new Error("the key of the guest at the destination is malformed");
-  return { host, memoryPort, disksPort, base: url.searchParams.get("base") ?? "", key };
+  const { searchParams: query } = url;
+  return { host, memoryPort, disksPort, base: query.get("base") ?? "", display: query.get("display"), key };
 }
 
 function portOf(url: URL, name: string): number | null {
@@ -51,6 +56,9 @@ function portOf(url: URL, name: string): number | null {
 }
 
 const BASE_CHARS = 32;
+
+/** The form in which an address names the display of a machine. */
+export const displayMark = ({ display }: Pick<VirtualMachine, "display">): string => display ?? "none";
 
 /** The form in which an address names a base. */
 export const baseMark = (sha512: string): string => sha512.slice(0, BASE_CHARS);
