@@ -15,12 +15,15 @@ const WARM_UP_ROUNDS = 2;
 const FUNCTIONS_SHOWN = 20;
 const PLACES_SHOWN = 25;
 const STATEMENTS_SHOWN = 12;
+/** The hosts on which the builds of such a lone boot fail before the next one builds it. */
+const FAILING_HOSTS = 2;
 const OUT = process.env.BERTH_BENCH_OUT ?? "/tmp/berth-anatomy";
 
 /**
  * A boot and its delete, taken apart: CPU milliseconds, wake-ups and bytes of each process, the functions and the SQL statements that take
- * the most, and where the time of a boot goes when nothing else is under way. The stacks are written to `BERTH_BENCH_OUT` as a flame graph.
- * With `BERTH_BENCH_BASE`, the `bin/berth` of another tree, the same is measured there, in turns with this tree, and the difference printed.
+ * the most, how long a boot takes when nothing else is under way, also when its first hosts fail, and where that time goes. The stacks are
+ * written to `BERTH_BENCH_OUT` as a flame graph. With `BERTH_BENCH_BASE`, the `bin/berth` of another tree, the same is measured there, in
+ * turns with this tree, and the difference printed.
  */
 export async function run(): Promise<void> {
   const base = process.env.BERTH_BENCH_BASE;
@@ -31,8 +34,11 @@ export async function run(): Promise<void> {
     printParts(rounds[0]!);
     if (rounds[1] !== undefined) printDifference(rounds[0]!, rounds[1]);
     if (process.env.BERTH_BENCH_BRIEF === undefined) await printInside(clouds[0]!, rounds[0]!);
-    for (const [index, cloud] of clouds.entries())
-      report(`one boot alone, POST to ACTIVE, p50${index === 0 ? "" : ", base"}`, await measureLoneBoots(cloud), "ms");
+    for (const failing of [0, FAILING_HOSTS])
+      for (const [index, cloud] of clouds.entries()) {
+        const what = `one boot alone${failing === 0 ? "" : `, ${failing} failing hosts`}, POST to ACTIVE, p50`;
+        report(`${what}${index === 0 ? "" : ", base"}`, await measureLoneBoots(cloud, failing), "ms");
+      }
   } finally {
     await Promise.all(clouds.map((cloud) => cloud.close()));
   }

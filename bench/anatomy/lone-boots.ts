@@ -1,5 +1,6 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { FAKE_METADATA_KEY } from "../../services/compute-agent/fake-script.ts";
 import { type Measured, measuredOf } from "../measure.ts";
 import type { MeasuredCloud } from "./measured-cloud.ts";
 
@@ -8,15 +9,17 @@ const ACTIVE_MS_MAX = 30_000;
 
 /**
  * Milliseconds from the POST of a server to the moment when its cell's database has it ACTIVE, while nothing else is under way. The next
- * server is requested right after that.
+ * server is requested right after that. With `failingHosts`, the builds on that many first hosts of each server fail.
  */
-export async function measureLoneBoots(cloud: MeasuredCloud): Promise<Measured> {
+export async function measureLoneBoots(cloud: MeasuredCloud, failingHosts = 0): Promise<Measured> {
+  const script = { outcome: "reschedule", first: failingHosts };
+  const metadata = failingHosts === 0 ? {} : { [FAKE_METADATA_KEY]: JSON.stringify(script) };
   const times: number[] = [];
   const uuids: string[] = [];
   await withClient(cloud.databaseUrl, async (client) => {
     for (let boot = 0; boot < LONE_BOOTS; boot += 1) {
       const posted = performance.now();
-      const uuid = await cloud.boot();
+      const uuid = await cloud.boot(metadata);
       const isActive = {
         name: "is-active",
         text: "select from servers where uuid = $1 and status = 'ACTIVE'",

@@ -71,8 +71,8 @@ export class MeasuredCloud {
   }
 
   /** Requests one server and resolves with its UUID once it is accepted. */
-  boot(): Promise<string> {
-    return this.#client.createServer({ name: "anatomy", flavorId: FLAVOR.id, metadata: {} });
+  boot(metadata: Readonly<Record<string, string>> = {}): Promise<string> {
+    return this.#client.createServer({ name: "anatomy", flavorId: FLAVOR.id, metadata });
   }
 
   delete(uuid: string): Promise<void> {
