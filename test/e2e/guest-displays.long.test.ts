@@ -1,0 +1,90 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createWebSocketStream, WebSocket } from "ws";
+import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
+import { ServiceProcess } from "../../chaos/local/service-process.ts";
+import { freePort } from "../../runtime/free-port.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { type Frame, RfbClient } from "../rigs/rfb-client.ts";
+import { Cloud } from "./cloud.ts";
+
+const PATIENT = { everyMs: 100, withinMs: 60_000 };
+const skipped = whyNoQemu();
+
+describe.skipIf(skipped !== null)(`displays of guests${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
+  let cloud: Cloud;
+  let dir: QemuGuestsDir;
+  let proxy: ServiceProcess;
+
+  beforeAll(async () => {
+    dir = makeQemuGuestsDir();
+    const port = await freePort();
+    cloud = await Cloud.start({
+      cells: ["cell-1"],
+      schedulers: 1,
+      conductors: 1,
+      hostsPerAgent: 1,
+      env: {
+        ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_VNC_ENABLED: "true" },
+        ...{ BERTH_INSTANCES_PATH: dir.instancesPath, BERTH_IMAGES_PATH: dir.images },
+        ...{ BERTH_CONSOLE_LISTEN: "127.0.0.1:0" },
+        BERTH_NOVNCPROXY_BASE_URL: `http://127.0.0.1:${port}/vnc_auto.html`,
+      },
+    });
+    proxy = new ServiceProcess({
+      name: "console-proxy",
+      argv: ["console-proxy"],
+      env: () => ({ BERTH_DATABASE_URL: cloud.databaseUrl, BERTH_LISTEN: `127.0.0.1:${port}` }),
+    });
+    await proxy.start();
+  });
+  afterAll(async () => {
+    await proxy?.kill();
+    await cloud?.close();
+    await dir?.remove();
+  });
+  beforeEach(() => cloud.beforeTest());
+
+  /** Opens the display of a server as noVNC does, with the parameter of its page. */
+  async function openDisplay(server: string): Promise<RfbClient> {
+    const wanted = { remote_console: { protocol: "vnc", type: "novnc" } };
+    const answer = await cloud.compute.call("POST", `/servers/${server}/remote-consoles`, wanted);
+    const { remote_console: console } = (await answer.json()) as { readonly remote_console: { readonly url: string } };
+    const page = new URL(console.url);
+    const socket = new WebSocket(`ws://${page.host}/${page.searchParams.get("path")}`, ["binary"]);
+    const client = new RfbClient(createWebSocketStream(socket));
+    await client.open();
+    return client;
+  }
+  /** The picture when the firmware has written its text, in more than one colour. */
+  const written = (client: RfbClient): Promise<Frame> =>
+    eventually(
+      "a picture that is not of one colour",
+      async () => {
+        const frame = await client.frame();
+        const first = frame.pixels.subarray(0, 3);
+        for (let at = 4; at < frame.pixels.length; at += 4)
+          if (!frame.pixels.subarray(at, at + 3).equals(first)) return frame;
+        return null;
+      },
+      PATIENT,
+    );
+
+  test("a client sees what a virtual machine shows through the proxy, and again on the host that it has moved to live", async () => {
+    const server = await cloud.compute.boot({ flavor: await cloud.compute.flavor(), image: NANO_IMAGE_ID });
+    const { "OS-EXT-SRV-ATTR:host": from } = await cloud.compute.endedOne(server);
+    const display = await openDisplay(server);
+    const picture = await written(display);
+    expect(picture.title).toMatch(/^QEMU/);
+    expect(picture.width).toBeGreaterThanOrEqual(640);
+    const move = { host: null, block_migration: "auto" };
+    const to = await cloud.compute.changed(server, "os-migrateLive", "ACTIVE", move);
+    expect(to).not.toBe(from);
+    await display.ended();
+    const moved = await openDisplay(server);
+    expect(await written(moved)).toMatchObject({ width: picture.width, height: picture.height });
+    await cloud.compute.changed(server, "os-stop", "SHUTOFF");
+    await moved.ended();
+    await cloud.expectCleanAudit();
+  });
+});
