@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { once } from "node:events";
 import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { get } from "node:http";
 import { tmpdir } from "node:os";
@@ -226,5 +227,18 @@ describe("the console proxy", () => {
   test("answers a request that is no WebSocket's with a hint", async () => {
     const answer = await fetch(`http://127.0.0.1:${proxy.address.port}/`);
     expect([answer.status, await answer.text()]).toEqual([426, expect.stringContaining("by WebSocket")]);
+  });
+
+  test("tells a browser at the page of a display how to start a proxy that has pages, and leaves the token valid", async () => {
+    const { token } = await newToken();
+    const path = encodeURIComponent(`?token=${token}`);
+    const answer = await fetch(`http://127.0.0.1:${proxy.address.port}/vnc_auto.html?path=${path}`);
+    expect([answer.status, answer.headers.get("content-type")]).toEqual([404, "text/plain"]);
+    const text = await answer.text();
+    expect(text).toContain("berth dev --console-web /usr/share/novnc");
+    expect(text).toContain("berth console-proxy --web /usr/share/novnc");
+    const client = connect(token);
+    await once(client, "open");
+    client.close();
   });
 });

@@ -164,10 +164,23 @@ function join(client: WebSocket, guest: Duplex, clock: Clock): void {
     });
 }
 
-function answerPlainly(_request: IncomingMessage, response: ServerResponse): void {
-  response.writeHead(426, { "content-type": "text/plain", upgrade: "websocket" });
-  response.end("Consoles are reached by WebSocket, at the URL that the Compute API gives.\n");
+/** Answers a proxy without pages: a browser was sent to the page of noVNC (`/vnc_auto.html`), or a client opened the URL of a console without WebSocket. */
+function answerPlainly({ url = "/" }: IncomingMessage, response: ServerResponse): void {
+  if (url.split("?")[0] === "/") {
+    response.writeHead(426, { "content-type": "text/plain", upgrade: "websocket" });
+    response.end("Consoles are reached by WebSocket, at the URL that the Compute API gives.\n");
+  } else {
+    response.writeHead(404, { "content-type": "text/plain" });
+    response.end(NO_PAGES);
+  }
 }
+
+const NO_PAGES = `This console proxy was started without the pages of noVNC, with which a browser shows a display.
+Install noVNC (on Debian and Ubuntu: apt-get install novnc) and start the proxy again with its directory:
+  berth dev --console-web /usr/share/novnc
+  berth console-proxy --web /usr/share/novnc
+Then ask the Compute API for a new URL. The serial console of a server needs no page: berth console SERVER_UUID
+`;
 
 const REASONS: Readonly<Record<number, string>> = { 403: "Forbidden", 502: "Bad Gateway", 503: "Service Unavailable" };
 

@@ -75,8 +75,19 @@ describe("a feature that Nova has removed", () => {
   });
 
   it("may be an action of servers", async () => {
-    for (const action of ["resetNetwork", "disassociate_host", "os-getRDPConsole"])
+    for (const action of ["resetNetwork", "disassociate_host"])
       expect((await act(active, { [action]: null })).json()).toEqual(GONE);
+    const rdp = { "os-getRDPConsole": { type: "rdp-html5" } };
+    const refused = await rig.post(`/v2.1/servers/${active}/action`, rdp, {
+      ...OWNER,
+      "openstack-api-version": "compute 2.5",
+    });
+    expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
+      400,
+      "Unavailable console type rdp-html5.",
+    ]);
+    const later = { ...OWNER, "openstack-api-version": "compute 2.6" };
+    expect((await act(active, rdp, later)).json()).toMatchObject({ itemNotFound: { code: 404 } });
     expect((await act(active, { fly: null })).json().badRequest.message).toBe("There is no such action: fly.");
   });
 });

@@ -3,7 +3,7 @@ import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
-import { badRequest, invalidField, unavailable } from "../../http/fault.ts";
+import { badRequest, type Fault, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
 import {
@@ -281,9 +281,19 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
 ]);
 
-/** Actions that Nova has removed for every microversion. */
-const REMOVED_ACTIONS: ReadonlySet<string> = new Set([
-  ...["resetNetwork", "disassociate_host", "disassociate_project", "associate_host", "os-getRDPConsole"],
+/** The answers to actions that Nova has removed for every microversion, before it looks for the server. */
+const REMOVED_ACTIONS: ReadonlyMap<string, (minor: number) => Fault> = new Map([
+  ...["resetNetwork", "disassociate_host", "disassociate_project", "associate_host"].map(
+    (name) => [name, gone] as const,
+  ),
+  // It was removed with the driver for Hyper-V, and is still an action of the microversions that open consoles by actions.
+  [
+    "os-getRDPConsole",
+    (minor: number) =>
+      minor <= REMOTE_CONSOLE_FACTS.until
+        ? badRequest("Unavailable console type rdp-html5.")
+        : notFound("The resource could not be found."),
+  ],
 ]);
 
 /**
@@ -298,7 +308,8 @@ export function runAction(
 ): Promise<ActionResult> {
   const [action, ...others] = Object.keys(body);
   if (action === undefined || others.length > 0) throw badRequest("Malformed request body: it names one action.");
-  if (REMOVED_ACTIONS.has(action)) throw gone();
+  const removed = REMOVED_ACTIONS.get(action);
+  if (removed !== undefined) throw removed(one.call.minor);
   const known = SERVER_ACTIONS.get(action);
   if (known === undefined) throw badRequest(`There is no such action: ${action.slice(0, 100)}.`);
   const isIgnored = known.ignoredUntil !== undefined && one.call.minor <= known.ignoredUntil;
