@@ -3,7 +3,7 @@ import addFormats from "ajv-formats";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { COMPUTE_OPERATIONS } from "../../../services/api/compute/openapi/compute-operations.ts";
 import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
-import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/run-action.ts";
+import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/server-actions.ts";
 import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts";
 import { openApiErrors } from "../../rigs/openapi-errors.ts";
 import { ApiRig } from "./api-rig.ts";

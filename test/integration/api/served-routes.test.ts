@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
-import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/run-action.ts";
+import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/server-actions.ts";
 import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts";
 import { rangeOf } from "../../../services/api/http/route-facts.ts";
 import { ApiRig } from "./api-rig.ts";

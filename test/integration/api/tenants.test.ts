@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { LightMyRequestResponse } from "fastify";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/run-action.ts";
+import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/server-actions.ts";
 import { MINOR_MAX } from "../../../services/api/http/microversion.ts";
 import { rangeOf } from "../../../services/api/http/route-facts.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";

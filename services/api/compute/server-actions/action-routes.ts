@@ -5,7 +5,9 @@ import { placeOf } from "../../http/links.ts";
 import { adminPassword } from "../servers/admin-password.ts";
 import { rebuiltView } from "../servers/changed-server-view.ts";
 import { showServer } from "../servers/show-server.ts";
-import { type ActionDeps, type ActionOptions, runAction, SERVER_ACTIONS } from "./run-action.ts";
+import type { ActionDeps, ActionOptions } from "./action-call.ts";
+import { runAction } from "./run-action.ts";
+import { SERVER_ACTIONS } from "./server-actions.ts";
 
 const Params = Type.Object({ id: Type.String() });
 const Body = Type.Unsafe<Record<string, unknown>>({ type: "object", minProperties: 1, maxProperties: 1 });

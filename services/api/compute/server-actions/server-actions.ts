@@ -1,0 +1,227 @@
+import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { callerOf } from "../../http/call.ts";
+import { invalidField, unavailable } from "../../http/fault.ts";
+import { MINOR_MAX } from "../../http/microversion.ts";
+import type { ActionFacts } from "../../http/route-facts.ts";
+import { CONSOLE_TYPES, type ConsoleProtocol, openRemoteConsole } from "../remote-consoles/open-remote-console.ts";
+import { deleteServer } from "../servers/delete-server.ts";
+import { noteAction } from "../servers/note-action.ts";
+import { lockServer, readLockReason, unlockServer } from "../servers/server-lock.ts";
+import { writeChanges } from "../servers/update-server.ts";
+import { ACTION_VALUE } from "./action-body.ts";
+import type { ActionCall, ActionDeps, ActionOptions, ActionResult, RunAction } from "./action-call.ts";
+import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
+import { beginInCell } from "./begin-in-cell.ts";
+import { readConsoleLength, readConsoleOutput } from "./console-output.ts";
+import {
+  type MoveChecks,
+  type ReadMove,
+  readEvacuate,
+  readLiveMigrate,
+  readMigrate,
+  readResize,
+  readUnshelve,
+  requireMayUnshelve,
+} from "./move-actions.ts";
+import { readRebuild } from "./rebuild-action.ts";
+import { rescue } from "./rescue-action.ts";
+import { readResetState, resetState } from "./reset-state.ts";
+import { changePassword, injectNetworkInfo, restore } from "./small-actions.ts";
+import { acceptSnapshot, readBackup, readSnapshot } from "./snapshot-actions.ts";
+
+const ACCEPTED: ActionResult = { status: 202 };
+
+/** Runs an operation that keeps the server on its host. */
+const inCell =
+  (kind: OperationKind, answer: ActionResult = ACCEPTED): RunAction =>
+  async (deps, { id, call, carrier, action }) => {
+    const target = await findTarget(deps, call, { id, action });
+    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
+    return answer;
+  };
+
+/** Runs a move to a host that a scheduler chooses. */
+const toHost =
+  (read: ReadMove, answer: ActionResult = ACCEPTED): RunAction =>
+  async (deps, one, options) => {
+    const target = await findTarget(deps, one.call, one);
+    await move(deps, target, read, one, options);
+    return answer.shows === "password" ? { ...answer, givenPassword: one.body.password() } : answer;
+  };
+
+async function move(
+  deps: ActionDeps,
+  target: ActionTarget,
+  read: ReadMove,
+  { body, call, carrier }: ActionCall,
+  { resizeToSameHost, evacuateUnfenced }: ActionOptions,
+): Promise<void> {
+  if (deps.mover === null) throw unavailable("This process does not move servers.");
+  const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
+  const requested = await read(checks, target, body, call);
+  await deps.mover.accept(target, requested, call, carrier);
+  const { zone } = requested;
+  // An earlier change of the zone would hide the zone that this move gives the server.
+  if (zone !== undefined && target.record.changes?.availabilityZone !== undefined)
+    await writeChanges(deps, target.server.uuid, () => ({ availabilityZone: zone }));
+}
+
+const reboot: RunAction = async (deps, one, options) => {
+  const type = one.body.refuseOthers("type").require("type").raw("type");
+  const word = typeof type === "string" ? type.toUpperCase() : "";
+  if (word !== "SOFT" && word !== "HARD") throw invalidField("type", type, "It is not one of ['HARD', 'SOFT'].");
+  return inCell(word === "HARD" ? "hard-reboot" : "reboot")(deps, one, options);
+};
+
+const rebuild: RunAction = async (deps, one, { imageRule }) => {
+  const givenPassword = one.body.password();
+  const target = await findTarget(deps, one.call, one);
+  const { after, changes } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
+  await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
+  // The changes are written after the cell has begun the rebuild, because it may refuse. The cell's new spec contains them, too, but older
+  // changes in the API database would hide them.
+  if (Object.keys(changes).length > 0) await writeChanges(deps, target.server.uuid, () => changes);
+  return { status: 202, shows: "server", givenPassword, after };
+};
+
+/** Shelves a server and, when shelved servers are offloaded at once, gives back its host in the same operation. */
+const shelve: RunAction = async (deps, one, { shelvedOffloadTime }) => {
+  const target = await findTarget(deps, one.call, one);
+  if (target.server.status === "SHELVED") throw wrongState({ action: one.action, uuid: target.server.uuid }, "SHELVED");
+  const kind = shelvedOffloadTime === 0 ? "shelve-offload" : "shelve";
+  await beginInCell(deps, target, { kind, carrier: one.carrier, askedBy: callerOf(one.call) });
+  return ACCEPTED;
+};
+
+/** Unshelves a server. An offloaded server needs a host; any other is started on its own host. */
+const unshelve: RunAction = async (deps, one, options) => {
+  requireMayUnshelve(one.body, one.call);
+  const target = await findTarget(deps, one.call, one);
+  switch (target.server.status) {
+    case "SHELVED_OFFLOADED":
+      await move(deps, target, readUnshelve, one, options);
+      return ACCEPTED;
+    case "SHELVED":
+      await readUnshelve({ ...deps, ...options }, target, one.body, one.call);
+      await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });
+      return ACCEPTED;
+    default:
+      throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
+  }
+};
+
+/** Starts a stopped server. A shelved one must be unshelved instead. */
+const start: RunAction = async (deps, one) => {
+  const target = await findTarget(deps, one.call, one);
+  if (target.server.status === "SHELVED")
+    throw wrongState({ action: one.action, uuid: target.server.uuid }, target.server.status);
+  await beginInCell(deps, target, { kind: "start", carrier: one.carrier, askedBy: callerOf(one.call) });
+  return ACCEPTED;
+};
+
+/** Deletes the server even while another operation is under way. */
+const forceDelete: RunAction = async (deps, { id, call, carrier }) => {
+  await deleteServer(deps, call, id, carrier);
+  return ACCEPTED;
+};
+
+const reset: RunAction = async (deps, one) => {
+  const state = readResetState(one.body);
+  const target = await findTarget(deps, one.call, one);
+  await resetState(target, state);
+  await noteAction(deps, one.call, { serverUuid: target.server.uuid, action: "resetState", host: null });
+  return ACCEPTED;
+};
+
+/** Copies the server's disk into a new image. A backup that is not to be kept names no image. */
+const snapshot: RunAction = async (deps, one, { imagesPerProjectMax }) => {
+  const wish = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
+  const target = await findTarget(deps, one.call, one);
+  const imageId = await acceptSnapshot(deps, target, wish, { ...one, ownedMax: imagesPerProjectMax });
+  return { status: 202, ...(wish.rotation !== 0 && { imageId }) };
+};
+
+const lock: RunAction = async (deps, { call, id, body }) => {
+  await lockServer(deps, call, id, readLockReason(body, call.minor));
+  return ACCEPTED;
+};
+
+const unlock: RunAction = async (deps, { call, id }) => {
+  await unlockServer(deps, call, id);
+  return ACCEPTED;
+};
+
+const consoleOutput: RunAction = async (deps, { call, id, body }) => {
+  const lines = readConsoleLength(body);
+  return { status: 200, body: { output: await readConsoleOutput(deps, call, { id, lines }) } };
+};
+
+/** Opens a console for a client, as before 2.6. */
+const remoteConsole =
+  (protocol: ConsoleProtocol): RunAction =>
+  async (deps, { call, id, body }, options) => {
+    const type = body.refuseOthers("type").require("type").raw("type");
+    const known = CONSOLE_TYPES[protocol].find((one) => one === type);
+    if (known === undefined)
+      throw invalidField("type", type, `It is not one of ['${CONSOLE_TYPES[protocol].join("', '")}'].`);
+    const url = await openRemoteConsole(deps, call, { id, protocol, type: known }, options);
+    return { status: 200, body: { console: { type: known, url } } };
+  };
+
+/** One kind of action. */
+export interface ServerAction extends ActionFacts {
+  readonly run: RunAction;
+  /** Up to this microversion the value of the action in the body is ignored, as in Nova. Without it, the value is always read. */
+  readonly ignoredUntil?: number;
+}
+
+type OtherFacts = Omit<ServerAction, "run" | "rule" | "value">;
+
+function forMembers(run: RunAction, facts: OtherFacts = {}): ServerAction {
+  return { run, ...facts, ...(facts.ignoredUntil === undefined && { value: ACTION_VALUE }) };
+}
+
+function forAdmins(rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction {
+  return { rule, ...forMembers(run, facts) };
+}
+
+/** From 2.6 on, consoles are opened by a route of their own. */
+export const REMOTE_CONSOLE_FACTS = { until: 5 };
+const WITHOUT_FIELDS = { ignoredUntil: MINOR_MAX };
+const LOCK_FIELDS_FROM_MINOR = 73;
+
+/** The actions by their name in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
+export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
+  ["resize", forMembers(toHost(readResize))],
+  ["migrate", forAdmins("os-migrate-server:migrate", toHost(readMigrate))],
+  ["os-migrateLive", forAdmins("os-migrate-server:migrate_live", toHost(readLiveMigrate))],
+  ["evacuate", forAdmins("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
+  ["unshelve", forMembers(unshelve)],
+  ["rebuild", forMembers(rebuild)],
+  ["confirmResize", forMembers(inCell("confirm", { status: 204 }), WITHOUT_FIELDS)],
+  ["revertResize", forMembers(inCell("revert"), WITHOUT_FIELDS)],
+  ["shelve", forMembers(shelve, WITHOUT_FIELDS)],
+  ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"), WITHOUT_FIELDS)],
+  ["os-start", forMembers(start, WITHOUT_FIELDS)],
+  ["os-stop", forMembers(inCell("stop"), WITHOUT_FIELDS)],
+  ["reboot", forMembers(reboot)],
+  ["pause", forMembers(inCell("pause"), WITHOUT_FIELDS)],
+  ["unpause", forMembers(inCell("unpause"), WITHOUT_FIELDS)],
+  ["suspend", forMembers(inCell("suspend"), WITHOUT_FIELDS)],
+  ["resume", forMembers(inCell("resume"), WITHOUT_FIELDS)],
+  ["rescue", forMembers(rescue)],
+  ["unrescue", forMembers(inCell("unrescue"), WITHOUT_FIELDS)],
+  ["createImage", forMembers(snapshot)],
+  ["createBackup", forMembers(snapshot)],
+  ["lock", forMembers(lock, { ignoredUntil: LOCK_FIELDS_FROM_MINOR - 1 })],
+  ["unlock", forMembers(unlock, WITHOUT_FIELDS)],
+  ["os-getConsoleOutput", forMembers(consoleOutput)],
+  ["os-getVNCConsole", forMembers(remoteConsole("vnc"), REMOTE_CONSOLE_FACTS)],
+  ["os-getSPICEConsole", forMembers(remoteConsole("spice"), REMOTE_CONSOLE_FACTS)],
+  ["os-getSerialConsole", forMembers(remoteConsole("serial"), REMOTE_CONSOLE_FACTS)],
+  ["forceDelete", forMembers(forceDelete, WITHOUT_FIELDS)],
+  ["restore", forMembers(restore, WITHOUT_FIELDS)],
+  ["changePassword", forMembers(changePassword)],
+  ["injectNetworkInfo", forAdmins("os-admin-actions:inject_network_info", injectNetworkInfo, WITHOUT_FIELDS)],
+  ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
+]);
