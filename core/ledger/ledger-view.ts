@@ -29,6 +29,7 @@ export class LedgerView {
   readonly #reservations = new ReservedClaims();
   #version = 0;
   #layout = 0;
+  #columnsVersion = 0;
 
   /** Rises with every change. */
   get version(): number {
@@ -60,6 +61,11 @@ export class LedgerView {
   /** The classes and traits that exist. An in-memory ledger has no list of names, so it adds none here. */
   get names(): Readonly<KnownNames> {
     return this.#names;
+  }
+
+  /** Rises when a class has got another column than before, or its first one, and when the columns have got more slots. */
+  get columnsVersion(): number {
+    return this.#columnsVersion;
   }
 
   /** The inventories of one class, or undefined if no provider ever had any. */
@@ -211,6 +217,7 @@ export class LedgerView {
     this.#names = loaded.#names;
     this.#version += 1;
     this.#layout += 1;
+    this.#columnsVersion += 1;
     this.#reservations.reserveAgain(this.#arrays());
     this.changes.touchAll();
   }
@@ -251,6 +258,7 @@ export class LedgerView {
   #take(uuid: ProviderUuid): number {
     const slot = this.#slots.take(uuid);
     const capacity = this.#slots.capacity;
+    if (capacity > this.#hosts.state.length) this.#columnsVersion += 1;
     this.#hosts.grow(capacity);
     for (const column of this.#columns.values()) if (column.free.length < capacity) column.grow(capacity);
     return slot;
@@ -284,6 +292,7 @@ export class LedgerView {
     if (!column) {
       column = new InventoryColumn(this.#slots.capacity);
       this.#columns.set(change.resourceClass, column);
+      this.#columnsVersion += 1;
     }
     if (column.put(slot, change.inventory, change.used)) this.#slots.refer(slot);
     this.#touchTreeOf(slot);
@@ -303,6 +312,7 @@ export class LedgerView {
     if (!column) return;
     this.#columns.delete(from);
     this.#columns.set(to, column);
+    this.#columnsVersion += 1;
     this.changes.touchAll();
   }
 

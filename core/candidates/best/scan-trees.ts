@@ -13,6 +13,7 @@ import {
   CODE_ROOT_TRAITS,
   hasRoom,
   haveTogether,
+  isConstrained,
   mayServeNumbered,
   mayServeUnnumbered,
   type RequestedAmount,
@@ -93,16 +94,9 @@ function keepByRoot(
   out: Int32Array,
 ): number {
   const { state } = request.view.hosts;
-  const { unnumbered } = request;
-  const amounts = unnumbered?.amounts ?? [];
-  const [first] = amounts;
+  const { unnumbered, rootAmounts } = request;
   const openOnly = request.request.trees.openHostsOnly;
-  const inLoop =
-    first !== undefined &&
-    amounts.length <= 3 &&
-    !isPicky(unnumbered) &&
-    amounts.every((requested) => requested.roomDecides);
-  if (!inLoop) {
+  if (rootAmounts === null) {
     let kept = 0;
     for (let index = from; index < to; index += 1) {
       const root = roots[index]!;
@@ -112,10 +106,13 @@ function keepByRoot(
     }
     return kept;
   }
-  const second = amounts[1] ?? first;
-  const third = amounts[2] ?? first;
-  const [free1, free2, free3] = [first.column.free, second.column.free, third.column.free];
-  const [amount1, amount2, amount3] = [first.amount, second.amount, third.amount];
+  const { first, second, third } = rootAmounts;
+  const free1 = first.column.free;
+  const free2 = second.column.free;
+  const free3 = third.column.free;
+  const amount1 = first.amount;
+  const amount2 = second.amount;
+  const amount3 = third.amount;
   let kept = 0;
   for (let index = from; index < to; index += 1) {
     const root = roots[index]!;
@@ -142,16 +139,6 @@ function keepIf(out: Int32Array, count: number, keeps: (root: number) => boolean
     kept += 1;
   }
   return kept;
-}
-
-/** Whether the group has conditions on a provider other than room. */
-function isConstrained(group: BoundGroup): boolean {
-  return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
-}
-
-/** Whether the group has any condition other than room. */
-function isPicky(group: BoundGroup | null): boolean {
-  return group !== null && (isConstrained(group) || group.togetherSets !== null || group.treeRoot !== ANY_ROOT);
 }
 
 /** Whether the tree's host may be used. Like the checks below, it counts its own refusal. */

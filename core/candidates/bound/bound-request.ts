@@ -42,6 +42,15 @@ export interface BoundGroup {
   readonly treeCode: number;
 }
 
+/** Up to three amounts for which free room alone decides. The first one fills the places of those that are not requested. */
+export interface RootAmounts {
+  readonly first: RequestedAmount;
+  readonly second: RequestedAmount;
+  readonly third: RequestedAmount;
+}
+
+const ROOT_AMOUNTS_MAX = 3;
+
 /** Conditions on a tree's root, by set number: 1 if a root with that set will do. A field is null when it demands nothing. */
 export interface BoundRoot {
   readonly traitSets: Uint8Array | null;
@@ -90,6 +99,8 @@ export class BoundRequest {
   /** Null when any root is permitted. */
   readonly onlyRoots: ReadonlySet<number> | null;
   readonly root: BoundRoot;
+  /** The amounts of the unnumbered group when room on the root proves that it serves the group; otherwise, or when they are many, null. */
+  readonly rootAmounts: RootAmounts | null;
   /** Number of refused trees, by refusal code. */
   readonly refused: Int32Array;
   readonly #refusals: Refusal[] = [...FIXED_REFUSALS];
@@ -104,6 +115,7 @@ export class BoundRequest {
     const unnumbered = request.groups.find((group) => group.suffix === "");
     this.unnumbered = unnumbered ? this.#bindGroup([unnumbered]) : null;
     this.numbered = gatherInterchangeable(request.groups, request).map((groups) => this.#bindGroup(groups));
+    this.rootAmounts = this.unnumbered ? rootAmountsOf(this.unnumbered) : null;
     const byClass = new Map<ResourceClass, RequestedAmount>();
     for (const group of [...(this.unnumbered ? [this.unnumbered] : []), ...this.numbered]) {
       for (const requested of group.amounts) byClass.set(requested.resourceClass, requested);
@@ -194,6 +206,21 @@ export class BoundRequest {
   #code(refusal: Refusal): number {
     return this.#refusals.push(refusal) - 1;
   }
+}
+
+function rootAmountsOf(group: BoundGroup): RootAmounts | null {
+  const { amounts, treeRoot } = group;
+  const [first, second, third] = amounts;
+  const isPicky = isConstrained(group) || group.togetherSets !== null || treeRoot !== ANY_ROOT;
+  if (!first || amounts.length > ROOT_AMOUNTS_MAX || isPicky) return null;
+  return amounts.every(({ roomDecides }) => roomDecides)
+    ? { first, second: second ?? first, third: third ?? first }
+    : null;
+}
+
+/** Whether the group has conditions on a provider other than room. */
+export function isConstrained(group: BoundGroup): boolean {
+  return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
 }
 
 /** Whether the provider has room for the amount and its unit rules permit it. */

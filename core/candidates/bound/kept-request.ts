@@ -19,6 +19,7 @@ export class KeptRequest {
   #layout = 0;
   #traitSets = 0;
   #aggregateSets = 0;
+  #columnsVersion = 0;
 
   constructor(view: LedgerView, request: CandidateRequest) {
     this.#view = view;
@@ -37,22 +38,20 @@ export class KeptRequest {
     this.#layout = this.#view.layout;
     this.#traitSets = this.#view.traits.count;
     this.#aggregateSets = this.#view.aggregates.count;
+    this.#columnsVersion = this.#view.columnsVersion;
     const compiled = new BoundRequest(this.#view, this.#request);
     const groups = compiled.unnumbered ? [compiled.unnumbered, ...compiled.numbered] : compiled.numbered;
     this.#amounts = groups.flatMap((group) => group.amounts);
     return compiled;
   }
 
-  /**
-   * A name that is new to the view comes with a new set, and a new class with a new column. A column may also be renamed to another class.
-   */
+  /** A name that is new to the view comes with a new set. */
   #isCurrent(): boolean {
-    const { layout, traits, aggregates, slots } = this.#view;
+    const { layout, traits, aggregates, columnsVersion } = this.#view;
     if (this.#namesTrees || layout !== this.#layout) return false;
     if (traits.count !== this.#traitSets || aggregates.count !== this.#aggregateSets) return false;
-    for (const { resourceClass, column, roomDecides, amount } of this.#amounts) {
-      const now = this.#view.column(resourceClass);
-      if (now === undefined ? column.count > 0 || column.free.length !== slots.capacity : now !== column) return false;
+    if (columnsVersion !== this.#columnsVersion) return false;
+    for (const { column, roomDecides, amount } of this.#amounts) {
       if (roomDecides && (column.unevenCount > 0 || amount > column.maxUnitAtLeast)) return false;
     }
     return true;

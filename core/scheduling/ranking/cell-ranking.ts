@@ -173,13 +173,14 @@ export class CellRanking {
     return told ? end - offset : null;
   }
 
-  /** Writes the changed roots that pass the scan, in their order, to `scratch.roots` from `offset` on. The ranking does not change. */
+  /** The changed roots that pass the scan, in their order, in the scratch's batch of this index. The ranking does not change. */
   prefilterChanged(
-    { changed, roots }: RankingScratch,
-    where: { readonly changed: number; readonly changedOffset: number; readonly offset: number },
+    scratch: RankingScratch,
+    where: { readonly changed: number; readonly changedOffset: number; readonly index: number },
   ): HostBatch {
     const { slots } = this.cell.view;
-    const out = roots.subarray(where.offset);
+    const { changed } = scratch;
+    const out = scratch.batch(where.index, where.changed);
     let known = 0;
     for (let index = where.changedOffset; index < where.changedOffset + where.changed; index += 1) {
       const root = changed[index]!;

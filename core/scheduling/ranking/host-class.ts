@@ -216,7 +216,7 @@ export class HostClass implements RankedCells {
       const changed = ranking.takeChanged(scratch, changedOffset);
       if (changed === null) return null;
       this.#changedSinceWeighed += changed;
-      const batch = ranking.prefilterChanged(scratch, { changed, changedOffset, offset });
+      const batch = ranking.prefilterChanged(scratch, { changed, changedOffset, index: all.length });
       all.push({ ranking, cell, batch, offset, changed, changedOffset });
       changedOffset += changed;
       offset += batch.count;

@@ -1,6 +1,9 @@
 import type { DecisionStage, StageWatch } from "../stage-watch.ts";
 import { RootPlaces } from "./root-places.ts";
 
+/** Length of a new batch of roots. Most batches have a few. */
+const BATCH_MIN = 16;
+
 /** Buffers that the rankings of one chooser share. Their contents are valid within one step only. */
 export class RankingScratch {
   roots = new Int32Array(0);
@@ -9,6 +12,7 @@ export class RankingScratch {
   sums = new Float64Array(0);
   /** The watch of the current decision, or null when there is none. */
   watch: StageWatch | null = null;
+  readonly #batches: Int32Array[] = [];
   readonly #places = new WeakMap<object, RootPlaces>();
   #bySlot = new Float64Array(0);
   #stamps = new Int32Array(0);
@@ -28,6 +32,15 @@ export class RankingScratch {
   bySlot(slots: number): Float64Array {
     if (this.#bySlot.length < slots) this.#bySlot = new Float64Array(slots);
     return this.#bySlot;
+  }
+
+  /** The roots of one of several batches that are in use at once, with room for `roots` of them. */
+  batch(index: number, roots: number): Int32Array {
+    const known = this.#batches[index];
+    if (known && known.length >= roots) return known;
+    const batch = new Int32Array(Math.max(BATCH_MIN, roots));
+    this.#batches[index] = batch;
+    return batch;
   }
 
   enter(stage: DecisionStage): void {

@@ -68,7 +68,17 @@ export class SortedRoots {
       this.#blocks.push(newBlock());
       this.#noteAll();
     }
-    let index = Math.min(this.#blockOf(root, weight), this.#blocks.length - 1);
+    this.#insertAt(this.#blockOf(root, weight), root, weight);
+  }
+
+  /** Removes a root, which must be present under this weight. */
+  remove(root: number, weight: number): void {
+    this.#removeAt(this.#blockOf(root, weight), root, weight);
+  }
+
+  /** Inserts a root at its block, or behind the last block. */
+  #insertAt(found: number, root: number, weight: number): void {
+    let index = Math.min(found, this.#blocks.length - 1);
     if (this.#blocks[index]!.count === BLOCK) {
       this.#split(index);
       index = Math.min(this.#blockOf(root, weight), this.#blocks.length - 1);
@@ -85,9 +95,7 @@ export class SortedRoots {
     this.#ranked = false;
   }
 
-  /** Removes a root, which must be present under this weight. */
-  remove(root: number, weight: number): void {
-    const index = this.#blockOf(root, weight);
+  #removeAt(index: number, root: number, weight: number): void {
     const block = this.#blocks[index];
     const at = block ? placeIn(block, root, weight) : 0;
     assert(block?.roots[at] === root, "a root is taken out under the weight that it was put in with");
@@ -108,9 +116,13 @@ export class SortedRoots {
   move(root: number, before: number, weight: number): void {
     const index = this.#blockOf(root, before);
     const block = this.#blocks[index];
-    if (!block || index !== this.#blockOf(root, weight)) {
-      this.remove(root, before);
-      this.insert(root, weight);
+    const target = this.#blockOf(root, weight);
+    if (!block || index !== target) {
+      const blocks = this.#blocks.length;
+      this.#removeAt(index, root, before);
+      // Removing a root that is not the only one of its block leaves every other root in its block.
+      if (this.#blocks.length === blocks) this.#insertAt(target, root, weight);
+      else this.insert(root, weight);
       return;
     }
     const from = placeIn(block, root, before);

@@ -12,7 +12,10 @@ export function bestFit({ bestFitClasses }: WeigherSettings): AbsoluteWeigher {
     name: "best_fit",
     kind: "absolute",
     addTo({ request, roots, count }, weights, offset, multiplier) {
-      const amounts = request.classes.filter(({ resourceClass }) => classes.size === 0 || classes.has(resourceClass));
+      const amounts =
+        classes.size === 0
+          ? request.classes
+          : request.classes.filter(({ resourceClass }) => classes.has(resourceClass));
       const factor = multiplier / amounts.length;
       const { slots } = request.view;
       for (const requested of amounts) {
