@@ -19,20 +19,26 @@ import {
   type Stage,
   UNRESCUING,
 } from "./operation-routes.ts";
+import {
+  CONFIRMING_MOVE,
+  type FinalStatus,
+  GAINING_VOLUME,
+  IN_PLACE,
+  LEAVING_HOST,
+  LOSING_VOLUME,
+  MOVING,
+  MOVING_FROM_FENCED,
+  MOVING_FROM_NOWHERE,
+  MOVING_LIVE,
+  MOVING_UNCONFIRMED,
+  type OperationTraits,
+  REVERTING_MOVE,
+  type TaskStates,
+} from "./operation-traits.ts";
 import type { ServerStatus } from "./server.ts";
 
-/**
- * The status of a server after an operation that succeeded. `as-before`: the status that it had before the operation. `as-before-or-healed`:
- * the same, but a server that was in ERROR becomes ACTIVE.
- */
-export type FinalStatus = ServerStatus | "as-before" | "as-before-or-healed";
-
-/** The task state at each stage; `any` is for the stages that are not named. */
-type TaskStates = Partial<Record<Stage, string>> & { readonly any: string };
-
-interface OperationTraits {
-  /** A move brings the server to a destination that has alternates, and has a migration of its own. */
-  readonly isMove: boolean;
+/** The course of an operation: from which statuses to which, and what is shown meanwhile. */
+interface OperationCourse {
   /** The statuses from which the operation may begin. Source: the instance actions of Nova's compute API. */
   readonly allowedFrom: readonly ServerStatus[];
   readonly finalStatus: FinalStatus;
@@ -42,6 +48,7 @@ interface OperationTraits {
 
 /** Everything that distinguishes one kind of operation. A route that asks for power needs the verb that the agent is asked for. */
 export type OperationDefinition = OperationTraits &
+  OperationCourse &
   (
     | { readonly route: Route<Exclude<Ask, "power">>; readonly verb: null }
     | { readonly route: Route; readonly verb: PowerVerb }
@@ -49,9 +56,9 @@ export type OperationDefinition = OperationTraits &
 
 const DEFINITIONS = {
   resize: {
+    ...MOVING_UNCONFIRMED,
     route: KEEPING_SOURCE,
     verb: null,
-    isMove: true,
     allowedFrom: ["ACTIVE", "SHUTOFF"],
     finalStatus: "VERIFY_RESIZE",
     taskStates: {
@@ -62,9 +69,9 @@ const DEFINITIONS = {
     },
   },
   migrate: {
+    ...MOVING_UNCONFIRMED,
     route: KEEPING_SOURCE,
     verb: null,
-    isMove: true,
     allowedFrom: ["ACTIVE", "SHUTOFF"],
     finalStatus: "VERIFY_RESIZE",
     taskStates: {
@@ -75,177 +82,177 @@ const DEFINITIONS = {
     },
   },
   "live-migrate": {
+    ...MOVING_LIVE,
     route: LEAVING_SOURCE,
     verb: null,
-    isMove: true,
     allowedFrom: ["ACTIVE"],
     finalStatus: "as-before",
     taskStates: { any: "migrating" },
   },
   evacuate: {
+    ...MOVING_FROM_FENCED,
     route: LEAVING_FENCED,
     verb: null,
-    isMove: true,
     allowedFrom: ["ACTIVE", "SHUTOFF", "ERROR"],
     finalStatus: "as-before-or-healed",
     taskStates: { starting: "rebuild_spawning", any: "rebuilding" },
   },
   unshelve: {
+    ...MOVING_FROM_NOWHERE,
     route: FROM_NOWHERE,
     verb: null,
-    isMove: true,
     allowedFrom: ["SHELVED_OFFLOADED"],
     finalStatus: "ACTIVE",
     taskStates: { starting: "spawning", any: "unshelving" },
   },
   rebuild: {
+    ...MOVING,
     route: LEAVING_SOURCE,
     verb: null,
-    isMove: true,
     allowedFrom: ["ACTIVE", "SHUTOFF", "ERROR"],
     finalStatus: "as-before-or-healed",
     taskStates: { starting: "rebuild_spawning", any: "rebuilding" },
   },
   confirm: {
+    ...CONFIRMING_MOVE,
     route: CONFIRMING,
     verb: null,
-    isMove: false,
     allowedFrom: ["VERIFY_RESIZE"],
     finalStatus: "as-before",
     taskStates: { any: "resize_confirming" },
   },
   revert: {
+    ...REVERTING_MOVE,
     route: REVERTING,
     verb: null,
-    isMove: false,
     allowedFrom: ["VERIFY_RESIZE"],
     finalStatus: "as-before",
     taskStates: { any: "resize_reverting" },
   },
   shelve: {
+    ...IN_PLACE,
     route: POWER,
     verb: "stop",
-    isMove: false,
     allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"],
     finalStatus: "SHELVED",
     taskStates: { any: "shelving" },
   },
   "shelve-offload": {
+    ...LEAVING_HOST,
     route: OFFLOADING,
     verb: "stop",
-    isMove: false,
     allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED"],
     finalStatus: "SHELVED_OFFLOADED",
     taskStates: { offloading: "shelving_offloading", any: "shelving" },
   },
   stop: {
+    ...IN_PLACE,
     route: POWER,
     verb: "stop",
-    isMove: false,
     allowedFrom: ["ACTIVE"],
     finalStatus: "SHUTOFF",
     taskStates: { any: "powering-off" },
   },
   start: {
+    ...IN_PLACE,
     route: POWER,
     verb: "start",
-    isMove: false,
     allowedFrom: ["SHUTOFF", "SHELVED"],
     finalStatus: "ACTIVE",
     taskStates: { any: "powering-on" },
   },
   reboot: {
+    ...IN_PLACE,
     route: POWER,
     verb: "reboot",
-    isMove: false,
     allowedFrom: ["ACTIVE"],
     finalStatus: "ACTIVE",
     taskStates: { any: "rebooting" },
   },
   "hard-reboot": {
+    ...IN_PLACE,
     route: POWER,
     verb: "hard-reboot",
-    isMove: false,
     allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "ERROR"],
     finalStatus: "ACTIVE",
     taskStates: { any: "rebooting_hard" },
   },
   pause: {
+    ...IN_PLACE,
     route: POWER,
     verb: "pause",
-    isMove: false,
     allowedFrom: ["ACTIVE"],
     finalStatus: "PAUSED",
     taskStates: { any: "pausing" },
   },
   unpause: {
+    ...IN_PLACE,
     route: POWER,
     verb: "unpause",
-    isMove: false,
     allowedFrom: ["PAUSED"],
     finalStatus: "ACTIVE",
     taskStates: { any: "unpausing" },
   },
   suspend: {
+    ...IN_PLACE,
     route: POWER,
     verb: "suspend",
-    isMove: false,
     allowedFrom: ["ACTIVE"],
     finalStatus: "SUSPENDED",
     taskStates: { any: "suspending" },
   },
   resume: {
+    ...IN_PLACE,
     route: POWER,
     verb: "resume",
-    isMove: false,
     allowedFrom: ["SUSPENDED"],
     finalStatus: "ACTIVE",
     taskStates: { any: "resuming" },
   },
   rescue: {
+    ...IN_PLACE,
     route: RESCUING,
     verb: null,
-    isMove: false,
     allowedFrom: ["ACTIVE", "SHUTOFF", "ERROR"],
     finalStatus: "RESCUE",
     taskStates: { any: "rescuing" },
   },
   unrescue: {
+    ...IN_PLACE,
     route: UNRESCUING,
     verb: "unrescue",
-    isMove: false,
     allowedFrom: ["RESCUE"],
     finalStatus: "ACTIVE",
     taskStates: { any: "unrescuing" },
   },
   snapshot: {
+    ...IN_PLACE,
     route: SNAPSHOTTING,
     verb: null,
-    isMove: false,
     allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"],
     finalStatus: "as-before",
     taskStates: { any: "image_snapshot" },
   },
   backup: {
+    ...IN_PLACE,
     route: SNAPSHOTTING,
     verb: null,
-    isMove: false,
     allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED"],
     finalStatus: "as-before",
     taskStates: { any: "image_backup" },
   },
   "attach-volume": {
+    ...GAINING_VOLUME,
     route: ATTACHING,
     verb: null,
-    isMove: false,
     allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
     finalStatus: "as-before",
     taskStates: { any: "attaching_volume" },
   },
   "detach-volume": {
+    ...LOSING_VOLUME,
     route: DETACHING,
     verb: null,
-    isMove: false,
     allowedFrom: ["ACTIVE", "PAUSED", "SHUTOFF"],
     finalStatus: "as-before",
     taskStates: { any: "detaching_volume" },

@@ -12,9 +12,10 @@ import {
   settleChange,
 } from "./move-change.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
-import { OPERATIONS, type OperationKind, taskStateOf } from "./operation-kinds.ts";
+import { isMove, OPERATIONS, type OperationKind, taskStateOf } from "./operation-kinds.ts";
 import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
 import type { StepWrite } from "./operation-step.ts";
+import type { MigrationStatuses } from "./operation-traits.ts";
 import type { ServerStatus } from "./server.ts";
 
 /** A transition of a route, from a stage to the next one or to an end. */
@@ -85,7 +86,7 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
   const { to } = transition;
   const fault = to === "give-up" || to === "lost" ? keptReason(transition.reason) : undefined;
   const status = ends ? statusAfter(facts, transition) : undefined;
-  const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : specAfterVolume(facts, to);
+  const spec = to === "starting" ? facts.after : to === "restoring" ? facts.before : specAtEnd(facts, to);
   return {
     status,
     taskState: ends ? null : taskStateOf(facts.kind, to as Stage),
@@ -96,10 +97,9 @@ function serverOf(facts: OperationFacts, transition: Transition, ends: boolean):
   };
 }
 
-/** The spec with the attached volume, or without the detached one. A volume that may be connected to the guest stays in the spec. */
-function specAfterVolume({ kind, after }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
-  if (kind === "attach-volume") return to === "succeed" || to === "lost" ? after : undefined;
-  return kind === "detach-volume" && to === "succeed" ? after : undefined;
+/** For an operation that changes the spec at its end: a volume that may be connected to the guest stays in the spec. */
+function specAtEnd({ kind, after }: OperationFacts, to: Transition["to"]): ServerSpec | undefined {
+  return OPERATIONS[kind].newSpecAt.includes(to) ? after : undefined;
 }
 
 /** The server's home from now on, or undefined when it does not change. */
@@ -114,7 +114,7 @@ function homeAfter(facts: OperationFacts, { to, selection }: Transition): StepWr
       return nameOf(facts.source);
     case "succeed":
     case "succeed-keeping":
-      return facts.kind === "shelve-offload" ? null : undefined;
+      return OPERATIONS[facts.kind].allocation === "offloaded" ? null : undefined;
     default:
       return undefined;
   }
@@ -124,58 +124,43 @@ const nameOf = (place: PlaceOf | null) => (place === null ? null : { host: place
 
 function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Transition): ServerStatus {
   if (to === "lost") return "ERROR";
-  if (to === "give-up") return kind === "confirm" || kind === "revert" ? "VERIFY_RESIZE" : statusBefore;
-  const { finalStatus } = OPERATIONS[kind];
+  const { whenGivenUp, finalStatus: whenDone } = OPERATIONS[kind];
+  const finalStatus = to === "give-up" ? whenGivenUp.status : whenDone;
   if (finalStatus === "as-before") return statusBefore;
   if (finalStatus === "as-before-or-healed") return statusBefore === "ERROR" ? "ACTIVE" : statusBefore;
   return finalStatus;
 }
 
-/** How the note on a migration begins whose revert was given up. */
-export const NOT_REVERTED = "Not reverted";
-const NOTED_AS: Partial<Record<OperationKind, string>> = { confirm: "Not confirmed", revert: NOT_REVERTED };
-
 /** The move's own migration, or the migration of the move that is confirmed or reverted. */
 function migrationOf(facts: OperationFacts, transition: Transition): StepWrite["migration"] {
   const { kind, migrationUuid, runs } = facts;
+  const { migration, confirmation, source, whenGivenUp } = OPERATIONS[kind];
   const destination = destinationOf(facts, transition.selection);
-  if (migrationUuid === "" || destination === null) return null;
+  if (migration === null || migrationUuid === "" || destination === null) return null;
   const { host: destHost, attemptId: destAttemptId } = destination;
-  const undone = NOTED_AS[kind];
-  const waits = kind === "resize" || kind === "migrate" || kind === "confirm" || kind === "revert";
   const isBack = transition.to === "restoring" || transition.from?.stage === "restoring";
-  const isOver = isBack || (isSuccess(transition.to) && !(kind === "resize" || kind === "migrate"));
+  const isOver = isBack || (isSuccess(transition.to) && confirmation !== "awaited");
   return {
     uuid: migrationUuid,
-    status: migrationStatus(kind, transition),
+    status: migrationStatus(kind, migration, transition),
     destHost,
     destAttemptId,
     ended: isOver,
-    holdsSource: (kind === "evacuate" && transition.to === "succeed") || transition.to === "succeed-keeping",
-    runs: waits && runs,
-    note: transition.to === "give-up" && undone !== undefined ? keptReason(`${undone}: ${transition.reason}`) : "",
+    holdsSource: (source === "fenced" && transition.to === "succeed") || transition.to === "succeed-keeping",
+    runs: confirmation !== "none" && runs,
+    note:
+      transition.to === "give-up" && whenGivenUp.note !== null
+        ? keptReason(`${whenGivenUp.note}: ${transition.reason}`)
+        : "",
   };
 }
 
-/** Source: the statuses of nova's Migration objects, by kind of move. */
-function migrationStatus(kind: OperationKind, { from, to, reason }: Transition): string {
-  const isLive = kind === "live-migrate";
-  if (kind === "confirm") return to === "give-up" ? "finished" : isSuccess(to) ? "confirmed" : "confirming";
-  if (kind === "revert")
-    return to === "give-up" ? "finished" : to === "succeed" || to === "lost" ? "reverted" : "reverting";
+/** A move that goes back, or that is lost on its way there, has failed. The end of another operation is only that of its own table. */
+function migrationStatus(kind: OperationKind, statuses: MigrationStatuses, { from, to, reason }: Transition): string {
+  if (!isMove(kind)) return statuses[to] ?? statuses.any;
   if (to === "lost" && from?.stage !== "restoring") return "error";
   if (to === "restoring" || from?.stage === "restoring") return reason.startsWith(ABORTED) ? "cancelled" : "error";
-  switch (to) {
-    case "preparing":
-      return isLive ? "preparing" : "pre-migrating";
-    case "handing-over":
-      return isLive ? "running" : "migrating";
-    case "succeed":
-    case "succeed-keeping":
-      return kind === "evacuate" ? "done" : kind === "resize" || kind === "migrate" ? "finished" : "completed";
-    default:
-      return "post-migrating";
-  }
+  return statuses[to] ?? statuses.any;
 }
 
 /** The beginning of the reason of an aborted operation. */
@@ -195,7 +180,8 @@ function attemptsOf(facts: OperationFacts, { from, to, selection, noted }: Trans
 }
 
 function changeOf(facts: OperationFacts, { from, to, selection }: Transition): AllocationChange | null {
-  const { kind, parties } = facts;
+  const { parties } = facts;
+  const { allocation } = OPERATIONS[facts.kind];
   const destination = destinationOf(facts, selection)?.items ?? [];
   switch (to) {
     case "preparing":
@@ -204,10 +190,9 @@ function changeOf(facts: OperationFacts, { from, to, selection }: Transition): A
     case "restoring":
       return returnChange(parties, destination);
     case "succeed":
-      if (kind === "live-migrate" || kind === "rebuild" || kind === "confirm") return settleChange(parties);
-      return kind === "shelve-offload" ? offloadChange(parties) : null;
+      return allocation === "kept" ? null : allocation === "settled" ? settleChange(parties) : offloadChange(parties);
     case "succeed-keeping":
-      return kind === "shelve-offload" ? keepChange(parties.server, facts.taskId) : null;
+      return allocation === "offloaded" ? keepChange(parties.server, facts.taskId) : null;
     default:
       return null;
   }
@@ -218,7 +203,7 @@ function changeOf(facts: OperationFacts, { from, to, selection }: Transition): A
  * may be left.
  */
 function leftoverOf({ kind, source, taskId }: OperationFacts, { to }: Transition): StepWrite["leftover"] {
-  if (kind !== "shelve-offload" || to !== "succeed-keeping" || source === null) return undefined;
+  if (OPERATIONS[kind].allocation !== "offloaded" || to !== "succeed-keeping" || source === null) return undefined;
   return { uuid: leftoverUuid(taskId), host: source.host };
 }
 
@@ -227,13 +212,14 @@ function evacuatedOf(
   { kind, source, fenceWaived }: OperationFacts,
   { from, to, unseenMs }: Transition,
 ): StepWrite["evacuated"] {
-  if (kind !== "evacuate" || source === null || !(from === null || to === "starting")) return undefined;
+  if (OPERATIONS[kind].source !== "fenced" || source === null || !(from === null || to === "starting"))
+    return undefined;
   return { host: source.host, unseenMs, fenceWaived };
 }
 
 /** Other moves ask the source before they start the destination. */
 function startsUnaskedOf(facts: OperationFacts, { to, selection }: Transition): string | undefined {
-  if (to !== "starting" || !(facts.kind === "unshelve" || facts.kind === "evacuate")) return undefined;
+  if (to !== "starting" || OPERATIONS[facts.kind].source === "asked") return undefined;
   return destinationOf(facts, selection)?.attemptId;
 }
 

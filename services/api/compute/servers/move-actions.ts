@@ -1,7 +1,7 @@
 import type { MoveRecord } from "../../../../core/stores/api/move-store.ts";
 import type { Migration } from "../../../../core/tasks/migration.ts";
 import { isMove, type MoveKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
-import { NOT_REVERTED } from "../../../../core/tasks/operation-writes.ts";
+import { NOT_REVERTED } from "../../../../core/tasks/operation-traits.ts";
 import type { Attempt } from "../../../../core/tasks/server.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 

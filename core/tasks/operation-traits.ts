@@ -1,0 +1,114 @@
+import type { Stage, Target } from "./operation-routes.ts";
+import type { ServerStatus } from "./server.ts";
+
+/**
+ * The status of a server after an operation. `as-before`: the status that it had before the operation. `as-before-or-healed`: the same, but a
+ * server that was in ERROR becomes ACTIVE.
+ */
+export type FinalStatus = ServerStatus | "as-before" | "as-before-or-healed";
+
+/** The statuses of an operation's migration by the stage or end that it has come to; `any` is for those that are not named. */
+export type MigrationStatuses = Partial<Record<Exclude<Target, "another">, string>> & { readonly any: string };
+
+/** What an operation of a kind writes, besides its stages. `operation-writes.ts` reads it. */
+export interface OperationTraits {
+  /** A move brings the server to a destination that has alternates, and has a migration of its own. */
+  readonly isMove: boolean;
+  /**
+   * The host that the server is on when the operation begins. `asked`: nothing is started elsewhere before that host has answered. `fenced`: an
+   * operator has stated that nothing runs there, so it is not asked. `none`: there is no such host.
+   */
+  readonly source: "asked" | "fenced" | "none";
+  /**
+   * What a success does with the allocations. `kept`: nothing. `settled`: the resources that a move holds beyond those of its destination are given
+   * back. `offloaded`: the server keeps neither its host nor its allocation.
+   */
+  readonly allocation: "kept" | "settled" | "offloaded";
+  /**
+   * Whether the operation is a move that waits for its confirmation when it has succeeded (`awaited`), one that ends such a wait (`ended`), or neither
+   * (`none`).
+   */
+  readonly confirmation: "awaited" | "ended" | "none";
+  /** Null for an operation that belongs to no migration. Source: the statuses of Nova's Migration objects, by kind of move. */
+  readonly migration: MigrationStatuses | null;
+  /** The ends at which the server gets its new spec. A move gives it when the destination starts. */
+  readonly newSpecAt: readonly Target[];
+  readonly whenGivenUp: {
+    readonly status: FinalStatus;
+    /** How the note on the migration begins. Null for an operation that leaves none. */
+    readonly note: string | null;
+  };
+}
+
+/** How the note on a migration begins whose revert was given up. */
+export const NOT_REVERTED = "Not reverted";
+
+const UNCHANGED = { status: "as-before", note: null } as const;
+
+/** An operation at the server's own host, which belongs to no migration. */
+export const IN_PLACE = {
+  isMove: false,
+  source: "asked",
+  allocation: "kept",
+  confirmation: "none",
+  migration: null,
+  newSpecAt: [],
+  whenGivenUp: UNCHANGED,
+} as const satisfies OperationTraits;
+
+const COLD_STAGES = { preparing: "pre-migrating", "handing-over": "migrating", any: "post-migrating" } as const;
+const migrationOfMove = (success: string) => ({ ...COLD_STAGES, succeed: success, "succeed-keeping": success });
+
+/** A move whose source is destroyed at its end. */
+export const MOVING = {
+  ...IN_PLACE,
+  isMove: true,
+  allocation: "settled",
+  migration: migrationOfMove("completed"),
+} as const satisfies OperationTraits;
+
+export const MOVING_LIVE = {
+  ...MOVING,
+  migration: { ...MOVING.migration, preparing: "preparing", "handing-over": "running" },
+} as const satisfies OperationTraits;
+
+/** A move whose source is kept until the move is confirmed or reverted. */
+export const MOVING_UNCONFIRMED = {
+  ...MOVING,
+  allocation: "kept",
+  confirmation: "awaited",
+  migration: migrationOfMove("finished"),
+} as const satisfies OperationTraits;
+
+export const MOVING_FROM_FENCED = {
+  ...MOVING,
+  source: "fenced",
+  allocation: "kept",
+  migration: migrationOfMove("done"),
+} as const satisfies OperationTraits;
+
+export const MOVING_FROM_NOWHERE = { ...MOVING, source: "none", allocation: "kept" } as const satisfies OperationTraits;
+
+export const CONFIRMING_MOVE = {
+  ...IN_PLACE,
+  allocation: "settled",
+  confirmation: "ended",
+  migration: { succeed: "confirmed", "succeed-keeping": "confirmed", "give-up": "finished", any: "confirming" },
+  whenGivenUp: { status: "VERIFY_RESIZE", note: "Not confirmed" },
+} as const satisfies OperationTraits;
+
+export const REVERTING_MOVE = {
+  ...IN_PLACE,
+  confirmation: "ended",
+  migration: { succeed: "reverted", lost: "reverted", "give-up": "finished", any: "reverting" },
+  whenGivenUp: { status: "VERIFY_RESIZE", note: NOT_REVERTED },
+} as const satisfies OperationTraits;
+
+export const LEAVING_HOST = { ...IN_PLACE, allocation: "offloaded" } as const satisfies OperationTraits;
+
+/** The volume may be connected to the guest when nobody knows how the operation ended, so the spec has it then, too. */
+export const GAINING_VOLUME = { ...IN_PLACE, newSpecAt: ["succeed", "lost"] } as const satisfies OperationTraits;
+export const LOSING_VOLUME = { ...IN_PLACE, newSpecAt: ["succeed"] } as const satisfies OperationTraits;
+
+/** The task state at each stage; `any` is for the stages that are not named. */
+export type TaskStates = Partial<Record<Stage, string>> & { readonly any: string };
