@@ -20,6 +20,8 @@ export interface PoolOptions {
   readonly connectionsMax?: number;
   /** Postgres gives up a statement after this time, 30,000 by default. */
   readonly statementTimeoutMs?: number;
+  /** A connection that was not used for this time is closed, unless it is the pool's last one; 30,000 by default. */
+  readonly idleMs?: number;
   /** The pool's statements find rows by keys and read no whole table that has an index for them: see `BY_KEYS`. False by default. */
   readonly findsByKeys?: boolean;
   /** Called with the error of a connection that broke while idle. The pool replaces the connection by itself. */
@@ -35,7 +37,8 @@ const BY_KEYS = "-c enable_seqscan=off -c enable_mergejoin=off -c jit=off";
 
 /**
  * A pool of connections in which everything has a limit: connecting, waiting for a connection (5 s), a statement, and a transaction that is
- * left open. Connects when it is first used. Of several servers in the URL it uses the one that accepts writes.
+ * left open. Connects when it is first used, and then keeps one connection until it ends. Of several servers in the URL it uses the one that
+ * accepts writes.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const statementTimeoutMs = options.statementTimeoutMs ?? 30_000;
@@ -44,7 +47,9 @@ export function createPool(options: PoolOptions): pg.Pool {
     application_name: options.applicationName,
     max: options.connectionsMax ?? 10,
     connectionTimeoutMillis: 5_000,
-    idleTimeoutMillis: 30_000,
+    idleTimeoutMillis: options.idleMs ?? 30_000,
+    // A new session logs in and plans all of its statements again, which a lone call in a quiet cloud would wait for.
+    min: 1,
     statement_timeout: statementTimeoutMs,
     // Covers a server that went silent: statement_timeout needs one that still answers.
     query_timeout: statementTimeoutMs + 5_000,
