@@ -3,7 +3,7 @@ import type { RoundFigures } from "./round-figures.ts";
 
 const HEAD = ["asked", "accepted", "unknown", "ACTIVE", "ERROR", "deleted", "stuck", "held", "median", "slowest"];
 
-/** The outcome of each round as a table; several rounds are named. */
+/** A table with one line for each round, and the reasons of servers in ERROR below it. Rounds without names have no column for them. */
 export function roundsTable(rounds: readonly RoundFigures[]): string {
   const named = rounds.some(({ name }) => name !== "");
   const rows = rounds.map((round) => [

@@ -21,7 +21,7 @@ export function showLine(output: ProgressOutput, line: string): void {
   else output.write(`${line}\n`);
 }
 
-/** The beginning of a progress line: the percentage, after a bar if `withBar`. `share` is from 0 to 1. */
+/** The parts at the beginning of a progress line: a bar if `withBar`, and the percentage. `share` is a number from 0 to 1. */
 export function shareParts(share: number, withBar: boolean, barWidth = 24): string[] {
   const filled = Math.round(share * barWidth);
   const bar = `${"█".repeat(filled)}${"░".repeat(barWidth - filled)}`;

@@ -197,7 +197,7 @@ export type PlacingQuestion =
   | { readonly kind: "join"; readonly claim: ReservedClaim; readonly learnt: Learnt }
   | { readonly kind: "leave-cell"; readonly cell: string; readonly assignment: number }
   | { readonly kind: "pin-group"; readonly cell: string }
-  /** `assignment` is the number of the present assignment, and `next` that of the one to `to`. */
+  /** Moves the assignment from the cell `from` to the cell `to`. `assignment` is the number of the old assignment, `next` that of the new one. */
   | {
       readonly kind: "assign";
       readonly from: string | null;

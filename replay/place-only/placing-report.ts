@@ -38,7 +38,7 @@ function meansOf(
   });
 }
 
-/** One line for each point: the percentage of arrivals, then allocated and published for each policy. */
+/** A table with one line for each percentage of arrivals. It shows, for each policy, the share that was allocated and the published share. */
 export function pointsTable(reports: readonly PolicyReport[]): string {
   const head = ["arrived %", ...reports.flatMap(({ policy }) => [policy, "published"])];
   const points = reports[0]?.allocated.length ?? 0;

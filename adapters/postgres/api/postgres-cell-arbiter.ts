@@ -80,7 +80,7 @@ export class PostgresCellArbiter implements CellArbiter {
     });
   }
 
-  /** Deletes expired claims, now and then. */
+  /** Deletes expired claims, unless this process has done so a short time ago. */
   async #purge(): Promise<void> {
     const nowMs = this.#now();
     if (nowMs - this.#purgedAtMs < PURGE_EVERY_MS) return;

@@ -77,7 +77,7 @@ export class HistoryFollower {
   /** Resolves when everything that was committed before the call was handed on, or when the history has ended. */
   async catchUp(): Promise<void> {
     const target = await withClient(this.#databaseUrl, async (client) => {
-      // Postgres streams only flushed log. A commit of our own flushes it; no subscriber reads the message that it writes.
+      // Postgres streams only the part of its log that is flushed to disk. This commit flushes the log. No subscriber reads the message.
       await client.query("select pg_logical_emit_message(true, 'berth_audit', '')");
       const { rows } = await client.query<{ lsn: string }>("select pg_current_wal_flush_lsn()::text as lsn");
       return parseLsn(rows[0]!.lsn);

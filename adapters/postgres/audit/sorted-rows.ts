@@ -7,8 +7,8 @@ import type { StatementQueue } from "./statement-queue.ts";
 export const READ_ALL = "set local cursor_tuple_fraction = 1; set local work_mem = '32MB'";
 
 /**
- * The rows of a query that sorts them by a UUID, read through a cursor of the connection's transaction, a page at a time and one page ahead. Several of
- * these, of several databases, are read side by side: `fill` all of them, and then take from each the rows below the least of their bounds.
+ * The rows of a query that sorts them by a UUID. They are read through a cursor of the connection's transaction, a page at a time and one page ahead.
+ * To read several databases side by side, call `fill` on the rows of each. Then take from each the rows below the least of the bounds.
  */
 export class SortedRows<Row> {
   readonly #statements: StatementQueue;

@@ -14,7 +14,7 @@ export class GroupIsolator implements GroupPlacer {
   readonly #placement: GroupPlacement;
   readonly #groupCount: number;
   readonly #bins: ProviderBins;
-  /** By group: members that are still to be placed. */
+  /** For each group, the number of its members that are still to be placed. */
   readonly #todo: number[];
   /** By group and bin: whether a provider of the bin could serve the group, and how many do. Rows are groups. */
   #fits = new Uint8Array(0);

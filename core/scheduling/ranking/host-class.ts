@@ -149,7 +149,7 @@ export class HostClass implements RankedCells {
     }
   }
 
-  /** Adjusts the weights to ranges that have moved, when it is time. Returns false in the cases of `#keepUp`. */
+  /** Adjusts the weights to ranges that have moved, when it is time. Returns false when the class must be made again. */
   #reweigh(scratch: RankingScratch): boolean {
     if (this.#weights.broken) {
       this.#weighAnew(scratch);
@@ -158,7 +158,7 @@ export class HostClass implements RankedCells {
     return this.#changedSinceWeighed * HOSTS_PER_CHANGE < this.count || this.#followRanges(scratch);
   }
 
-  /** Weighs again the hosts whose weights change with the moved ranges, if any has moved. Returns false in the cases of `#keepUp`. */
+  /** If the range of a weigher has moved, weighs the hosts again whose weights depend on it. Returns false when the class must be made again. */
   #followRanges(scratch: RankingScratch): boolean {
     const { outdated } = this.#weights;
     if (outdated === 0) return true;
@@ -193,7 +193,7 @@ export class HostClass implements RankedCells {
     return this.#rankSome(fitting, scratch);
   }
 
-  /** Weighs hosts and ranks them, whether they are ranked already or new. Returns false in the cases of `#keepUp`. */
+  /** Weighs hosts and ranks them, whether they are ranked already or new. Returns false when the class must be made again. */
   #rankSome(some: readonly WeighedHosts[], scratch: RankingScratch): boolean {
     if (!this.#weights.weighSome(some, scratch)) return false;
     const { sums } = scratch;

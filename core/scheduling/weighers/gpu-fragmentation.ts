@@ -24,7 +24,7 @@ const CPU_STEP_MILLI = 1_000;
 const LEARN_FROM = 20;
 /** Maximum number of hosts that are examined to count slots. When there are more, every n-th host counts n times. */
 const CENSUS_HOSTS_MAX = 20_000;
-/** Maximum number of kinds of hosts for which slots of whole hosts are counted. */
+/** Slots on whole hosts are counted for at most this many kinds of hosts. */
 const KINDS_MAX = 50;
 
 /**

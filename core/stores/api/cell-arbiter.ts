@@ -15,8 +15,8 @@ export type CellClaim =
       readonly mayWrite: () => boolean;
     }
   /**
-   * Another process has claimed one of the names a moment ago, for the cell that `cell` names. `cell` is this claim's own cell when the two
-   * processes claimed at the same moment and the other's cell is not known.
+   * Another process has claimed one of the names a moment ago. `cell` is the cell for which it claimed the name. When both processes claimed at the
+   * same moment, that cell is not known, and `cell` is the one of the refused claim.
    */
   | { readonly kind: "refused"; readonly cell: string };
 

@@ -93,8 +93,8 @@ class SummaryTexts {
 }
 
 /**
- * The capacity as upstream writes it: int((total - reserved) * allocation_ratio) of floating-point numbers, cut off towards zero, with all
- * digits of a number beyond 2^53. The ledger itself compares with a capacity of at most 2^53.
+ * The capacity as upstream writes it: int((total - reserved) * allocation_ratio), computed in floating-point numbers and cut off towards zero. All
+ * digits are written, also of a number beyond 2^53, although the ledger itself compares with a capacity of at most 2^53.
  */
 function capacityText({ total, reserved, allocationRatio }: Readonly<InventoryColumn>, slot: number): string {
   const capacity = Math.trunc((total[slot]! - reserved[slot]!) * allocationRatio[slot]!);

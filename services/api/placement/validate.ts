@@ -166,7 +166,7 @@ function refuseUnreadable(key: string, value: unknown): unknown {
   return value;
 }
 
-/** Refuses query keys or values that the schema does not allow. Of a repeated key the last value is looked at. */
+/** Refuses query keys or values that the schema does not allow. If a key is repeated, only its last value is checked. */
 export function checkQuery(call: Pick<PlacementCall, "query" | "version">, schemas: VersionedSchemas): void {
   const validate = validatorFor(schemas, call.version);
   const flat = Object.fromEntries(call.query);

@@ -4,7 +4,7 @@ import type { RequestFilter } from "../translation-rule.ts";
 export const namedHost: RequestFilter = ({ forcedHost, requestedHost }, draft) => {
   const named = [forcedHost, requestedHost].filter((host) => host !== "");
   const [first] = named;
-  // When the two names differ, no host has both.
+  // No host has two names: when they differ, no host is admitted.
   if (first !== undefined) draft.onlyHosts = new Set(named.every((host) => host === first) ? [first] : []);
   return null;
 };

@@ -44,8 +44,8 @@ export function findMigration(migrations: readonly ShownMigration[], id: string)
 }
 
 /**
- * Signals that a live migration is to be aborted, or completed now. The conductor reads the signal from the operation's row; a message
- * makes it sooner. Refuses a migration that has gone too far. An aborted migration leaves the server on its source host.
+ * Signals that a live migration is to be aborted, or completed now. The conductor reads the signal from the operation's row, and a message
+ * tells it to read the row at once. Refuses a migration that has gone too far. An aborted migration leaves the server on its source host.
  */
 export async function signalMigration(
   deps: Deps & { readonly events: ApiEvents },

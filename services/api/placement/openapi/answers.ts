@@ -113,7 +113,7 @@ export const ANSWERS = {
   }),
 } as const;
 
-/** Amounts with the number of consumers beside them. */
+/** The schema of amounts that have the number of consumers beside them. */
 function countedAmounts() {
   return { properties: { consumer_count: count }, required: ["consumer_count"] };
 }
