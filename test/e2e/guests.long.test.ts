@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -79,8 +79,8 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
   };
   const ticksOver = (id: string, host: string, count: number) =>
     eventually(`more than ${count} ticks on ${host}`, () => guestAt(id, host).ticks.length > count, PATIENT);
-  const booted = async () => {
-    const id = await cloud.compute.boot({ flavor, image: NANO_IMAGE_ID });
+  const booted = async (image = NANO_IMAGE_ID) => {
+    const id = await cloud.compute.boot({ flavor, image });
     const host = (await cloud.compute.endedOne(id))["OS-EXT-SRV-ATTR:host"] ?? "";
     await ticksOver(id, host, 0);
     return { id, host };
@@ -171,6 +171,20 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     await cloud.compute.changed(id, "confirmResize", "ACTIVE");
     await eventually("one guest", () => guests(id).length === 1, PATIENT);
     await ticksOver(id, to, 0);
+    await cloud.expectCleanAudit();
+  });
+
+  test("a server whose image's file was removed is rebuilt from it and moved to a host that has had guests of it", async () => {
+    const image = "00000000-0000-4000-8000-0070727565aa";
+    const file = join(dir.images, `${image}.raw`);
+    writeFileSync(file, nanoImage());
+    const { id } = await booted(image);
+    rmSync(file);
+    await cloud.compute.changed(id, "rebuild", "ACTIVE", { imageRef: image });
+    const to = await cloud.compute.changed(id, "migrate", "VERIFY_RESIZE");
+    await ticksOver(id, to, 0);
+    await cloud.compute.changed(id, "confirmResize", "ACTIVE");
+    await expect(cloud.compute.changed(id, "rescue", "RESCUE", { rescue_image_ref: image })).resolves.toBe(to);
     await cloud.expectCleanAudit();
   });
 
