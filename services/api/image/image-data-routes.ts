@@ -42,11 +42,21 @@ export function registerImageDataRoutes(
         if (files === null) throw conflict(NO_STORE);
         if (!(request.body instanceof Readable))
           throw new Fault(415, "Send the data with the Content-Type application/octet-stream.");
-        const limit = new IdleLimit(idleMs, clock);
-        const bits = request.body.on("error", (error) => limit.destroy(error)).pipe(limit);
+        const bits = new IdleLimit(idleMs, clock);
+        // Whoever reads the bits learns why they broke off. An upload that is refused has no reader.
+        bits.on("error", () => {});
+        request.body.on("error", (error) => bits.destroy(error)).pipe(bits);
         // A connection that closes in the middle of a body ends the stream without an error.
-        request.body.once("close", () => request.raw.complete || limit.destroy(new Error("the connection was closed")));
-        await uploadImage({ ...deps, files }, identity, { id, bits, bytesMax });
+        request.body.once("close", () => request.raw.complete || bits.destroy(new Error("the connection was closed")));
+        try {
+          await uploadImage({ ...deps, files }, identity, { id, bits, bytesMax });
+        } catch (error) {
+          // The rest of the body is not awaited.
+          reply.header("connection", "close");
+          throw error;
+        } finally {
+          bits.destroy();
+        }
         return reply.code(204).send();
       },
     );

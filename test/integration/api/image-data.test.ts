@@ -6,6 +6,7 @@ import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
 import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
+import { DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -185,6 +186,32 @@ describe("the data of an image", () => {
     tooLong(sockets[1]);
     expect(await other.answered).toBe(408);
   });
+});
+
+test("an upload that is refused leaves nothing that breaks off later", async () => {
+  const brief = { ...DEFAULT_API_SETTINGS.http, requestTimeoutMs: 50 };
+  const quick = await ApiRig.start({ auth: "noauth2", http: brief }, null, null, new ImageDirectory(dir));
+  const breaks: unknown[] = [];
+  const note = (error: unknown) => breaks.push(error);
+  process.on("uncaughtExceptionMonitor", note);
+  try {
+    const body = { disk_format: "raw", container_format: "bare" };
+    const { id } = (await quick.post("/image/v2/images", body, OWNER)).json();
+    const send = () =>
+      quick.call({
+        ...{ method: "PUT", url: `/image/v2/images/${id}/file`, payload: BITS },
+        headers: { ...OWNER, "content-type": "application/octet-stream" },
+      });
+    expect((await send()).statusCode).toBe(204);
+    const refused = await send();
+    expect([refused.statusCode, refused.headers.connection]).toEqual([409, "close"]);
+    const atMs = performance.now();
+    await eventually("the time after which a silent upload is broken off", () => performance.now() - atMs > 100);
+    expect(breaks).toEqual([]);
+  } finally {
+    process.off("uncaughtExceptionMonitor", note);
+    await quick.close();
+  }
 });
 
 test("an api without a directory makes images active at once, and says that it stores no data", async () => {
