@@ -1,4 +1,6 @@
 import { describe, expect, test } from "vitest";
+import { release } from "../../core/ledger/allocation-change.ts";
+import { consumerUuid } from "../../core/ledger/ids.ts";
 import { leftoverUuid } from "../../core/tasks/move-change.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import type { StepWrite } from "../../core/tasks/operation-step.ts";
@@ -68,6 +70,34 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       ]);
       expect(await cell().used()).toEqual([0, 0, 0]);
       expect(await store.holdForGuests(["host-0"])).toEqual([[]]);
+    });
+
+    test("is one of the guests that its server has left, until its host reports that it is gone", async () => {
+      const { store } = cell();
+      await boot();
+      const left = () => store.guestsLeft([serverId(1), serverId(9)]);
+      expect(await left()).toEqual([false, false]);
+      await deleteLeaving(["host-0"]);
+      expect(await left()).toEqual([true, false]);
+      await released("host-0");
+      expect(await left()).toEqual([false, false]);
+    });
+
+    test("is known although there is no allocation, if the server has a volume", async () => {
+      const { store } = cell();
+      await boot();
+      await begin({ kind: "attach-volume", hosts: [] });
+      const { facts, tenure } = await takeId(moveId);
+      if (facts === null) throw new Error("no operation");
+      const from = { stage: "attaching", selection: 0 } as const;
+      const write = writeOf(facts, { from, to: "succeed", selection: 0, reason: "", noted: [], unseenMs: 0 });
+      expect(await store.commitStep([{ ...tenure, step: 1, ...write }])).toMatchObject([{ kind: "committed" }]);
+      const owner = { projectId: "", userId: "", type: "INSTANCE" };
+      await cell().ledger.applyAllocations([release(consumerUuid(serverId(1)), owner)]);
+      await deleteLeaving(["host-0"]);
+      expect(await store.guestsLeft([serverId(1)])).toEqual([true]);
+      expect(await released("host-0")).toEqual([[leftoverUuid(taskId(11))]]);
+      expect(await store.guestsLeft([serverId(1)])).toEqual([false]);
     });
 
     test("is released at once for hosts that reported that the guest is gone", async () => {

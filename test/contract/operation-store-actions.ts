@@ -114,6 +114,42 @@ export function operationActionsContract(cell: () => CellUnderTest): void {
     }
   });
 
+  test("an operation that was closed before it began never begins, and one that has begun is not closed", async () => {
+    const { store } = cell();
+    await boot();
+    const [closed, begun, absent] = [7, 8, 9].map((id) => numbered(0xe, id)) as [string, string, string];
+    const close = (taskId: string, server = 1) => ({ taskId, serverUuid: serverId(server) });
+    const asked = { kind: "attach-volume", hosts: [] } as const;
+    expect(await store.closeTasks([close(closed), close(closed), close(absent, 9)])).toEqual(Array(3).fill("closed"));
+    expect((await begin({ ...asked, taskId: closed })).outcome).toEqual({ kind: "closed" });
+    expect((await begin({ ...asked, taskId: begun })).outcome.kind).toBe("begun");
+    expect(await store.closeTasks([close(begun), close(closed)])).toEqual(["begun", "closed"]);
+    expect(await store.outcomes([begun, closed, absent])).toEqual(["open", null, null]);
+    const step = transition(await take(begun), 1, "succeed", { stage: "attaching", selection: 0 });
+    expect(await store.commitStep([step])).toMatchObject([{ kind: "committed" }]);
+    expect(await store.outcomes([begun])).toEqual(["success"]);
+    expect(await store.closeTasks([close(begun)])).toEqual(["begun"]);
+  });
+
+  test("of an operation that is begun and closed at once, either the one happens or the other", async () => {
+    const { store } = cell();
+    await boot();
+    for (let round = 0; round < 12; round += 1) {
+      const id = numbered(0xe, 20 + round);
+      const asked = { kind: "attach-volume", hosts: [], taskId: id } as const;
+      const closing = [{ taskId: id, serverUuid: serverId(1) }];
+      const [{ outcome }, [closed]] = await Promise.all([begin(asked), store.closeTasks(closing)]);
+      const ways = [
+        ["begun", "begun"],
+        ["closed", "closed"],
+      ];
+      expect(ways).toContainEqual([outcome.kind, closed]);
+      if (closed === "closed") continue;
+      const step = transition(await take(id), 1, "succeed", { stage: "attaching", selection: 0 });
+      await store.commitStep([step]);
+    }
+  });
+
   test("a delete overtakes a move: its task is fenced, and both places are released", async () => {
     const { store } = cell();
     await boot();

@@ -394,6 +394,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         { host: "host-0", attemptId: there.attemptId },
         { host: "host-1", attemptId: there.attemptId },
       ]);
+      expect(await cell.guestsLeft([there.serverUuid, serverId(77)])).toEqual([true, false]);
     });
   });
 }

@@ -98,6 +98,8 @@ export interface HostRow {
 export class CellState {
   readonly servers = new TrackedServers<ServerRow>();
   readonly tasks = new Map<string, TaskRow>();
+  /** Operations that can no longer begin. */
+  readonly closedTasks = new Set<string>();
   /** Tasks that have not ended. */
   readonly running = new Set<TaskRow>();
   readonly tasksByServer = new Map<string, TaskRow[]>();
@@ -139,6 +141,7 @@ export class CellState {
     return [
       this.servers,
       this.tasks,
+      this.closedTasks,
       this.running,
       this.tasksByServer,
       this.attempts,

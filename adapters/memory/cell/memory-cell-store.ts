@@ -20,6 +20,7 @@ import type {
 } from "../../../core/stores/cell/cell-store.ts";
 import type {
   BeginOutcome,
+  ClosingOutcome,
   ComparedHost,
   HoldingPatch,
   MigrationQuery,
@@ -30,6 +31,7 @@ import type {
   SignalOutcome,
   StatusReset,
   StepOutcome,
+  TaskClosing,
   TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
@@ -43,6 +45,7 @@ import type {
   OperationStep,
 } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
+import type { TaskOutcome } from "../../../core/tasks/task-record.ts";
 import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
@@ -248,6 +251,30 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
 
   async begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
     return this.step((tx) => operations.map((operation) => beginStep(tx, operation)));
+  }
+
+  async closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]> {
+    return this.step((tx) =>
+      closings.map(({ taskId }) => {
+        if (tx.cell.tasks.has(taskId)) return "begun";
+        tx.cell.closedTasks.add(taskId);
+        return "closed";
+      }),
+    );
+  }
+
+  async outcomes(taskIds: readonly string[]): Promise<readonly (TaskOutcome | "open" | null)[]> {
+    return taskIds.map((id) => {
+      const task = this.cell.tasks.get(id);
+      return task === undefined ? null : (task.outcome ?? "open");
+    });
+  }
+
+  async guestsLeft(serverUuids: readonly string[]): Promise<readonly boolean[]> {
+    const held = [...this.cell.migrations.values()].flatMap((row) => (row.holdsSource ? row.serverUuid : []));
+    const kept = [...this.cell.quarantined.values()].map((guest) => guest.serverUuid.toLowerCase());
+    const left = new Set([...held, ...kept]);
+    return serverUuids.map((uuid) => left.has(uuid));
   }
 
   async patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {

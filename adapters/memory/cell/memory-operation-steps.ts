@@ -47,6 +47,7 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const server = tx.cell.servers.get(spec.uuid);
   if (server === undefined || server.status === "CLOSED" || server.status === "DELETED") return { kind: "gone" };
   if (tx.cell.tasks.has(task.id)) return { kind: "already-begun" };
+  if (tx.cell.closedTasks.has(task.id)) return { kind: "closed" };
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };

@@ -233,10 +233,11 @@ function endMigration(tx: CellTransaction, migration: MigrationRow, left: readon
   if (!migration.holdsSource) releaseMigration(tx, migration.uuid);
 }
 
-/** Transfers the server's allocation to a leftover of its host. Without an allocation no leftover is written. */
+/** Transfers the server's allocation to a leftover of its host. Without an allocation and volumes no leftover is written. */
 function keep(tx: CellTransaction, server: ServerRow, { taskId, host }: { taskId: string; host: string }): void {
   const outcome = tx.applyAllocations(keepChange(server.spec, taskId));
-  if (outcome.kind === "committed") addLeftover(tx, server.uuid, { uuid: leftoverUuid(taskId), host });
+  if (outcome.kind === "committed" || server.spec.volumes.length > 0)
+    addLeftover(tx, server.uuid, { uuid: leftoverUuid(taskId), host });
 }
 
 /** Records that resources are held for a guest of this server that may still be on the host. */

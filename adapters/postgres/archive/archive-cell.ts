@@ -4,7 +4,7 @@ import { type ArchivedRow, type ArchiveOptions, archivePass, removeTogether } fr
 
 /**
  * Moves rows of servers that are gone out of a cell's database: servers that became DELETED or CLOSED before the given time, with their
- * attempts, migrations and group memberships, and then ended tasks whose servers are gone.
+ * attempts, migrations, group memberships and closed operations, and then ended tasks whose servers are gone.
  *
  * A CLOSED or DELETED row protects against a late dispatch, which fails on its primary key. So the row is removed only when no dispatch can
  * come any more: when the API database (`apiClient`) has no request for the server or a deleted one, and no waiting move of it. A server
@@ -105,7 +105,7 @@ async function removeServers(
   });
   await removeTogether(
     client,
-    [servers, ofThem("attempts"), ofThem("migrations"), ofThem("group_members")],
+    [servers, ofThem("attempts"), ofThem("migrations"), ofThem("group_members"), ofThem("closed_tasks")],
     options,
     counts,
   );

@@ -153,14 +153,15 @@ async function keepLeft(client: PoolClient, { taskId, serverUuid, epoch, left = 
     values: [serverUuid, taskId, epoch],
   });
   if (found === undefined || !left.includes(found.host)) return;
-  const change = keepChange(ServerSpec.decode(found.spec), taskId);
+  const spec = ServerSpec.decode(found.spec);
+  const change = keepChange(spec, taskId);
   const [row] = await queryRows<{ kind: string }>(client, {
     name: "keep_left",
     text: "select kind from ledger_apply($1::ledger_batch)",
     values: [encodeChanges([change])],
   });
-  // The server had no allocation.
-  if (row?.kind !== "committed") return;
+  // A server without an allocation leaves nothing to hold, unless its guest may still have volumes.
+  if (row?.kind !== "committed" && spec.volumes.length === 0) return;
   await queryRows(client, {
     name: "leave_behind",
     text: "select cell_leave_behind($1, $2, $3)",

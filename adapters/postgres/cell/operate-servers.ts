@@ -116,6 +116,7 @@ function beginOutcome(
     case "begun":
       return { kind: "begun", xid: Number(row.xid) };
     case "already-begun":
+    case "closed":
     case "changed":
     case "gone":
       return { kind: row.outcome };

@@ -23,6 +23,7 @@ import type {
 } from "../../../core/stores/cell/cell-store.ts";
 import type {
   BeginOutcome,
+  ClosingOutcome,
   ComparedHost,
   HoldingPatch,
   MigrationQuery,
@@ -33,6 +34,7 @@ import type {
   SignalOutcome,
   StatusReset,
   StepOutcome,
+  TaskClosing,
   TransferNote,
 } from "../../../core/stores/cell/operation-store.ts";
 import type { DoomedGuest, GuestVerdict } from "../../../core/stores/cell/quarantine.ts";
@@ -46,10 +48,11 @@ import type {
   OperationStep,
 } from "../../../core/tasks/operation-step.ts";
 import type { Attempt, Host, Server } from "../../../core/tasks/server.ts";
-import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { TaskOutcome, TaskRecord } from "../../../core/tasks/task-record.ts";
 import type { Tenure } from "../../../core/tasks/tenure.ts";
 import type { Task } from "../../../proto/gen/berth/cell.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
+import { closeTasks, readGuestsLeft, readOutcomes } from "./close-tasks.ts";
 import { commitActive, commitDeleted, commitError, hopTasks } from "./commit-tasks.ts";
 import { requestDeletes } from "./delete-servers.ts";
 import { closeServers, dispatchServers } from "./dispatch-servers.ts";
@@ -262,6 +265,18 @@ export class PostgresCellStore implements CellStore {
 
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]> {
     return beginOperations(this.#pool, operations);
+  }
+
+  closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]> {
+    return closeTasks(this.#pool, closings);
+  }
+
+  outcomes(taskIds: readonly string[]): Promise<readonly (TaskOutcome | "open" | null)[]> {
+    return readOutcomes(this.#pool, taskIds);
+  }
+
+  guestsLeft(serverUuids: readonly string[]): Promise<readonly boolean[]> {
+    return readGuestsLeft(this.#pool, serverUuids);
   }
 
   patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]> {

@@ -4,6 +4,7 @@ import type { AllocationChange, Shortfall } from "../../ledger/allocation-change
 import type { Holding } from "../../ledger/holding.ts";
 import type { Migration } from "../../tasks/migration.ts";
 import type { BeginOperation, OperationPosition, OperationSignal, OperationStep } from "../../tasks/operation-step.ts";
+import type { TaskOutcome } from "../../tasks/task-record.ts";
 import type { Fenced } from "../../tasks/tenure.ts";
 
 /**
@@ -19,6 +20,8 @@ export type BeginOutcome =
   | { readonly kind: "begun"; readonly xid: number }
   /** The same task is already stored. */
   | { readonly kind: "already-begun" }
+  /** `closeTasks` has closed the operation. */
+  | { readonly kind: "closed" }
   /** Another task of the server is open: `build`, `delete`, or an operation's kind. */
   | { readonly kind: "busy"; readonly running: string }
   /** The server has changed since the operation was planned, so the caller must read it again. */
@@ -65,6 +68,16 @@ export type SignalOutcome =
   | "too-late"
   | "no-such-operation";
 
+/** An operation that must not begin any more. */
+export interface TaskClosing {
+  readonly taskId: string;
+  /** The server that it would be done to. */
+  readonly serverUuid: string;
+}
+
+/** `begun`: the operation was begun before, and is not closed. */
+export type ClosingOutcome = "closed" | "begun";
+
 /** Changes the spec and the allocations of a server on its present host (`patchChange`). */
 export interface HoldingPatch {
   readonly serverUuid: string;
@@ -84,6 +97,13 @@ export interface BeginStore {
    */
   patchHoldings(patches: readonly HoldingPatch[]): Promise<readonly PatchOutcome[]>;
   begin(operations: readonly BeginOperation[]): Promise<readonly BeginOutcome[]>;
+  /**
+   * Makes sure that operations which have not begun never begin, however late the api that planned them is. What they were for can then be
+   * given to others. Repeatable.
+   */
+  closeTasks(closings: readonly TaskClosing[]): Promise<readonly ClosingOutcome[]>;
+  /** How each task has ended: `open` if it has not, null if the cell has no such task. */
+  outcomes(taskIds: readonly string[]): Promise<readonly (TaskOutcome | "open" | null)[]>;
   /** The claim of each attempt, with its mapping of request groups to providers. Null when there is no such attempt. */
   claimed(attemptIds: readonly string[]): Promise<readonly (AllocationRequest | null)[]>;
   /** The allocations of each consumer, or null for a consumer that has none. */
@@ -177,6 +197,11 @@ export interface MigrationStore {
    * could not be destroyed, except for the guests that remain. Returns the UUIDs of the releasing consumers for each host.
    */
   releaseEvacuated(hosts: readonly ComparedHost[]): Promise<readonly (readonly string[])[]>;
+  /**
+   * For each server, whether a guest of it may be on a host where it is not at home: something is held for the guest (`holdForGuests`), or it is in
+   * quarantine.
+   */
+  guestsLeft(serverUuids: readonly string[]): Promise<readonly boolean[]>;
   /** Hosts that an operator has forced down, and so declared fenced, and on which something is still held for guests. Sorted. */
   fencedSources(): Promise<readonly string[]>;
   /**

@@ -177,6 +177,8 @@ export class MoveAnswers implements PlacingAnswers<MoveQuestion> {
         return never(`Another operation is under way: ${outcome.running}.`);
       case "gone":
         return never("The server was deleted.");
+      case "closed":
+        return never("The move was given up before it began.");
       case "host-seen":
         return never(hostInUse(source));
       case "host-unfenced":

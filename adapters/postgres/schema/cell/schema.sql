@@ -156,6 +156,14 @@ create table attempts (
 ) with (fillfactor=50);
 CREATE INDEX attempts_server_uuid_idx ON public.attempts USING btree (server_uuid);
 
+create table closed_tasks (
+  id uuid not null,
+  server_uuid uuid not null,
+  closed_at timestamp with time zone default now() not null,
+  constraint closed_tasks_pkey PRIMARY KEY (id)
+);
+CREATE INDEX closed_tasks_server_uuid_idx ON public.closed_tasks USING btree (server_uuid);
+
 create table conductors (
   id uuid not null,
   name text not null,
@@ -455,6 +463,13 @@ create function cell_claims(task_ids uuid[], server_uuids uuid[], epochs integer
 
 create function cell_close(server_uuids uuid[])
   returns TABLE(at integer, present boolean)
+  language plpgsql
+  set enable_hashjoin=off
+  set enable_mergejoin=off
+  set enable_seqscan=off;
+
+create function cell_close_tasks(task_ids uuid[], server_uuids uuid[])
+  returns TABLE(at integer, begun boolean)
   language plpgsql
   set enable_hashjoin=off
   set enable_mergejoin=off

@@ -129,6 +129,10 @@ function settle({ action, server }: ActionTarget, outcome: Exclude<BeginOutcome,
       throw conflict(unfencedHost(server.host ?? "its host"));
     case "quarantined":
       throw conflict(`Cannot '${action}' instance ${server.uuid}: ${GUEST_IN_QUARANTINE}.`);
+    case "closed":
+      throw conflict(
+        `Cannot '${action}' instance ${server.uuid}: the call took so long that it was given up. Try again.`,
+      );
     case "no-capacity":
       throw conflict(`Cannot '${action}' instance ${server.uuid}: its host has no room for it.`);
     case "refused":

@@ -1,6 +1,6 @@
 -- requires: cell_host_seen, cell_without, cell_write_step, ledger_apply
 -- Begins operations, each of a different server. `bytes` contains each task's payload, by its start and length. Outcomes: begun,
--- already-begun, busy (detail.running), changed, gone, host-seen, and the refusals of ledger_apply with their detail.
+-- already-begun, closed, busy (detail.running), changed, gone, host-seen, and the refusals of ledger_apply with their detail.
 create or replace function cell_begin(
   ops jsonb, bytes bytea, payload_starts int[], payload_lengths int[], changes ledger_batch
 )
@@ -30,6 +30,8 @@ begin
       outcomes[n] := 'gone';
     elsif exists (select from tasks t where t.id = (op ->> 'taskId')::uuid) then
       outcomes[n] := 'already-begun';
+    elsif exists (select from closed_tasks c where c.id = (op ->> 'taskId')::uuid) then
+      outcomes[n] := 'closed';
     else
       select coalesce(t.operation, t.kind) into found_running from tasks t
       where t.server_uuid = (op ->> 'serverUuid')::uuid and t.outcome is null limit 1;
