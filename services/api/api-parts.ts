@@ -131,6 +131,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     imageStore: deps.images ?? null,
     consoleTokens: deps.consoleTokens ?? null,
     networkPorts: deps.networkPorts ?? null,
+    volumes: usedVolumes(deps, settings),
     networks: settings.networks,
     keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
@@ -150,7 +151,17 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       ? null
       : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
   const settlers = openSettlers(
-    { quotas, moves, images: deps.images, catalog: server.images, store, cells, events, clock },
+    {
+      quotas,
+      moves,
+      volumes: server.volumes,
+      images: deps.images,
+      catalog: server.images,
+      store,
+      cells,
+      events,
+      clock,
+    },
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
   const networkPorts = sweptPorts(deps, settings);
@@ -159,6 +170,10 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const background = [syncer, ...settlers, sweeper].filter((one) => one !== null);
   return { http, events, server, syncer, background };
 }
+
+/** Returns the store of volumes if servers have volumes of Berth's own. */
+const usedVolumes = ({ volumes }: ApiDeps, settings: ApiSettings): VolumeStore | null =>
+  settings.volumes === "simple" ? (volumes ?? null) : null;
 
 /** Returns the store of ports if servers get ports of Berth's own network, which end with them. */
 const sweptPorts = ({ networkPorts }: ApiDeps, { networks }: ApiSettings): PortStore | null =>

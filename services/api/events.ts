@@ -151,6 +151,13 @@ export class ApiEvents {
     );
   }
 
+  volumesNotSettled(error: unknown): void {
+    this.#logger.warn(
+      { err: error },
+      "volumes could not be brought up to date with the servers that have them; it is tried again soon",
+    );
+  }
+
   /** A request got an answer that is not its client's fault. `status` is that answer: 500 for an unexpected error, 503 for an outage or overload. */
   failed(
     request: { readonly id: string; readonly method: string; readonly url: string },

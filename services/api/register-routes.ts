@@ -24,6 +24,7 @@ import { registerInterfaceRoutes } from "./compute/server-interfaces/interface-r
 import { registerMetadataRoutes } from "./compute/server-metadata/metadata-routes.ts";
 import { registerShareRoutes } from "./compute/server-shares/share-routes.ts";
 import { registerTagRoutes } from "./compute/server-tags/tag-routes.ts";
+import { registerAttachmentRoutes } from "./compute/server-volumes/attachment-routes.ts";
 import { registerServerRoutes } from "./compute/servers/server-routes.ts";
 import { registerAuditLogRoutes } from "./compute/usage/audit-log-routes.ts";
 import { registerUsageRoutes } from "./compute/usage/usage-routes.ts";
@@ -152,6 +153,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
   registerDocument(scope, prefix, computeDocument);
   registerServerLife(scope, prefix, deps, parts, settings);
   registerInterfaceRoutes(scope, server);
+  registerAttachmentRoutes(scope, server, options);
   registerShareRoutes(scope, server);
   registerRemoteConsoleRoutes(scope, server, options);
   registerMetadataRoutes(scope, server);

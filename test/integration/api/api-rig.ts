@@ -293,8 +293,13 @@ export class ApiRig {
   }
 
   /** Makes a server that is ACTIVE on the host. */
-  async bootActive(cellName: string, host: number, server: Record<string, unknown> = {}): Promise<string> {
-    const uuid = await this.boot(server);
+  async bootActive(
+    cellName: string,
+    host: number,
+    server: Record<string, unknown> = {},
+    headers: Record<string, string> = {},
+  ): Promise<string> {
+    const uuid = await this.boot(server, headers);
     const task = await this.dispatch(uuid, cellName, [host]);
     await this.cell(cellName).store.commitActive([{ ...(await this.take(cellName, task)), selection: 0 }]);
     return uuid;

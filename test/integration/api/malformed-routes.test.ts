@@ -40,6 +40,17 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "PUT /v2.1/servers/:id/tags/:tag": [null],
   "POST /v2.1/servers/:id/migrations/:migrationId/action": [{ force_complete: "x" }],
   "POST /v2.1/servers/:id/os-interface": [{ interfaceAttachment: { port_id: randomUUID(), tag: "t" } }],
+  "POST /v2.1/servers/:id/os-volume_attachments": [
+    { volumeAttachment: { volumeId: randomUUID(), device: "/dev/vdb", tag: "t", delete_on_termination: "true" } },
+  ],
+  "PUT /v2.1/servers/:id/os-volume_attachments/:volumeId": [
+    {
+      volumeAttachment: {
+        ...{ volumeId: randomUUID(), id: randomUUID(), serverId: randomUUID(), device: "/dev/vdb", tag: "t" },
+        delete_on_termination: true,
+      },
+    },
+  ],
   "POST /v2.1/flavors": [
     { flavor: { id: "f", name: "f", vcpus: 1, ram: 1, disk: 0, description: "d", rxtx_factor: "1.0", swap: "1" } },
   ],

@@ -110,6 +110,17 @@ const OF_PROJECTS: Readonly<Record<string, Case>> = {
   },
   "GET /v2.1/servers/:id/os-interface/:portId": { of: "server" },
   "DELETE /v2.1/servers/:id/os-interface/:portId": { of: "server" },
+  "POST /v2.1/servers/:id/os-volume_attachments": {
+    of: "server",
+    body: { volumeAttachment: { volumeId: "7a7a7a7a-7a7a-4a7a-8a7a-7a7a7a7a7a7a" } },
+  },
+  "GET /v2.1/servers/:id/os-volume_attachments": { of: "server" },
+  "GET /v2.1/servers/:id/os-volume_attachments/:volumeId": { of: "server" },
+  "PUT /v2.1/servers/:id/os-volume_attachments/:volumeId": {
+    of: "server",
+    body: { volumeAttachment: { volumeId: "7a7a7a7a-7a7a-4a7a-8a7a-7a7a7a7a7a7a" } },
+  },
+  "DELETE /v2.1/servers/:id/os-volume_attachments/:volumeId": { of: "server" },
   "GET /v2.1/os-server-groups/:id": { of: "group" },
   "DELETE /v2.1/os-server-groups/:id": { of: "group" },
   "GET /v2.1/images/:id": { of: "image" },

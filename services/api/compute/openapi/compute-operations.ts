@@ -52,6 +52,20 @@ export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = 
   "GET /servers/{id}/os-server-password": one("showServerPassword", "Show the password that a guest has set", [200]),
   "DELETE /servers/{id}/os-server-password": one("clearServerPassword", "Remove the password from the record", [204]),
   "GET /servers/{id}/os-volume_attachments": one("listVolumeAttachments", "List a server's volumes", [200]),
+  "POST /servers/{id}/os-volume_attachments": one("attachVolume", "Attach a volume to a server", [200, 202], [409]),
+  "GET /servers/{id}/os-volume_attachments/{volumeId}": one("showVolumeAttachment", "Show a volume of a server", [200]),
+  "PUT /servers/{id}/os-volume_attachments/{volumeId}": one(
+    "updateVolumeAttachment",
+    "Set whether a volume is deleted with its server",
+    [202],
+    [409],
+  ),
+  "DELETE /servers/{id}/os-volume_attachments/{volumeId}": one(
+    "detachVolume",
+    "Detach a volume from a server",
+    [202],
+    [409],
+  ),
   "POST /servers/{id}/remote-consoles": one(
     "openRemoteConsole",
     "Open a server's console for one client",

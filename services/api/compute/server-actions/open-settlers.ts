@@ -1,6 +1,7 @@
 import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
+import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -8,14 +9,16 @@ import type { ApiEvents } from "../../events.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { ResizeSettler } from "../quotas/resize-settler.ts";
+import { VolumeSettler } from "../server-volumes/volume-settler.ts";
 import { SnapshotSettler } from "./snapshot-settler.ts";
 
-/** How often resizes that may have ended are looked for, and how often images whose making may have ended. */
+/** How often resizes that may have ended are looked for, images whose making may have ended, and volumes whose attaching or detaching may have. */
 const RESIZE_POLL_MS = 5_000;
 const SNAPSHOT_POLL_MS = 1_000;
+const VOLUME_POLL_MS = 1_000;
 
 /**
- * Opens the loops that record in the API database which resizes and images have ended in their cells. A loop is left out when this process
+ * Opens the loops that record in the API database which resizes, images and attachments of volumes have ended in their cells. A loop is left out when this process
  * lacks its stores.
  */
 export function openSettlers(
@@ -23,12 +26,14 @@ export function openSettlers(
     quotas,
     moves,
     images,
+    volumes,
     catalog,
     ...deps
   }: {
     readonly quotas: QuotaStore | null;
     readonly moves: MoveStore | undefined;
     readonly images: ImageStore | undefined;
+    readonly volumes: VolumeStore | null;
     readonly catalog: ImageCatalog | null;
     readonly store: Pick<RequestsPort, "requests">;
     readonly cells: Cells;
@@ -45,5 +50,7 @@ export function openSettlers(
     images === undefined
       ? null
       : new SnapshotSettler({ ...deps, images, catalog }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
-  return [resizes, snapshots].filter((one) => one !== null);
+  const attachments =
+    volumes === null ? null : new VolumeSettler({ ...deps, volumes }, { pollMs: VOLUME_POLL_MS, settleMs });
+  return [resizes, snapshots, attachments].filter((one) => one !== null);
 }

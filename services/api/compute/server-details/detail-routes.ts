@@ -36,12 +36,6 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
     return { security_groups: securityGroupsView(await specOf(callOf(request), request.params.id)) };
   });
 
-  // No volumes are attached to servers.
-  http.get("/servers/:id/os-volume_attachments", { schema: ofServer }, async (request) => {
-    await specOf(callOf(request), request.params.id);
-    return { volumeAttachments: [] };
-  });
-
   http.get("/servers/:id/topology", { config: { since: TOPOLOGY_FROM_MINOR }, schema: ofServer }, async (request) => {
     return topologyView(await specOf(callOf(request), request.params.id));
   });

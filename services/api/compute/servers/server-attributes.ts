@@ -4,7 +4,7 @@ import type { HostZones } from "../aggregates/host-zones.ts";
 import { hostnameOf } from "./hostname.ts";
 import { rootDeviceOf } from "./instance-name.ts";
 import { reservationIdOf } from "./server-view.ts";
-import { powerStateOf, VM_STATES } from "./shown-state.ts";
+import { powerStateOf, shownTaskState, VM_STATES } from "./shown-state.ts";
 
 /** The attributes by which servers are filtered and sorted. Null means that the server does not have the attribute; no filter matches it. */
 export type AttributeValue = string | number | null;
@@ -41,7 +41,7 @@ const READERS = {
   ramdisk_id: ({ server }) => server.spec.imageProperties.ramdisk_id ?? "",
   reservation_id: ({ server }) => reservationIdOf(server.spec.requestId),
   root_device_name: ({ server }) => rootDeviceOf(server),
-  task_state: ({ server }) => server.taskState,
+  task_state: ({ server }) => shownTaskState(server),
   terminated_at: ({ server }) => timeOf(server.deletedAtMs),
   updated_at: ({ server }) => timeOf(server.updatedAtMs),
   user_id: ({ server }) => server.spec.userId,

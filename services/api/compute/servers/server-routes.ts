@@ -3,6 +3,7 @@ import type { DecisionStore } from "../../../../core/stores/api/decision-store.t
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -56,6 +57,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageCatalog | null;
   readonly networkPorts: PortStore | null;
+  /** Null when servers have no volumes. */
+  readonly volumes: VolumeStore | null;
   /** The networks that servers can be connected to. `simple` needs ports. */
   readonly networks: NetworkRule;
   /** Null when there are no keypairs. */

@@ -62,7 +62,9 @@ export const ServerDetail = Type.Object({
   "OS-EXT-STS:power_state": Type.Integer(),
   "OS-SRV-USG:launched_at": NullableString,
   "OS-SRV-USG:terminated_at": NullableString,
-  "os-extended-volumes:volumes_attached": Type.Array(Type.Object({ id: Type.String() })),
+  "os-extended-volumes:volumes_attached": Type.Array(
+    Type.Object({ id: Type.String(), delete_on_termination: Type.Optional(Type.Boolean()) }),
+  ),
   "OS-EXT-SRV-ATTR:host": Type.Optional(NullableString),
   "OS-EXT-SRV-ATTR:hypervisor_hostname": Type.Optional(NullableString),
   "OS-EXT-SRV-ATTR:instance_name": Type.Optional(Type.String()),

@@ -6,13 +6,14 @@ import { bookmark, type Place, resourceLinks } from "../../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
 import { detailedAddressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
+import type { AttachedVolumes } from "./attached-volumes.ts";
 import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { instanceNameOf, rootDeviceOf } from "./instance-name.ts";
 import { ownerFault } from "./owner-fault.ts";
 import type { ServerDetail } from "./server-schemas.ts";
 import { shownImageProperties } from "./shown-image-properties.ts";
-import { powerStateOf, shownStatus, VM_STATES } from "./shown-state.ts";
+import { powerStateOf, shownStatus, shownTaskState, VM_STATES } from "./shown-state.ts";
 
 const DOWN_CELLS_FROM_MINOR = 69;
 const IMAGE_PROPERTIES_FROM_MINOR = 98;
@@ -25,6 +26,7 @@ export interface Viewer {
   readonly isAdmin: boolean;
   readonly zones: Pick<HostZones, "of">;
   readonly hostStatuses: HostStatuses;
+  readonly volumes: AttachedVolumes;
 }
 
 /** The server groups of a server that is shown alone; null in a list, where they are not shown. */
@@ -114,17 +116,24 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
     "OS-DCF:diskConfig": spec.manualDisk ? "MANUAL" : "AUTO",
     "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
     "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
-    "OS-EXT-STS:task_state": server.taskState,
+    "OS-EXT-STS:task_state": shownTaskState(server),
     "OS-EXT-STS:power_state": powerStateOf(known),
     "OS-SRV-USG:launched_at": server.launchedAtMs === null ? null : isoMicroseconds(server.launchedAtMs),
     "OS-SRV-USG:terminated_at": server.deletedAtMs === null ? null : isoMicroseconds(server.deletedAtMs),
-    "os-extended-volumes:volumes_attached": [],
+    "os-extended-volumes:volumes_attached": volumesView(server.uuid, viewer),
   };
   if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
   if (WITH_PROGRESS.includes(status)) view.progress = 0;
   if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
   addVersionedFields(view, known, viewer, options);
   return view;
+}
+
+/** The flag is shown from 2.3 on. */
+function volumesView(uuid: string, { minor, volumes }: Viewer): ServerDetail["os-extended-volumes:volumes_attached"] {
+  return (volumes.get(uuid) ?? []).map(({ id, delete_on_termination }) =>
+    minor < 3 ? { id } : { id, delete_on_termination },
+  );
 }
 
 /** Source: `_progress_statuses` of Nova's view of servers. */

@@ -1,10 +1,12 @@
 import type { FastifyRequest } from "fastify";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
+import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Cells, hydrateServer, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { callOf } from "../../http/call.ts";
 import { placeOf } from "../../http/links.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
+import { readAttachedVolumes } from "./attached-volumes.ts";
 import { readHostStatuses } from "./host-status.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { type RequestFinder, serverNotFound } from "./request-finder.ts";
@@ -20,6 +22,7 @@ interface Deps {
   readonly cells: Cells;
   readonly movesStore: Pick<MoveStore, "waiting"> | null;
   readonly zones: KnownZones;
+  readonly volumes: Pick<VolumeStore, "volumesOfServers"> | null;
   readonly groups: Pick<ServerGroupsPort, "group">;
 }
 
@@ -31,19 +34,24 @@ interface LinkOptions {
 
 /** Returns the caller as a viewer of these servers. */
 export async function viewerFor(
-  deps: Pick<Deps, "cells" | "zones">,
+  deps: Pick<Deps, "cells" | "zones" | "volumes">,
   request: FastifyRequest,
   servers: readonly KnownServer[],
   options: LinkOptions,
 ): Promise<Viewer> {
   const call = callOf(request);
-  const [zones, hostStatuses] = await Promise.all([deps.zones.current(), readHostStatuses(deps.cells, call, servers)]);
+  const [zones, hostStatuses, volumes] = await Promise.all([
+    deps.zones.current(),
+    readHostStatuses(deps.cells, call, servers),
+    readAttachedVolumes(deps.volumes, servers),
+  ]);
   return {
     place: placeOf(request, options.prefix, options.publicUrl),
     minor: call.minor,
     isAdmin: call.identity.isAdmin,
     zones,
     hostStatuses,
+    volumes,
   };
 }
 

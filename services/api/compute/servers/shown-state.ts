@@ -46,6 +46,14 @@ export function shownStatus({ server, unreachable }: KnownServer): string {
   return underWay ?? server.status;
 }
 
+/** Nova has no task states for attaching and detaching volumes. */
+const HIDDEN_TASK_STATES: ReadonlySet<string | null> = new Set(["attaching_volume", "detaching_volume"]);
+
+/** Returns the task state that clients see. */
+export function shownTaskState({ taskState }: Pick<Server, "taskState">): string | null {
+  return HIDDEN_TASK_STATES.has(taskState) ? null : taskState;
+}
+
 const POWER = { none: 0, running: 1, paused: 3, off: 4 } as const;
 
 /** Returns the power state that Nova's libvirt driver would report for the guest. */

@@ -1,0 +1,98 @@
+import { randomUUID } from "node:crypto";
+import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import { badRequest, conflict, Fault } from "../../http/fault.ts";
+import { readFlag } from "../../http/schema.ts";
+import { findVolume, volumeNotFound } from "../../volume/change-volumes.ts";
+import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import type { AttachVolumeBody } from "./attachment-schemas.ts";
+import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
+import { refuseNewerFields } from "./newer-fields.ts";
+
+const ROOT_DEVICE = "/dev/vda";
+const LETTERS = "bcdefghijklmnopqrstuvwxyz";
+/** Source: the largest number of disks that Nova's libvirt driver gives a guest on one bus. */
+const VOLUMES_MAX = LETTERS.length;
+
+/**
+ * Attaches a volume to a server. The volume is reserved first, and from then on no other server gets it. Refuses an unknown volume (404), one that a
+ * server has (400), a server that has another operation under way or whose status does not allow it (409), and a device that is in use (409).
+ *
+ * Returns the attachment as soon as the server's cell has begun it.
+ */
+export async function attachVolume(
+  deps: ServerDeps,
+  context: AttachmentCall,
+  id: string,
+  { volumeAttachment: asked }: AttachVolumeBody,
+): Promise<{ readonly volumeId: string; readonly attachment: NewAttachment }> {
+  const { call } = context;
+  refuseNewerFields(asked, call.minor);
+  const target = await findTarget(deps, call, { id, action: "attach_volume" });
+  requireAttachable(target);
+  const { volumes } = deps;
+  if (volumes === null) throw volumeNotFound(asked.volumeId);
+  const volume = await findVolume(volumes, call, asked.volumeId);
+  refuseTaken(volume);
+  const wish = {
+    ...{ serverUuid: target.server.uuid, cell: target.cell.name, taskId: randomUUID() },
+    ...{ attachmentId: randomUUID(), mappingUuid: randomUUID(), tag: asked.tag ?? null },
+    deleteOnTermination: readFlag(asked.delete_on_termination ?? false) ?? false,
+  };
+  const attachment = await reserve(volumes, target, volume, { ...wish, device: asked.device || null });
+  const since = { phase: "attaching", attachedAtMs: null, phaseAgeMs: 0 } as const;
+  const reserved = { ...volume, attachment: { ...attachment, ...since } };
+  await beginAttachment({ ...deps, volumes }, context, target, reserved);
+  return { volumeId: volume.id, attachment };
+}
+
+/** Reserves the volume under the device that was asked for, or else under the server's next free one. */
+async function reserve(
+  volumes: VolumeStore,
+  { server }: ActionTarget,
+  volume: VolumeRecord,
+  { device, ...wish }: Omit<NewAttachment, "device"> & { readonly device: string | null },
+): Promise<NewAttachment> {
+  for (let tries = 0; tries <= VOLUMES_MAX; tries += 1) {
+    const own = await volumes.volumesOfServers([server.uuid]);
+    const used = new Set([ROOT_DEVICE, ...own.flatMap(({ attachment }) => attachment?.device ?? [])]);
+    const wanted = device ?? nextDevice(used);
+    const attachment = { ...wish, device: wanted };
+    const outcome = used.has(wanted) ? "device-taken" : await volumes.reserve(volume.id, attachment);
+    switch (outcome) {
+      case "reserved":
+        return attachment;
+      case "unknown":
+        throw volumeNotFound(volume.id);
+      case "taken": {
+        const [now] = await volumes.volumes([volume.id]);
+        refuseTaken(now ?? volume);
+        break;
+      }
+      case "device-taken":
+        if (device !== null) throw conflict(`The supplied device path (${device}) is in use.`);
+        break;
+      default:
+        outcome satisfies never;
+    }
+  }
+  throw conflict(`The volumes of instance ${server.uuid} kept changing; try again.`);
+}
+
+/** Returns the first device after the root device that is free, with the letters of its kind. */
+function nextDevice(used: ReadonlySet<string>): string {
+  const letters = new Set([...used].map((device) => /([a-z])\d*$/.exec(device)?.[1]));
+  const free = [...LETTERS].find((letter) => !letters.has(letter));
+  if (free === undefined)
+    throw new Fault(
+      403,
+      `The maximum allowed number of disk devices (${VOLUMES_MAX}) to attach to a single instance has been exceeded.`,
+    );
+  return ROOT_DEVICE.slice(0, -1) + free;
+}
+
+/** Source: `_check_volume_already_attached` of Nova's compute API. */
+function refuseTaken({ id, attachment }: VolumeRecord): void {
+  if (attachment !== null)
+    throw badRequest(`Invalid volume: volume ${id} is already attached to instances: ${attachment.serverUuid}`);
+}

@@ -1,0 +1,57 @@
+import type { VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { ServerStatus } from "../../../../core/tasks/server.ts";
+import type { ServerVolume } from "../../../../proto/gen/berth/shared.ts";
+import { callerOf, type KnownCall } from "../../http/call.ts";
+import { Fault } from "../../http/fault.ts";
+import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
+import { beginInCell } from "../server-actions/begin-in-cell.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import { closeAttachment } from "./close-attachment.ts";
+import type { AttachedVolume } from "./find-attachment.ts";
+
+/** Those of the statuses in which Nova attaches and detaches volumes in which a cell can do it. */
+const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
+const GIB = 2 ** 30;
+
+/** What a call about a server's volumes needs. */
+export interface AttachmentCall {
+  readonly call: KnownCall;
+  /** The trace of the call, which goes to the cell's conductors. */
+  readonly carrier: Readonly<Record<string, string>>;
+}
+
+/** Refuses a server in a status in which its volumes cannot change (409). */
+export function requireAttachable({ action, server }: ActionTarget): void {
+  if (!ALLOWED_FROM.includes(server.status)) throw wrongState({ action, uuid: server.uuid }, server.status);
+}
+
+/**
+ * Begins the operation that the volume's row names. If it is refused, the row is taken back, after the operation was closed in the cell. After
+ * any other error it may have begun, and the settler finds out.
+ */
+export async function beginAttachment(
+  deps: ServerDeps & { readonly volumes: VolumeStore },
+  { call, carrier }: AttachmentCall,
+  target: ActionTarget,
+  volume: AttachedVolume,
+): Promise<void> {
+  const { taskId, phase } = volume.attachment;
+  if (taskId === null) throw new Error(`volume ${volume.id} waits for no operation`);
+  const kind = phase === "attaching" ? "attach-volume" : "detach-volume";
+  const request = { kind, carrier, taskId, askedBy: callerOf(call), volume: serverVolumeOf(volume) } as const;
+  try {
+    await beginInCell(deps, target, request);
+  } catch (error) {
+    if (error instanceof Fault && error.status < 500)
+      await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now());
+    throw error;
+  }
+}
+
+function serverVolumeOf({ id, sizeGib, attachment }: VolumeRecord & AttachedVolume): ServerVolume {
+  const { attachmentId, device, tag, deleteOnTermination } = attachment;
+  return {
+    ...{ volumeId: id, attachmentId, device, tag: tag ?? "", deleteOnTermination, sizeBytes: sizeGib * GIB },
+    ...{ isRoot: false, imageRef: "", imageProperties: {} },
+  };
+}

@@ -1,0 +1,35 @@
+import { randomUUID } from "node:crypto";
+import { badRequest } from "../../http/fault.ts";
+import { volumeNotFound } from "../../volume/change-volumes.ts";
+import { statusOf } from "../../volume/volume-view.ts";
+import { findTarget } from "../server-actions/action-target.ts";
+import type { ServerDeps } from "../servers/server-routes.ts";
+import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
+import { findAttachment } from "./find-attachment.ts";
+
+/**
+ * Detaches a volume from a server. It stays the server's until its host has said that the guest does not have it. Refuses a volume that the server does
+ * not have (404) or that is attaching or detaching (400), and a server that has another operation under way or whose status does not allow it (409).
+ */
+export async function detachVolume(
+  deps: ServerDeps,
+  context: AttachmentCall,
+  id: string,
+  volumeId: string,
+): Promise<void> {
+  const target = await findTarget(deps, context.call, { id, action: "detach_volume" });
+  requireAttachable(target);
+  const { volumes } = deps;
+  if (volumes === null) throw volumeNotFound(volumeId);
+  const server = { uuid: target.server.uuid, asked: id };
+  const volume = await findAttachment(volumes, server, volumeId);
+  const taskId = randomUUID();
+  if (!(await volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId }))) {
+    const now = await findAttachment(volumes, server, volumeId);
+    throw badRequest(
+      `Invalid volume: volume '${volume.id}' status must be 'in-use'. Currently in '${statusOf(now)}' status`,
+    );
+  }
+  const detaching = { ...volume, attachment: { ...volume.attachment, phase: "detaching", taskId } as const };
+  await beginAttachment({ ...deps, volumes }, context, target, detaching);
+}

@@ -1,0 +1,17 @@
+import type { VolumeAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { notFound } from "../../http/fault.ts";
+
+export type AttachedVolume = VolumeRecord & { readonly attachment: VolumeAttachment };
+
+/** Finds a volume of a server, also while it is attaching or detaching. Refuses one that the server does not have (404). */
+export async function findAttachment(
+  volumes: Pick<VolumeStore, "volumes"> | null,
+  server: { readonly uuid: string; readonly asked: string },
+  volumeId: string,
+): Promise<AttachedVolume> {
+  const [volume] = (await volumes?.volumes([storedSpelling(volumeId)])) ?? [];
+  if (volume === undefined || volume.attachment?.serverUuid !== server.uuid)
+    throw notFound(`Instance ${server.asked.slice(0, 100)} is not attached to volume ${volumeId.slice(0, 100)}`);
+  return { ...volume, attachment: volume.attachment };
+}

@@ -1,0 +1,127 @@
+import type { VolumeAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import { Ticker } from "../../../../runtime/ticker.ts";
+import type { CellClient } from "../../cells/cell-client.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../../events.ts";
+import { closeAttachment } from "./close-attachment.ts";
+import { judgeAttachment } from "./judge-attachment.ts";
+
+/** Volumes of one page, and pages of one round. The next round goes on where a long one ended. */
+const PAGE_SIZE = 100;
+const PAGES_MAX = 10;
+/** How often volumes of servers that are gone are looked for. */
+const SWEEP_MS = 5_000;
+
+type Unsettled = VolumeRecord & { readonly attachment: VolumeAttachment };
+
+/**
+ * Brings volumes up to date with the cells of their servers. Attaching and detaching end in a cell, which does not report it, and so does the life of a
+ * server's last guest. So each volume that waits for that is looked at until its cell says what has become of it (`judgeAttachment`). A cell that does not
+ * answer changes nothing. Every step may be repeated, so any number of apis may do this at a time.
+ *
+ * An operation that no cell has begun is left alone for `settleMs`, which is longer than the call that planned it may take.
+ */
+export class VolumeSettler {
+  readonly #volumes: VolumeStore;
+  readonly #cells: Cells;
+  readonly #clock: Clock;
+  readonly #settleMs: number;
+  readonly #ticker: Ticker;
+  /** The last volume of a round that did not reach the end. */
+  #after: string | null = null;
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    deps: {
+      readonly volumes: VolumeStore;
+      readonly cells: Cells;
+      readonly events: Pick<ApiEvents, "volumesNotSettled">;
+      readonly clock: Clock;
+    },
+    options: { readonly pollMs: number; readonly settleMs: number },
+  ) {
+    this.#volumes = deps.volumes;
+    this.#cells = deps.cells;
+    this.#clock = deps.clock;
+    this.#settleMs = options.settleMs;
+    this.#ticker = new Ticker({
+      clock: deps.clock,
+      pauseMs: options.pollMs,
+      work: () => this.settle(),
+      onError: (error) => deps.events.volumesNotSettled(error),
+    });
+  }
+
+  start(): void {
+    this.#ticker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#ticker.stop();
+  }
+
+  /** Looks at the volumes that wait for their cells. Rejects as the API database does. */
+  async settle(): Promise<void> {
+    if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
+      await this.#volumes.sweepEnded();
+      this.#sweptAtMs = this.#clock.monotonic();
+    }
+    for (let pages = 0; pages < PAGES_MAX; pages++) {
+      const page = await this.#volumes.unsettled(this.#after, PAGE_SIZE);
+      const byCell = Map.groupBy(page.filter(isUnsettled), ({ attachment }) => attachment.cell);
+      await Promise.all(Array.from(byCell, ([cell, volumes]) => this.#settleIn(this.#cells.get(cell), volumes)));
+      this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
+      if (this.#after === null) return;
+    }
+  }
+
+  async #settleIn(cell: CellClient | undefined, volumes: readonly Unsettled[]): Promise<void> {
+    const servers = [...new Set(volumes.map(({ attachment }) => attachment.serverUuid))];
+    const tasks = volumes.flatMap(({ attachment }) => attachment.taskId ?? []);
+    const answer = await cell?.operations(async (store) => ({
+      outcomes: await store.outcomes(tasks),
+      servers: await store.servers(servers),
+      left: await store.guestsLeft(servers),
+    }));
+    if (cell === undefined || answer?.kind !== "answer") return;
+    const outcomes = new Map(tasks.map((id, at) => [id, answer.value.outcomes[at] ?? null]));
+    const byUuid = new Map(answer.value.servers.map((server) => [server.uuid, server]));
+    const left = new Set(servers.filter((_, at) => answer.value.left[at]));
+    for (const volume of volumes) {
+      const { serverUuid, taskId } = volume.attachment;
+      const look = {
+        outcome: taskId === null ? null : (outcomes.get(taskId) ?? null),
+        server: byUuid.get(serverUuid) ?? null,
+        guestLeft: left.has(serverUuid),
+      };
+      await this.#settleOne(cell, volume, look);
+    }
+  }
+
+  async #settleOne(cell: CellClient, volume: Unsettled, look: Parameters<typeof judgeAttachment>[2]): Promise<void> {
+    const { id, attachment } = volume;
+    const { taskId } = attachment;
+    const verdict = judgeAttachment(id, attachment, look, attachment.phaseAgeMs > this.#settleMs);
+    switch (verdict) {
+      case "wait":
+        return;
+      case "end":
+        await this.#volumes.endAttachment(id, attachment.attachmentId);
+        return;
+      case "close":
+        await closeAttachment(this.#volumes, cell, volume, this.#clock.now());
+        return;
+      case "attached":
+        if (taskId !== null) await this.#volumes.confirmAttached(id, taskId, this.#clock.now());
+        return;
+      case "release":
+        if (taskId !== null) await this.#volumes.release(id, taskId);
+        return;
+      default:
+        verdict satisfies never;
+    }
+  }
+}
+
+const isUnsettled = (volume: VolumeRecord): volume is Unsettled => volume.attachment !== null;
