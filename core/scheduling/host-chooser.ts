@@ -186,7 +186,7 @@ export class HostChooser {
     watch?.enter("combine");
     const ranked = new RankedHosts(hosts, {
       seed,
-      filtersOf: (cell) => bound.of(cell).request,
+      filtersOf: (cell) => bound.requestOf(cell),
       excludedOf: excludedRoots(cells, excludedHosts),
       search,
     });

@@ -95,7 +95,7 @@ export class ClassBook {
     }
     known.usedAt = this.#uses;
     known.hosts.refresh(this.#scratch, (cell) =>
-      bound.of(cell).kind.filter(({ name }) => !this.#prefilterNames.has(name)),
+      bound.kindOf(cell).filter(({ name }) => !this.#prefilterNames.has(name)),
     );
     this.#memoryBytes -= known.bytes;
     known.bytes = known.hosts.memoryBytes;
