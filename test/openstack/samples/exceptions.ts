@@ -30,7 +30,7 @@ export const PROXIES: ReadonlySet<string> = new Set([
 ]);
 
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
-const NO_VOLUMES = "Berth attaches no volumes";
+const NO_VOLUMES = "servers boot from local disks, and no volume has snapshots";
 const NO_CONSOLES = "guests have serial and VNC consoles only";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =
@@ -69,7 +69,8 @@ const REASONS: Readonly<Record<string, string>> = {
     "no driver passes a shared file system on to its guests; a Nova without virtiofs answers 409, too",
   "os-server-topology": "needs a host with NUMA nodes, on which the guest's nodes are placed",
   "os-server-diagnostics": "the fake driver of the test measures nothing in its guests",
-  "os-volume_attachments": NO_VOLUMES,
+  "os-volume_attachments/update-volume-req":
+    "no volume migrates, so none is replaced by another one; Nova answers 409, too",
   "servers/server-action-addfloatingip-req": "there are no floating addresses",
   "servers/server-action-removefloatingip-req": "there are no floating addresses",
   "servers/server-get-down-cell-resp": SHOWS_NAME,

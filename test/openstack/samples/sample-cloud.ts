@@ -48,6 +48,7 @@ export class SampleCloud {
       conductors: 1,
       auth: "noauth2",
       networks: "simple",
+      volumes: "simple",
       consoles: true,
       // Its panel injects faults.
       dashboard: true,
@@ -82,7 +83,7 @@ export class SampleCloud {
       "openstack-api-version": `compute 2.${minor}`,
       ...(body !== undefined && { "content-type": "application/json" }),
     };
-    const url = `${this.#cloud.apiUrl}${/^\/(image|network|berth|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
+    const url = `${this.#cloud.apiUrl}${/^\/(image|network|volume|berth|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
     const response = await fetch(url, {
       dispatcher: ONE_EACH,
       method,
@@ -108,6 +109,18 @@ export class SampleCloud {
     ).server;
     await this.settled(id);
     return id;
+  }
+
+  /** Creates a volume that no server has. */
+  async volume(): Promise<string> {
+    return (await this.must("POST", "/volume/v3/volumes", { volume: { size: 1 } })).volume.id;
+  }
+
+  /** Waits until a volume is attached. */
+  async inUse(id: string): Promise<void> {
+    await eventually(`volume ${id} is in use`, async () => {
+      return (await this.must("GET", `/volume/v3/volumes/${id}`)).volume.status === "in-use";
+    });
   }
 
   async settled(id: string): Promise<Answer> {

@@ -118,28 +118,29 @@ const shares: Script = async (run) => {
 const volumeAttachments: Script = async (run) => {
   const id = await run.cloud.boot();
   const path = `/servers/${id}/os-volume_attachments`;
-  const volume = randomUUID();
+  const [volume, other] = [await run.cloud.volume(), await run.cloud.volume()];
   const values = {
-    volume_id: volume,
-    device: "/dev/sdb",
-    tag: "foo",
-    new_volume_id: randomUUID(),
-    server_id: id,
-    id: volume,
+    ...{ volume_id: volume, volume_id2: other, new_volume_id: other, server_id: id, id: volume },
+    ...{ device: "/dev/sdb", tag: "foo" },
   };
   await run.send("POST", path, {
     request: "attach-volume-to-server-req",
-    answer: "attach-volume-to-server-resp",
+    ...(run.minor < 101 ? { answer: "attach-volume-to-server-resp" } : { status: 202 }),
     values,
   });
-  await run.get(path, "list-volume-attachments-resp");
+  await run.cloud.inUse(volume);
   await run.get(`${path}/${volume}`, "volume-attachment-detail-resp");
   await run.send("PUT", `${path}/${volume}`, { request: "update-volume-req", status: 202, values });
+  // Requests of newer versions name no device, and the server's first free one is another than upstream's.
+  const [{ device }] = (await run.cloud.must("GET", path)).volumeAttachments;
   await run.send("PUT", `${path}/${volume}`, {
     request: "update-volume-attachment-delete-flag-req",
     status: 202,
-    values,
+    values: { ...values, device },
   });
+  await run.cloud.must("POST", path, { volumeAttachment: { volumeId: other } });
+  await run.cloud.inUse(other);
+  await run.get(path, "list-volume-attachments-resp");
 };
 
 export const SERVER_PART_SCRIPTS: Readonly<Record<string, Script>> = {

@@ -18,7 +18,7 @@ export function refuseOtherDisks(mappings: readonly unknown[] | undefined, image
   const [first, ...others] = mappings;
   if (others.length === 0 && isBootDisk(first, imageRef ?? "")) return;
   throw badRequest(
-    "Invalid input for field/attribute block_device_mapping_v2. Berth attaches no volumes: leave the field out, or map the image of imageRef to the local disk that the server boots from.",
+    "Invalid input for field/attribute block_device_mapping_v2. Berth attaches no volumes to a new server: leave the field out, or map the image of imageRef to the local disk that the server boots from. Attach volumes when the server is active.",
   );
 }
 

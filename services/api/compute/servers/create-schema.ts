@@ -103,6 +103,6 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   ...emptyOnly({
     trusted_image_certificates: "Berth checks no image signatures",
-    block_device_mapping: "Berth attaches no volumes",
+    block_device_mapping: "Berth attaches no volumes to a new server",
   }),
 };
