@@ -44,7 +44,9 @@ test.each([
   const refused = await create(mappings);
   expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
     400,
-    expect.stringMatching(/^Invalid input for field\/attribute block_device_mapping_v2\. Berth attaches no volumes to a new server: /),
+    expect.stringMatching(
+      /^Invalid input for field\/attribute block_device_mapping_v2\. Berth attaches no volumes to a new server: /,
+    ),
   ]);
   expect((await rig.get("/v2.1/servers")).json().servers).toEqual([]);
 });
