@@ -64,6 +64,7 @@ interface OpenOrder {
 
 const LATER_GIVEN = "a later order was given";
 const NO_GUEST = "there is no such guest";
+const NOT_WHOLE = "the guest is not whole or cannot be looked at, so it may have the volume";
 const BURIED = "the server was destroyed here before";
 
 /**
@@ -116,13 +117,13 @@ export class GuestOrders {
     else this.#take(orderOfRescue(message, rescueImage), from);
   }
 
-  /** A volume that cannot be connected here is disconnected already. */
+  /** Every driver is asked to disconnect a volume, since the guest may have got it from an agent with other settings. */
   #changeVolume(message: Power, from: ConductorStream): void {
     const { volume, verb } = message;
     const isAttach = verb === ATTACH_VERB;
     if (volume === undefined || !isUuid(volume.volumeId))
       answering(message)(from, `"${(volume?.volumeId ?? "").slice(0, 100)}" is no volume id`);
-    else if (!this.#deps.driver.capabilities.has("volumes")) answering(message)(from, isAttach ? NO_VOLUMES : "");
+    else if (isAttach && !this.#deps.driver.capabilities.has("volumes")) answering(message)(from, NO_VOLUMES);
     else this.#take(orderOfVolume(message, isAttach ? "attach" : "detach", volume), from);
   }
 
@@ -172,8 +173,10 @@ export class GuestOrders {
     if (this.#deps.store.isBuried(name)) return BURIED;
     if (open?.id === order.id) return "asked";
     const guest = this.#existing(name);
-    // A guest that is not here has no volume.
-    if (guest === null) return order.work.kind === "detach" ? "" : NO_GUEST;
+    // A guest that the journal does not know may still be on the host, with its volumes.
+    if (guest === null && order.work.kind === "detach")
+      return revision < (this.#heard.get(keyOf(name)) ?? 0) ? LATER_GIVEN : null;
+    if (guest === null) return NO_GUEST;
     const latest = Math.max(guest.revision ?? 0, this.#heard.get(keyOf(name)) ?? 0);
     if (revision !== latest) return revision < latest ? LATER_GIVEN : null;
     if (open?.revision === revision) return isForced(order) && open.work.kind === "hand-off" ? null : LATER_GIVEN;
@@ -184,6 +187,7 @@ export class GuestOrders {
 
   async #carryOut(order: GuestOrder, signal: AbortSignal): Promise<void> {
     const guest = this.#existing(order.name);
+    if (guest === null && order.work.kind === "detach") return this.#detachFromUnknown(order, signal);
     if (guest === null) throw new Error(NO_GUEST);
     // This Start is a repetition, or arrives after an order with the same effect.
     if (order.work.kind === "start" && guest.state === "running") return;
@@ -196,6 +200,19 @@ export class GuestOrders {
     }
     const by = order.work.kind === "start" ? {} : { orderId: order.id };
     await this.#record(order, order.goal ?? guest.state, { ...by, ...volumesOfGuest(order, guest) });
+  }
+
+  /** A guest that is not on the host has no volume. One that is there without the journal's knowledge is asked, and is not recorded. */
+  async #detachFromUnknown({ name, work }: GuestOrder, signal: AbortSignal): Promise<void> {
+    const { driver, store } = this.#deps;
+    if (work.kind !== "detach") throw new Error(NO_GUEST);
+    const entry = store.guest(name.host, name.attemptId);
+    if (entry?.state === "building") throw new Error(NOT_WHOLE);
+    const [found = "unknown"] = await driver.powersOf([name]);
+    if (found === "missing") return this.forget(name);
+    if (found === "unknown" || entry !== undefined) throw new Error(NOT_WHOLE);
+    const detach = (raised: AbortSignal) => driver.detachVolume(name, work.volume.volumeId, raised);
+    await this.#call("detaching a volume", POWER_TIMEOUT_MS, signal, name, detach);
   }
 
   async #drive(order: GuestOrder, guest: ExistingGuest, signal: AbortSignal): Promise<void> {

@@ -86,6 +86,38 @@ test("a guest that is gone has no volume: it cannot get one, and a detachment is
   expect(volumes()).toEqual([false, false]);
 });
 
+test("a guest that the agent's journal has lost loses its volume all the same, and is not recorded", async () => {
+  const lost = { ...NAME, attemptId: "t/9" };
+  await driver.adopt([{ ...lost, state: "running", volumes: [VOLUME] }]);
+  const detach = { ...lost, verb: "detach-volume", imageId: "", rescueImage: undefined, volume: VOLUME };
+  const volumesOfLost = () => driver.guests().find(({ attemptId }) => attemptId === lost.attemptId)?.volumes;
+  expect(volumesOfLost()).toEqual([VOLUME.volumeId]);
+  driver.powersOf = async () => ["unknown"];
+  orders.power({ ...detach, orderId: "o/1", revision: 1 }, stream);
+  await answered(1);
+  expect([answers[0]?.failed, volumesOfLost()]).toEqual([
+    "the guest is not whole or cannot be looked at, so it may have the volume",
+    [VOLUME.volumeId],
+  ]);
+  driver.powersOf = async () => ["running"];
+  orders.power({ ...detach, orderId: "o/1", revision: 1 }, stream);
+  await answered(2);
+  orders.power({ ...detach, orderId: "o/1", revision: 1 }, stream);
+  await answered(3);
+  expect([answers.slice(1).map(({ failed }) => failed), volumesOfLost()]).toEqual([["", ""], undefined]);
+  expect(store.all().map(({ attemptId }) => attemptId)).toEqual([NAME.attemptId]);
+});
+
+test("a volume is not said to be detached from a guest that is being built", async () => {
+  const built = { ...NAME, attemptId: "t/9" };
+  disk.records.push({ kind: "guest", ...built, state: "building", atMs: 2, volumes: [VOLUME] });
+  await open();
+  const detach = { ...built, verb: "detach-volume", imageId: "", rescueImage: undefined, volume: VOLUME };
+  orders.power({ ...detach, orderId: "o/1", revision: 1 }, stream);
+  await answered(1);
+  expect(answers[0]?.failed).toContain("is not whole");
+});
+
 test("a detachment waits for an attachment that cannot be called off, and the guest has no volume afterwards", async () => {
   const attach = driver.attachVolume.bind(driver);
   const begun = Promise.withResolvers<void>();

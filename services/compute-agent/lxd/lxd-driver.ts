@@ -183,9 +183,8 @@ export class LxdDriver implements Driver {
     throw new LxdError("refused", NO_VOLUMES);
   }
 
-  async detachVolume(): Promise<void> {
-    throw new LxdError("refused", NO_VOLUMES);
-  }
+  /** No container has a volume. */
+  async detachVolume(): Promise<void> {}
 
   /** Stops the guest and, if the destination waits for its disk, copies the disk. Both containers must be of one LXD. */
   async handOff({ toHost, toAttemptId, live, listensAt, ...guest }: HandOffOrder, signal: AbortSignal): Promise<void> {
