@@ -26,8 +26,8 @@ import {
 } from "./dev/virtual-hosts.ts";
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
-/** The copies of images are kept in the data directory. */
-const { imagesPath: _imagesPath, imageCache: _imageCache, ...ofVirtualMachines } = qemuSettings;
+/** The copies of images, and volumes, are kept in the data directory. */
+const { imagesPath: _imagesPath, imageCache: _imageCache, volumeDir: _volumeDir, ...ofVirtualMachines } = qemuSettings;
 
 const declaration = {
   command: "berth dev",

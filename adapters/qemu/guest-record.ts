@@ -3,6 +3,7 @@ import { open, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { QemuError } from "./qemu-error.ts";
 import type { MachineKernel, VirtualMachine } from "./virtual-machine.ts";
+import type { GuestVolume } from "./volume-places.ts";
 
 const FILE = "guest.json";
 const VERSION = 1;
@@ -32,6 +33,8 @@ export interface GuestRecord {
   readonly copiesTo?: string | undefined;
   /** The image with which the guest is booted in rescue mode, and the kernel of that image. Absent when the guest is not in rescue mode. */
   readonly rescue?: { readonly imageRef: string; readonly kernel: MachineKernel | null } | undefined;
+  /** The volumes that the guest has at its next start, or may have now. A volume is named here before QEMU gets it. Absent when there are none. */
+  readonly volumes?: readonly GuestVolume[] | undefined;
   /** The attempt to which this guest was, or is being, handed over. `wasRunning` tells whether the guest runs on if that fails. */
   readonly handedTo: { readonly attemptId: string; readonly isDone: boolean; readonly wasRunning: boolean } | null;
 }

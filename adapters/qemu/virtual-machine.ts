@@ -17,6 +17,8 @@ export interface VirtualMachine {
   readonly interfaces: readonly MachineInterface[];
   /** The display that the guest has, with a keyboard and a pointer. Absent when it has none. */
   readonly display?: MachineDisplay | undefined;
+  /** Whether the guest has a SCSI controller, to which volumes are connected. Absent in machines that were built without one. */
+  readonly hasVolumeBus?: boolean | undefined;
   /** The kernel that QEMU boots. Null when the guest boots from its first disk. */
   readonly kernel: MachineKernel | null;
 }
@@ -49,6 +51,9 @@ export interface MachineInterface {
 
 /** The disk from which a guest in rescue mode is booted. */
 export const RESCUE_DISK: MachineDisk = { node: "rescue", file: "rescue.qcow2" };
+
+/** Names the SCSI controller of volumes in QEMU. */
+export const VOLUME_BUS = "volumes";
 
 /** The names of a guest's files in its directory. */
 export const GUEST_FILES = {
@@ -90,6 +95,8 @@ export function qemuArguments(
     ...interfaces.flatMap(interfaceArguments),
     ...(machine.kernel === null ? [] : kernelArguments(machine.kernel)),
     ...(machine.display === undefined ? [] : displayArguments(machine.display)),
+    // It is the last PCI device, so that the others stay where they are when an older machine gets one.
+    ...(machine.hasVolumeBus === true ? ["-device", `virtio-scsi-pci,id=${VOLUME_BUS}`] : []),
     ...["-chardev", `socket,id=console,path=${GUEST_FILES.console},server=on,wait=off,${CONSOLE_LOG}`],
     ...["-serial", "chardev:console"],
     ...["-chardev", `socket,id=monitor,path=${GUEST_FILES.monitor},server=on,wait=off`],

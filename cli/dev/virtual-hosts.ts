@@ -19,6 +19,8 @@ const VCPUS_PER_THREAD = 8;
 export interface VirtualHostsDirs {
   readonly instancesPath: string;
   readonly imagesPath: string;
+  /** The files of volumes, which all hosts share. */
+  readonly volumeDir: string;
 }
 
 /** Makes the directories, by default below the data directory, and puts the nano guest's image there. */
@@ -26,6 +28,7 @@ export function makeVirtualHostsDirs(dataDir: string, imagesPath: string | null)
   const dirs = {
     instancesPath: join(dataDir, "instances"),
     imagesPath: resolve(imagesPath ?? join(dataDir, "images")),
+    volumeDir: join(dataDir, "volumes"),
   };
   for (const dir of Object.values(dirs)) mkdirSync(dir, { recursive: true });
   writeFileSync(nanoImageFile(dirs), nanoImage());
@@ -57,7 +60,7 @@ export function virtualHosts(
 
 /** Opens the driver of such hosts. Throws a SettingsError when QEMU or one of its tools is not installed. */
 export function openVirtualHosts(
-  settings: Omit<QemuSettings, "imagesPath" | "imageCache">,
+  settings: Omit<QemuSettings, "imagesPath" | "imageCache" | "volumeDir">,
   dirs: VirtualHostsDirs,
   logger: Logger,
 ): (hosts: readonly HostConfig[]) => OwnedDriver {

@@ -235,7 +235,7 @@ export function driverContract(
       await next.power(guest, "stop", NEVER);
       await next.detachVolume(guest, other.volumeId, NEVER);
       await next.power(guest, "start", NEVER);
-      expect(await scene.powerOf(guest)).toBe("running");
+      expect(await next.powersOf([guest])).toEqual(["running"]);
       await next.destroy(guest, NEVER);
     });
 

@@ -1,4 +1,5 @@
 import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
 import {
   chmodSync,
   copyFileSync,
@@ -23,7 +24,7 @@ const PACKAGES = ["linux-image-cloud-amd64", "busybox-static"];
 /** The modules in the order in which they have to be loaded. */
 const MODULES = [
   ...["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"],
-  ...["cdrom", "isofs"],
+  ...["cdrom", "isofs", "scsi_common", "scsi_mod", "virtio_scsi", "sd_mod"],
 ];
 const INIT = `#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /config
@@ -42,7 +43,8 @@ while true; do /bin/busybox sleep 1; done
  * not possible here. The files are kept in `dir` for the next time.
  */
 export function linuxGuestFiles(dir: string): LinuxGuestFiles | null {
-  const files = { kernel: join(dir, "vmlinuz"), ramdisk: join(dir, "initramfs") };
+  const version = createHash("sha256").update(INIT).digest("hex").slice(0, 12);
+  const files = { kernel: join(dir, "vmlinuz"), ramdisk: join(dir, `initramfs-${version}`) };
   if (existsSync(files.kernel) && existsSync(files.ramdisk)) return files;
   const scratch = mkdtempSync(join(tmpdir(), "berth-linux-"));
   try {

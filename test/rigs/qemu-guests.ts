@@ -33,6 +33,8 @@ export interface QemuGuestsDir {
   readonly path: string;
   readonly images: string;
   readonly instancesPath: string;
+  /** The directory of the volumes' files. */
+  readonly volumes: string;
   remove(): Promise<void>;
 }
 
@@ -45,11 +47,14 @@ export function makeQemuGuestsDir(): QemuGuestsDir {
   const instancesPath = join(path, "instances");
   mkdirSync(images);
   mkdirSync(instancesPath);
+  const volumes = join(path, "volumes");
+  mkdirSync(volumes);
   writeFileSync(join(images, `${NANO_IMAGE_ID}.raw`), nanoImage());
   return {
     path,
     images,
     instancesPath,
+    volumes,
     async remove() {
       for (const dir of instanceDirs(path)) await removeGuestDir(dir);
       rmSync(path, { recursive: true, force: true });

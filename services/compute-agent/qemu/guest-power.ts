@@ -7,7 +7,9 @@ import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/sav
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
+import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
+import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 
 const POLL_MS = 20;
 /** How long QEMU may need to take over memory that has arrived completely. */
@@ -16,6 +18,8 @@ const TAKE_OVER_MS = 3_000;
 export interface PowerControl {
   /** The program of QEMU. */
   readonly program: string;
+  /** The files of volumes. Null on a host that has none. */
+  readonly volumes: VolumeFiles | null;
   /** How long a guest may take to power off by itself, after its power button was pressed. */
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval (Nova: shutdown_retry_interval). */
@@ -38,15 +42,15 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
     case "prelaunch":
     case "paused":
     case "postmigrate":
-      return run(guest);
+      return run(guest, control);
     case "shutdown":
       await guest.execute("system_reset");
-      return run(guest);
+      return run(guest, control);
     default:
       // A boot would lose what the guest was doing, and the source still has it.
       if (guest.record.receives === "memory")
         throw new QemuError("state", "the memory of the guest has not arrived on this host, or is lost");
-      return boot(guest, control.program);
+      return boot(guest, control);
   }
 }
 
@@ -79,9 +83,9 @@ export async function rebootGuest(
   if (control.isSoft && (await guest.state()) === "running") {
     await pressPowerButton(guest, control);
     await guest.execute("system_reset");
-    return run(guest);
+    return run(guest, control);
   }
-  return boot(guest, control.program);
+  return boot(guest, control);
 }
 
 export async function pauseGuest(guest: QemuGuest): Promise<void> {
@@ -112,8 +116,8 @@ export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): 
 }
 
 /** Boots a guest whose record says that it is in rescue mode. */
-export function startRescued(guest: QemuGuest, program: string): Promise<void> {
-  return boot(guest, program);
+export function startRescued(guest: QemuGuest, control: PowerControl): Promise<void> {
+  return boot(guest, control);
 }
 
 /**
@@ -141,10 +145,9 @@ export function refuseRescued({ record }: QemuGuest): void {
 
 /** Lets a suspended guest continue from its saved state. */
 async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
-  await guest.end();
-  await guest.boot(control.program, { isReceiving: false });
+  await bootHalted(guest, control);
   await loadMemory(guest, control.signal);
-  await run(guest);
+  await run(guest, control);
   await forgetMemory(guest);
 }
 
@@ -160,14 +163,28 @@ export async function haltForCopy(guest: QemuGuest, control: PowerControl): Prom
   }
 }
 
-async function boot(guest: QemuGuest, program: string): Promise<void> {
+async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
+  await guest.end();
+  await ensureVolumeBus(guest, control.volumes);
+  await bootHalted(guest, control);
+  await run(guest, control);
+}
+
+/** Starts the guest's QEMU with the guest's volumes, halted. A guest that does not get all of them keeps none, so that others can have them. */
+async function bootHalted(guest: QemuGuest, { program, volumes }: PowerControl): Promise<void> {
   await guest.end();
   await guest.boot(program, { isReceiving: false });
-  await run(guest);
+  try {
+    await plugVolumes(guest, volumes);
+  } catch (error) {
+    await guest.end();
+    throw error;
+  }
 }
 
 /** The record is written first, so that the record never says of a running guest that it has never run. */
-async function run(guest: QemuGuest): Promise<void> {
+async function run(guest: QemuGuest, { volumes }: Pick<PowerControl, "volumes">): Promise<void> {
+  await plugVolumes(guest, volumes);
   const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();
   await stopListeningForDisks(guest);

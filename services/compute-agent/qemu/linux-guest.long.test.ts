@@ -1,59 +1,106 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../../test/rigs/begin-operation.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { linuxGuestFiles } from "../../../test/rigs/linux-guest.ts";
 import {
   guestsOnDisk,
   makeQemuGuestsDir,
   NANO_FLAVOR,
+  type QemuGuestsDir,
   qemuDriverIn,
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
+import type { GuestName } from "../journal.ts";
+import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
+const PATIENT = { everyMs: 50, withinMs: 90_000 };
 const CACHE = join(import.meta.dirname, "../../../node_modules/.cache/berth-linux-guest");
-const USER_DATA = 'echo "hello from user data"\n/bin/busybox cat /config/openstack/content/0000\necho\n';
 const files = whyNoQemu() === null ? linuxGuestFiles(CACHE) : null;
-const title = `Linux boots with its own kernel and reads its config drive${files === null ? " (skipped: no QEMU, or apt-get cannot download a kernel)" : ""}`;
+const title = `a guest with Linux${files === null ? " (skipped: no QEMU, or apt-get cannot download a kernel)" : ""}`;
 
-test.skipIf(files === null)(title, { timeout: 120_000 }, async () => {
-  const dir = makeQemuGuestsDir();
-  const driver = qemuDriverIn(dir);
-  try {
+describe.skipIf(files === null)(title, () => {
+  let dir: QemuGuestsDir;
+  let driver: QemuDriver;
+  beforeEach(() => {
+    dir = makeQemuGuestsDir();
+    driver = qemuDriverIn(dir, { volumeDir: dir.volumes });
     copyFileSync(files?.kernel ?? "", join(dir.images, "kernel"));
     copyFileSync(files?.ramdisk ?? "", join(dir.images, "ramdisk"));
-    const server = serverSpec(1, {
+  });
+  afterEach(async () => {
+    driver.close();
+    await dir.remove();
+  });
+
+  /** Starts a server whose guest carries out a script of busybox. */
+  async function booted(index: number, script: string, spec: Partial<ServerSpec> = {}): Promise<GuestName> {
+    const server = serverSpec(index, {
       ...{ name: "web", imageRef: NANO_IMAGE_ID, flavor: { ...NANO_FLAVOR, memoryMib: 128 } },
       imageProperties: { kernel_id: "kernel", ramdisk_id: "ramdisk", os_command_line: "console=ttyS0 quiet panic=-1" },
-      ...{ userData: Buffer.from(USER_DATA).toString("base64"), keyName: "mine", publicKey: "ssh-ed25519 AAAA me" },
-      files: [{ path: "/etc/motd", contents: Buffer.from("a file of its own").toString("base64") }],
+      userData: Buffer.from(script).toString("base64"),
+      ...spec,
     });
-    const order = {
-      host: "h1",
-      serverUuid: server.uuid,
-      attemptId: "task/0",
-      server,
-      allocation: undefined,
-      movedFrom: null,
-    };
+    const name = { host: "h1", serverUuid: server.uuid, attemptId: `task-${index}/0` };
+    const order = { ...name, server, allocation: undefined, movedFrom: null };
     const outcome = await driver.prepare(order, { signal: NEVER, onStep: () => undefined });
     expect(outcome).toEqual({ kind: "prepared" });
-    await driver.start(order, NEVER);
-    const shown = () => guestsOnDisk(dir.path, server.uuid)[0]?.console ?? "";
-    await eventually("the guest's boot", () => /^done$/m.test(shown()), { everyMs: 50, withinMs: 90_000 });
-    expect(shown()).toMatch(/^hello from user data$/m);
-    expect(shown()).toMatch(/^a file of its own$/m);
-    const metadata = JSON.parse(/^meta: (.*)$/m.exec(shown())?.[1] ?? "{}") as unknown;
+    await driver.start(name, NEVER);
+    return name;
+  }
+  const shown = (guest: GuestName) => guestsOnDisk(dir.path, guest.serverUuid)[0]?.console ?? "";
+  const shows = (guest: GuestName, line: RegExp) => eventually(`${line}`, () => line.test(shown(guest)), PATIENT);
+
+  test("boots with its own kernel and reads its config drive", { timeout: 120_000 }, async () => {
+    const script = 'echo "hello from user data"\n/bin/busybox cat /config/openstack/content/0000\necho\n';
+    const guest = await booted(1, script, {
+      ...{ keyName: "mine", publicKey: "ssh-ed25519 AAAA me" },
+      files: [{ path: "/etc/motd", contents: Buffer.from("a file of its own").toString("base64") }],
+    });
+    await shows(guest, /^done$/m);
+    expect(shown(guest)).toMatch(/^hello from user data$/m);
+    expect(shown(guest)).toMatch(/^a file of its own$/m);
+    const metadata = JSON.parse(/^meta: (.*)$/m.exec(shown(guest))?.[1] ?? "{}") as unknown;
     expect(metadata).toMatchObject({
-      ...{ uuid: server.uuid, name: "web", hostname: "web", meta: { role: "web" } },
+      ...{ uuid: guest.serverUuid, name: "web", hostname: "web", meta: { role: "web" } },
       keys: [{ name: "mine", type: "ssh", data: "ssh-ed25519 AAAA me" }],
       files: [{ path: "/etc/motd", content_path: "/content/0000" }],
     });
-  } finally {
-    driver.close();
-    await dir.remove();
-  }
+  });
+
+  test("writes to a volume that is attached while it runs, and another guest reads the data after the detachment", {
+    timeout: 240_000,
+  }, async () => {
+    const volume = volumeOf(1);
+    const serial = 'echo "serial: $($b cat /sys/block/sda/device/vpd_pg80 | $b tail -c 36)"';
+    const appears = "b=/bin/busybox\n$b mount -t sysfs sys /sys\nwhile ! [ -b /dev/sda ]; do $b sleep 1; done";
+    const writer = await booted(
+      1,
+      `${appears}
+${serial}
+echo "kept by the volume" | $b dd of=/dev/sda conv=fsync 2>/dev/null && echo "the data are written"
+while [ -b /dev/sda ]; do $b sleep 1; done
+echo "the disk is gone"
+`,
+    );
+    await shows(writer, /^meta: /m);
+    await driver.attachVolume(writer, volume, NEVER);
+    await shows(writer, /^the data are written$/m);
+    expect(shown(writer)).toContain(`serial: ${volume.volumeId}\n`);
+    await driver.detachVolume(writer, volume.volumeId, NEVER);
+    await shows(writer, /^the disk is gone$/m);
+
+    const reader = await booted(2, `${appears}\n${serial}\necho "found: $($b head -n 1 /dev/sda)"\n`, {
+      volumes: [volume],
+    });
+    await shows(reader, /^done$/m);
+    expect(shown(reader)).toContain(`serial: ${volume.volumeId}\n`);
+    expect(shown(reader)).toContain("found: kept by the volume\n");
+    expect(await driver.powersOf([writer, reader])).toEqual(["running", "running"]);
+  });
 });

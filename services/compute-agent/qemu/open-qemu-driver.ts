@@ -1,4 +1,4 @@
-import { mkdirSync, realpathSync } from "node:fs";
+import { mkdirSync, realpathSync, statSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -70,6 +70,7 @@ export function openQemuDriver(
   const driver = new QemuDriver({
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     hasDisplays: settings.vncEnabled,
+    volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
@@ -97,6 +98,17 @@ function madeDirectory(path: string): string {
   } catch (error) {
     throw new SettingsError(`BERTH_INSTANCES_PATH (--instances-path) cannot be used: ${messageOf(error)}`);
   }
+}
+
+/**
+ * The path of the directory of volumes. The agent starts also without the directory, for its guests that have no volumes. It never makes the
+ * directory, since the storage may only not be mounted yet.
+ */
+function volumeDirectory(given: string, logger: Logger): string {
+  const dir = resolve(given);
+  if (statSync(dir, { throwIfNoEntry: false })?.isDirectory() !== true)
+    logger.warn({ volumeDir: dir }, "the directory of volumes is not there, so no volume can be attached until it is");
+  return dir;
 }
 
 function versionOf(program: string): number {

@@ -11,7 +11,10 @@ import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer.ts";
 import { newTransferKey, useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
+import { ensureFile, ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import {
   blankDisksOf,
   CONFIG_DRIVE,
@@ -27,6 +30,8 @@ import { baseMark, displayMark, formatTransferAddress, TAKES_NOTHING } from "./t
 export interface PreparerOptions {
   readonly program: string;
   readonly images: ImageCache;
+  /** The files of volumes. Null on a host that has none. */
+  readonly volumes: VolumeFiles | null;
   readonly defaults: MachineDefaults;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
@@ -48,6 +53,8 @@ export async function prepareGuest(
 ): Promise<QemuGuest> {
   const dir = options.dirOf(order.attemptId);
   await mkdir(dir, { recursive: true, mode: 0o700 });
+  for (const volume of order.server.volumes)
+    await ensureFile(options.volumes, volume, { mayCreate: order.movedFrom === null });
   const shared = sharedSourceOf(options, order);
   const built =
     shared === null ? await buildDisks(options, order, dir, control) : await linkDisks(options, shared, order, dir);
@@ -55,12 +62,20 @@ export async function prepareGuest(
   control.onStep("spawn");
   const record = { ...built, host: order.host, serverUuid: order.serverUuid, attemptId: order.attemptId };
   const receives = receivesOf(order, shared !== null);
+  const volumes = volumePlaces(
+    order.server.volumes.map(({ volumeId }) => volumeId),
+    shared?.record.volumes,
+  );
   const guest = await QemuGuest.create(
     dir,
-    { ...record, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
+    { ...record, volumes, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
     control.onEvent,
   );
+  if (receives !== "memory") await ensureVolumeBus(guest, options.volumes);
   await guest.boot(options.program, { isReceiving: receives !== null });
+  // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
+  // guest gets its volumes when it is started, because until then the guest from which it comes may have them.
+  if (receives === "memory") await plugVolumes(guest, options.volumes);
   const listensAt = await listen(options, guest, {
     hasSharedDisks: shared !== null,
     isMoved: order.movedFrom !== null,
@@ -128,7 +143,8 @@ async function buildDisks(
   for (const [index, bytes] of blankDisks.entries())
     await createDisk(join(dir, machine.disks[index + 1]?.file ?? ""), bytes, null);
   await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
-  return { machine, baseSha512: base?.sha512 ?? "" };
+  const bus = options.volumes === null ? {} : { hasVolumeBus: true };
+  return { machine: { ...machine, ...bus }, baseSha512: base?.sha512 ?? "" };
 }
 
 /** Nova: a flavor without a disk takes the image's size, and an image that is larger than the flavor's disk is refused everywhere. */
@@ -167,6 +183,7 @@ async function listen(
     base: baseMark(baseSha512),
     display: displayMark(machine),
     key,
+    hasVolumeBus: machine.hasVolumeBus === true,
   });
 }
 

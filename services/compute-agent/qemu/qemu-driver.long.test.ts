@@ -18,12 +18,13 @@ const server = (index: number) => serverSpec(index, { flavor: NANO_FLAVOR, image
 /** Two hosts that see the same directory of guests. */
 async function withSharedDisks(): Promise<DriverSubject> {
   const dir = makeQemuGuestsDir();
-  let driver = qemuDriverIn(dir);
+  const open = () => qemuDriverIn(dir, { volumeDir: dir.volumes });
+  let driver = open();
   return {
     hosts: HOSTS,
     open: async () => {
       driver.close();
-      driver = qemuDriverIn(dir);
+      driver = open();
       return driver;
     },
     server,
@@ -34,10 +35,11 @@ async function withSharedDisks(): Promise<DriverSubject> {
 /** The guests of these hosts have displays. */
 const DISPLAYS = { hasDisplays: true, defaults: async () => ({ ...NANO_DEFAULTS, display: "vga" as const }) };
 
-/** Two hosts with a directory each, whose guests have displays. */
+/** Two hosts with a directory each and shared volumes, whose guests have displays. */
 async function withOwnDisks(): Promise<DriverSubject> {
   const dirs = { h1: makeQemuGuestsDir(), h2: makeQemuGuestsDir() };
-  const open = () => ({ h1: qemuDriverIn(dirs.h1, DISPLAYS), h2: qemuDriverIn(dirs.h2, DISPLAYS) });
+  const options = { ...DISPLAYS, volumeDir: dirs.h1.volumes };
+  const open = () => ({ h1: qemuDriverIn(dirs.h1, options), h2: qemuDriverIn(dirs.h2, options) });
   let drivers = open();
   return {
     hosts: HOSTS,

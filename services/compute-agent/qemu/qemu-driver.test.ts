@@ -99,7 +99,7 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
   writeFileSync(qemu, "#!/bin/sh\necho QEMU emulator version 7.2.0\n");
   chmodSync(qemu, 0o755);
   return {
-    ...{ qemu, instancesPath, imagesPath: dir, imageCache: null, accel: "tcg", cpuModel: null },
+    ...{ qemu, instancesPath, imagesPath: dir, imageCache: null, volumeDir: null, accel: "tcg", cpuModel: null },
     ...{
       machineType: "pc-q35-7.2",
       liveMigrationInboundAddr: "127.0.0.1",

@@ -11,30 +11,29 @@ import { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
+import { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
-import type { RescueImage } from "../../../proto/gen/berth/shared.ts";
+import type { RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
-import {
-  type Driver,
-  type DriverCapability,
-  type FoundPower,
-  type HandOffOrder,
-  type KeptState,
-  NO_VOLUMES,
-  type PrepareControl,
-  type PrepareOrder,
-  type PrepareOutcome,
+import type {
+  Driver,
+  DriverCapability,
+  FoundPower,
+  HandOffOrder,
+  KeptState,
+  PrepareControl,
+  PrepareOrder,
+  PrepareOutcome,
 } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import {
-  haltForCopy,
   leaveRescue,
   type PowerControl,
   pauseGuest,
@@ -44,7 +43,9 @@ import {
   suspendGuest,
   unpauseGuest,
 } from "./guest-power.ts";
-import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
+import { attachVolume, detachVolume } from "./guest-volumes.ts";
+import { callOffHandOver } from "./hand-over.ts";
+import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
 import { rescueGuest } from "./rescue-guest.ts";
@@ -60,6 +61,8 @@ export interface QemuDriverOptions {
   readonly imagesPath: string;
   /** The directory of the checked copies on which guests' disks are built. */
   readonly imageCache: string;
+  /** The directory of the files of volumes, which hosts share. Without it guests have no volumes. */
+  readonly volumeDir?: string | undefined;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
   /** Whether guests that arrive here are encrypted on their way. */
@@ -95,6 +98,7 @@ export class QemuDriver implements Driver {
   readonly #options: QemuDriverOptions;
   readonly #images: ImageCache;
   readonly #snapshots: SnapshotStore;
+  readonly #volumes: VolumeFiles | null;
   readonly #guests = new Map<string, QemuGuest>();
   readonly #calledOff: CalledOffMoves;
 
@@ -103,7 +107,10 @@ export class QemuDriver implements Driver {
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
-    this.capabilities = new Set([...CAPABILITIES, ...(options.hasDisplays ? (["display"] as const) : [])]);
+    const { hasDisplays, volumeDir } = options;
+    const further = [...(hasDisplays ? (["display"] as const) : []), ...(volumeDir ? (["volumes"] as const) : [])];
+    this.capabilities = new Set([...CAPABILITIES, ...further]);
+    this.#volumes = volumeDir ? new VolumeFiles(volumeDir) : null;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
@@ -194,7 +201,8 @@ export class QemuDriver implements Driver {
     const onEvent = this.#heardFrom(order);
     try {
       const defaults = await this.#options.defaults();
-      const options = { program, images: this.#images, defaults, transferHost, hasSecretTransfers, dirOf };
+      const volumes = this.#volumes;
+      const options = { program, images: this.#images, volumes, defaults, transferHost, hasSecretTransfers, dirOf };
       const guest = await prepareGuest(options, order, { ...control, onEvent });
       this.#guests.set(keyOf(order), guest);
       const { listensAt } = guest.record;
@@ -247,9 +255,12 @@ export class QemuDriver implements Driver {
     const { handedTo } = guest.record;
     if (handedTo?.attemptId === toAttemptId && handedTo.isDone) return;
     await leaveRescue(guest, order);
-    if (to === null) await stopGuest(guest, this.#power(signal));
-    else if (order.live) return this.#handOverLive(guest, order, to, { signal, onProgress });
-    else await this.#handOverCold(guest, order, to, { signal, onProgress });
+    const power = this.#power(signal);
+    const { bytesPerSecond = BYTES_PER_SECOND_MAX, onHandedOver } = this.#options;
+    const live = { signal, onProgress, bytesPerSecond, onHandedOver, calledOff: this.#calledOff };
+    if (to === null) await stopGuest(guest, power);
+    else if (order.live) return handOverGuestLive(guest, order, to, live);
+    else await handOverGuestCold(guest, order, to, { signal, onProgress, power });
     await guest.change({ handedTo: { attemptId: toAttemptId, isDone: true, wasRunning: false } });
   }
 
@@ -258,12 +269,14 @@ export class QemuDriver implements Driver {
     await rescueGuest(guest, image, { ...this.#power(signal), images: this.#images });
   }
 
-  async attachVolume(): Promise<void> {
-    throw new QemuError("unavailable", NO_VOLUMES);
+  async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
+    const guest = await this.#atRest(name);
+    await attachVolume(guest, volume, { files: this.#volumes, signal });
   }
 
-  async detachVolume(): Promise<void> {
-    throw new QemuError("unavailable", NO_VOLUMES);
+  async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
+    const guest = await this.#atRest(name);
+    await detachVolume(guest, volumeId, signal);
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
@@ -304,47 +317,6 @@ export class QemuDriver implements Driver {
     else await guest.remove();
   }
 
-  async #handOverCold(
-    guest: QemuGuest,
-    { toAttemptId }: HandOffOrder,
-    to: NonNullable<ReturnType<typeof parseTransferAddress>>,
-    control: HandOverControl,
-  ): Promise<void> {
-    await guest.change({ handedTo: { attemptId: toAttemptId, isDone: false, wasRunning: false } });
-    await haltForCopy(guest, this.#power(control.signal));
-    await handOverDisks(guest, to, control);
-    await guest.end();
-  }
-
-  async #handOverLive(
-    guest: QemuGuest,
-    order: HandOffOrder,
-    to: NonNullable<ReturnType<typeof parseTransferAddress>>,
-    control: HandOverControl,
-  ): Promise<void> {
-    const { toAttemptId: attemptId, force } = order;
-    const { bytesPerSecond = BYTES_PER_SECOND_MAX } = this.#options;
-    const state = await guest.state();
-    const { handedTo } = guest.record;
-    const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
-    const wasRunning = handedTo?.attemptId === attemptId ? handedTo.wasRunning : state === "running";
-    if (!isComplete) {
-      if (!["running", "paused", "finish-migrate"].includes(state))
-        throw new QemuError("state", `the guest does not run (${state})`);
-      refuseOtherDisplay(guest, to, order.toHost);
-      await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
-      try {
-        const haltedMs = await handOverLive(guest, to, { ...control, force, bytesPerSecond });
-        this.#options.onHandedOver?.(order, { haltedMs });
-      } catch (error) {
-        if (control.signal.aborted) this.#calledOff.add(order, attemptId);
-        else await callOffHandOver(guest);
-        throw error;
-      }
-    }
-    await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
-  }
-
   /** The guest, without a transfer that is no longer wanted. */
   async #atRest(name: GuestName): Promise<QemuGuest> {
     const guest = this.#existing(name);
@@ -383,7 +355,7 @@ export class QemuDriver implements Driver {
 
   #power(signal: AbortSignal): PowerControl {
     const { program, shutdownMs, pressAgainMs } = this.#options;
-    return { program, shutdownMs, pressAgainMs, signal };
+    return { program, volumes: this.#volumes, shutdownMs, pressAgainMs, signal };
   }
 }
 

@@ -21,6 +21,10 @@ export const qemuSettings = {
   imageCache: optional(text(), {
     about: "directory of the checked copies of images; otherwise _base in the instances path",
   }),
+  volumeDir: optional(text(), {
+    about:
+      "directory of the files of volumes, the same storage on all hosts of the cell; without it servers have no volumes",
+  }),
   accel: setting(oneOf("auto", "tcg", "kvm"), {
     about: "how QEMU runs guests; auto takes kvm if this machine's own kernel boots with it",
     default: "auto",

@@ -39,5 +39,5 @@ export async function rescueGuest(
   signal.throwIfAborted();
   // The record is written before the guest runs, so that an agent that dies here leaves a guest that is known as rescued.
   await guest.change({ rescue: { imageRef: image.imageRef, kernel }, handedTo: null });
-  await startRescued(guest, control.program);
+  await startRescued(guest, control);
 }

@@ -2,9 +2,17 @@ import { expect, test } from "vitest";
 import { formatTransferAddress, parseTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
 
 test.each([
-  { host: "10.0.0.2", memoryPort: 49_152, disksPort: 10_809, base: "ab12", display: "vga", key: "0f".repeat(32) },
-  { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "", display: "none", key: null },
-  { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12", display: null, key: null },
+  {
+    host: "10.0.0.2",
+    memoryPort: 49_152,
+    disksPort: 10_809,
+    base: "ab12",
+    display: "vga",
+    key: "0f".repeat(32),
+    hasVolumeBus: true,
+  },
+  { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "", display: "none", key: null, hasVolumeBus: false },
+  { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12", display: null, key: null, hasVolumeBus: true },
 ])("reads back its own address format: $host", (address) => {
   expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);
 });

@@ -8,6 +8,8 @@ export interface TransferAddress extends TransferTarget {
   readonly base: string;
   /** The kind of the prepared guest's display, or `none`. Null when an older agent does not tell. */
   readonly display: string | null;
+  /** Whether the guest has a controller for volumes. An agent of an older version does not say so, and its guests have none. */
+  readonly hasVolumeBus: boolean;
 }
 
 const SCHEME = "qemu:";
@@ -16,13 +18,15 @@ export const TAKES_NOTHING = "qemu://nothing";
 const PORT_MAX = 65_535;
 const KEY = /^[0-9a-f]{64}$/;
 
-export function formatTransferAddress({ host, memoryPort, disksPort, base, display, key }: TransferAddress): string {
+export function formatTransferAddress(address: TransferAddress): string {
+  const { host, memoryPort, disksPort, base, display, key, hasVolumeBus } = address;
   const query = new URLSearchParams();
   if (memoryPort !== null) query.set("memory", String(memoryPort));
   if (disksPort !== null) query.set("disks", String(disksPort));
   if (base !== "") query.set("base", base);
   if (display !== null) query.set("display", display);
   if (key !== null) query.set("key", key);
+  if (hasVolumeBus) query.set("volumes", "true");
   return `${SCHEME}//${bracketedHost(host)}/?${query}`;
 }
 
@@ -44,7 +48,9 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   const key = url.searchParams.get("key");
   if (key !== null && !KEY.test(key)) throw new Error("the key of the guest at the destination is malformed");
   const { searchParams: query } = url;
-  return { host, memoryPort, disksPort, base: query.get("base") ?? "", display: query.get("display"), key };
+  const hasVolumeBus = query.get("volumes") === "true";
+  const [base, display] = [query.get("base") ?? "", query.get("display")];
+  return { host, memoryPort, disksPort, base, display, key, hasVolumeBus };
 }
 
 function portOf(url: URL, name: string): number | null {

@@ -1,0 +1,36 @@
+import { createHash } from "node:crypto";
+
+/** The place of a volume on the guest's SCSI bus. It stays the same as long as the guest has the volume. */
+export interface GuestVolume {
+  readonly volumeId: string;
+  /** 0 to 254. */
+  readonly target: number;
+  /** 0 to 255. */
+  readonly lun: number;
+}
+
+const TARGETS = 255;
+const LUNS = 256;
+
+/**
+ * The place of a further volume on a guest's bus. It follows from the volume's id, because memory can only be handed over to a guest that has the
+ * same volumes at the same places, and the destination knows only their ids. If another volume of the guest has the place, the next free one is
+ * taken.
+ */
+export function volumePlace(volumeId: string, taken: readonly GuestVolume[]): GuestVolume {
+  const hash = createHash("sha256").update(volumeId).digest();
+  const first = hash.readUInt32BE() % (TARGETS * LUNS);
+  for (let step = 0; step < TARGETS * LUNS; step += 1) {
+    const place = (first + step) % (TARGETS * LUNS);
+    const [target, lun] = [place % TARGETS, Math.floor(place / TARGETS)];
+    if (!taken.some((one) => one.target === target && one.lun === lun)) return { volumeId, target, lun };
+  }
+  throw new Error("the guest's bus has no free place");
+}
+
+/** The places of a guest's volumes. Those that are known keep theirs. */
+export function volumePlaces(volumeIds: readonly string[], known: readonly GuestVolume[] = []): readonly GuestVolume[] {
+  const places = known.filter(({ volumeId }) => volumeIds.includes(volumeId));
+  for (const id of volumeIds) if (!places.some(({ volumeId }) => volumeId === id)) places.push(volumePlace(id, places));
+  return places;
+}

@@ -1,0 +1,93 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { QemuError } from "./qemu-error.ts";
+import type { QemuMonitor } from "./qemu-guest.ts";
+import { QmpError } from "./qmp-error.ts";
+import { VOLUME_BUS } from "./virtual-machine.ts";
+import type { GuestVolume } from "./volume-places.ts";
+
+const POLL_MS = 20;
+/** How long QEMU may need to finish the guest's last writes to a volume that is unplugged. */
+const UNPLUG_MS = 30_000;
+
+/** A name of a node in QEMU may have 31 characters, which a UUID with a word before it exceeds. */
+const nodeOf = (volumeId: string): string =>
+  `volume-${Buffer.from(volumeId.replaceAll("-", ""), "hex").toString("base64url")}`;
+const deviceOf = (volumeId: string): string => `volume-${volumeId}`;
+
+/**
+ * Connects a volume to a guest whose QEMU exists: one that runs, is halted, or waits for another guest's memory. Does nothing if QEMU has the volume
+ * already; otherwise `pathOf` tells the path of its file. The device's serial number is the volume's id. QEMU locks the file, except for a guest that
+ * waits, and refuses it while another guest has it. After a QemuError QEMU does not have the volume; after another error it may have it.
+ */
+export async function plugVolume(
+  guest: QemuMonitor,
+  volume: GuestVolume,
+  pathOf: () => Promise<string>,
+): Promise<void> {
+  const { volumeId, target, lun } = volume;
+  const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
+  if (await hasDevice(guest, device)) return;
+  const file = { driver: "file", filename: await pathOf(), locking: "on", discard: "unmap" };
+  // An agent that died in the middle left the node, perhaps with another path.
+  await removeNode(guest, node);
+  try {
+    await guest.execute("blockdev-add", { driver: "raw", "node-name": node, discard: "unmap", file });
+    await guest.execute("device_add", {
+      ...{ driver: "scsi-hd", id: device, drive: node, bus: `${VOLUME_BUS}.0`, channel: 0, "scsi-id": target, lun },
+      ...{ serial: volumeId, device_id: volumeId },
+    });
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+    await removeNode(guest, node);
+    const why = / lock$/.test(error.message) ? "another guest has it connected" : "QEMU refuses it";
+    throw new QemuError("storage", `volume ${volumeId} cannot be connected: ${why} (${error.message})`, {
+      cause: error,
+    });
+  }
+}
+
+/**
+ * Disconnects a volume from a guest whose QEMU exists, without asking the guest, and closes the file. Does nothing if QEMU does not have the
+ * volume. Rejects with a QemuError if QEMU does not release it in time.
+ */
+export async function unplugVolume(guest: QemuMonitor, volumeId: string, signal: AbortSignal): Promise<void> {
+  const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
+  const untilMs = performance.now() + UNPLUG_MS;
+  // A device that is asked to go once more, because an earlier process has asked already, refuses that while it goes.
+  if (await hasDevice(guest, device)) await unlessRefused(guest.execute("device_del", { id: device }));
+  for (;;) {
+    if (!(await hasDevice(guest, device)) && (await isRemoved(guest, node))) return;
+    signal.throwIfAborted();
+    if (performance.now() > untilMs)
+      throw new QemuError("state", `QEMU did not release volume ${volumeId} within ${UNPLUG_MS / 1_000} s`);
+    await delay(POLL_MS);
+  }
+}
+
+async function hasDevice(guest: QemuMonitor, device: string): Promise<boolean> {
+  const devices = (await guest.execute("qom-list", { path: "/machine/peripheral" })) as readonly { name: string }[];
+  return devices.some(({ name }) => name === device);
+}
+
+async function hasNode(guest: QemuMonitor, node: string): Promise<boolean> {
+  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly { "node-name": string }[];
+  return nodes.some((one) => one["node-name"] === node);
+}
+
+async function removeNode(guest: QemuMonitor, node: string): Promise<void> {
+  if (await hasNode(guest, node)) await guest.execute("blockdev-del", { "node-name": node });
+}
+
+/** Whether the node is gone. QEMU refuses to remove it for a moment after its device has gone. */
+async function isRemoved(guest: QemuMonitor, node: string): Promise<boolean> {
+  if (await hasNode(guest, node)) await unlessRefused(guest.execute("blockdev-del", { "node-name": node }));
+  return !(await hasNode(guest, node));
+}
+
+async function unlessRefused(done: Promise<unknown>): Promise<void> {
+  try {
+    await done;
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+  }
+}

@@ -1,0 +1,99 @@
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
+import { plugVolume, unplugVolume } from "../../../adapters/qemu/volume-plugs.ts";
+import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import { NO_VOLUMES } from "../driver.ts";
+
+/**
+ * Connects a volume to the guest, and makes the volume's file if there is none. A guest without a QEMU gets it at its next start. The record names
+ * the volume before QEMU gets it, so that an agent that dies in between leaves no volume that its next process does not know of.
+ */
+export async function attachVolume(
+  guest: QemuGuest,
+  volume: ServerVolume,
+  { files, signal }: { readonly files: VolumeFiles | null; readonly signal: AbortSignal },
+): Promise<void> {
+  if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
+  const { volumeId } = volume;
+  const { volumes: before = [], machine } = guest.record;
+  const hasQemu = await mayChangeVolumes(guest);
+  if (hasQemu && machine.hasVolumeBus !== true)
+    throw new QemuError(
+      "state",
+      "the guest was built without a controller for volumes: stop and start the server, and attach the volume again",
+    );
+  const path = await ensureFile(files, volume, { mayCreate: true });
+  signal.throwIfAborted();
+  const volumes = volumePlaces(
+    [...before.map((one) => one.volumeId).filter((id) => id !== volumeId), volumeId],
+    before,
+  );
+  const isNew = volumes.length > before.length;
+  if (isNew) await guest.change({ volumes });
+  const place = volumes.find((one) => one.volumeId === volumeId);
+  if (!hasQemu || place === undefined) return;
+  try {
+    await plugVolume(guest, place, async () => path);
+  } catch (error) {
+    // If QEMU cannot be asked now, the record keeps the volume, which the guest may have.
+    if (isNew && error instanceof QemuError) await guest.change({ volumes: before });
+    throw error;
+  }
+}
+
+/** Disconnects a volume from the guest. The record names the volume until QEMU does not have it. */
+export async function detachVolume(guest: QemuGuest, volumeId: string, signal: AbortSignal): Promise<void> {
+  const { volumes = [] } = guest.record;
+  const isKnown = volumes.some((one) => one.volumeId === volumeId);
+  if (!isKnown && (await guest.state()) === "absent") return;
+  if (await mayChangeVolumes(guest)) await unplugVolume(guest, volumeId, signal);
+  if (isKnown) await guest.change({ volumes: volumes.filter((one) => one.volumeId !== volumeId) });
+}
+
+/** Connects all volumes that the record names to the guest's QEMU, which must exist. Does nothing for those that QEMU has. */
+export async function plugVolumes(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
+  for (const volume of guest.record.volumes ?? []) {
+    const known = { volumeId: volume.volumeId, sizeBytes: 0, isRoot: false, imageRef: "" };
+    await plugVolume(guest, volume, () => ensureFile(files, known, { mayCreate: false }));
+  }
+}
+
+/** Gives the guest's machine a controller for volumes, if it has none and the host has volumes. The guest must have no QEMU, and no saved memory. */
+export async function ensureVolumeBus(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
+  const { machine } = guest.record;
+  if (files !== null && machine.hasVolumeBus !== true)
+    await guest.change({ machine: { ...machine, hasVolumeBus: true } });
+}
+
+/** The path of a volume's file. Rejects with a QemuError for a volume that this driver cannot provide. */
+export async function ensureFile(
+  files: VolumeFiles | null,
+  volume: Pick<ServerVolume, "volumeId" | "sizeBytes" | "isRoot" | "imageRef">,
+  { mayCreate }: { readonly mayCreate: boolean },
+): Promise<string> {
+  if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
+  if (volume.isRoot)
+    throw new QemuError(
+      "unavailable",
+      `volume ${volume.volumeId} is to be booted, and the host's driver boots guests from local disks only`,
+    );
+  // Its content cannot be told from that of a blank volume afterwards, so it is not made without the image.
+  return files.ensure(volume, { mayCreate: mayCreate && volume.imageRef === "" });
+}
+
+/** Whether the guest has a QEMU whose volumes can be changed; without one only its record changes. Rejects while neither can be done. */
+async function mayChangeVolumes(guest: QemuGuest): Promise<boolean> {
+  const { isSuspended, receives } = guest.record;
+  if (isSuspended)
+    throw new QemuError(
+      "state",
+      "the guest is suspended, and its saved memory needs its present volumes: resume it first",
+    );
+  const state = await guest.state();
+  if (receives === "memory") throw new QemuError("state", "the guest waits for the memory of another one");
+  if (state === "starting") throw new QemuError("state", "the guest's QEMU does not answer");
+  if (state === "postmigrate") throw new QemuError("state", "the guest was handed over to another host");
+  return state !== "absent";
+}

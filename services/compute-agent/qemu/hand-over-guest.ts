@@ -1,0 +1,65 @@
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
+import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { HandOffOrder } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import type { CalledOffMoves } from "./called-off-moves.ts";
+import { haltForCopy, type PowerControl } from "./guest-power.ts";
+import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
+import type { TransferAddress } from "./transfer-address.ts";
+
+export interface LiveHandOverControl extends HandOverControl {
+  readonly bytesPerSecond: number;
+  readonly calledOff: CalledOffMoves;
+  readonly onHandedOver?: ((guest: GuestName, how: { readonly haltedMs: number }) => void) | undefined;
+}
+
+/** Halts the guest and copies its disks to the guest at the destination. Its QEMU is gone when this resolves. */
+export async function handOverGuestCold(
+  guest: QemuGuest,
+  { toAttemptId }: HandOffOrder,
+  to: TransferAddress,
+  control: HandOverControl & { readonly power: PowerControl },
+): Promise<void> {
+  await guest.change({ handedTo: { attemptId: toAttemptId, isDone: false, wasRunning: false } });
+  await haltForCopy(guest, control.power);
+  await handOverDisks(guest, to, control);
+  await guest.end();
+}
+
+/** Hands the guest over while it runs, or continues such a hand-over. A guest whose hand-over fails runs on. */
+export async function handOverGuestLive(
+  guest: QemuGuest,
+  order: HandOffOrder,
+  to: TransferAddress,
+  control: LiveHandOverControl,
+): Promise<void> {
+  const { toAttemptId: attemptId, force } = order;
+  const state = await guest.state();
+  const { handedTo, machine } = guest.record;
+  const isComplete = state === "postmigrate" && handedTo?.attemptId === attemptId;
+  const wasRunning = handedTo?.attemptId === attemptId ? handedTo.wasRunning : state === "running";
+  if (!isComplete) {
+    if (!["running", "paused", "finish-migrate"].includes(state))
+      throw new QemuError("state", `the guest does not run (${state})`);
+    refuseOtherDisplay(guest, to, order.toHost);
+    if ((machine.hasVolumeBus === true) !== to.hasVolumeBus) throw otherHardware(to);
+    await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
+    try {
+      const haltedMs = await handOverLive(guest, to, { ...control, force });
+      control.onHandedOver?.(order, { haltedMs });
+    } catch (error) {
+      if (control.signal.aborted) control.calledOff.add(order, attemptId);
+      else await callOffHandOver(guest);
+      throw error;
+    }
+  }
+  await guest.change({ handedTo: { attemptId, isDone: true, wasRunning } });
+}
+
+/** Memory can only be handed over to a machine with the same devices. */
+function otherHardware({ hasVolumeBus }: TransferAddress): QemuError {
+  const words = hasVolumeBus
+    ? "the guest was built without a controller for volumes, which the destination's guest has: stop and start the server, and migrate it again, or migrate it cold"
+    : "the guest has a controller for volumes, which the destination's guest lacks: give that host's agent --volume-dir, and migrate the server again";
+  return new QemuError("state", words);
+}
