@@ -10,7 +10,7 @@ import { NO_VOLUMES } from "../driver.ts";
  * Connects a volume to the guest, and makes the volume's file if there is none. A guest without a QEMU gets it at its next start. The record names
  * the volume before QEMU gets it, so that an agent that dies in between leaves no volume that its next process does not know of.
  */
-export async function attachVolume(
+export async function giveVolume(
   guest: QemuGuest,
   volume: ServerVolume,
   { files, signal }: { readonly files: VolumeFiles | null; readonly signal: AbortSignal },
@@ -44,7 +44,7 @@ export async function attachVolume(
 }
 
 /** Disconnects a volume from the guest. The record names the volume until QEMU does not have it. */
-export async function detachVolume(guest: QemuGuest, volumeId: string, signal: AbortSignal): Promise<void> {
+export async function takeVolume(guest: QemuGuest, volumeId: string, signal: AbortSignal): Promise<void> {
   const { volumes = [] } = guest.record;
   const isKnown = volumes.some((one) => one.volumeId === volumeId);
   if (!isKnown && (await guest.state()) === "absent") return;

@@ -43,7 +43,7 @@ import {
   suspendGuest,
   unpauseGuest,
 } from "./guest-power.ts";
-import { attachVolume, detachVolume } from "./guest-volumes.ts";
+import { giveVolume, takeVolume } from "./guest-volumes.ts";
 import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
@@ -271,12 +271,12 @@ export class QemuDriver implements Driver {
 
   async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
     const guest = await this.#atRest(name);
-    await attachVolume(guest, volume, { files: this.#volumes, signal });
+    await giveVolume(guest, volume, { files: this.#volumes, signal });
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
     const guest = await this.#atRest(name);
-    await detachVolume(guest, volumeId, signal);
+    await takeVolume(guest, volumeId, signal);
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
