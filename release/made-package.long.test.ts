@@ -7,6 +7,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { removeCluster } from "../adapters/postgres/embedded/embedded-cluster.ts";
 import { ServiceProcess } from "../chaos/local/service-process.ts";
 import { eventually } from "../test/rigs/eventually.ts";
+import { INSTALL_MS_MAX, installPackage } from "../test/rigs/install-package.ts";
 import { type MadePackage, makePackage } from "./make-package.ts";
 import { makeSbom } from "./make-sbom.ts";
 
@@ -15,17 +16,20 @@ const BYTES_MAX = 2_000_000;
 let directory: string;
 let made: MadePackage;
 
-// The tarball is installed far from the clone, and the commands get none of its programs.
+// The tarball is installed far from the clone, and the commands get none of its programs, nor the settings that npm gives to the scripts of
+// the clone. All else stays: npm may need a proxy or a certificate of this machine to reach the registry.
 const prefix = () => join(directory, "prefix");
 const berth = () => join(prefix(), "bin/berth");
-const environment = () => ({ PATH: "/usr/local/bin:/usr/bin:/bin", HOME: process.env["HOME"] ?? directory });
+const environment = () => {
+  const kept = Object.entries(process.env).filter(([name]) => !name.startsWith("npm_"));
+  return { HOME: directory, ...Object.fromEntries(kept), PATH: "/usr/local/bin:/usr/bin:/bin" };
+};
 
 beforeAll(async () => {
   directory = mkdtempSync(join(tmpdir(), "berth-package-"));
   made = await makePackage(directory);
-  const words = ["install", "--global", "--prefix", prefix(), "--prefer-offline", "--no-audit", "--no-fund", made.file];
-  await run("npm", words, { cwd: directory, env: environment() });
-});
+  await installPackage(made.file, prefix(), environment());
+}, INSTALL_MS_MAX + 120_000);
 afterAll(() => {
   removeCluster(join(directory, "dev/postgres"));
   rmSync(directory, { recursive: true, force: true });
