@@ -22,8 +22,6 @@ HBA
 fi
 
 unset POSTGRES_PASSWORD
-# Sessions keep some freed memory, instead of asking the kernel for it again in each statement.
-export MALLOC_TRIM_THRESHOLD_=2097152 MALLOC_TOP_PAD_=262144 MALLOC_MMAP_THRESHOLD_=1048576
 exec "$bin/postgres" -D "$dir" \
   -c listen_addresses='*' -c unix_socket_directories=/tmp \
   -c wal_level=logical -c max_wal_senders=64 -c max_replication_slots=64 -c max_slot_wal_keep_size=10GB -c max_connections=200 \

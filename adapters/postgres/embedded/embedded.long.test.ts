@@ -128,27 +128,3 @@ test.runIf(process.platform === "linux")(
     expect(rowCount).toBe(0);
   },
 );
-
-const isGlibc =
-  process.platform === "linux" && "glibcVersionRuntime" in (process.report.getReport() as { header: object }).header;
-
-test.runIf(isGlibc)("its sessions keep the memory of a statement for the next one", async () => {
-  const server = await startEmbedded(options());
-  try {
-    await withClient(server.url("postgres"), async (client) => {
-      const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
-      const pageFaults = () => Number(readFileSync(`/proc/${rows[0]?.pid}/stat`, "utf8").split(") ")[1]?.split(" ")[7]);
-      const work = async (statements: number) => {
-        for (let at = 0; at < statements; at += 1)
-          await client.query("select array_agg(n) from generate_series(1, 3000) as n");
-      };
-      await work(20);
-      const before = pageFaults();
-      await work(100);
-      // A session that gives its memory back takes 30 page faults in each of these statements.
-      expect(pageFaults() - before).toBeLessThan(100);
-    });
-  } finally {
-    await server.stop();
-  }
-});

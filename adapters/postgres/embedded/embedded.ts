@@ -141,18 +141,6 @@ interface Spawned {
 const WATCHED =
   'exec 3<&0; ( { read -r word; [ -n "$word" ] || kill -INT $$; } <&3 >/dev/null 2>&1 & ); exec "$0" "$@" </dev/null 3<&-';
 
-/**
- * The C library's allocator (glibc) gives memory back to the kernel after each statement that used more than 128 KiB, and the next statement
- * pays for the same pages again: a tenth of the CPU of a claim. With these variables a session keeps up to 2 MiB of free memory. Other C
- * libraries ignore them. `deploy/postgres-server.sh` sets the same.
- */
-const KEEP_FREED_MEMORY = {
-  MALLOC_TRIM_THRESHOLD_: String(2 << 20),
-  MALLOC_TOP_PAD_: String(256 << 10),
-  // Blocks of this size are mapped and unmapped one by one. The allocator raises this limit by itself only while none of the variables is set.
-  MALLOC_MMAP_THRESHOLD_: String(1 << 20),
-};
-
 function spawnServer(
   binaries: Binaries,
   cluster: Cluster,
@@ -170,7 +158,7 @@ function spawnServer(
     cwd: cluster.dir,
     detached: true,
     stdio: ["pipe", log, log],
-    env: { PATH: process.env.PATH, LC_ALL: "C", ...KEEP_FREED_MEMORY },
+    env: { PATH: process.env.PATH, LC_ALL: "C" },
   });
   closeSync(log);
   child.stdin?.on("error", () => undefined); // The watcher is already gone and need not be told.
