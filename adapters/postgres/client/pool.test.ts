@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
@@ -26,3 +27,24 @@ test("a pool that is not used keeps one connection and closes the others, so tha
     await pool.end();
   }
 });
+
+test.runIf(process.platform === "linux")(
+  "the kernel asks an idle connection's peer for a sign of life after seconds",
+  async () => {
+    const pool = createPool({ url: database.url, applicationName: "kept" });
+    try {
+      const answer = await pool.query<{ port: number }>("select inet_client_port() as port");
+      const localEnd = `:${(answer.rows[0]?.port ?? 0).toString(16).toUpperCase().padStart(4, "0")}`;
+      const row = readFileSync("/proc/net/tcp", "utf8")
+        .split("\n")
+        .map((line) => line.trim().split(/\s+/))
+        .find((cells) => cells[1]?.endsWith(localEnd));
+      // Source: Linux, Documentation/networking/proc_net_tcp.rst: timer 2 is the one of keepalives, its rest is in hundredths of a second.
+      const [timer, rest] = (row?.[5] ?? "").split(":");
+      expect(timer).toBe("02");
+      expect(Number.parseInt(rest ?? "", 16)).toBeLessThanOrEqual(1_000);
+    } finally {
+      await pool.end();
+    }
+  },
+);

@@ -54,7 +54,10 @@ export function createPool(options: PoolOptions): pg.Pool {
     // Covers a server that went silent: statement_timeout needs one that still answers.
     query_timeout: statementTimeoutMs + 5_000,
     idle_in_transaction_session_timeout: statementTimeoutMs,
+    // Linux asks an idle peer for a sign of life after two hours by default, and the pool may keep a connection for as long. A router that has
+    // forgotten the connection by then lets the next statement wait in vain.
     keepAlive: true,
+    keepAliveInitialDelayMillis: 10_000,
     ...(options.findsByKeys && { addedOptions: BY_KEYS }),
     types,
     // node-pg's types know no client class with constructor options. The pool passes its own options to the client.

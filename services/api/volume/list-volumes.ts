@@ -7,6 +7,13 @@ import { nextLink, placeOf, type ResourceLink } from "../http/links.ts";
 import { QueryReader } from "../http/query-reader.ts";
 import { phaseOf } from "./volume-view.ts";
 
+const KNOWN: ReadonlySet<string> = new Set([
+  ...["all_tenants", "project_id", "name", "display_name", "status"],
+  ...["limit", "marker", "offset", "sort", "sort_key", "sort_dir"],
+]);
+/** The list has one order: the newest volume first. */
+const ONLY_KEY = "created_at";
+
 export interface VolumeListing {
   readonly volumes: readonly VolumeRecord[];
   /** The link to the next page, if there may be one. */
@@ -15,7 +22,8 @@ export interface VolumeListing {
 
 /**
  * Reads a page of volumes: those of the caller's project, or for admins who ask for it those of all projects or of another one. Refuses a marker
- * that the caller may not see (400).
+ * that the caller may not see, and a filter or order that this list does not have (400): without it the answer would hold other volumes than
+ * those that were asked for.
  */
 export async function listVolumes(
   store: Pick<VolumeStore, "volumes" | "listVolumes">,
@@ -24,7 +32,10 @@ export async function listVolumes(
   options: { readonly path: string; readonly pageMax: number; readonly publicUrl: string | null },
 ): Promise<VolumeListing> {
   const query = new QueryReader(request.query);
-  const [all, name, status] = [query.flag("all_tenants"), query.text("name"), query.text("status")];
+  refuseOtherFilters(request.query);
+  refuseOtherOrders(query);
+  const [all, status] = [query.flag("all_tenants"), query.text("status")];
+  const name = query.text("name") ?? query.text("display_name");
   const asked = query.text("project_id");
   const projectId = !identity.isAdmin ? identity.projectId : (asked ?? (all ? null : identity.projectId));
   const phase = status === undefined ? undefined : phaseOf(status);
@@ -43,6 +54,21 @@ export async function listVolumes(
   const { offset: _, ...rest } = request.query;
   const place = placeOf(request, "/volume", options.publicUrl);
   return { volumes, next: [nextLink(place, `v3/${options.path}`, rest, { marker: last.id, limit })] };
+}
+
+function refuseOtherFilters(query: object): void {
+  const others = Object.keys(query).filter((name) => !KNOWN.has(name));
+  if (others.length === 0) return;
+  const named = others.join(", ").slice(0, 200);
+  throw badRequest(`Invalid filters ${named} are found in query options. Allowed are: ${[...KNOWN].join(", ")}.`);
+}
+
+/** Where an order names no direction, Cinder sorts in descending order. */
+function refuseOtherOrders(query: QueryReader): void {
+  const [key, direction] = [query.text("sort_key") ?? ONLY_KEY, query.text("sort_dir") ?? "desc"];
+  const order = query.text("sort") ?? `${key}:${direction}`;
+  if (order === ONLY_KEY || order === `${ONLY_KEY}:desc`) return;
+  throw badRequest(`Volumes can be listed in one order only: sort=${ONLY_KEY}:desc, the newest first.`);
 }
 
 async function readMarker(

@@ -120,7 +120,8 @@ function registerMetadata(http: Http, deps: VolumeDeps): void {
     const { id, key } = request.params;
     const { meta } = request.body;
     const volume = await changeVolume(deps, callOf(request), id, ({ metadata }) => {
-      if (Object.keys(meta).join() !== key) throw badRequest("Request body and URI mismatch");
+      const [named, ...others] = Object.keys(meta);
+      if (named !== key || others.length > 0) throw badRequest("Request body and URI mismatch");
       return { metadata: { ...metadata, ...meta } };
     });
     return { meta: itemOf(volume, key) };
