@@ -49,6 +49,13 @@ describe.runIf(isPossible)("Debian's openstack command", () => {
     });
   }
 
+  async function settleVolume(volume: string, status: string): Promise<void> {
+    await eventually(`volume ${volume} is ${status}`, async () => {
+      const { out } = await oldest.run(["volume", "show", volume, "-f", "value", "-c", "status"]);
+      return out.trim() === status;
+    });
+  }
+
   /** Returns what is wrong with the answer, or null. */
   async function judge(step: Extract<Step, { kind: "command" }>): Promise<string | null> {
     const words = step.words.replace(/\{(\w+)\}/g, (_all, name) => kept.get(name) ?? "");
@@ -64,8 +71,10 @@ describe.runIf(isPossible)("Debian's openstack command", () => {
   }, async () => {
     const wrong: string[] = [];
     for (const step of SESSION) {
-      if (step.kind === "settle") {
-        await settle(step.server, step.status).catch((error: unknown) => wrong.push(String(error)));
+      if (step.kind !== "command") {
+        const settled =
+          step.kind === "settle" ? settle(step.server, step.status) : settleVolume(step.volume, step.status);
+        await settled.catch((error: unknown) => wrong.push(String(error)));
         continue;
       }
       const fault = await judge(step);

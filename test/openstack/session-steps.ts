@@ -12,7 +12,9 @@ export type Step =
       readonly keepAs: string | null;
     }
   /** Waits until the server has this status and nothing is under way. Null: until it is gone. */
-  | { readonly kind: "settle"; readonly server: string; readonly status: string | null };
+  | { readonly kind: "settle"; readonly server: string; readonly status: string | null }
+  /** Waits until the volume has this status. */
+  | { readonly kind: "settle-volume"; readonly volume: string; readonly status: string };
 
 const command = { kind: "command", newer: false, fails: null, shows: null, keepAs: null } as const;
 
@@ -36,3 +38,5 @@ export const no = (words: string, fails: RegExp): Step => ({ ...command, words, 
 export const keep = (keepAs: string, words: string): Step => ({ ...command, words, keepAs });
 
 export const settle = (server: string, status: string | null = "ACTIVE"): Step => ({ kind: "settle", server, status });
+
+export const settleVolume = (volume: string, status: string): Step => ({ kind: "settle-volume", volume, status });

@@ -1,4 +1,4 @@
-import { all, keep, newer, no, ok, type Step, settle } from "./session-steps.ts";
+import { all, keep, newer, no, ok, type Step, settle, settleVolume } from "./session-steps.ts";
 
 const IDENTITY: readonly Step[] = [
   ok("token issue", /project_id/),
@@ -197,6 +197,42 @@ const CHANGES: readonly Step[] = [
   no("server add port first nosuch", /No Port found/),
 ];
 
+const VOLUMES: readonly Step[] = [
+  ok("volume create --size 1 --description words --property a=b data", /creating|available/),
+  ok("volume create --size 2 more"),
+  ...all(`
+    volume list
+    volume list --long
+    volume list --all-projects
+    volume type list
+    volume snapshot list
+    volume backup list
+    availability zone list --volume
+    quota show
+  `),
+  ok("volume list --name data -f value -c Name", /^data\s*$/),
+  ok("volume list --status available -f value -c Name", /data/),
+  ok("volume show data", /a='b'/),
+  ok("volume set --property c=d --description others data"),
+  ok("volume unset --property c data"),
+  ok("volume show data -c properties -f value", /^\{'a': 'b'\}\s*$/),
+  ok("volume set --name kept more"),
+  ok("server add volume first data"),
+  settleVolume("data", "in-use"),
+  ok("server volume list first", /vd[a-z]/),
+  ok("server show first -c volumes_attached -f value", /id/),
+  no("server add volume second data", /already attached/),
+  no("volume delete data", /in-use|available/),
+  newer("server add volume --tag t --enable-delete-on-termination second kept"),
+  settleVolume("kept", "in-use"),
+  newer("server volume list second", /True/),
+  ok("server remove volume first data"),
+  settleVolume("data", "available"),
+  ok("server add volume first data"),
+  settleVolume("data", "in-use"),
+  no("volume show nosuch", /No volume/),
+];
+
 const MOVES: readonly Step[] = [
   ok("server resize --flavor big first"),
   settle("first", "VERIFY_RESIZE"),
@@ -298,6 +334,10 @@ const ENDS: readonly Step[] = [
   ok("server delete first third fourth fifth many-1 many-2 driven grouped"),
   ...["first", "third", "fourth", "fifth", "many-1", "many-2", "driven", "grouped"].map((name) => settle(name, null)),
   no("server delete nosuch", /No server/),
+  // One volume was to go with its server, and the other one to stay.
+  settleVolume("data", "available"),
+  ok("volume list -f value -c Name", /^data\s*$/),
+  ok("volume delete data"),
   // Resources that were made for servers were removed with them, and those that a client made have stayed.
   ok("port list -f value -c Name", /^(?:front\nspare|spare\nfront)\s*$/),
   ...all(`
@@ -311,5 +351,5 @@ const ENDS: readonly Step[] = [
 
 /** The commands of an administrator's session. */
 export const SESSION: readonly Step[] = [
-  ...[IDENTITY, FLAVORS_AND_IMAGES, NETWORKS, BOOTS, CHANGES, MOVES, GROUPS, OPERATORS, LIMITS, ENDS].flat(),
+  ...[IDENTITY, FLAVORS_AND_IMAGES, NETWORKS, BOOTS, CHANGES, VOLUMES, MOVES, GROUPS, OPERATORS, LIMITS, ENDS].flat(),
 ];

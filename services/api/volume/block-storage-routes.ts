@@ -1,6 +1,6 @@
 import { Type } from "typebox";
 import type { VolumeUsage } from "../../../core/stores/api/volume-store.ts";
-import { callOf } from "../http/call.ts";
+import { callOf, type KnownCall } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { Fault, notFound } from "../http/fault.ts";
 import { placeOf } from "../http/links.ts";
@@ -53,12 +53,20 @@ function registerLimits(http: Http, { store, limits }: VolumeDeps): void {
     const used = await store.usage(callOf(request).identity.projectId);
     return { limits: { rate: [], absolute: absoluteView(limits, used) } };
   });
+  const quotas = quotasOf(limits);
+  http.get("/v3/os-quota-sets/:id/defaults", SHOW, async (request) => {
+    const { id } = request.params;
+    refuseOthersQuotas(callOf(request), id);
+    return { quota_set: { id, ...quotas } };
+  });
+  http.get("/v3/os-quota-class-sets/:id", SHOW, async (request) => {
+    if (!callOf(request).identity.isAdmin) throw new Fault(403, "Only admins see the quotas of a class.");
+    // As in Cinder, a class that nobody has changed has the default quotas.
+    return { quota_class_set: { id: request.params.id, ...quotas } };
+  });
   http.get("/v3/os-quota-sets/:id", SHOW, async (request) => {
     const { id } = request.params;
-    const { identity } = callOf(request);
-    if (!identity.isAdmin && id !== identity.projectId)
-      throw new Fault(403, "Only admins see the quotas of other projects.");
-    const quotas = quotasOf(limits);
+    refuseOthersQuotas(callOf(request), id);
     if (request.query.usage?.toString().toLowerCase() !== "true") return { quota_set: { id, ...quotas } };
     const { volumes, gib } = await store.usage(id);
     const used: Readonly<Record<string, number>> = { volumes, gigabytes: gib };
@@ -68,6 +76,11 @@ function registerLimits(http: Http, { store, limits }: VolumeDeps): void {
     ]);
     return { quota_set: { id, ...Object.fromEntries(views) } };
   });
+}
+
+function refuseOthersQuotas({ identity }: KnownCall, projectId: string): void {
+  if (!identity.isAdmin && projectId !== identity.projectId)
+    throw new Fault(403, "Only admins see the quotas of other projects.");
 }
 
 /** -1 for no limit. */

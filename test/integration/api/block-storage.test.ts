@@ -119,7 +119,11 @@ test("a project has no more volumes and gigabytes than its limits", async () => 
   expect((await call("GET", "/os-quota-sets/p")).json.quota_set).toMatchObject({ id: "p", volumes: 4, gigabytes: 10 });
   const { quota_set } = (await call("GET", "/os-quota-sets/p?usage=True")).json;
   expect(quota_set.volumes).toEqual({ limit: 4, in_use: 3, reserved: 0, allocated: 0 });
-  expect((await call("GET", "/os-quota-sets/q")).status).toBe(403);
+  expect((await call("GET", "/os-quota-sets/p/defaults")).json.quota_set).toMatchObject({ id: "p", volumes: 4 });
+  for (const others of ["/os-quota-sets/q", "/os-quota-sets/q/defaults", "/os-quota-class-sets/default"])
+    expect((await call("GET", others)).status).toBe(403);
+  const byAdmin = await call("GET", "/os-quota-class-sets/default", undefined, "admin:p");
+  expect(byAdmin.json.quota_class_set).toMatchObject({ id: "default", volumes: 4, gigabytes: 10 });
 });
 
 test("clients find the version, the type and the zone of volumes, and empty lists of what does not exist", async () => {
