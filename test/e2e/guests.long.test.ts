@@ -11,6 +11,7 @@ import {
   instanceDirs,
   killQemu,
   makeQemuGuestsDir,
+  otherNanoImage,
   type QemuGuestsDir,
   whyNoQemu,
 } from "../rigs/qemu-guests.ts";
@@ -28,15 +29,6 @@ function typeInto(path: string): Promise<void> {
       resolve();
     });
   });
-}
-
-/** A nano guest that prints `R` where the usual one prints `T`. */
-function rescuingNanoImage(): Buffer {
-  const image = nanoImage();
-  // The instruction `movb $'T',%al`.
-  const at = image.indexOf("b054", "hex");
-  image.write("R", at + 1);
-  return image;
 }
 
 const PATIENT = { everyMs: 30, withinMs: 60_000 };
@@ -117,7 +109,7 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
 
   test("a server is rescued from another image with its own disk behind it, also across an agent's end, and unrescued", async () => {
     const image = "00000000-0000-4000-8000-0000726573ff";
-    writeFileSync(join(dir.images, `${image}.raw`), rescuingNanoImage());
+    writeFileSync(join(dir.images, `${image}.raw`), otherNanoImage());
     const { id, host } = await booted();
     await cloud.compute.changed(id, "rescue", "RESCUE", { rescue_image_ref: image });
     const rescued = () => [...guestAt(id, host).console.matchAll(/^R[0-9A-F]{4}$/gm)].length;

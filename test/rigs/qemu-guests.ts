@@ -28,6 +28,15 @@ export function whyNoQemu(): string | null {
     : `${missing.join(", ")} missing; npm run test:long installs them as root on Debian`;
 }
 
+/** The image of a nano guest that prints `R` where the usual one prints `T`. */
+export function otherNanoImage(): Buffer {
+  const image = nanoImage();
+  // The instruction `movb $'T',%al`.
+  const at = image.indexOf("b054", "hex");
+  image.write("R", at + 1);
+  return image;
+}
+
 /** A directory with the nano guest's image in it, and room for guests. Its guests end with it. */
 export interface QemuGuestsDir {
   readonly path: string;
