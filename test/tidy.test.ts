@@ -48,7 +48,7 @@ function roomOf(path: string): string {
 
 /** Folders in the order in which they build on each other. Each may import from those before it. Files beside them may import from all. */
 const ORDERS: Readonly<Record<string, readonly string[]>> = {
-  core: ["ledger", "candidates", "agent", "tasks", "scheduling", "stores", "placing", "audit", "discovery"],
+  core: ["ledger", "candidates", "agent", "tasks", "scheduling", "stores", "placing", "audit", "discovery", "pinning"],
   "core/candidates": ["bound", "best", "every"],
   "core/stores": ["cell", "api"],
   "core/scheduling": ["packing", "filters", "weighers", "ranking", "request", "explain"],

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
+import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { MachineKernel, VirtualMachine } from "./virtual-machine.ts";
 import type { GuestVolume } from "./volume-places.ts";
@@ -14,6 +15,8 @@ export interface GuestRecord {
   readonly serverUuid: string;
   readonly attemptId: string;
   readonly machine: VirtualMachine;
+  /** The CPUs and the memory of the host that the guest has. Absent when it may use all of them. */
+  readonly pinning?: GuestPinning | undefined;
   /** The SHA-512 of the image below the first disk; empty for a disk that began blank. */
   readonly baseSha512: string;
   /** Whether the guest ever ran on this host. It is set before the guest is started. */

@@ -4,6 +4,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type GuestRecord, readGuestRecord, writeGuestRecord } from "./guest-record.ts";
+import { pinThreads } from "./pin-threads.ts";
 import { QemuError } from "./qemu-error.ts";
 import { QmpClient, type QmpEvent } from "./qmp-client.ts";
 import { QmpError } from "./qmp-error.ts";
@@ -77,9 +78,9 @@ export class QemuGuest {
     for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.display, GUEST_FILES.processId])
       rmSync(join(this.dir, name), { force: true });
     const errors = openSync(join(this.dir, GUEST_FILES.errors), "w", 0o600);
-    const { machine: own, rescue } = this.#record;
+    const { machine: own, rescue, pinning } = this.#record;
     const machine = rescue === undefined ? own : rescuedMachine(own, rescue.kernel);
-    const child = spawn(program, qemuArguments(machine, { isReceiving }), {
+    const child = spawn(program, qemuArguments(machine, { isReceiving, pinning }), {
       cwd: this.dir,
       detached: true,
       // A pipe of this process would keep a test runner waiting, and would break when this process ends.
@@ -99,13 +100,25 @@ export class QemuGuest {
       for (let waited = 0; waited < START_MS; waited += POLL_MS) {
         await delay(POLL_MS);
         if (failed !== null) throw new QemuError("not-started", failed);
-        if ((await this.monitor()) !== null) return;
+        if ((await this.monitor()) !== null) return await this.pin();
       }
       throw new QemuError("not-started", `QEMU did not answer within ${START_MS / 1_000} s`);
     } catch (error) {
       child.kill("SIGKILL");
       throw error;
     }
+  }
+
+  /**
+   * Confines the threads of the guest's QEMU to the CPUs that the record gives them. It is called after the start of QEMU, and again whenever the
+   * guest is to run, because an agent may have died right after it started QEMU. Rejects with a QemuError when the host does not give all of these CPUs.
+   */
+  async pin(): Promise<void> {
+    const { pinning } = this.#record;
+    if (pinning === undefined) return;
+    const running = this.process();
+    if (running === null) throw new QemuError("state", `the guest's QEMU is gone${this.#because()}`);
+    await pinThreads(this, running, pinning);
   }
 
   /** A connection to the guest's QEMU, or null when none runs. Rejects with a QmpError when QEMU runs and does not answer. */

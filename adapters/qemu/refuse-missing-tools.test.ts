@@ -12,9 +12,13 @@ test("a host without the programs that guests need is told what to install, and 
     for (const one of [first, second]) mkdirSync(one);
     const path = `${first}:${second}`;
     expect(() => refuseMissingTools(path)).toThrow(SettingsError);
-    expect(() => refuseMissingTools(path)).toThrow(/qemu-img and genisoimage.*apt install qemu-utils genisoimage/);
-    for (const program of [join(first, "qemu-img"), join(second, "genisoimage")]) writeFileSync(program, "");
+    expect(() => refuseMissingTools(path)).toThrow(
+      /qemu-img and genisoimage and taskset.*apt install qemu-utils genisoimage util-linux/,
+    );
+    const programs = [join(first, "qemu-img"), join(second, "genisoimage"), join(second, "taskset")];
+    for (const program of programs) writeFileSync(program, "");
     chmodSync(join(first, "qemu-img"), 0o755);
+    chmodSync(join(second, "taskset"), 0o755);
     expect(() => refuseMissingTools(path)).toThrow(/needs genisoimage: .*apt install genisoimage\)/);
     chmodSync(join(second, "genisoimage"), 0o755);
     refuseMissingTools(path);

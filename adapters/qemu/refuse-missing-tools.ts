@@ -6,6 +6,7 @@ import { SettingsError } from "../../runtime/settings-error.ts";
 const TOOLS: ReadonlyMap<string, string> = new Map([
   ["qemu-img", "qemu-utils"],
   ["genisoimage", "genisoimage"],
+  ["taskset", "util-linux"],
 ]);
 
 /** Throws a SettingsError that says what to install if a program is missing that guests need, so that it is not found out by the first guest. */

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { qemuArguments, type VirtualMachine } from "./virtual-machine.ts";
 
 const MACHINE: VirtualMachine = {
@@ -34,6 +35,35 @@ test("builds the same machine at every start, and keeps it halted", () => {
     ["2"],
     [MACHINE.uuid],
   ]);
+});
+
+const UNBOUND = { vcpus: [], held: [], emulator: [], memory: [{ memoryMib: 512, hostNode: null }], pageKib: null };
+
+test("memory has the name that QEMU itself gives it, also when it is bound or has huge pages, so that live moves recognise it", () => {
+  const objects = (pinning: GuestPinning) =>
+    valuesOf(qemuArguments(MACHINE, { isReceiving: false, pinning }), "-object").filter((one) =>
+      one.includes("memory"),
+    );
+  expect(objects(UNBOUND)).toEqual([]);
+  expect(objects({ ...UNBOUND, memory: [{ memoryMib: 512, hostNode: 1 }] })).toEqual([
+    "memory-backend-ram,id=pc.ram,size=512M,host-nodes=1,policy=bind,x-use-canonical-path-for-ramblock-id=off",
+  ]);
+  expect(objects({ ...UNBOUND, pageKib: 2_048 })).toEqual([
+    "memory-backend-memfd,share=on,hugetlb=on,hugetlbsize=2048K,prealloc=on,id=pc.ram,size=512M,x-use-canonical-path-for-ramblock-id=off",
+  ]);
+});
+
+test("gives a guest the NUMA nodes that it sees, on whatever host", () => {
+  const numaNodes = [
+    { vcpus: [1], memoryMib: 128 },
+    { vcpus: [0], memoryMib: 384 },
+  ];
+  const args = qemuArguments({ ...MACHINE, numaNodes }, { isReceiving: false });
+  expect(valuesOf(args, "-numa")).toEqual([
+    "node,nodeid=0,memdev=ram-node0,cpus=1",
+    "node,nodeid=1,memdev=ram-node1,cpus=0",
+  ]);
+  expect(valuesOf(args, "-object")).toContain("memory-backend-ram,id=ram-node1,size=384M");
 });
 
 test("lets a receiving guest wait", () => {

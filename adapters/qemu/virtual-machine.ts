@@ -1,3 +1,5 @@
+import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
+
 /** A virtual machine as QEMU has to build it, the same at every start and on every host. File names are relative to the guest's directory. */
 export interface VirtualMachine {
   /** Names the guest among its host's processes: the attempt's id. */
@@ -11,6 +13,8 @@ export interface VirtualMachine {
   readonly cpuModel: string;
   readonly vcpus: number;
   readonly memoryMib: number;
+  /** The NUMA nodes that the guest sees. Absent when it sees none. */
+  readonly numaNodes?: readonly MachineNode[] | undefined;
   readonly disks: readonly MachineDisk[];
   /** An ISO image that the guest finds under the label `config-2`, or null. */
   readonly configDrive: string | null;
@@ -25,6 +29,12 @@ export interface VirtualMachine {
 
 /** `vga` is a display that every firmware and operating system can use; `virtio` is faster for those that have its driver. */
 export type MachineDisplay = "vga" | "virtio";
+
+/** A NUMA node of the guest. */
+export interface MachineNode {
+  readonly vcpus: readonly number[];
+  readonly memoryMib: number;
+}
 
 export interface MachineKernel {
   readonly path: string;
@@ -73,22 +83,24 @@ const TRANSLATION_CACHE_MIB = 32;
 
 /**
  * The arguments of qemu-system for a guest that does not run yet. `isReceiving` guests wait for the memory or the disks of another guest. The
- * working directory of QEMU is the guest's directory. A CPU that this host cannot give the guest ends QEMU at once.
+ * working directory of QEMU is the guest's directory. A CPU or memory that this host cannot give the guest ends QEMU at once.
  */
 export function qemuArguments(
   machine: VirtualMachine,
-  { isReceiving }: { readonly isReceiving: boolean },
+  { isReceiving, pinning }: { readonly isReceiving: boolean; readonly pinning?: GuestPinning | undefined },
 ): readonly string[] {
   const { disks, interfaces, configDrive } = machine;
   // QEMU starts its bridge helper, which has rights that QEMU itself may lack.
   const usesBridge = interfaces.some(({ bridge }) => bridge !== null);
   const accel = machine.accel === "tcg" ? `tcg,tb-size=${TRANSLATION_CACHE_MIB}` : "kvm";
+  const memory = memoryArguments(machine, pinning);
   return [
     ...["-nodefaults", "-no-user-config", "-display", "none"],
     ...["-sandbox", `on,obsolete=deny,resourcecontrol=deny${usesBridge ? "" : ",elevateprivileges=deny,spawn=deny"}`],
     ...["-name", `guest=${escaped(machine.name)},debug-threads=on`, "-uuid", machine.uuid],
-    ...["-machine", `${escaped(machine.machineType)},usb=off,dump-guest-core=off`, "-accel", accel],
+    ...["-machine", `${escaped(machine.machineType)},usb=off,dump-guest-core=off${memory.ofMachine}`, "-accel", accel],
     ...["-cpu", `${machine.cpuModel},enforce`, "-m", String(machine.memoryMib), "-smp", String(machine.vcpus)],
+    ...memory.options,
     ...["-object", "rng-builtin,id=rng0", "-device", "virtio-rng-pci,rng=rng0,id=random0", "-device", "pvpanic-pci"],
     ...disks.flatMap(diskArguments),
     ...(configDrive === null ? [] : configDriveArguments(configDrive)),
@@ -127,6 +139,50 @@ function interfaceArguments({ mac, bridge }: MachineInterface, index: number): r
 
 function kernelArguments({ path, ramdisk, commandLine }: MachineKernel): readonly string[] {
   return ["-kernel", path, "-append", commandLine, ...(ramdisk === null ? [] : ["-initrd", ramdisk])];
+}
+
+/** QEMU's own name for the memory of a machine of type pc. */
+const ONLY_MEMORY = "pc.ram";
+
+/**
+ * The options for memory that is bound or has huge pages, and for NUMA nodes of the guest. Memory has the same names on every host, however it is
+ * backed there, since a live move recognises it by its name.
+ */
+function memoryArguments(
+  { numaNodes, memoryMib }: VirtualMachine,
+  pinning: GuestPinning | undefined,
+): { readonly ofMachine: string; readonly options: readonly string[] } {
+  const backing = (node: number): Backing => ({
+    hostNode: pinning?.memory[node]?.hostNode ?? null,
+    pageKib: pinning?.pageKib ?? null,
+  });
+  if (numaNodes !== undefined)
+    return {
+      ofMachine: "",
+      options: numaNodes.flatMap(({ vcpus, memoryMib: ofNode }, node) => [
+        ...["-object", memoryObject(`ram-node${node}`, ofNode, backing(node))],
+        ...["-numa", [`node,nodeid=${node},memdev=ram-node${node}`, ...vcpus.map((cpu) => `cpus=${cpu}`)].join()],
+      ]),
+    };
+  const { hostNode, pageKib } = backing(0);
+  if (hostNode === null && pageKib === null) return { ofMachine: "", options: [] };
+  const object = `${memoryObject(ONLY_MEMORY, memoryMib, { hostNode, pageKib })},x-use-canonical-path-for-ramblock-id=off`;
+  return { ofMachine: `,memory-backend=${ONLY_MEMORY}`, options: ["-object", object] };
+}
+
+interface Backing {
+  readonly hostNode: number | null;
+  readonly pageKib: number | null;
+}
+
+/** Huge pages are taken at once, so that a host without enough of them ends QEMU instead of the guest. */
+function memoryObject(id: string, memoryMib: number, { hostNode, pageKib }: Backing): string {
+  const kind =
+    pageKib === null
+      ? "memory-backend-ram"
+      : `memory-backend-memfd,share=on,hugetlb=on,hugetlbsize=${pageKib}K,prealloc=on`;
+  const bound = hostNode === null ? "" : `,host-nodes=${hostNode},policy=bind`;
+  return `${kind},id=${id},size=${memoryMib}M${bound}`;
 }
 
 const DISPLAY_DEVICES = { vga: "VGA", virtio: "virtio-vga" } as const;

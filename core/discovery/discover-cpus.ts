@@ -13,6 +13,8 @@ export interface CoreKind {
 export interface CpuTopology {
   readonly packages: number | null;
   readonly cores: number | null;
+  /** The CPUs of each core that has several. Empty when that is unknown. */
+  readonly siblings: readonly (readonly number[])[];
   /** The number of CPUs in `online`, which are hardware threads, as the kernel numbers CPUs. */
   readonly threads: number | null;
   readonly online: readonly number[] | null;
@@ -35,21 +37,24 @@ export function discoverCpus(files: HostFiles, warn: Warn): CpuTopology {
     warn(`CPUs are unknown: ${DIRECTORY} has no online CPU`);
     return {
       ...{ packages: null, cores: null, threads: null, online: null, offline: null },
-      ...{ isolated: null, coreKinds: [] },
+      ...{ isolated: null, coreKinds: [], siblings: [] },
     };
   }
+  const packages = groupsOf(files, online, warn, {
+    what: "packages",
+    sets: ["package_cpus", "core_siblings"],
+    ids: ["physical_package_id"],
+  });
+  const cores = groupsOf(files, online, warn, {
+    what: "cores",
+    sets: ["core_cpus", "thread_siblings"],
+    ids: ["physical_package_id", "core_id"],
+    split: "core_id",
+  });
   return {
-    packages: countGroups(files, online, warn, {
-      what: "packages",
-      sets: ["package_cpus", "core_siblings"],
-      ids: ["physical_package_id"],
-    }),
-    cores: countGroups(files, online, warn, {
-      what: "cores",
-      sets: ["core_cpus", "thread_siblings"],
-      ids: ["physical_package_id", "core_id"],
-      split: "core_id",
-    }),
+    packages: packages?.length ?? null,
+    cores: cores?.length ?? null,
+    siblings: cores?.filter((cpus) => cpus.length > 1) ?? [],
     threads: online.length,
     online,
     offline: offlineCpus(files, listed, online),
@@ -101,14 +106,14 @@ interface Grouping {
   readonly split?: string;
 }
 
-function countGroups(
+function groupsOf(
   files: HostFiles,
   online: readonly number[],
   warn: Warn,
   { what, sets, ids, split }: Grouping,
-): number | null {
+): readonly (readonly number[])[] | null {
   const isOnline = new Set(online);
-  const keys = new Set<string>();
+  const groups = new Map<string, number[]>();
   for (const cpu of online) {
     const topology = `${DIRECTORY}/cpu${cpu}/topology`;
     const set = setKey(files, topology, { sets, cpu, isOnline });
@@ -118,9 +123,11 @@ function countGroups(
       warn(`${what} are unknown: ${topology} has neither ${sets.join(" nor ")} nor ${ids.join(" and ")}`);
       return null;
     }
-    keys.add(key);
+    const group = groups.get(key);
+    if (group === undefined) groups.set(key, [cpu]);
+    else group.push(cpu);
   }
-  return keys.size;
+  return [...groups.values()];
 }
 
 function setKey(

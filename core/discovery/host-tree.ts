@@ -24,8 +24,22 @@ export interface TreeOptions extends PciOffer {
   readonly reservedHostDiskMb: number;
 }
 
+/** The CPUs and huge pages behind a provider that offers CPUs or memory. */
+export interface TreePlace {
+  /** The NUMA node, whose provider is the root's child, or null for the root. */
+  readonly node: number | null;
+  readonly dedicated: readonly number[];
+  readonly shared: readonly number[];
+  readonly pagesKib: readonly number[];
+}
+
+/** The name of a NUMA node's provider below the root. */
+export function numaProviderName(node: number): string {
+  return `numa${node}`;
+}
+
 export type HostTree =
-  | { readonly kind: "tree"; readonly root: TreeProvider }
+  | { readonly kind: "tree"; readonly root: TreeProvider; readonly places: readonly TreePlace[] }
   /** `reason` is a sentence for the operator: a CPU set names CPUs that it may not name. */
   | { readonly kind: "refused"; readonly reason: string };
 
@@ -57,7 +71,7 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
     const traits = ["HW_NUMA_ROOT", ...node.traits];
     return [
       {
-        name: `numa${node.id}`,
+        name: numaProviderName(node.id),
         inventories: node.inventories,
         traits,
         ...(below.length > 0 ? { children: below } : {}),
@@ -70,6 +84,7 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   return {
     kind: "tree",
     root: { name: options.name, inventories, traits, ...(all.length > 0 ? { children: all } : {}) },
+    places: nodes.map(({ place }) => place),
   };
 }
 
@@ -94,6 +109,7 @@ interface NodeOffer {
   readonly id: number | null;
   readonly inventories: Readonly<Record<string, TreeInventory>>;
   readonly traits: readonly string[];
+  readonly place: TreePlace;
 }
 
 /** One offer for each NUMA node, or one for the whole host. CPUs that belong to no node are offered by the root. */
@@ -102,8 +118,8 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   const places = options.flat || host.numaNodes === null ? [wholeHost(host)] : placesOf(host, host.numaNodes);
   const parts = places.map((place) => ({
     ...place,
-    shared: shared.filter((cpu) => place.cpus.includes(cpu)).length,
-    dedicated: dedicated.filter((cpu) => place.cpus.includes(cpu)).length,
+    shared: shared.filter((cpu) => place.cpus.includes(cpu)),
+    dedicated: dedicated.filter((cpu) => place.cpus.includes(cpu)),
     pages: knownPages(place, warn),
   }));
   // MEMORY_MB includes huge pages, because a guest with pages also claims their MEMORY_MB, as in Nova. If it left them out, they would
@@ -111,7 +127,7 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   const memory = parts.map(({ memoryBytes }) => Math.floor((memoryBytes ?? 0) / MIB));
   const reservedCpus = spread(
     options.reservedHostCpus,
-    parts.map((part) => part.shared),
+    parts.map((part) => part.shared.length),
   );
   const reservedMb = spread(options.reservedHostMemoryMb, memory);
   if (sum(reservedCpus) < options.reservedHostCpus && host.cpu.online !== null)
@@ -125,12 +141,17 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
   return parts.map((part, index) => ({
     id: part.id,
     inventories: {
-      ...inventory("VCPU", part.shared, reservedCpus[index]),
-      ...inventory("PCPU", part.dedicated),
+      ...inventory("VCPU", part.shared.length, reservedCpus[index]),
+      ...inventory("PCPU", part.dedicated.length),
       ...inventory("MEMORY_MB", memory[index] ?? 0, reservedMb[index]),
       ...Object.assign({}, ...part.pages.map((page) => inventory(pageClass(page.sizeKib), page.count))),
     },
     traits: part.pages.some((page) => page.count > 0) ? ["CUSTOM_MEMORY_PAGES_LARGE"] : [],
+    place: {
+      node: part.id,
+      ...{ dedicated: part.dedicated, shared: part.shared },
+      pagesKib: part.pages.filter((page) => page.count > 0).map((page) => page.sizeKib),
+    },
   }));
 }
 

@@ -10,7 +10,7 @@ const WARNINGS_MAX = 200;
 export interface InspectedHost extends Pick<CpuTopology, "packages" | "cores" | "threads">, HostMemory, Platform {
   readonly diskBytes: number | null;
   readonly pci: readonly PciDevice[] | null;
-  readonly cpu: CpuModel & Pick<CpuTopology, "online" | "offline" | "isolated" | "coreKinds">;
+  readonly cpu: CpuModel & Pick<CpuTopology, "online" | "offline" | "isolated" | "coreKinds" | "siblings">;
   readonly warnings: readonly string[];
 }
 

@@ -28,6 +28,7 @@ export function keepKnown(before: InspectedHost, now: InspectedHost): InspectedH
       ...now.cpu,
       online: keep("the online CPUs", before.cpu.online, now.cpu.online),
       offline: keep("the offline CPUs", before.cpu.offline, now.cpu.offline),
+      siblings: now.cores === null ? before.cpu.siblings : now.cpu.siblings,
       isolated: keep("the isolated CPUs", before.cpu.isolated, now.cpu.isolated),
       vendor: keep("the vendor of the CPU", before.cpu.vendor, now.cpu.vendor),
       model: keep("the model of the CPU", before.cpu.model, now.cpu.model),

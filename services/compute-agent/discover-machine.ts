@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs";
 import { hostname } from "node:os";
 import { readHostFiles } from "../../adapters/sysfs/read-host-files.ts";
-import { hostTree, type TreeOptions } from "../../core/discovery/host-tree.ts";
+import { hostTree, type TreeOptions, type TreePlace } from "../../core/discovery/host-tree.ts";
 import { type InspectedHost, inspectHost } from "../../core/discovery/inspect-host.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import { SettingsError } from "../../runtime/settings.ts";
@@ -16,15 +16,15 @@ export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): Inspe
   return inspectHost(readHostFiles({ sysroot, instancesPath }));
 }
 
-/** Makes the tree of the machine, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs cannot be used. */
+/** Makes the tree of the machine with the CPUs behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs cannot be used. */
 export function treeOfMachine(
   machine: InspectedHost,
   options: DiscoveryOptions,
-): { readonly machine: InspectedHost; readonly tree: TreeProvider } {
+): { readonly machine: InspectedHost; readonly tree: TreeProvider; readonly places: readonly TreePlace[] } {
   const warnings = [...machine.warnings];
   const tree = hostTree(machine, treeOptionsOf(options), (warning) => void warnings.push(warning));
   if (tree.kind === "refused") throw new SettingsError(tree.reason);
-  return { machine: { ...machine, warnings }, tree: tree.root };
+  return { machine: { ...machine, warnings }, tree: tree.root, places: tree.places };
 }
 
 function treeOptionsOf(options: DiscoveryOptions): TreeOptions {

@@ -1,7 +1,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { hostname } from "node:os";
 import { join } from "node:path";
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { readSettings } from "../../runtime/settings.ts";
 import { makeSysroot, numaNode, sriovCard, twoSockets } from "../../test/rigs/made-up-sysroot.ts";
 import { treeOf } from "./host-config.ts";
@@ -49,6 +49,38 @@ test("an agent's only host is the machine, with its tree and its CPU", () => {
     features: ["fpu", "vmx", "avx2"],
   });
   expect(seen.warnings.join("\n")).toContain("the disk is unknown");
+});
+
+describe("the CPUs behind providers", () => {
+  const layout = (...argv: readonly string[]) => {
+    const source = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h", ...argv));
+    const [host] = source.look().hosts;
+    const names = new Map(treeOf(host!).providers.map(({ uuid, name }) => [uuid, name]));
+    const { places, cores } = source.layoutOf("h")!;
+    return { places: places.map(({ provider, ...place }) => ({ name: names.get(provider), ...place })), cores };
+  };
+  const CORES = [0, 1, 2, 3].map((core) => [core, core + 4]);
+
+  test("are those of its NUMA node in each set, with the sizes of its huge pages", () => {
+    expect(layout("--cpu-shared-set", "0-1", "--cpu-dedicated-set", "2-5")).toEqual({
+      places: [
+        { name: "h_numa0", node: 0, shared: [0, 1], dedicated: [4, 5], pagesKib: [2_048] },
+        { name: "h_numa1", node: 1, shared: [], dedicated: [2, 3], pagesKib: [] },
+      ],
+      cores: CORES,
+    });
+  });
+
+  test("are those of the whole machine for the root of a flat tree, which leaves all CPUs to the kernel if no set is given", () => {
+    const place = { name: "h", node: null, pagesKib: [2_048] };
+    const sets = ["--cpu-shared-set", "0", "--cpu-dedicated-set", "7"];
+    expect(layout("--flat", ...sets).places).toEqual([{ ...place, shared: [0], dedicated: [7] }]);
+    expect(layout("--flat").places).toEqual([{ ...place, shared: null, dedicated: [] }]);
+    expect(layout().places.map(({ shared }) => shared)).toEqual([
+      [0, 1, 4, 5],
+      [2, 3, 6, 7],
+    ]);
+  });
 });
 
 test("a host that is read again gets new values, and keeps those that can no longer be read", () => {

@@ -1,7 +1,9 @@
 import { machine as architectureOfMachine } from "node:os";
+import { numaProviderName, type TreePlace } from "../../core/discovery/host-tree.ts";
 import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
 import { keepKnown } from "../../core/discovery/keep-known.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
+import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
 import { readMachine, treeOfMachine } from "./discover-machine.ts";
 import type { DiscoveryOptions } from "./discovery-settings.ts";
 import { derivedProviderUuid, type HostConfig } from "./host-config.ts";
@@ -15,6 +17,7 @@ export class DiscoveredHost implements HostSource {
   readonly isLive = true;
   readonly #options: DiscoveryOptions;
   #known: InspectedHost | null = null;
+  #layout: MachineLayout | null = null;
 
   constructor(options: DiscoveryOptions) {
     this.#options = options;
@@ -23,10 +26,34 @@ export class DiscoveredHost implements HostSource {
   look(): LookAtHosts {
     const read = readMachine(this.#options);
     const known = this.#known === null ? read : keepKnown(this.#known, read);
-    const { machine, tree } = treeOfMachine(known, this.#options);
+    const { machine, tree, places } = treeOfMachine(known, this.#options);
     this.#known = known;
+    this.#layout = this.#layoutWith(tree.name, machine, places);
     const architecture = this.#options.sysroot === null ? architectureOfMachine() : null;
     return { hosts: [hostOf(machine, tree, architecture)], warnings: machine.warnings };
+  }
+
+  layoutOf(): MachineLayout | null {
+    return this.#layout;
+  }
+
+  /**
+   * Guests without dedicated CPUs are kept to the shared CPUs of their provider. A machine whose only provider has all CPUs, and that names no set,
+   * leaves the choice to the kernel.
+   */
+  #layoutWith(root: string, { cpu }: InspectedHost, places: readonly TreePlace[]): MachineLayout {
+    const { flat, cpuSharedSet, cpuDedicatedSet } = this.#options;
+    const isFree = places.length === 1 && cpuSharedSet === null && cpuDedicatedSet === null;
+    return {
+      places: places.map(({ node, dedicated, shared, pagesKib }) => ({
+        provider: derivedProviderUuid(flat || node === null ? root : `${root}_${numaProviderName(node)}`),
+        node,
+        dedicated,
+        shared: isFree ? null : shared,
+        pagesKib,
+      })),
+      cores: cpu.siblings,
+    };
   }
 }
 

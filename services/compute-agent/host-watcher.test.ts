@@ -10,7 +10,7 @@ import type { AgentMessage, TreeReport } from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { AgentEvents } from "./events.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
-import { type HostSource, hostsOfFile } from "./host-source.ts";
+import { hostsOfFile, type WatchedHosts } from "./host-source.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import { TreeReporter } from "./tree-reporter.ts";
 
@@ -48,7 +48,7 @@ function reporterOf(hosts: readonly HostConfig[]) {
   return { reporter, stream, reports, judge, total };
 }
 
-function watch(source: HostSource, start: readonly HostConfig[]) {
+function watch(source: WatchedHosts, start: readonly HostConfig[]) {
   const changed: TreeReport[] = [];
   const onChanged = (tree: TreeReport) => void changed.push(tree);
   const watcher = new HostWatcher({

@@ -2,7 +2,7 @@ import type { TreeReport } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { AgentEvents } from "./events.ts";
 import type { HostConfig } from "./host-config.ts";
-import type { HostSource, LookAtHosts } from "./host-source.ts";
+import type { LookAtHosts, WatchedHosts } from "./host-source.ts";
 import { messageOf } from "./message-of.ts";
 
 /**
@@ -12,7 +12,7 @@ import { messageOf } from "./message-of.ts";
 export class HostWatcher {
   readonly #clock: Clock;
   readonly #events: AgentEvents;
-  readonly #source: HostSource;
+  readonly #source: WatchedHosts;
   readonly #everyMs: number;
   readonly #treeOf: (host: HostConfig) => TreeReport;
   readonly #onChanged: (tree: TreeReport) => void;
@@ -26,7 +26,7 @@ export class HostWatcher {
   constructor(options: {
     readonly clock: Clock;
     readonly events: AgentEvents;
-    readonly source: HostSource;
+    readonly source: WatchedHosts;
     /** The time between two looks. It varies by a quarter, so that agents that were started together do not all report together. */
     readonly everyMs: number;
     readonly treeOf: (host: HostConfig) => TreeReport;

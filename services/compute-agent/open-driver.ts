@@ -57,11 +57,11 @@ function openReal(
   surroundings: DriverSurroundings,
   open: (
     options: AgentOptions,
-    surroundings: DriverSurroundings,
+    surroundings: DriverSurroundings & Pick<HostSource, "layoutOf">,
   ) => { readonly driver: QemuDriver | LxdDriver; readonly hypervisor: Hypervisor },
 ): OpenedDriver {
   const hosts = hostSourceOf(options);
-  const { driver, hypervisor } = open(options, surroundings);
+  const { driver, hypervisor } = open(options, { ...surroundings, layoutOf: (host) => hosts.layoutOf(host) });
   const source = withHypervisor(hosts, hypervisor);
   const guests = () => driver.guests(new Set(source.look().hosts.map(({ name }) => name)));
   return { driver, source, guests, close: () => driver.close() };
@@ -81,6 +81,7 @@ function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings)
 function withHypervisor(source: HostSource, hypervisor: Hypervisor): HostSource {
   return {
     isLive: source.isLive,
+    layoutOf: (host) => source.layoutOf(host),
     look: () => {
       const seen = source.look();
       return {

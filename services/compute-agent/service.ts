@@ -22,7 +22,7 @@ import { GuestRemover } from "./guest-remover.ts";
 import { GuestStore } from "./guest-store.ts";
 import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
-import { fixedHosts, type HostSource } from "./host-source.ts";
+import { fixedHosts, type WatchedHosts } from "./host-source.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import type { Journal } from "./journal.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
@@ -53,7 +53,7 @@ export interface ComputeAgentSettings extends ObserverSettings {
   /** When the hosts booted, in milliseconds since the epoch. When it is left out, the time is unknown. */
   readonly bootedAtMs?: number;
   /** Looks at the hosts again. When it is left out, the hosts stay as they are. */
-  readonly watch?: { readonly source: HostSource; readonly everyMs: number };
+  readonly watch?: { readonly source: WatchedHosts; readonly everyMs: number };
 }
 
 export interface ComputeAgent extends Service {

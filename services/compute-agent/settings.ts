@@ -106,6 +106,7 @@ export function hostSourceOf(options: AgentOptions): HostSource {
   if (fake === null) return source;
   return {
     isLive: source.isLive,
+    layoutOf: (host) => source.layoutOf(host),
     look: () => {
       const seen = source.look();
       return { ...seen, hosts: seen.hosts.map((host) => ({ fake, ...host })) };

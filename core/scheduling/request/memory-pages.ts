@@ -46,11 +46,15 @@ export const memoryPages: TranslationRule = (asked, draft) => {
   return null;
 };
 
-/** The pages that a guest asks for. `pageKib` is null when the host chooses the size. Null when nothing, or nothing valid, is asked for. */
-export function requestedPages(asked: Asked): { readonly pageKib: number | null } | null {
+/**
+ * The pages that a guest asks for. `pageKib` is null when the host chooses the size, of huge pages alone if `isLarge`. Null when nothing, or nothing
+ * valid, is asked for.
+ */
+export function requestedPages(asked: Asked): { readonly pageKib: number | null; readonly isLarge: boolean } | null {
   const said = readPageSize(asked);
   if (said === null || "kind" in said) return null;
-  return { pageKib: said.value === "small" ? SMALL_PAGE_KIB : pageSizeKib(said.value) };
+  const { value } = said;
+  return { pageKib: value === "small" ? SMALL_PAGE_KIB : pageSizeKib(value), isLarge: value === "large" };
 }
 
 function readPageSize(asked: Asked): NamedValue | RequestRefusal | null {

@@ -185,6 +185,7 @@ async function bootHalted(guest: QemuGuest, { program, volumes }: PowerControl):
 /** The record is written first, so that the record never says of a running guest that it has never run. */
 async function run(guest: QemuGuest, { volumes }: Pick<PowerControl, "volumes">): Promise<void> {
   await plugVolumes(guest, volumes);
+  await guest.pin();
   const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();
   await stopListeningForDisks(guest);

@@ -5,8 +5,11 @@ import type {
   MachineDisplay,
   MachineInterface,
   MachineKernel,
+  MachineNode,
   VirtualMachine,
 } from "../../../adapters/qemu/virtual-machine.ts";
+import { askedOf } from "../../../core/scheduling/request/asked.ts";
+import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 
@@ -41,6 +44,7 @@ export function machineOf(
   if (flavor === undefined || flavor.vcpus < 1 || flavor.memoryMib < 1)
     throw new Error("the server's flavor has no VCPU or no memory");
   const { name, machineType, accel, cpuModel } = options;
+  const nodes = nodesOf(server);
   const further = Array.from({ length: options.blankDisks }, (_, index) => ({
     node: `disk${index + 1}`,
     file: `disk${index + 1}.qcow2`,
@@ -49,12 +53,21 @@ export function machineOf(
     ...{ name, uuid, machineType, accel, cpuModel },
     vcpus: flavor.vcpus,
     memoryMib: flavor.memoryMib,
+    ...(nodes.length > 0 && { numaNodes: nodes }),
     disks: [ROOT_DISK, ...further],
     configDrive: CONFIG_DRIVE,
     interfaces: interfacesOf(server, options.bridge),
     kernel: options.kernel,
     ...(options.display !== null && { display: options.display }),
   };
+}
+
+/** The NUMA nodes that the guest sees, as its flavor or image lays them out. */
+function nodesOf(server: ServerSpec): readonly MachineNode[] {
+  const asked = askedOf(server);
+  const read = asked === null ? null : guestNodes(asked);
+  const nodes = read?.kind === "nodes" ? read.nodes : [];
+  return nodes.map(({ cpus, memoryMib }) => ({ vcpus: [...cpus], memoryMib }));
 }
 
 /** Sizes of the disks beside the first one, in bytes: what the flavor calls ephemeral and swap. They are blank, without a file system. */

@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { type ChosenAccel, chooseAccel } from "../../../adapters/qemu/choose-accel.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { qemuVersion } from "../../../adapters/qemu/qemu-version.ts";
+import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
@@ -26,10 +27,17 @@ export interface OpenedQemuDriver {
   readonly hypervisor: NonNullable<HostConfig["hypervisor"]>;
 }
 
+interface QemuSurroundings {
+  readonly clock: Clock;
+  readonly logger: Logger;
+  /** The CPUs behind a host's resource providers, as in `HostSource`. */
+  readonly layoutOf?: (host: string) => MachineLayout | null;
+}
+
 /** Opens a driver of virtual machines with an operator's settings. Throws a SettingsError when something is missing. */
 export function openQemuDriver(
   settings: QemuSettings & { readonly instancesPath: string },
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  { clock, logger, layoutOf }: QemuSurroundings,
 ): OpenedQemuDriver {
   const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
   const given = resolve(settings.instancesPath);
@@ -70,6 +78,7 @@ export function openQemuDriver(
   const driver = new QemuDriver({
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     hasDisplays: settings.vncEnabled,
+    ...(layoutOf && { layoutOf }),
     volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),

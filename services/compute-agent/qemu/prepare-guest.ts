@@ -13,6 +13,7 @@ import { newTransferKey, useTransferKey } from "../../../adapters/qemu/transfer-
 import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
+import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import {
@@ -33,6 +34,8 @@ export interface PreparerOptions {
   /** The files of volumes. Null on a host that has none. */
   readonly volumes: VolumeFiles | null;
   readonly defaults: MachineDefaults;
+  /** The host's CPUs and memory that were chosen for the guest. Absent when it may use all of them. */
+  readonly pinning: GuestPinning | undefined;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
   /** Whether transfers are encrypted, with a key for each that only the two hosts and their conductors know. */
@@ -60,7 +63,14 @@ export async function prepareGuest(
     shared === null ? await buildDisks(options, order, dir, control) : await linkDisks(options, shared, order, dir);
   control.signal.throwIfAborted();
   control.onStep("spawn");
-  const record = { ...built, host: order.host, serverUuid: order.serverUuid, attemptId: order.attemptId };
+  const { pinning } = options;
+  const record = {
+    ...built,
+    ...(pinning && { pinning }),
+    host: order.host,
+    serverUuid: order.serverUuid,
+    attemptId: order.attemptId,
+  };
   const receives = receivesOf(order, shared !== null);
   const volumes = volumePlaces(
     order.server.volumes.map(({ volumeId }) => volumeId),

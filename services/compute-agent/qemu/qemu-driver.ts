@@ -1,7 +1,8 @@
-import { mkdir, readdir } from "node:fs/promises";
+import { existsSync, readdirSync } from "node:fs";
+import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
-import { readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
@@ -15,6 +16,7 @@ import { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
+import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
@@ -33,6 +35,7 @@ import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
 import { foundPowerOf } from "./found-power-of.ts";
+import { GuestPins } from "./guest-pins.ts";
 import {
   leaveRescue,
   type PowerControl,
@@ -79,6 +82,8 @@ export interface QemuDriverOptions {
   readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
+  /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
+  readonly layoutOf?: (host: string) => MachineLayout | null;
   /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
@@ -101,6 +106,7 @@ export class QemuDriver implements Driver {
   readonly #volumes: VolumeFiles | null;
   readonly #guests = new Map<string, QemuGuest>();
   readonly #calledOff: CalledOffMoves;
+  readonly #pins: GuestPins;
 
   #trimming: Timer | null = null;
   #onChanged: (guest: GuestName) => void = () => undefined;
@@ -113,6 +119,8 @@ export class QemuDriver implements Driver {
     this.#volumes = volumeDir ? new VolumeFiles(volumeDir) : null;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath);
+    const { layoutOf = () => null } = options;
+    this.#pins = new GuestPins({ layoutOf, records: () => this.#records() });
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }
 
@@ -163,10 +171,7 @@ export class QemuDriver implements Driver {
 
   /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same directory. */
   async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
-    const names = await readdir(this.#options.instancesPath).catch(() => []);
-    const records = names
-      .filter((name) => name.startsWith(DIR_PREFIX))
-      .flatMap((name) => readGuestRecord(join(this.#options.instancesPath, name)) ?? []);
+    const records = existsSync(this.#options.instancesPath) ? this.#records() : [];
     const own = records.filter(({ host }) => hosts.has(host)).flatMap((record) => this.#find(record) ?? []);
     return Promise.all(
       own.map(async (guest) => {
@@ -174,6 +179,12 @@ export class QemuDriver implements Driver {
         return { host, serverUuid, attemptId, running: runsNow(foundPowerOf(guest, await guest.state())) };
       }),
     );
+  }
+
+  #records(): readonly GuestRecord[] {
+    const { instancesPath } = this.#options;
+    const names = readdirSync(instancesPath).filter((name) => name.startsWith(DIR_PREFIX));
+    return names.flatMap((name) => readGuestRecord(join(instancesPath, name)) ?? []);
   }
 
   /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
@@ -203,7 +214,9 @@ export class QemuDriver implements Driver {
       const defaults = await this.#options.defaults();
       const volumes = this.#volumes;
       const options = { program, images: this.#images, volumes, defaults, transferHost, hasSecretTransfers, dirOf };
-      const guest = await prepareGuest(options, order, { ...control, onEvent });
+      const guest = await this.#pins.pinned(order, (pinning) =>
+        prepareGuest({ ...options, pinning }, order, { ...control, onEvent }),
+      );
       this.#guests.set(keyOf(order), guest);
       const { listensAt } = guest.record;
       return { kind: "prepared", ...(listensAt !== "" && { listensAt }) };
