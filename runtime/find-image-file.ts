@@ -21,14 +21,15 @@ export function uploadedName(id: string, sha512: string): string {
 
 /**
  * Finds the file of an image: the uploaded one with this hash, or else one that is named by the image's id and one of the suffixes. If the
- * hash is unknown, the only uploaded file is taken, and none of several: all but one are of uploads that failed at their last step.
+ * hash is unknown, the only uploaded file is taken, and none of several: all but one are of uploads that failed at their last step. Null if there
+ * is none. Rejects with the error of a directory that cannot be read: its files are not missing.
  */
 export async function findImageFile(
   dir: string,
   { id, sha512 }: { readonly id: string; readonly sha512: string | null },
   suffixes: readonly string[],
 ): Promise<ImageFile | null> {
-  const uploaded = sha512 === null ? null : await fileAt(dir, uploadedName(id, sha512), "");
+  const uploaded = sha512 === null ? null : await findUploadedFile(dir, { id, sha512 });
   if (uploaded !== null) return uploaded;
   for (const suffix of suffixes) {
     const found = await fileAt(dir, `${id}${suffix}`, suffix);
@@ -37,8 +38,16 @@ export async function findImageFile(
   return sha512 === null ? await onlyUpload(dir, id) : null;
 }
 
+/** Finds the file of an image's uploaded bits with this hash. */
+export function findUploadedFile(
+  dir: string,
+  { id, sha512 }: { readonly id: string; readonly sha512: string },
+): Promise<ImageFile | null> {
+  return fileAt(dir, uploadedName(id, sha512), "");
+}
+
 async function onlyUpload(dir: string, id: string): Promise<ImageFile | null> {
-  const names = await readdir(dir).catch(() => []);
+  const names = (await readdir(dir).catch(nullIfMissing)) ?? [];
   const uploads = names.filter((name) => name.startsWith(`${id}-`) && HASH.test(name.slice(id.length + 1)));
   const [name, ...others] = uploads;
   return name === undefined || others.length > 0 ? null : fileAt(dir, name, "");
@@ -46,6 +55,11 @@ async function onlyUpload(dir: string, id: string): Promise<ImageFile | null> {
 
 async function fileAt(dir: string, name: string, suffix: string): Promise<ImageFile | null> {
   const path = join(dir, name);
-  const found = await stat(path).catch(() => null);
+  const found = await stat(path).catch(nullIfMissing);
   return found?.isFile() ? { path, suffix, bytes: found.size, changedAtMs: found.mtimeMs } : null;
+}
+
+function nullIfMissing(error: NodeJS.ErrnoException): null {
+  if (error.code === "ENOENT" || error.code === "ENOTDIR") return null;
+  throw error;
 }

@@ -1,5 +1,15 @@
 import { createHash, randomUUID } from "node:crypto";
-import { existsSync, mkdirSync, readdirSync, rmSync, utimesSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  rmSync,
+  symlinkSync,
+  truncateSync,
+  utimesSync,
+  writeFileSync,
+} from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
@@ -68,9 +78,48 @@ describe("a directory of images", () => {
   test("finds the files that hosts and operators put there under the image's id", async () => {
     writeFileSync(join(dir, `${id}.qcow2`), "snapshot");
     mkdirSync(join(dir, uploadedName(id, SHA512)));
-    expect((await read(SHA512))?.bits.toString()).toBe("snapshot");
+    expect((await read(null))?.bits.toString()).toBe("snapshot");
+    // Nothing but the bits with the hash is returned where the hash is known.
+    rmSync(join(dir, uploadedName(id, SHA512)), { recursive: true });
+    expect(await read(SHA512)).toBeNull();
     expect(await findImageFile(dir, { id, sha512: null }, [".raw", ".qcow2"])).toMatchObject({ suffix: ".qcow2" });
     expect(await findImageFile(dir, { id, sha512: null }, [".raw"])).toBeNull();
+  });
+
+  test("returns as many bytes as it says, even of a file that grows or is empty", async () => {
+    const path = join(dir, `${id}.raw`);
+    writeFileSync(path, "guest");
+    const found = await files.read(id, null);
+    appendFileSync(path, " and more");
+    expect([found?.bytes, (await buffer(found?.bits ?? Readable.from([]))).toString()]).toEqual([5, "guest"]);
+    truncateSync(path);
+    expect(await read(null)).toEqual({ bytes: 0, bits: Buffer.alloc(0) });
+  });
+
+  test("does not call a file missing that it cannot look at", async () => {
+    symlinkSync(join(dir, `${id}.raw`), join(dir, `${id}.raw`));
+    await expect(read(null)).rejects.toThrow(/ELOOP/);
+  });
+
+  test("says that it does not take bits whose name is taken by a directory, without naming the path", async () => {
+    mkdirSync(join(dir, uploadedName(id, SHA512), "in-the-way"), { recursive: true });
+    const refused = await store(Readable.from([BITS])).catch((error: unknown) => error);
+    expect(refused).toMatchObject({ code: "storage", message: expect.not.stringContaining(dir) });
+    expect(readdirSync(dir)).toEqual([uploadedName(id, SHA512)]);
+  });
+
+  test("is cleaned again by an upload after an hour", async () => {
+    let nowMs = Date.now();
+    files = new ImageDirectory(dir, { now: () => nowMs });
+    await files.check();
+    const part = join(dir, `.${id}.${randomUUID()}.upload`);
+    writeFileSync(part, "half");
+    utimesSync(part, 1, 1);
+    await store(Readable.from([BITS]));
+    expect(existsSync(part)).toBe(true);
+    nowMs += 3_600_001;
+    await store(Readable.from([BITS]));
+    expect(existsSync(part)).toBe(false);
   });
 
   test("is cleaned of uploads whose process died more than a day ago when it is opened", async () => {

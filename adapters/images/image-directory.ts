@@ -1,18 +1,22 @@
 import { createHash, randomUUID } from "node:crypto";
-import { createReadStream, createWriteStream } from "node:fs";
+import { createWriteStream } from "node:fs";
 import { open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { type Readable, Transform } from "node:stream";
+import { Readable, Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import type { ImageData } from "../../core/stores/api/image-store.ts";
-import { findImageFile, uploadedName } from "../../runtime/find-image-file.ts";
+import { type Clock, systemClock } from "../../runtime/clock.ts";
+import { findImageFile, findUploadedFile, uploadedName } from "../../runtime/find-image-file.ts";
 import { HEADER_BYTES, judgeHeader } from "./disk-header.ts";
 
 /** Why bits were not stored, in words for the caller. */
 export class ImageDataError extends Error {
   override readonly name = "ImageDataError";
-  /** `refused`: the bits are wrong. `too-large`: there are too many. `broken-off`: they stopped. `storage`: the directory cannot take them. */
-  readonly code: "refused" | "too-large" | "broken-off" | "storage";
+  /**
+   * `refused`: the bits are wrong. `too-large`: there are too many. `broken-off`: they stopped. `full`: there is no room for them. `storage`: the
+   * directory cannot take them for another reason.
+   */
+  readonly code: "refused" | "too-large" | "broken-off" | "full" | "storage";
 
   constructor(code: ImageDataError["code"], message: string, options?: ErrorOptions) {
     super(message, options);
@@ -24,6 +28,9 @@ export class ImageDataError extends Error {
 const SUFFIXES = ["", ".qcow2", ".raw", ".img", ".tar.gz", ".tar.xz", ".tar"];
 /** A part of an upload that nothing was written to for so long belongs to a process that has died. */
 const STALE_PART_MS = 86_400_000;
+/** An upload looks for such parts if none has for so long. */
+const SWEEP_MS = 3_600_000;
+const FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const PART = /^\.[0-9a-f-]{36}\.[0-9a-f-]{36}\.upload$/;
 
 /**
@@ -33,19 +40,17 @@ const PART = /^\.[0-9a-f-]{36}\.[0-9a-f-]{36}\.upload$/;
  */
 export class ImageDirectory {
   readonly #dir: string;
+  readonly #clock: Pick<Clock, "now">;
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
 
-  constructor(dir: string) {
+  constructor(dir: string, clock: Pick<Clock, "now"> = systemClock) {
     this.#dir = dir;
+    this.#clock = clock;
   }
 
   /** Rejects if the directory cannot be read or written. Removes what dead processes left of uploads more than a day ago. */
-  async check(nowMs: number): Promise<void> {
-    for (const name of await readdir(this.#dir)) {
-      if (!PART.test(name)) continue;
-      const path = join(this.#dir, name);
-      const part = await stat(path).catch(() => null);
-      if (part !== null && nowMs - part.mtimeMs > STALE_PART_MS) await rm(path, { force: true });
-    }
+  async check(): Promise<void> {
+    await this.#sweep();
     const probe = join(this.#dir, `.${randomUUID()}.probe`);
     await (await open(probe, "wx")).close();
     await rm(probe, { force: true });
@@ -64,22 +69,38 @@ export class ImageDirectory {
           throw faultOf(error);
         },
       );
+      if (this.#clock.now() - this.#sweptAtMs > SWEEP_MS) await this.#sweep().catch(throwStorage);
       if (measured.bytes === 0) throw new ImageDataError("refused", "there are no bits");
       const judged = judgeHeader(measured.header, image.diskFormat);
       if ("refused" in judged) throw new ImageDataError("refused", judged.refused);
       const hashes = measured.hashes();
-      await rename(part, join(this.#dir, uploadedName(image.id, hashes.sha512)));
-      await this.#sync();
+      await this.#keep(part, uploadedName(image.id, hashes.sha512)).catch(throwStorage);
       return { bytes: measured.bytes, ...hashes, virtualBytes: judged.virtualBytes };
     } finally {
       await rm(part, { force: true });
     }
   }
 
-  /** Opens the file of an image for reading. Null if there is none. */
+  /**
+   * Opens the file of an image for reading: the uploaded one with this hash, and no other, or if the image service knows no hash, whichever file
+   * there is of the image. Null if there is none. The stream ends after `bytes`, even if the file grows.
+   */
   async read(id: string, sha512: string | null): Promise<{ readonly bits: Readable; readonly bytes: number } | null> {
-    const found = await findImageFile(this.#dir, { id, sha512 }, SUFFIXES);
-    return found === null ? null : { bits: createReadStream(found.path), bytes: found.bytes };
+    const found =
+      sha512 === null
+        ? await findImageFile(this.#dir, { id, sha512 }, SUFFIXES)
+        : await findUploadedFile(this.#dir, { id, sha512 });
+    if (found === null) return null;
+    const file = await open(found.path);
+    try {
+      const { size: bytes } = await file.stat();
+      if (bytes > 0) return { bits: file.createReadStream({ end: bytes - 1 }), bytes };
+    } catch (error) {
+      await file.close();
+      throw error;
+    }
+    await file.close();
+    return { bits: Readable.from([]), bytes: 0 };
   }
 
   /** Removes the bits of an upload that does not count. Does nothing if there are none. */
@@ -87,7 +108,20 @@ export class ImageDirectory {
     await rm(join(this.#dir, uploadedName(id, sha512)), { force: true });
   }
 
-  async #sync(): Promise<void> {
+  async #sweep(): Promise<void> {
+    const nowMs = this.#clock.now();
+    this.#sweptAtMs = nowMs;
+    for (const name of await readdir(this.#dir)) {
+      if (!PART.test(name)) continue;
+      const path = join(this.#dir, name);
+      const part = await stat(path).catch(() => null);
+      if (part !== null && nowMs - part.mtimeMs > STALE_PART_MS) await rm(path, { force: true });
+    }
+  }
+
+  /** Gives an upload that is whole its name. Resolves when the name is on disk. */
+  async #keep(part: string, name: string): Promise<void> {
+    await rename(part, join(this.#dir, name));
     const dir = await open(this.#dir);
     await dir.sync().finally(() => dir.close());
   }
@@ -123,11 +157,17 @@ class Measurer extends Transform {
   }
 }
 
-/** An error of the caller's connection has no path; one of the directory has. */
+/** The errors of a caller's connection are those of reading from it, or have no system call. All others are those of the directory. */
 function faultOf(error: NodeJS.ErrnoException): ImageDataError {
   if (error instanceof ImageDataError) return error;
-  const cause = { cause: error };
-  if (error.path === undefined && error.syscall !== "write")
-    return new ImageDataError("broken-off", `the upload broke off: ${error.message}`, cause);
-  return new ImageDataError("storage", `the directory of images does not take them: ${error.message}`, cause);
+  if (error.syscall === undefined || error.syscall === "read")
+    return new ImageDataError("broken-off", `the upload broke off: ${error.message}`, { cause: error });
+  return throwStorage(error);
+}
+
+function throwStorage(error: NodeJS.ErrnoException): never {
+  if (FULL.has(error.code ?? ""))
+    throw new ImageDataError("full", "the directory of images has no room for them", { cause: error });
+  // The caller is told no path of the api's machine.
+  throw new ImageDataError("storage", `the directory of images does not take them (${error.code})`, { cause: error });
 }

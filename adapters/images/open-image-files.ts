@@ -6,7 +6,7 @@ import { ImageDirectory } from "./image-directory.ts";
 export async function openImageFiles(path: string | null): Promise<ImageDirectory | null> {
   if (path === null) return null;
   const files = new ImageDirectory(resolve(path));
-  await files.check(Date.now()).catch((error: Error) => {
+  await files.check().catch((error: Error) => {
     throw new SettingsError(
       `BERTH_IMAGES_PATH (--images-path) is ${path}, which cannot be used: ${error.message}. Create the directory, and let this user write to it.`,
     );

@@ -1,11 +1,11 @@
 import { Readable } from "node:stream";
 import { Type } from "typebox";
 import type { ImageDirectory } from "../../../adapters/images/image-directory.ts";
-import { IdleLimit } from "../../../runtime/idle-limit.ts";
 import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
-import { conflict, Fault } from "../http/fault.ts";
+import { conflict, Fault, unavailable } from "../http/fault.ts";
 import { findImage, findOwn, type ImageDeps } from "./change-images.ts";
+import { ImageStreams } from "./image-streams.ts";
 import { uploadImage } from "./upload-image.ts";
 
 export interface ImageDataOptions {
@@ -29,7 +29,13 @@ export function registerImageDataRoutes(
   deps: ImageDeps & { readonly files: ImageDirectory | null },
   { bytesMax, idleMs }: ImageDataOptions,
 ): void {
-  const { files, clock } = deps;
+  const { files } = deps;
+  const streams = new ImageStreams(idleMs, deps.clock);
+  // The server waits for its open requests before it ends, and a stream of many gigabytes would let it wait for as long as its bytes move.
+  http.addHook("preClose", (done) => {
+    streams.close();
+    done();
+  });
   http.register((scope, _options, done) => {
     scope.addContentTypeParser("application/octet-stream", (_request, bits, parsed) => parsed(null, bits));
 
@@ -38,11 +44,15 @@ export function registerImageDataRoutes(
       { config: { streams: true }, schema: { params: IdParams } },
       async (request, reply) => {
         const { identity } = callOf(request);
+        // The rest of the body of an upload that is refused or fails is not awaited.
+        reply.header("connection", "close");
         const { id } = await findOwn(deps.store, identity, request.params.id);
         if (files === null) throw conflict(NO_STORE);
         if (!(request.body instanceof Readable))
           throw new Fault(415, "Send the data with the Content-Type application/octet-stream.");
-        const bits = new IdleLimit(idleMs, clock);
+        if (Number(request.headers["content-length"] ?? 0) > bytesMax)
+          throw new Fault(413, `The data of the image were not saved: there are more than ${bytesMax} bytes.`);
+        const bits = streams.upload(id, identity.projectId);
         // Whoever reads the bits learns why they broke off. An upload that is refused has no reader.
         bits.on("error", () => {});
         request.body.on("error", (error) => bits.destroy(error)).pipe(bits);
@@ -51,19 +61,20 @@ export function registerImageDataRoutes(
         try {
           await uploadImage({ ...deps, files }, identity, { id, bits, bytesMax });
         } catch (error) {
-          // The rest of the body is not awaited.
-          reply.header("connection", "close");
+          if (streams.isClosed) throw unavailable("The api is being stopped. Send the data again.", error);
           throw error;
         } finally {
           bits.destroy();
         }
+        reply.removeHeader("connection");
         return reply.code(204).send();
       },
     );
 
     scope.get<{ Params: { id: string } }>(
       "/v2/images/:id/file",
-      { config: { streams: true }, schema: { params: IdParams } },
+      // As in Glance, there is no HEAD: it would open the file and read it to its end.
+      { config: { streams: true }, schema: { params: IdParams }, exposeHeadRoute: false },
       async (request, reply) => {
         const { id, data } = await findImage(deps.store, callOf(request).identity, request.params.id);
         if (files === null) throw conflict(NO_STORE);
@@ -72,7 +83,7 @@ export function registerImageDataRoutes(
         if (found === null) return reply.code(204).send();
         if (stored !== null) reply.header("content-md5", stored.md5);
         reply.header("content-type", "application/octet-stream").header("content-length", found.bytes);
-        const limit = new IdleLimit(idleMs, clock);
+        const limit = streams.download();
         found.bits.on("error", (error) => limit.destroy(error));
         limit.on("close", () => found.bits.destroy());
         return reply.send(found.bits.pipe(limit));

@@ -6,7 +6,7 @@ import type { Identity } from "../http/identity.ts";
 import { findOwn, type ImageDeps, imageNotFound } from "./change-images.ts";
 
 /** What the HTTP status of each reason is. Source: Glance's `image_data.upload`. */
-const STATUSES = { refused: 400, "broken-off": 400, "too-large": 413, storage: 413 } as const;
+const STATUSES = { refused: 400, "broken-off": 400, "too-large": 413, full: 413, storage: 503 } as const;
 
 /**
  * Stores the bits of an image that awaits them, and makes it active. Of several uploads at once, the one that ends first counts. An upload
@@ -24,12 +24,12 @@ export async function uploadImage(
     .updateImage(id, (image) => {
       current = image;
       refuseNotAwaiting(image);
-      if (image.diskFormat !== diskFormat)
-        throw conflict(`The disk_format of image ${id} was changed during the upload.`);
+      if (image.diskFormat !== diskFormat || image.containerFormat === null)
+        throw conflict(`A format of image ${id} was changed during the upload.`);
       return { ...image, data: stored, updatedAtMs: deps.clock.now() };
     })
     .catch(async (error: unknown) => {
-      if (error instanceof Fault && !isSame(current, stored)) await deps.files.discard(id, stored.sha512);
+      if (error instanceof Fault && hasOther(current, stored)) await deps.files.discard(id, stored.sha512);
       throw error;
     });
   if (changed === null) {
@@ -60,10 +60,13 @@ function refuseNotAwaiting({ id, data, upload }: ImageRecord): void {
   );
 }
 
-/** Whether the image has these bits, so that their file must stay. */
-function isSame(image: ImageRecord | null, { sha512 }: ImageData): boolean {
+/**
+ * Whether the image has other bits than these for good, so that no upload needs their file. While the image awaits its bits, another upload
+ * of the same bits may have written the same file.
+ */
+function hasOther(image: ImageRecord | null, { sha512 }: ImageData): boolean {
   const data = image?.data;
-  return data !== undefined && data !== "awaited" && data.sha512 === sha512;
+  return data !== undefined && data !== "awaited" && data.sha512 !== sha512;
 }
 
 function asFault(error: unknown): never {

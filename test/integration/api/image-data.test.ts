@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from "node:crypto";
 import { mkdirSync, readdirSync, rmSync } from "node:fs";
-import { request as httpRequest } from "node:http";
+import { request as httpRequest, type IncomingMessage } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -43,6 +43,22 @@ const upload = (id: string, payload: Buffer = BITS, headers: Record<string, stri
 const download = (id: string, headers: Record<string, string> = OWNER) =>
   rig.get(`/image/v2/images/${id}/file`, headers);
 const show = async (id: string) => (await rig.get(`/image/v2/images/${id}`, OWNER)).json();
+
+/** Sends the beginning of an upload of a length. */
+function begin(id: string, length: number) {
+  const { port } = rig.api.http.server.address() as AddressInfo;
+  const headers = { ...OWNER, "content-type": "application/octet-stream", "content-length": length };
+  const client = httpRequest({
+    ...{ host: "127.0.0.1", port, method: "PUT", path: `/image/v2/images/${id}/file` },
+    headers,
+  });
+  const answered = new Promise<{ status: number; headers: object } | null>((resolve) => {
+    client.on("response", ({ statusCode = 0, headers }) => resolve({ status: statusCode, headers }));
+    client.on("error", () => resolve(null));
+  });
+  client.write(BITS.subarray(0, 1_000));
+  return { client, answered };
+}
 
 describe("the data of an image", () => {
   test("makes it active, with the size and the hashes, and can be downloaded", async () => {
@@ -91,8 +107,8 @@ describe("the data of an image", () => {
 
   test("is uploaded twice with the same bits at the same time without losing them", async () => {
     const id = await created();
-    const answers = await Promise.all([upload(id), upload(id), upload(id)]);
-    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([204, 409, 409]);
+    const answers = await Promise.all([upload(id), upload(id)]);
+    expect(answers.map(({ statusCode }) => statusCode).sort()).toEqual([204, 409]);
     expect((await download(id)).rawPayload.equals(BITS)).toBe(true);
   });
 
@@ -152,6 +168,52 @@ describe("the data of an image", () => {
     await eventually("the upload is removed", () => readdirSync(dir).length === 0);
     expect((await show(id)).status).toBe("queued");
     expect((await upload(id)).statusCode).toBe(204);
+  });
+
+  test("is not begun when its size is announced as too large, and the rest of it is not awaited", async () => {
+    const id = await created();
+    const { answered } = begin(id, 400_001);
+    expect(await answered).toMatchObject({ status: 413, headers: { connection: "close" } });
+    expect(readdirSync(dir)).toEqual([]);
+  });
+
+  test("has two uploads under way at most, and a project has eight", async () => {
+    const ids = await Promise.all([created(), created(), created(), created(), created()]);
+    const under = ids.slice(0, 4).flatMap((id) => [begin(id, 300_000), begin(id, 300_000)]);
+    await eventually("all uploads begin", () => readdirSync(dir).length === 8);
+    for (const id of [ids[0] ?? "", ids[4] ?? ""]) {
+      const refused = await upload(id);
+      expect([refused.statusCode, refused.body]).toEqual([429, expect.stringMatching(/uploads under way/)]);
+    }
+    for (const { client } of under) client.destroy();
+    await eventually("the uploads are removed", () => readdirSync(dir).length === 0);
+    expect((await upload(ids[0] ?? "")).statusCode).toBe(204);
+  });
+
+  test("is broken off when the api is stopped, in both directions", async () => {
+    await rig.close();
+    rig = await ApiRig.start({ auth: "noauth2" }, null, null, new ImageDirectory(dir));
+    const [id, large] = [await created(), await created()];
+    // More than the buffers of a connection hold.
+    expect((await upload(large, Buffer.alloc(50_000_000))).statusCode).toBe(204);
+    const { answered } = begin(id, 300_000);
+    const { port } = rig.api.http.server.address() as AddressInfo;
+    const download = httpRequest({ host: "127.0.0.1", port, path: `/image/v2/images/${large}/file`, headers: OWNER });
+    const begun = new Promise<IncomingMessage>((resolve) => download.end().once("response", resolve));
+    const answer = await begun;
+    const ended = new Promise((resolve) => answer.once("error", resolve));
+    await eventually("the upload begins", () => readdirSync(dir).length === 2);
+    await rig.api.close();
+    expect(await answered).toMatchObject({ status: 503 });
+    answer.resume();
+    expect(await ended).toMatchObject({ code: "ECONNRESET" });
+  });
+
+  test("is not read for HEAD", async () => {
+    const id = await created();
+    await upload(id);
+    const answer = await rig.call({ method: "HEAD", url: `/image/v2/images/${id}/file`, headers: OWNER });
+    expect([answer.statusCode, answer.headers["allow"]]).toEqual([405, expect.not.stringContaining("HEAD")]);
   });
 
   test("may take longer to come than a request may take, and no other request may", async () => {
