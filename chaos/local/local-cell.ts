@@ -23,6 +23,8 @@ export interface LocalCellOptions {
   /** Settings for all services of the cell. */
   readonly env: Environment;
   readonly conductorEnv: Environment;
+  /** Further settings for the agent of this id. An agent that discovers its machine gets no hosts file, and its host needs the name of its first host. */
+  readonly agentEnv?: (id: string) => Environment;
   /** Options for the Postgres servers of the cloud. */
   readonly database: DatabaseOptions;
   /** Returns the path of the `berth` that starts the named part. It is called for each start, so that versions can be mixed. */
@@ -164,6 +166,7 @@ async function agentOf(
   const hosts = idsOf(`${id}-host`, options.hostsPerAgent).map((host) => hostOf(host, name, options.slotsPerHost));
   const hostsFile = join(dir, `${id}.json`);
   writeFileSync(hostsFile, JSON.stringify({ hosts }));
+  const own = options.agentEnv?.(id) ?? {};
   const ports: (() => number)[] = [];
   for (const conductor of conductors) {
     ports.push(await links.open({ name: id, role: "agent", cell: name }, conductor, () => conductor.port));
@@ -173,9 +176,10 @@ async function agentOf(
     berth: () => options.berth(id),
     env: () => ({
       ...options.env,
+      ...own,
       BERTH_AGENT_ID: id,
       BERTH_CONDUCTORS: ports.map((port) => `127.0.0.1:${port()}`).join(","),
-      BERTH_HOSTS_FILE: hostsFile,
+      ...(own.BERTH_DISCOVER === "true" ? {} : { BERTH_HOSTS_FILE: hostsFile }),
       BERTH_FAKE_BY_METADATA: "true",
       BERTH_DATA_DIR: dir,
     }),
