@@ -115,6 +115,14 @@ describe("guests without dedicated CPUs", () => {
     expect(pinning.memory).toEqual([{ memoryMib: 2_048, hostNode: null }]);
   });
 
+  test("are refused by a node without shared CPUs, since otherwise they would run on all", () => {
+    const layout = { places: [{ ...TWO_NODES.places[0]!, shared: [] }], cores: [] };
+    expect(chooseHostCpus(needs(["~n0"]), { ...host(), layout })).toEqual({
+      kind: "refused",
+      reason: "the guest needs shared CPUs of NUMA node 0, which has none",
+    });
+  });
+
   test("are left to the kernel on a host that has no sets of CPUs, or whose providers are unknown", () => {
     const place = { provider: "n0", node: 0, dedicated: [], shared: null, pagesKib: [] };
     for (const layout of [null, { places: [place], cores: [] }])

@@ -21,7 +21,7 @@ export type ChosenPinning = { readonly kind: "chosen"; readonly pinning: GuestPi
 /**
  * Chooses the host's CPUs and NUMA nodes of a guest within the providers that its claim names. The same input gives the same
  * choice. Dedicated CPUs fill cores one by one, and each vCPU that floats gets the shared CPUs of its provider. Refuses when a provider has too few
- * free dedicated CPUs, which only happens when the claim was made with another idea of the host.
+ * free dedicated CPUs or no shared one, which only happens when the claim was made with another idea of the host.
  */
 export function chooseHostCpus(needs: GuestNeeds, host: PinningHost): ChosenPinning {
   const picks = pickDedicated(needs, host);
@@ -32,6 +32,8 @@ export function chooseHostCpus(needs: GuestNeeds, host: PinningHost): ChosenPinn
       "the guest needs huge pages, and the host has none of a size that divides the memory of each of its NUMA nodes",
     );
   const place = (provider: string | null) => placeOf(host.layout, provider);
+  const bare = needs.vcpus.map((vcpu) => (vcpu.isDedicated ? null : place(vcpu.provider))).find(hasNoShared);
+  if (bare) return refused(`the guest needs shared CPUs of ${nameOf(bare)}, which has none`);
   const next = (provider: string | null): number => picks.get(provider)?.shift() ?? -1;
   const vcpus = needs.vcpus.map(({ provider, isDedicated }) =>
     isDedicated ? [next(provider)] : [...(place(provider)?.shared ?? [])],
@@ -149,11 +151,16 @@ function unknownPlace(provider: string | null, count: number): string {
   return `the guest needs ${count} dedicated CPUs of ${whose}, and the host does not know which CPUs these are: name them in BERTH_CPU_DEDICATED_SET (--cpu-dedicated-set) of a discovered host`;
 }
 
-function tooFew({ node, dedicated }: ProviderPlace, free: readonly number[], count: number): string {
-  const where = node === null ? "the host" : `NUMA node ${node}`;
+/** A guest whose list of CPUs is empty would run on all of them. */
+const hasNoShared = (place: ProviderPlace | null): boolean => place?.shared?.length === 0;
+
+const nameOf = ({ node }: ProviderPlace): string => (node === null ? "the host" : `NUMA node ${node}`);
+
+function tooFew(place: ProviderPlace, free: readonly number[], count: number): string {
+  const { dedicated } = place;
   const all = dedicated.length === 0 ? "has none" : `has ${formatNumberList(ascending(dedicated))}`;
   const left = free.length === 0 ? "none is free" : `${formatNumberList(ascending(free))} are free`;
-  return `the guest needs ${count} dedicated CPUs of ${where}, which ${all}, of which ${left}`;
+  return `the guest needs ${count} dedicated CPUs of ${nameOf(place)}, which ${all}, of which ${left}`;
 }
 
 const refused = (reason: string): NeedsRefused => ({ kind: "refused", reason });

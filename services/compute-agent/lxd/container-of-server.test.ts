@@ -32,6 +32,20 @@ describe("the container of a server", () => {
     expect(devices).toEqual({ root: { type: "disk", path: "/", pool: "fast", size: "3GiB" } });
   });
 
+  test("has the CPUs that are chosen for it: its own, or as much time of the shared ones as its flavor has CPUs", () => {
+    const limits = (vcpus: readonly (readonly number[])[], held: readonly number[]) => {
+      const pinning = { vcpus, held, emulator: [], memory: [], pageKib: null };
+      const { config } = containerOf(serverSpec(1, { flavor: FLAVOR }), GUEST, { ...DEFAULTS, pinning });
+      return [config["limits.cpu"], config["limits.cpu.allowance"], config["user.berth.held-cpus"]];
+    };
+    expect(limits([[1]], [1])).toEqual(["1-1", undefined, "1"]);
+    expect(limits([[4], [2]], [2, 3, 4])).toEqual(["2-4", undefined, "2-4"]);
+    expect(limits([[0, 8], [5]], [5])).toEqual(["0,5,8", undefined, "5"]);
+    const shared = [0, 1, 8, 9];
+    expect(limits([shared, shared], [])).toEqual(["0-1,8-9", "200ms/100ms", undefined]);
+    expect(limits([shared, shared, shared, shared], [])).toEqual(["0-1,8-9", undefined, undefined]);
+  });
+
   test("has an interface for each port where there is a bridge, and none without", () => {
     const ports = [{ portId: "p1", networkId: "n1" }];
     const server = serverSpec(1, { flavor: FLAVOR, ports: ports as never });

@@ -1,4 +1,6 @@
 import { createHash } from "node:crypto";
+import { formatNumberList } from "../../../core/discovery/format-number-list.ts";
+import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestName } from "../journal.ts";
@@ -28,6 +30,8 @@ export const OWN_KEYS = {
   hasRun: "user.berth.has-run",
   /** The attempt to which the guest was handed over. */
   handedTo: "user.berth.handed-to",
+  /** The host's CPUs that the guest has for itself, as `1,3-5`. Absent when it has none. */
+  held: "user.berth.held-cpus",
   /** `disk` until the disk of the guest that moves here has arrived. */
   receives: "user.berth.receives",
 } as const;
@@ -35,6 +39,7 @@ export const OWN_KEYS = {
 const GIB = "GiB";
 /** Containers share the host's table of processes, which one of them could fill. */
 const PROCESSES_MAX = 4_096;
+const PERIOD_MS = 100;
 const NAME_PREFIX = "berth-";
 const NAME_DIGITS = 32;
 
@@ -44,8 +49,15 @@ export function containerName({ host, attemptId }: Pick<GuestName, "host" | "att
   return `${NAME_PREFIX}${digest.slice(0, NAME_DIGITS)}`;
 }
 
-/** The container of a server. Throws an Error that says why no host could build it. */
-export function containerOf(server: ServerSpec, name: GuestName, defaults: ContainerDefaults): ContainerConfig {
+/**
+ * The container of a server. Without a pinning it may use every CPU of the host, as many at a time as the flavor has. Throws an Error that says
+ * why no host could build it.
+ */
+export function containerOf(
+  server: ServerSpec,
+  name: GuestName,
+  { pinning, ...defaults }: ContainerDefaults & { readonly pinning?: GuestPinning | undefined },
+): ContainerConfig {
   const { flavor, ports } = server;
   if (flavor === undefined || flavor.vcpus < 1 || flavor.memoryMib < 1)
     throw new Error("the server's flavor has no VCPU or no memory");
@@ -59,7 +71,7 @@ export function containerOf(server: ServerSpec, name: GuestName, defaults: Conta
   const interfaces = bridge === null ? [] : ports.map(({ portId }, index) => interfaceOf(portId, index, bridge));
   return {
     config: {
-      "limits.cpu": String(flavor.vcpus),
+      ...(pinning === undefined ? { "limits.cpu": String(flavor.vcpus) } : cpuLimitsOf(pinning)),
       "limits.memory": `${flavor.memoryMib}MiB`,
       "limits.processes": String(PROCESSES_MAX),
       // Only the cell's orders may start a guest, because its server may have been moved while the host was down.
@@ -72,6 +84,22 @@ export function containerOf(server: ServerSpec, name: GuestName, defaults: Conta
       [OWN_KEYS.attempt]: name.attemptId,
     },
     devices: Object.fromEntries([["root", root], ...interfaces]),
+  };
+}
+
+/**
+ * A container's processes have no vCPUs: they run on all of its CPUs. One that floats over more shared CPUs than its flavor has gets as much time as that many
+ * CPUs have.
+ */
+function cpuLimitsOf({ vcpus, held }: GuestPinning): Record<string, string> {
+  const cpus = [...new Set([...vcpus.flat(), ...held])].sort((a, b) => a - b);
+  if (cpus.length === 0) return { "limits.cpu": String(vcpus.length) };
+  const isLimited = held.length === 0 && vcpus.length < cpus.length;
+  return {
+    // LXD takes a single number for an amount.
+    "limits.cpu": cpus.length === 1 ? `${cpus[0]}-${cpus[0]}` : formatNumberList(cpus),
+    ...(isLimited && { "limits.cpu.allowance": `${vcpus.length * PERIOD_MS}ms/${PERIOD_MS}ms` }),
+    ...(held.length > 0 && { [OWN_KEYS.held]: formatNumberList(held) }),
   };
 }
 

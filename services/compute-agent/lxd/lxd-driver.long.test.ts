@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
@@ -69,6 +70,41 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     if (typeof started === "string") throw new Error(started);
     return (await started.containers()).find(({ name }) => name === containerName({ host, attemptId }));
   };
+
+  test("have a dedicated CPU for themselves, also for an agent that restarts, and run on the shared CPU otherwise", async () => {
+    const place = { provider: "n0", node: 0, dedicated: [1], shared: [0], pagesKib: [] };
+    const open = () => lxdDriverIn(daemon, { layoutOf: () => ({ places: [place], cores: [] }) });
+    let pinning = open();
+    const build = (index: number, attempt: string, cpus: "PCPU" | "VCPU") => {
+      const extraSpecs = { "hw:cpu_policy": cpus === "PCPU" ? "dedicated" : "shared" };
+      const of = serverSpec(index, { flavor: { ...TICKING_FLAVOR, extraSpecs }, imageRef: TICKING_IMAGE_ID });
+      const name = { host: "h1", serverUuid: of.uuid, attemptId: `${attempt}/0` };
+      const allocation = { items: [{ provider: "n0", resourceClass: cpus, amount: 1 }], mappings: {} };
+      const order = { ...name, server: of, allocation, movedFrom: null };
+      return pinning.prepare(order, { signal: NEVER, onStep: () => undefined }).then((outcome) => ({ name, outcome }));
+    };
+    const cpusOf = async ({ host, attemptId }: GuestName) => {
+      const client = new LxdClient(daemon.socketPath);
+      const path = `/1.0/instances/${containerName({ host, attemptId })}/state`;
+      const { pid } = (await client.call(path)) as { readonly pid: number };
+      client.close();
+      return /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+    };
+    try {
+      const [one, two] = await Promise.all([build(1, "one", "PCPU"), build(2, "two", "PCPU")]);
+      expect(one.outcome).toEqual({ kind: "prepared" });
+      const refusal = { failure: "reschedule", reason: expect.stringContaining("of which none is free") };
+      expect(two.outcome).toMatchObject(refusal);
+      pinning.close();
+      pinning = open();
+      expect((await build(2, "again", "PCPU")).outcome).toMatchObject(refusal);
+      const shared = await build(3, "shared", "VCPU");
+      for (const { name } of [one, shared]) await pinning.start(name, NEVER);
+      expect([await cpusOf(one.name), await cpusOf(shared.name)]).toEqual(["1", "0"]);
+    } finally {
+      pinning.close();
+    }
+  });
 
   test("have the CPUs and the memory of the flavor, and do not start by themselves", async () => {
     const guest = guestOf("h1", "limits/0");

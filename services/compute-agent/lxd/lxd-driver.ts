@@ -4,6 +4,8 @@ import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
 import { LxdImages } from "../../../adapters/lxd/lxd-images.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
+import { parseNumberList } from "../../../core/discovery/parse-values.ts";
+import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
@@ -18,6 +20,7 @@ import {
   type PrepareOrder,
   type PrepareOutcome,
 } from "../driver.ts";
+import { type CpuHolder, GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import {
@@ -39,6 +42,8 @@ export interface LxdDriverOptions extends ContainerDefaults {
   readonly imagesPath: string;
   /** How long a guest may take to shut down by itself. */
   readonly shutdownMs: number;
+  /** The CPUs behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
+  readonly layoutOf?: (host: string) => MachineLayout | null;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
 }
@@ -64,6 +69,7 @@ export class LxdDriver implements Driver {
   readonly #client: LxdClient;
   readonly #images: LxdImages;
   readonly #events: LxdEvents;
+  readonly #pins: GuestPins;
   /** The guests that were named to this driver, by their containers. */
   readonly #known = new Map<string, GuestName>();
   #onChanged: (guest: GuestName) => void = () => undefined;
@@ -73,6 +79,7 @@ export class LxdDriver implements Driver {
     const { socketPath, clock } = options;
     this.#client = new LxdClient(socketPath);
     this.#images = new LxdImages(this.#client, options.imagesPath);
+    this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded: () => this.#cpuHolders() });
     this.#events = new LxdEvents({
       ...{ socketPath, clock },
       onEvent: (container) => this.#tell(container),
@@ -114,11 +121,24 @@ export class LxdDriver implements Driver {
 
   /** The guests of these hosts that really exist, for an auditor. Other hosts may have theirs in the same LXD. */
   async guests(hosts: ReadonlySet<string>): Promise<readonly (GuestName & { readonly running: boolean })[]> {
-    const all = (await this.#client.call("/1.0/instances?recursion=1")) as readonly FoundContainer[];
-    return all.flatMap((found) => {
+    return (await this.#all()).flatMap((found) => {
       const { [OWN_KEYS.host]: host, [OWN_KEYS.server]: serverUuid, [OWN_KEYS.attempt]: attemptId } = found.config;
       if (host === undefined || serverUuid === undefined || attemptId === undefined || !hosts.has(host)) return [];
       return [{ host, serverUuid, attemptId, running: found.status === "Running" }];
+    });
+  }
+
+  #all(): Promise<readonly FoundContainer[]> {
+    return this.#client.call("/1.0/instances?recursion=1") as Promise<readonly FoundContainer[]>;
+  }
+
+  async #cpuHolders(): Promise<readonly CpuHolder[]> {
+    return (await this.#all()).flatMap(({ config }) => {
+      const { [OWN_KEYS.host]: host, [OWN_KEYS.server]: serverUuid, [OWN_KEYS.held]: cpus } = config;
+      if (host === undefined || serverUuid === undefined) return [];
+      const held = parseNumberList(cpus ?? "");
+      if (held === null) throw new Error(`a container's ${OWN_KEYS.held} is ${cpus}: it must be a list as 1,3-5`);
+      return [{ host, serverUuid, held }];
     });
   }
 
@@ -132,11 +152,15 @@ export class LxdDriver implements Driver {
     const by = order.movedFrom?.by ?? "";
     if (by === "live-migrate") return { kind: "failed", failure: "abort", reason: NO_LIVE_MOVE };
     try {
-      const made = withFinalErrors(() => containerOf(order.server, order, this.#options));
-      const source = WITH_DISK.includes(by) ? NO_DISK : await this.#imageSource(order, control);
-      control.signal.throwIfAborted();
-      control.onStep("create");
-      await this.#create(order, source, made, control.signal);
+      const source = await this.#pins.pinned(order, async (pinning) => {
+        if (pinning?.pageKib != null) throw new Error("containers have no huge pages");
+        const made = withFinalErrors(() => containerOf(order.server, order, { ...this.#options, pinning }));
+        const from = WITH_DISK.includes(by) ? NO_DISK : await this.#imageSource(order, control);
+        control.signal.throwIfAborted();
+        control.onStep("create");
+        await this.#create(order, from, made, control.signal);
+        return from;
+      });
       if (source === NO_DISK) return { kind: "prepared", listensAt: await this.#ownAddress() };
       return { kind: "prepared", ...(order.movedFrom !== null && { listensAt: TAKES_NOTHING }) };
     } catch (error) {

@@ -1,5 +1,6 @@
 import { existsSync } from "node:fs";
 import { resolve } from "node:path";
+import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
@@ -19,7 +20,15 @@ export function openLxdDriver(
     AgentOptions,
     "lxdSocket" | "lxdLogs" | "lxdStoragePool" | "imagesPath" | "bridge" | "shutdownTimeout"
   >,
-  { clock, logger }: { readonly clock: Clock; readonly logger: Logger },
+  {
+    clock,
+    logger,
+    layoutOf,
+  }: {
+    readonly clock: Clock;
+    readonly logger: Logger;
+    readonly layoutOf: (host: string) => MachineLayout | null;
+  },
 ): OpenedLxdDriver {
   const { lxdSocket, lxdLogs, lxdStoragePool: storagePool, imagesPath, bridge, shutdownTimeout: shutdownMs } = settings;
   if (imagesPath === null)
@@ -37,6 +46,7 @@ export function openLxdDriver(
       storagePool,
       bridge,
       shutdownMs,
+      layoutOf,
     },
     onUnknown: ({ host, serverUuid, attemptId }, error) =>
       logger.warn(

@@ -34,7 +34,7 @@ const oneDedicated = (dedicated: 0 | 1, nodes: readonly number[] = [0]): Machine
     provider: `node${node}`,
     node,
     dedicated: node === nodes[0] ? [dedicated] : [],
-    shared: node === nodes[0] ? [1 - dedicated] : [],
+    shared: [1 - dedicated],
     pagesKib: [],
   })),
   cores: [],

@@ -31,11 +31,11 @@ import type {
   PrepareOrder,
   PrepareOutcome,
 } from "../driver.ts";
+import { GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
 import { foundPowerOf } from "./found-power-of.ts";
-import { GuestPins } from "./guest-pins.ts";
 import {
   leaveRescue,
   type PowerControl,
@@ -119,8 +119,9 @@ export class QemuDriver implements Driver {
     this.#volumes = volumeDir ? new VolumeFiles(volumeDir) : null;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath);
-    const { layoutOf = () => null } = options;
-    this.#pins = new GuestPins({ layoutOf, records: () => this.#records() });
+    const recorded = async () =>
+      this.#records().map(({ host, serverUuid, pinning }) => ({ host, serverUuid, held: pinning?.held ?? [] }));
+    this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded });
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }
 

@@ -1,0 +1,90 @@
+import { chooseHostCpus } from "../../core/pinning/choose-host-cpus.ts";
+import { type GuestNeeds, guestNeedsOf } from "../../core/pinning/guest-needs.ts";
+import { type GuestPinning, isUnpinned } from "../../core/pinning/guest-pinning.ts";
+import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
+import type { PrepareOrder } from "./driver.ts";
+import { messageOf } from "./message-of.ts";
+
+/** A guest that exists or is being built, with its dedicated CPUs. */
+export interface CpuHolder {
+  readonly host: string;
+  readonly serverUuid: string;
+  readonly held: readonly number[];
+}
+
+/**
+ * Gives guests their CPUs and memory of a host. The driver's records of its guests are the only memory of it, so that an agent that restarts goes on with
+ * the same; a choice is kept here only until it is recorded.
+ */
+export class GuestPins {
+  readonly #layoutOf: (host: string) => MachineLayout | null;
+  readonly #recorded: () => Promise<readonly CpuHolder[]>;
+  readonly #unrecorded = new Set<CpuHolder>();
+  #turn: Promise<unknown> = Promise.resolve();
+
+  /** `recorded` reads the CPUs of all guests that exist. It rejects when those of one guest cannot be read, because the guest may have any. */
+  constructor(options: {
+    readonly layoutOf: ((host: string) => MachineLayout | null) | undefined;
+    readonly recorded: () => Promise<readonly CpuHolder[]>;
+  }) {
+    this.#layoutOf = options.layoutOf ?? (() => null);
+    this.#recorded = options.recorded;
+  }
+
+  /**
+   * Calls `build` with the CPUs and the memory that are chosen for the guest, or with undefined when it may use all of them. Until that settles, no other
+   * guest gets these CPUs; then the driver's record of the guest must name them. Rejects when the host cannot give what the guest
+   * needs. Another host may.
+   */
+  async pinned<Built>(
+    order: PrepareOrder,
+    build: (pinning: GuestPinning | undefined) => Promise<Built>,
+  ): Promise<Built> {
+    const needs = guestNeedsOf(order.server, order.allocation);
+    if (needs.kind === "refused") throw new Error(needs.reason);
+    const isDedicated = needs.extra.count > 0 || needs.vcpus.some((vcpu) => vcpu.isDedicated);
+    if (!isDedicated) return build(this.#choose(order, needs, []));
+    const { pinning, holder } = await this.#inTurn(() => this.#hold(order, needs));
+    try {
+      return await build(pinning);
+    } finally {
+      this.#unrecorded.delete(holder);
+    }
+  }
+
+  async #hold(order: PrepareOrder, needs: GuestNeeds) {
+    // A guest may be recorded, and then forgotten here, after the records have been read.
+    const before = [...this.#unrecorded];
+    const recorded = await this.#recorded().catch((error: unknown) => {
+      throw new Error(`the dedicated CPUs that are free are unknown, because ${messageOf(error)}`, { cause: error });
+    });
+    const pinning = this.#choose(order, needs, [...before, ...recorded]);
+    const { host, serverUuid } = order;
+    const holder: CpuHolder = { host, serverUuid, held: pinning?.held ?? [] };
+    this.#unrecorded.add(holder);
+    return { pinning, holder };
+  }
+
+  #choose(
+    { host, serverUuid }: PrepareOrder,
+    needs: GuestNeeds,
+    holders: readonly CpuHolder[],
+  ): GuestPinning | undefined {
+    const cpusOf = (isOwn: boolean) =>
+      new Set(
+        holders
+          .filter((one) => one.host === host && (one.serverUuid === serverUuid) === isOwn)
+          .flatMap(({ held }) => held),
+      );
+    const chosen = chooseHostCpus(needs, { layout: this.#layoutOf(host), taken: cpusOf(false), own: cpusOf(true) });
+    if (chosen.kind === "refused") throw new Error(chosen.reason);
+    return isUnpinned(chosen.pinning) ? undefined : chosen.pinning;
+  }
+
+  /** Choices are made one after the other, so that each knows all that were made before. */
+  #inTurn<Result>(choose: () => Promise<Result>): Promise<Result> {
+    const result = this.#turn.then(choose);
+    this.#turn = result.catch(() => undefined);
+    return result;
+  }
+}
