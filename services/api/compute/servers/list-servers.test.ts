@@ -61,3 +61,32 @@ test("the rest of a page is read in large batches when many servers of a list ar
   expect(second.servers.map(({ server }) => server.uuid)).toEqual([uuidOf(GONE + 2)]);
   expect(second.nextMarker).toBeNull();
 });
+
+test.each([
+  ["web-1", "index"],
+  ["größe", "index"],
+  ["we", "scan"],
+  ["a-1.b_2", "scan"],
+])("a name with the text %s is searched by the %s", async (nameContains, way) => {
+  const reads: string[] = [];
+  const deps = {
+    store: {
+      listRequests: async () => {
+        reads.push("index");
+        return [];
+      },
+      scanRequests: async () => {
+        reads.push("scan");
+        return { records: [], resumeAt: null };
+      },
+    },
+    clock: { monotonic: () => 0 },
+    cells: new Map(),
+  } as unknown as ListServersDeps;
+  const query = {
+    ...{ projectId: "p", limit: 5, marker: null, nameContains, changedSinceMs: null, changedBeforeMs: null },
+    ...{ deleted: false, source: null, order: null, compare: () => 0, matches: null },
+  };
+  const { servers } = await listServers(deps, { identity: {} } as KnownCall, query);
+  expect([servers, reads]).toEqual([[], [way]]);
+});

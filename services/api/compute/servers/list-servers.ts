@@ -32,6 +32,11 @@ const STRETCH_SPARE = 1.15;
 const SCANNED_MAX = 10_000;
 /** How long a search continues without finding a server. An empty page is answered only when no server follows. */
 const SEARCH_MS_MAX = 15_000;
+/**
+ * What a text needs to be found by the index of names, whose entries are three letters or digits each. The search for another text would
+ * read all rows in one statement.
+ */
+const INDEXED_TEXT = /[\p{L}\p{N}]{3}/u;
 /** Most changes of one cell that one call reads. */
 const CHANGES_MAX = 10_000;
 
@@ -116,7 +121,7 @@ function stretchFor(limit: number, found: number, scanned: number): number {
   return Math.min(STRETCH_ROWS, Math.max(STRETCH_ROWS_MIN, rows));
 }
 
-/** Reads the next requests of the list, or the next ones whose names have the text, which an index finds. */
+/** Reads the next requests of the list, or the next ones whose names have the text if an index finds them. */
 async function readStretch(
   store: Pick<RequestsPort, "listRequests" | "scanRequests">,
   asked: {
@@ -127,7 +132,7 @@ async function readStretch(
   },
 ): Promise<RequestStretch> {
   const { nameContains, rows, ...from } = asked;
-  if (nameContains === null) return store.scanRequests({ ...from, rows });
+  if (nameContains === null || !INDEXED_TEXT.test(nameContains)) return store.scanRequests({ ...from, rows });
   const records = await store.listRequests({ ...from, nameContains, limit: rows });
   return { records, resumeAt: records.length < rows ? null : (records.at(-1)?.serverUuid ?? null) };
 }
