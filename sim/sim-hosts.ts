@@ -190,6 +190,7 @@ export class SimHosts {
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
       openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),
       hasDisplay: (guest) => hypervisor.hasDisplay(guest),
+      pinningOf: () => hypervisor.pinningOf(),
       openDisplay: (guest) => whileAlive(() => hypervisor.openDisplay(guest)),
       readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),

@@ -37,7 +37,14 @@ test("builds the same machine at every start, and keeps it halted", () => {
   ]);
 });
 
-const UNBOUND = { vcpus: [], held: [], emulator: [], memory: [{ memoryMib: 512, hostNode: null }], pageKib: null };
+const UNBOUND = {
+  vcpus: [],
+  held: [],
+  emulator: [],
+  memory: [{ memoryMib: 512, hostNode: 1 }],
+  isBound: false,
+  pageKib: null,
+};
 
 test("memory has the name that QEMU itself gives it, also when it is bound or has huge pages, so that live moves recognise it", () => {
   const objects = (pinning: GuestPinning) =>
@@ -45,7 +52,7 @@ test("memory has the name that QEMU itself gives it, also when it is bound or ha
       one.includes("memory"),
     );
   expect(objects(UNBOUND)).toEqual([]);
-  expect(objects({ ...UNBOUND, memory: [{ memoryMib: 512, hostNode: 1 }] })).toEqual([
+  expect(objects({ ...UNBOUND, isBound: true })).toEqual([
     "memory-backend-ram,id=pc.ram,size=512M,host-nodes=1,policy=bind,x-use-canonical-path-for-ramblock-id=off",
   ]);
   expect(objects({ ...UNBOUND, pageKib: 2_048 })).toEqual([

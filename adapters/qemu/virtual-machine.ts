@@ -153,7 +153,7 @@ function memoryArguments(
   pinning: GuestPinning | undefined,
 ): { readonly ofMachine: string; readonly options: readonly string[] } {
   const backing = (node: number): Backing => ({
-    hostNode: pinning?.memory[node]?.hostNode ?? null,
+    hostNode: pinning?.isBound ? (pinning.memory[node]?.hostNode ?? null) : null,
     pageKib: pinning?.pageKib ?? null,
   });
   if (numaNodes !== undefined)

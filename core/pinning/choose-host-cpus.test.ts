@@ -58,6 +58,7 @@ describe("dedicated CPUs", () => {
         { memoryMib: 1_024, hostNode: 1 },
         { memoryMib: 1_024, hostNode: 0 },
       ],
+      isBound: true,
       pageKib: null,
     });
   });
@@ -112,7 +113,7 @@ describe("guests without dedicated CPUs", () => {
       held: [],
       emulator: [4, 12],
     });
-    expect(pinning.memory).toEqual([{ memoryMib: 2_048, hostNode: null }]);
+    expect([pinning.memory, pinning.isBound]).toEqual([[{ memoryMib: 2_048, hostNode: 0 }], false]);
   });
 
   test("are refused by a node without shared CPUs, since otherwise they would run on all", () => {
@@ -120,6 +121,14 @@ describe("guests without dedicated CPUs", () => {
     expect(chooseHostCpus(needs(["~n0"]), { ...host(), layout })).toEqual({
       kind: "refused",
       reason: "the guest needs shared CPUs of NUMA node 0, which has none",
+    });
+  });
+
+  test("whose memory is to be bound are not bound on a host with one node, where there is nothing to choose", () => {
+    const layout = { places: [TWO_NODES.places[0]!], cores: [] };
+    expect(pinningOf(needs(["~n0"]), { ...host(), layout })).toMatchObject({
+      isBound: false,
+      memory: [{ hostNode: 0 }],
     });
   });
 

@@ -46,10 +46,8 @@ export function chooseHostCpus(needs: GuestNeeds, host: PinningHost): ChosenPinn
       vcpus,
       held: ascending(held),
       emulator: emulatorCpus(needs, host.layout, { vcpus, extra }),
-      memory: needs.memory.map(({ memoryMib, provider }) => ({
-        memoryMib,
-        hostNode: needs.bindsMemory && nodesOf(host.layout).size > 1 ? (place(provider)?.node ?? null) : null,
-      })),
+      memory: needs.memory.map(({ memoryMib, provider }) => ({ memoryMib, hostNode: place(provider)?.node ?? null })),
+      isBound: needs.bindsMemory && nodesOf(host.layout).size > 1,
       pageKib,
     },
   };

@@ -1,7 +1,7 @@
 /** Memory of a guest: all of it, or that of one of the guest's NUMA nodes. */
 export interface PinnedMemory {
   readonly memoryMib: number;
-  /** The host's NUMA node to which it is bound, or null when it is not bound. */
+  /** The host's NUMA node that its claim names, or null when it is unknown. */
   readonly hostNode: number | null;
 }
 
@@ -15,12 +15,14 @@ export interface GuestPinning {
   readonly emulator: readonly number[];
   /** One entry for each NUMA node that the guest sees, or a single one for a guest that sees none. */
   readonly memory: readonly PinnedMemory[];
+  /** Whether the memory is bound to these nodes of the host. */
+  readonly isBound: boolean;
   /** The size of the huge pages of the guest's memory in KiB, or null for ordinary pages. */
   readonly pageKib: number | null;
 }
 
 /** Whether the guest may run on every CPU and use any memory, so that there is nothing to do for it. */
-export function isUnpinned({ vcpus, emulator, memory, pageKib }: GuestPinning): boolean {
+export function isUnpinned({ vcpus, emulator, isBound, pageKib }: GuestPinning): boolean {
   const isFree = (cpus: readonly number[]) => cpus.length === 0;
-  return pageKib === null && isFree(emulator) && vcpus.every(isFree) && memory.every((one) => one.hostNode === null);
+  return pageKib === null && isFree(emulator) && vcpus.every(isFree) && !isBound;
 }

@@ -1,6 +1,7 @@
 import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
+import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type { AllocationRequest, RescueImage, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
@@ -175,6 +176,8 @@ export interface Driver {
    * while another call for the guest runs. The connection ends with the guest's run on this host. Rejects when there is none.
    */
   openDisplay(guest: GuestName): Promise<Duplex>;
+  /** The CPUs and the memory of its host that the guest has. Null when it may use all of them, or when there is no such guest. */
+  pinningOf(guest: GuestName): GuestPinning | null;
   /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

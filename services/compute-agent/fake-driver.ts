@@ -296,6 +296,10 @@ export class FakeDriver implements Driver {
     return this.#guests.has(keyOf(guest)) ? this.#consoles.read(guest, bytesMax) : null;
   }
 
+  pinningOf(): null {
+    return null;
+  }
+
   async openConsole(guest: GuestName): Promise<Duplex> {
     if (!this.#guests.has(keyOf(guest))) throw new Error("there is no such guest");
     return this.#consoles.open(guest);

@@ -25,6 +25,7 @@ import { type HostConfig, treeOf } from "./host-config.ts";
 import { fixedHosts, type WatchedHosts } from "./host-source.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import type { Journal } from "./journal.ts";
+import { readPinning } from "./read-pinning.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
 import { TreeReporter } from "./tree-reporter.ts";
 
@@ -162,7 +163,7 @@ function assemble(
   const hosts = new Set(settings.hosts.map(({ name }) => name));
   const consoles = new ConsoleReader({ driver, hosts, clock, events });
   const opener = new ConsoleOpener({ driver, listener: deps.consoles ?? null, hosts, clock, events });
-  const parties = { consoles, opener, builder, destroyer, orders, trees, store, observer, failed };
+  const parties = { driver, hosts, consoles, opener, builder, destroyer, orders, trees, store, observer, failed };
   const onOrder = (order: ConductorOrder, from: ConductorStream) => obey(parties, order, from);
   const hello = () => helloOf(settings, store);
   const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
@@ -178,6 +179,8 @@ function assemble(
 /** Passes a conductor's message to the part of the agent that carries it out. */
 function obey(
   parties: {
+    readonly driver: Driver;
+    readonly hosts: ReadonlySet<string>;
     readonly consoles: ConsoleReader;
     readonly opener: ConsoleOpener;
     readonly builder: GuestBuilder;
@@ -213,6 +216,9 @@ function obey(
       break;
     case "readConsole":
       parties.consoles.read(order.value, from).catch(failed);
+      break;
+    case "readPinning":
+      readPinning(parties, order.value, from);
       break;
     case "openConsole":
       parties.opener.open(order.value, from).catch(failed);

@@ -1,6 +1,6 @@
 import { randomInt } from "node:crypto";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
-import type { ConductorMessage, ConsoleOpened, ConsoleOutput } from "../../proto/gen/berth/agent.ts";
+import type { ConductorMessage, ConsoleOpened, ConsoleOutput, PinningRead } from "../../proto/gen/berth/agent.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
 import type { Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -17,15 +17,17 @@ const TEXT_CHARACTERS_MAX = 1_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
+type Told = ConsoleOutput | ConsoleOpened | PinningRead;
+
 interface Query {
   readonly connection: AgentConnection;
   readonly host: string;
-  readonly resolve: (told: ConsoleOutput | ConsoleOpened) => void;
+  readonly resolve: (told: Told) => void;
 }
 
 /**
- * Answers the api's questions about the consoles of guests, by asking the agents of their hosts: to read one, or to open it for a client. Nothing is stored, and the cell's tasks do not
- * depend on it.
+ * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client, or which CPUs a guest has. Nothing
+ * is stored, and the cell's tasks do not depend on it.
  */
 export class ConsoleAsker {
   readonly #options: {
@@ -63,7 +65,7 @@ export class ConsoleAsker {
   }
 
   /** Takes an agent's answer if it comes from the asked connection and names the asked host. */
-  told(told: ConsoleOutput | ConsoleOpened, connection: AgentConnection): void {
+  told(told: Told, connection: AgentConnection): void {
     const query = this.#queries.get(told.query);
     if (query === undefined) return;
     if (query.connection === connection && query.host === told.host) query.resolve(told);
@@ -80,13 +82,14 @@ export class ConsoleAsker {
     if (connection === null || connection.stream.closed) return { $case: "away", value: true };
     if (this.#queries.size >= OPEN_MAX) return { $case: "failed", value: "too many consoles are being read" };
     const query = randomInt(1, QUERY_MAX);
-    const { promise, resolve } = Promise.withResolvers<ConsoleOutput | ConsoleOpened>();
+    const { promise, resolve } = Promise.withResolvers<Told>();
     this.#queries.set(query, { connection, host, resolve });
     try {
       connection.stream.send({ body: orderOf(question, query) });
       const told = await withDeadline(promise, ANSWER_MS, "asking about a console", this.#options.clock);
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
+      if ("pinning" in told) return { $case: "pinning", value: told.pinning ?? { cpus: {}, nodes: [], pageKib: 0 } };
       if ("output" in told) return { $case: "output", value: endOf(told.output, bytesMaxOf(question)) };
       return openedOf(told, question.open?.graphical === true);
     } catch {
@@ -99,8 +102,9 @@ export class ConsoleAsker {
 }
 
 function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["body"] {
-  const { host, serverUuid, attemptId, open } = question;
+  const { host, serverUuid, attemptId, open, pinning } = question;
   const guest = { host, serverUuid, attemptId, query };
+  if (pinning) return { $case: "readPinning", value: guest };
   if (open !== undefined) return { $case: "openConsole", value: { ...guest, ...open } };
   return { $case: "readConsole", value: { ...guest, bytesMax: bytesMaxOf(question) } };
 }

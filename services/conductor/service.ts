@@ -212,6 +212,7 @@ function dispatchReport(
       break;
     case "console":
     case "consoleOpened":
+    case "pinning":
       parts.consoles.told(report.value, connection);
       break;
     case "guests":

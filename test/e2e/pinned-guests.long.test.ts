@@ -84,6 +84,9 @@ describe.skipIf(skipped !== null)(
       const here = await hostOf(id);
       const there = here === FIRST ? SECOND : FIRST;
       expect(await cpusOf(id, here)).toBe(DEDICATED[here]);
+      const shown = await cloud.compute.call("GET", `/servers/${id}/topology`);
+      const own = { host_node: 0, cpu_pinning: { 0: Number(DEDICATED[here]) } };
+      expect(await shown.json()).toMatchObject({ nodes: [{ vcpu_set: [0], ...own }] });
       await cloud.compute.changed(id, "os-stop", "SHUTOFF");
       for (const agent of cell.agents) await agent.kill();
       for (const agent of cell.agents) await agent.start();
@@ -123,7 +126,8 @@ describe.skipIf(skipped !== null)(
           vcpus: [held],
           held,
           emulator: held,
-          memory: [{ memoryMib: 16, hostNode: null }],
+          memory: [{ memoryMib: 16, hostNode: 0 }],
+          isBound: false,
           pageKib: null,
         };
         mkdirSync(ghost(index));

@@ -3,6 +3,7 @@ import { consoleKeyOf } from "../../adapters/consoles/console-key.ts";
 import { ConsoleListener } from "../../adapters/consoles/console-listener.ts";
 import { dialConsole } from "../../adapters/consoles/dial-console.ts";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
+import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { ConsoleAnswer, ConsoleQuestion, type ConsoleSession } from "../../proto/gen/berth/cell.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
@@ -41,9 +42,9 @@ async function listening(): Promise<ConsoleListener> {
 }
 
 /** A conductor's answer about the console of the guest of server 1. */
-async function consoleOf(bytesMax = 1_000, open?: ConsoleSession): Promise<ConsoleAnswer["answer"]> {
+async function consoleOf(bytesMax = 1_000, open?: ConsoleSession, pinning = false): Promise<ConsoleAnswer["answer"]> {
   const { host, attemptId, uuid: serverUuid } = await cell.server(1);
-  const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax, open };
+  const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax, open, pinning };
   const bytes = ConsoleQuestion.encode(question).finish();
   const answer = await cell.ask(cellConsolesSubject(CELL), bytes, { timeoutMs: 10_000 });
   return ConsoleAnswer.decode(answer).answer;
@@ -80,6 +81,28 @@ test("a host that has no such guest, and one that is away, are told apart", asyn
   expect(await consoleOf()).toEqual({ $case: "absent", value: true });
   agent.cutOff();
   await eventually("the conductor to miss the agent", async () => (await consoleOf())?.$case === "away");
+});
+
+test("the host tells which of its CPUs and NUMA nodes a guest has, also of a guest that may use all, and why it cannot", async () => {
+  const whole: GuestPinning = {
+    ...{ vcpus: [[3], [0, 1], [7]], held: [3, 7], emulator: [], isBound: true, pageKib: 2_048 },
+    memory: [
+      { memoryMib: 64, hostNode: 1 },
+      { memoryMib: 64, hostNode: null },
+    ],
+  };
+  let read = (): GuestPinning | null => whole;
+  await start({ pinningOf: () => read() });
+  const told = () => consoleOf(0, undefined, true);
+  // A vCPU that floats has no CPU of its own, and an unknown node is -1.
+  const value = { cpus: { 0: 3, 2: 7 }, nodes: [1, -1], pageKib: 2_048 };
+  expect(await told()).toEqual({ $case: "pinning", value });
+  read = () => null;
+  expect(await told()).toEqual({ $case: "pinning", value: { cpus: {}, nodes: [], pageKib: 0 } });
+  read = () => {
+    throw new Error("guest.json is damaged");
+  };
+  expect(await told()).toEqual({ $case: "failed", value: "guest.json is damaged" });
 });
 
 test("no more consoles are read at a time than a conductor holds, and those that wait are answered", async () => {

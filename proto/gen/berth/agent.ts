@@ -17,7 +17,7 @@ import {
   type Metadata,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { AllocationRequest, RescueImage, ServerSpec, ServerVolume } from "./shared.ts";
+import { AllocationRequest, HostPinning, RescueImage, ServerSpec, ServerVolume } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -92,6 +92,7 @@ export interface AgentMessage {
     | { $case: "progress"; value: HandOffProgress }
     | { $case: "console"; value: ConsoleOutput }
     | { $case: "consoleOpened"; value: ConsoleOpened }
+    | { $case: "pinning"; value: PinningRead }
     | undefined;
 }
 
@@ -111,6 +112,7 @@ export interface ConductorMessage {
     | { $case: "compared"; value: Compared }
     | { $case: "readConsole"; value: ReadConsole }
     | { $case: "openConsole"; value: OpenConsole }
+    | { $case: "readPinning"; value: ReadPinning }
     | undefined;
 }
 
@@ -442,6 +444,28 @@ export interface ConsoleOpened {
   graphical: boolean;
 }
 
+/** Asks which CPUs and NUMA nodes of the host a guest has. An agent of an older version does not answer. */
+export interface ReadPinning {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** Repeated in the answer. */
+  query: number;
+}
+
+export interface PinningRead {
+  host: string;
+  query: number;
+  /** Empty when the guest may use all CPUs and all memory. */
+  pinning:
+    | HostPinning
+    | undefined;
+  /** The host has no such guest. */
+  absent: boolean;
+  /** Why it could not be read; otherwise empty. */
+  failed: string;
+}
+
 function createBaseAgentFrame(): AgentFrame {
   return { messages: [] };
 }
@@ -592,6 +616,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "consoleOpened":
         ConsoleOpened.encode(message.body.value, writer.uint32(90).fork()).join();
         break;
+      case "pinning":
+        PinningRead.encode(message.body.value, writer.uint32(98).fork()).join();
+        break;
     }
     return writer;
   },
@@ -697,6 +724,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "consoleOpened", value: ConsoleOpened.decode(reader, reader.uint32()) };
             continue;
           }
+          case 12: {
+            if (tag !== 98) {
+              break;
+            }
+
+            message.body = { $case: "pinning", value: PinningRead.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -781,6 +816,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "pinning": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "pinning", value: PinningRead.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -828,6 +869,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "openConsole":
         OpenConsole.encode(message.body.value, writer.uint32(98).fork()).join();
+        break;
+      case "readPinning":
+        ReadPinning.encode(message.body.value, writer.uint32(106).fork()).join();
         break;
     }
     return writer;
@@ -942,6 +986,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "openConsole", value: OpenConsole.decode(reader, reader.uint32()) };
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.body = { $case: "readPinning", value: ReadPinning.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1029,6 +1081,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "openConsole": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "openConsole", value: OpenConsole.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "readPinning": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "readPinning", value: ReadPinning.fromPartial(object.body.value) };
         }
         break;
       }
@@ -4149,6 +4207,202 @@ export const ConsoleOpened: MessageFns<ConsoleOpened> = {
     message.unavailable = object.unavailable ?? false;
     message.failed = object.failed ?? "";
     message.graphical = object.graphical ?? false;
+    return message;
+  },
+};
+
+function createBaseReadPinning(): ReadPinning {
+  return { host: "", serverUuid: "", attemptId: "", query: 0 };
+}
+
+export const ReadPinning: MessageFns<ReadPinning> = {
+  encode(message: ReadPinning, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.query !== 0) {
+      writer.uint32(32).int64(message.query);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReadPinning {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReadPinning();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ReadPinning>): ReadPinning {
+    return ReadPinning.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReadPinning>): ReadPinning {
+    const message = createBaseReadPinning();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.query = object.query ?? 0;
+    return message;
+  },
+};
+
+function createBasePinningRead(): PinningRead {
+  return { host: "", query: 0, pinning: undefined, absent: false, failed: "" };
+}
+
+export const PinningRead: MessageFns<PinningRead> = {
+  encode(message: PinningRead, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.query !== 0) {
+      writer.uint32(16).int64(message.query);
+    }
+    if (message.pinning !== undefined) {
+      HostPinning.encode(message.pinning, writer.uint32(26).fork()).join();
+    }
+    if (message.absent !== false) {
+      writer.uint32(32).bool(message.absent);
+    }
+    if (message.failed !== "") {
+      writer.uint32(42).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): PinningRead {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBasePinningRead();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.pinning = HostPinning.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.absent = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<PinningRead>): PinningRead {
+    return PinningRead.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<PinningRead>): PinningRead {
+    const message = createBasePinningRead();
+    message.host = object.host ?? "";
+    message.query = object.query ?? 0;
+    message.pinning = (object.pinning !== undefined && object.pinning !== null)
+      ? HostPinning.fromPartial(object.pinning)
+      : undefined;
+    message.absent = object.absent ?? false;
+    message.failed = object.failed ?? "";
     return message;
   },
 };

@@ -6,7 +6,7 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import { AllocationRequest, RescueImage, Selection, ServerSpec, ServerVolume } from "./shared.ts";
+import { AllocationRequest, HostPinning, RescueImage, Selection, ServerSpec, ServerVolume } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -153,7 +153,11 @@ export interface ConsoleQuestion {
   attemptId: string;
   bytesMax: number;
   /** Opens the console for one client, instead of reading it. A conductor of an older version answers with the output. */
-  open: ConsoleSession | undefined;
+  open:
+    | ConsoleSession
+    | undefined;
+  /** Asks for the guest's CPUs on its host, instead of its console. A conductor of an older version answers with the output. */
+  pinning: boolean;
 }
 
 /** See OpenConsole of the agents. */
@@ -177,7 +181,9 @@ export interface ConsoleAnswer {
   /** The guest has no such console that can be opened. */
   { $case: "unavailable"; value: boolean } | //
   /** The same as `opened`, for a display. So the answer of an older version, which opened the serial console, is not taken for it. */
-  { $case: "openedDisplay"; value: string } | undefined;
+  { $case: "openedDisplay"; value: string } | //
+  /** The guest's CPUs and NUMA nodes. */
+  { $case: "pinning"; value: HostPinning } | undefined;
 }
 
 function createBaseTaskNotice(): TaskNotice {
@@ -967,7 +973,7 @@ export const CellEvent: MessageFns<CellEvent> = {
 };
 
 function createBaseConsoleQuestion(): ConsoleQuestion {
-  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0, open: undefined };
+  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0, open: undefined, pinning: false };
 }
 
 export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
@@ -986,6 +992,9 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     }
     if (message.open !== undefined) {
       ConsoleSession.encode(message.open, writer.uint32(42).fork()).join();
+    }
+    if (message.pinning !== false) {
+      writer.uint32(48).bool(message.pinning);
     }
     return writer;
   },
@@ -1043,6 +1052,14 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
             message.open = ConsoleSession.decode(reader, reader.uint32());
             continue;
           }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.pinning = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1067,6 +1084,7 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     message.open = (object.open !== undefined && object.open !== null)
       ? ConsoleSession.fromPartial(object.open)
       : undefined;
+    message.pinning = object.pinning ?? false;
     return message;
   },
 };
@@ -1190,6 +1208,9 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "openedDisplay":
         writer.uint32(58).string(message.answer.value);
         break;
+      case "pinning":
+        HostPinning.encode(message.answer.value, writer.uint32(66).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1263,6 +1284,14 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
             message.answer = { $case: "openedDisplay", value: reader.string() };
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.answer = { $case: "pinning", value: HostPinning.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1320,6 +1349,12 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "openedDisplay": {
         if (object.answer?.value !== undefined && object.answer?.value !== null) {
           message.answer = { $case: "openedDisplay", value: object.answer.value };
+        }
+        break;
+      }
+      case "pinning": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "pinning", value: HostPinning.fromPartial(object.answer.value) };
         }
         break;
       }

@@ -197,6 +197,21 @@ export interface ServerSpec_ImagePropertiesEntry {
   value: string;
 }
 
+/** The CPUs and NUMA nodes of its host that a guest has. */
+export interface HostPinning {
+  /** The host's CPU of each vCPU that has one for itself. */
+  cpus: { [key: number]: number };
+  /** The host's NUMA node of each node that the guest sees, or of all its memory; -1 when it is unknown. */
+  nodes: number[];
+  /** The size of the guest's huge pages, or 0 for ordinary ones. */
+  pageKib: number;
+}
+
+export interface HostPinning_CpusEntry {
+  key: number;
+  value: number;
+}
+
 /** A file that is put into a guest. */
 export interface InjectedFile {
   path: string;
@@ -2155,6 +2170,177 @@ export const ServerSpec_ImagePropertiesEntry: MessageFns<ServerSpec_ImagePropert
     const message = createBaseServerSpec_ImagePropertiesEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseHostPinning(): HostPinning {
+  return { cpus: {}, nodes: [], pageKib: 0 };
+}
+
+export const HostPinning: MessageFns<HostPinning> = {
+  encode(message: HostPinning, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    globalThis.Object.entries(message.cpus).forEach(([key, value]: [string, number]) => {
+      HostPinning_CpusEntry.encode({ key: key as any, value }, writer.uint32(10).fork()).join();
+    });
+    if (message.nodes.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.nodes) {
+        writer.sint32(v);
+      }
+      writer.join();
+    }
+    if (message.pageKib !== 0) {
+      writer.uint32(24).int64(message.pageKib);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HostPinning {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHostPinning();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            const entry1 = HostPinning_CpusEntry.decode(reader, reader.uint32());
+            if (entry1.value !== undefined) {
+              message.cpus[entry1.key] = entry1.value;
+            }
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.nodes.push(reader.sint32());
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.nodes.push(reader.sint32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.pageKib = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HostPinning>): HostPinning {
+    return HostPinning.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HostPinning>): HostPinning {
+    const message = createBaseHostPinning();
+    message.cpus = (globalThis.Object.entries(object.cpus ?? {}) as [string, number][]).reduce(
+      (acc: { [key: number]: number }, [key, value]: [string, number]) => {
+        if (value !== undefined) {
+          acc[globalThis.Number(key)] = globalThis.Number(value);
+        }
+        return acc;
+      },
+      {},
+    );
+    message.nodes = object.nodes?.map((e) => e) || [];
+    message.pageKib = object.pageKib ?? 0;
+    return message;
+  },
+};
+
+function createBaseHostPinning_CpusEntry(): HostPinning_CpusEntry {
+  return { key: 0, value: 0 };
+}
+
+export const HostPinning_CpusEntry: MessageFns<HostPinning_CpusEntry> = {
+  encode(message: HostPinning_CpusEntry, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.key !== 0) {
+      writer.uint32(8).uint32(message.key);
+    }
+    if (message.value !== 0) {
+      writer.uint32(16).uint32(message.value);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): HostPinning_CpusEntry {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseHostPinning_CpusEntry();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.key = reader.uint32();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.value = reader.uint32();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<HostPinning_CpusEntry>): HostPinning_CpusEntry {
+    return HostPinning_CpusEntry.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<HostPinning_CpusEntry>): HostPinning_CpusEntry {
+    const message = createBaseHostPinning_CpusEntry();
+    message.key = object.key ?? 0;
+    message.value = object.value ?? 0;
     return message;
   },
 };

@@ -174,7 +174,7 @@ export class CellClient {
   }
 
   /**
-   * Asks about a guest's console: to read its end, or to open it for a client. `failed` means that this is impossible now; the cell itself may be
+   * Asks the host of a guest for the end of its console, to open its console for a client, or for the CPUs that the guest has. `failed` means that this is impossible now; the cell itself may be
    * well then, so this does not shut it. A conductor to which the host is not connected answers in vain, so several are asked.
    */
   async console(question: ConsoleQuestion): Promise<ConsoleReply> {

@@ -34,7 +34,7 @@ describe("the container of a server", () => {
 
   test("has the CPUs that are chosen for it: its own, or as much time of the shared ones as its flavor has CPUs", () => {
     const limits = (vcpus: readonly (readonly number[])[], held: readonly number[]) => {
-      const pinning = { vcpus, held, emulator: [], memory: [], pageKib: null };
+      const pinning = { vcpus, held, emulator: [], memory: [], isBound: false, pageKib: null };
       const { config } = containerOf(serverSpec(1, { flavor: FLAVOR }), GUEST, { ...DEFAULTS, pinning });
       return [config["limits.cpu"], config["limits.cpu.allowance"], config["user.berth.held-cpus"]];
     };

@@ -254,6 +254,11 @@ export class LxdDriver implements Driver {
     throw new Error("containers have no displays");
   }
 
+  /** A container's processes have no vCPUs, of which each could have its CPU. */
+  pinningOf(): null {
+    return null;
+  }
+
   async destroy(guest: GuestName): Promise<void> {
     const container = this.#of(guest);
     this.#known.delete(container.name);

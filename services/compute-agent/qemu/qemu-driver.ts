@@ -16,6 +16,7 @@ import { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
+import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
@@ -311,6 +312,10 @@ export class QemuDriver implements Driver {
 
   hasDisplay(name: GuestName): boolean {
     return this.#find(name)?.record.machine.display !== undefined;
+  }
+
+  pinningOf(name: GuestName): GuestPinning | null {
+    return this.#find(name)?.record.pinning ?? null;
   }
 
   openDisplay(name: GuestName): Promise<Duplex> {

@@ -1,4 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { cellConsolesSubject } from "../../../adapters/nats/streams.ts";
+import { ConsoleAnswer, ConsoleQuestion } from "../../../proto/gen/berth/cell.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -76,6 +78,51 @@ test("the topology has the NUMA nodes that flavors lay out, from 2.78 on", async
   });
   const whole = { nodes: [{ memory_mb: 4096, siblings: [], vcpu_set: [0, 1, 2, 3] }], pagesize_kb: null };
   expect(await ofFlavor("pinned", { "hw:cpu_policy": "dedicated" })).toEqual(whole);
+});
+
+test("administrators see the CPUs and nodes of the host that the host tells, and neither when it cannot tell", async () => {
+  const flavor = { id: "pinned", name: "pinned", vcpus: 4, ram: 4096, disk: 0 };
+  await rig.post("/v2.1/flavors", { flavor }, as(ADMIN));
+  const extraSpecs = { "hw:cpu_policy": "dedicated", "hw:numa_nodes": "2", "hw:mem_page_size": "large" };
+  await rig.post("/v2.1/flavors/pinned/os-extra_specs", { extra_specs: extraSpecs }, as(ADMIN));
+  const [id, plain] = [await active({ flavorRef: "pinned" }), await active()];
+  const asked: ConsoleQuestion[] = [];
+  let answer: ConsoleAnswer["answer"] = {
+    $case: "pinning",
+    value: { cpus: { 0: 4, 1: 12, 2: 9, 3: 1 }, nodes: [1, -1], pageKib: 1_048_576 },
+  };
+  await rig.cell("north").bus.answer(cellConsolesSubject("north"), async (question) => {
+    asked.push(ConsoleQuestion.decode(question));
+    return ConsoleAnswer.encode({ answer }).finish();
+  });
+  const node = { memory_mb: 2048, siblings: [] };
+  const nodes = [
+    { ...node, vcpu_set: [0, 1] },
+    { ...node, vcpu_set: [2, 3] },
+  ];
+  expect(await toldAt(id, "topology")).toEqual([200, { nodes, pagesize_kb: null }]);
+  expect(await toldAt(plain, "topology", ADMIN)).toEqual([200, { nodes: [], pagesize_kb: null }]);
+  expect(asked).toEqual([]);
+  expect(await toldAt(id, "topology", ADMIN)).toEqual([
+    200,
+    {
+      nodes: [
+        { ...nodes[0], host_node: 1, cpu_pinning: { 0: 4, 1: 12 } },
+        { ...nodes[1], cpu_pinning: { 2: 9, 3: 1 } },
+      ],
+      pagesize_kb: 1_048_576,
+    },
+  ]);
+  const [found] = await rig.cell("north").store.servers([id]);
+  expect(asked).toMatchObject([{ host: found?.host, serverUuid: id, attemptId: found?.attemptId, pinning: true }]);
+  // The second is the answer of a conductor of an older version.
+  for (const other of [
+    { $case: "failed", value: "the agent of its host did not answer in time" } as const,
+    { $case: "output", value: Buffer.from("") } as const,
+  ]) {
+    answer = other;
+    expect(await toldAt(id, "topology", ADMIN)).toEqual([200, { nodes, pagesize_kb: null }]);
+  }
 });
 
 test("diagnostics are for admins, and show the known facts of a running server", async () => {

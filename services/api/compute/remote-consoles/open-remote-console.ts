@@ -62,7 +62,7 @@ export async function openRemoteConsole(
   const [token, session] = [randomUUID(), randomUUID()];
   const graphical = consoleType === "novnc";
   const open = { session, key: consoleKeyOf(token, session), lifetimeMs, graphical };
-  const answer = await cell.console({ host, serverUuid, attemptId, bytesMax: 0, open });
+  const answer = await cell.console({ host, serverUuid, attemptId, bytesMax: 0, open, pinning: false });
   switch (answer.$case) {
     case "opened":
     case "openedDisplay": {
@@ -79,6 +79,7 @@ export async function openRemoteConsole(
       throw unavailableType(type);
     case "failed":
     case "output":
+    case "pinning":
       throw unavailable(`The console of instance ${serverUuid} cannot be opened now: its host does not answer.`);
     default:
       return answer satisfies never;

@@ -36,7 +36,14 @@ export async function readConsoleOutput(
   if (cell === undefined || host === null) throw conflict(`Instance ${uuid} is not ready`);
   const none = "Guest does not have a console available.";
   if (attemptId === null) throw notFound(none);
-  const answer = await cell.console({ host, serverUuid: uuid, attemptId, bytesMax: BYTES_MAX, open: undefined });
+  const answer = await cell.console({
+    host,
+    serverUuid: uuid,
+    attemptId,
+    bytesMax: BYTES_MAX,
+    open: undefined,
+    pinning: false,
+  });
   switch (answer.$case) {
     case "output":
       return lastLines(new TextDecoder().decode(answer.value), lines);
@@ -46,6 +53,7 @@ export async function readConsoleOutput(
     case "opened":
     case "openedDisplay":
     case "unavailable":
+    case "pinning":
       throw unavailable(`The console of instance ${uuid} cannot be read now: its host does not answer.`);
     default:
       return answer satisfies never;

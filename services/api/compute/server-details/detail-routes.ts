@@ -37,7 +37,7 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
   });
 
   http.get("/servers/:id/topology", { config: { since: TOPOLOGY_FROM_MINOR }, schema: ofServer }, async (request) => {
-    return topologyView(await specOf(callOf(request), request.params.id));
+    return readTopology(deps, callOf(request), request.params.id);
   });
 
   const diagnostics = { config: { rule: "os-server-diagnostics" }, schema: ofServer };
@@ -62,6 +62,18 @@ function registerPasswordRoutes(http: Http, deps: DetailDeps): void {
     await findServer(deps, callOf(request), request.params.id);
     return reply.code(204).send();
   });
+}
+
+/** Only administrators see the host's nodes and CPUs, which the host is asked for. When it does not answer, they are left out. */
+async function readTopology(deps: DetailDeps, call: KnownCall, id: string): Promise<ReturnType<typeof topologyView>> {
+  const { record, known } = await findServer(deps, call, id);
+  const { spec, host, attemptId, uuid: serverUuid } = known.server;
+  const view = topologyView(spec);
+  const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
+  const isKnown = cell !== undefined && !known.unreachable && host !== null && attemptId !== null;
+  if (!call.identity.isAdmin || view.nodes.length === 0 || !isKnown) return view;
+  const answer = await cell.console({ host, serverUuid, attemptId, bytesMax: 0, open: undefined, pinning: true });
+  return answer.$case === "pinning" ? topologyView(spec, answer.value) : view;
 }
 
 /** Nova's names of power states in messages, by number. */
