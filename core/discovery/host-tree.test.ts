@@ -112,6 +112,16 @@ describe("the tree of a host", () => {
     });
   });
 
+  test("has the trait of CPU threads at its root and at the nodes whose cores have several", () => {
+    const { cpu } = twoNodes();
+    const host = twoNodes({ cpu: { ...cpu, siblings: [[4, 5]] } });
+    const root = rootOf(host);
+    const has = ({ traits }: TreeProvider) => traits.includes("HW_CPU_HYPERTHREADING");
+    expect([has(root), ...(root.children ?? []).map(has)]).toEqual([true, false, true]);
+    expect(rootOf(host, { flat: true }).traits.filter((one) => one === "HW_CPU_HYPERTHREADING")).toHaveLength(1);
+    expect(has(rootOf(twoNodes()))).toBe(false);
+  });
+
   test("offers VCPU of the shared set and PCPU of the dedicated one, and leaves out a class whose set is not given", () => {
     const both = below(rootOf(twoNodes(), { cpuSharedSet: [0, 1, 4], cpuDedicatedSet: [2, 5, 6] }));
     expect(both.numa0).toMatchObject({ VCPU: { total: 2 }, PCPU: { total: 1 } });

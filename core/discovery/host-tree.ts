@@ -80,7 +80,8 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
   });
   const others = devices.map((device) => device.provider).filter((provider) => !isPlaced.has(provider));
   const all = [...children, ...others, ...sevProviders(host, warn)];
-  const traits = nodes.filter((node) => options.flat || node.id === null).flatMap((node) => node.traits);
+  const ofRoot = nodes.filter((node) => options.flat || node.id === null).flatMap((node) => node.traits);
+  const traits = [...new Set([...ofRoot, ...threadTraits(host, host.cpu.online ?? [])])];
   return {
     kind: "tree",
     root: { name: options.name, inventories, traits, ...(all.length > 0 ? { children: all } : {}) },
@@ -146,7 +147,10 @@ function cpuAndMemory(host: InspectedHost, options: TreeOptions, warn: Warn): re
       ...inventory("MEMORY_MB", memory[index] ?? 0, reservedMb[index]),
       ...Object.assign({}, ...part.pages.map((page) => inventory(pageClass(page.sizeKib), page.count))),
     },
-    traits: part.pages.some((page) => page.count > 0) ? ["CUSTOM_MEMORY_PAGES_LARGE"] : [],
+    traits: [
+      ...(part.pages.some((page) => page.count > 0) ? ["CUSTOM_MEMORY_PAGES_LARGE"] : []),
+      ...threadTraits(host, part.cpus),
+    ],
     place: {
       node: part.id,
       ...{ dedicated: part.dedicated, shared: part.shared },
@@ -170,6 +174,11 @@ function cpuSets({ cpu }: InspectedHost, { cpuSharedSet, cpuDedicatedSet }: Tree
       `CPUs ${isolated.join(",")} are isolated from the kernel's scheduler and count as VCPU: name them in cpu-dedicated-set`,
     );
   return { shared: cpu.online ?? [], dedicated: [] };
+}
+
+/** Nova gives the trait to the root. Flavors ask the provider of the CPUs for it, too. */
+function threadTraits({ cpu }: InspectedHost, cpus: readonly number[]): readonly string[] {
+  return cpu.siblings.some((core) => core.some((one) => cpus.includes(one))) ? ["HW_CPU_HYPERTHREADING"] : [];
 }
 
 interface Place {

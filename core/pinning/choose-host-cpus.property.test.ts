@@ -40,7 +40,7 @@ function needsOf(counts: readonly [number, number]): GuestNeeds {
     Array.from({ length: counts[node] ?? 0 }, () => ({ provider, isDedicated: true })),
   );
   return {
-    ...{ kind: "needs", vcpus, extra: { provider: null, count: 0 }, sharesEmulator: false },
+    ...{ kind: "needs", vcpus, requiresThreads: false, extra: { provider: null, count: 0 }, sharesEmulator: false },
     ...{ memory: [{ memoryMib: 1_024, provider: "n0" }], bindsMemory: true, pages: null },
   };
 }

@@ -23,6 +23,7 @@ function needs(vcpus: readonly string[], changes: Partial<GuestNeeds> = {}): Gue
   return {
     kind: "needs",
     vcpus: vcpus.map((provider) => ({ provider: provider.replace("~", ""), isDedicated: !provider.startsWith("~") })),
+    requiresThreads: false,
     extra: { provider: null, count: 0 },
     sharesEmulator: false,
     memory: [{ memoryMib: 2_048, provider: "n0" }],
@@ -46,6 +47,17 @@ describe("dedicated CPUs", () => {
   test("complete a core that is in use before they break a whole one", () => {
     expect(pinningOf(needs(["n0"]), host([2])).vcpus).toEqual([[10]]);
     expect(pinningOf(needs(["n0", "n0"]), host([2])).vcpus).toEqual([[1], [9]]);
+  });
+
+  test("are threads of cores with several that are free, when the guest requires that", () => {
+    const wanted = needs(["n0", "n0", "n0"], { requiresThreads: true });
+    expect(pinningOf(wanted, host([2])).held).toEqual([1, 3, 9]);
+    expect(chooseHostCpus(wanted, host([2, 11]))).toEqual({
+      kind: "refused",
+      reason:
+        "the guest needs 3 dedicated CPUs of NUMA node 0, which has 1-3,9-11, of which 1,9 are free together with another thread of their core",
+    });
+    expect(pinningOf(needs(["n0", "n0", "n0"]), host([2, 11])).held).toEqual([1, 3, 9]);
   });
 
   test("come from the provider of each vCPU, with the memory of that node", () => {

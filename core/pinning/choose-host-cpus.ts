@@ -63,8 +63,9 @@ function pickDedicated(needs: GuestNeeds, host: PinningHost): Map<string | null,
   for (const [provider, count] of counts) {
     const place = placeOf(host.layout, provider);
     if (place === null) return refused(unknownPlace(provider, count));
-    const free = place.dedicated.filter((cpu) => !host.taken.has(cpu));
-    if (free.length < count) return refused(tooFew(place, free, count));
+    const untaken = place.dedicated.filter((cpu) => !host.taken.has(cpu));
+    const free = needs.requiresThreads ? withSiblings(untaken, host.layout) : untaken;
+    if (free.length < count) return refused(tooFew(place, free, { count, areThreads: needs.requiresThreads }));
     picks.set(provider, pick(free, count, host));
   }
   return picks;
@@ -104,6 +105,13 @@ function packed(cpus: readonly number[], count: number, layout: MachineLayout | 
     cores.splice(cores.indexOf(core), 1);
   }
   return taken;
+}
+
+/** Those of the CPUs whose core has another one of them. */
+function withSiblings(cpus: readonly number[], layout: MachineLayout | null): readonly number[] {
+  return coresOf(cpus, layout)
+    .filter((core) => core.length > 1)
+    .flat();
 }
 
 /** These CPUs by their cores, in the order of the lowest CPU of each. */
@@ -154,10 +162,16 @@ const hasNoShared = (place: ProviderPlace | null): boolean => place?.shared?.len
 
 const nameOf = ({ node }: ProviderPlace): string => (node === null ? "the host" : `NUMA node ${node}`);
 
-function tooFew(place: ProviderPlace, free: readonly number[], count: number): string {
+function tooFew(
+  place: ProviderPlace,
+  free: readonly number[],
+  { count, areThreads }: { readonly count: number; readonly areThreads: boolean },
+): string {
   const { dedicated } = place;
   const all = dedicated.length === 0 ? "has none" : `has ${formatNumberList(ascending(dedicated))}`;
-  const left = free.length === 0 ? "none is free" : `${formatNumberList(ascending(free))} are free`;
+  const together = areThreads ? " together with another thread of their core" : "";
+  const left =
+    free.length === 0 ? `none is free${together}` : `${formatNumberList(ascending(free))} are free${together}`;
   return `the guest needs ${count} dedicated CPUs of ${nameOf(place)}, which ${all}, of which ${left}`;
 }
 

@@ -27,6 +27,7 @@ test("a guest without a CPU policy floats over the CPUs of the provider that giv
       { provider: "n0", isDedicated: false },
       { provider: "n0", isDedicated: false },
     ],
+    requiresThreads: false,
     extra: { provider: null, count: 0 },
     sharesEmulator: false,
     memory: [{ memoryMib: 4_096, provider: "n1" }],
@@ -69,6 +70,21 @@ test("a flavor that names PCPU itself has as many dedicated CPUs as were claimed
   expect(dedicated(["r PCPU 4"])).toEqual([4, 0]);
   expect(dedicated(["r PCPU 3", "r VCPU 1"])).toEqual([3, 0]);
   expect(dedicated(["r PCPU 5"])).toEqual([4, 1]);
+});
+
+test.each([
+  [{ "hw:cpu_thread_policy": "require" }, {}, true],
+  [{ "hw:cpu_thread_policy": "prefer" }, { hw_cpu_thread_policy: "require" }, true],
+  [{}, { hw_cpu_thread_policy: "require" }, true],
+  [{ "hw:cpu_thread_policy": "isolate" }, {}, false],
+  [{}, {}, false],
+])("threads of whole cores are required by %j and %j: %s", (specs, imageProperties, requiresThreads) => {
+  const { flavor } = server({ "hw:cpu_policy": "dedicated", ...specs });
+  const spec = serverSpec(1, {
+    ...(flavor && { flavor }),
+    imageProperties: { ...imageProperties } as Record<string, string>,
+  });
+  expect(guestNeedsOf(spec, claim(["r PCPU 4"]))).toMatchObject({ requiresThreads });
 });
 
 test("a claim that gives fewer dedicated CPUs than the flavor's policy needs is refused", () => {

@@ -1,6 +1,7 @@
 import type { AllocationRequest, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { type AskedPlace, askedOf } from "../scheduling/request/asked.ts";
 import { cpuPlan } from "../scheduling/request/cpu-plan.ts";
+import { hardwareRequest } from "../scheduling/request/hardware-request.ts";
 import { pageClass, requestedPages } from "../scheduling/request/memory-pages.ts";
 import { type GuestNode, guestNodes } from "../scheduling/request/numa-nodes.ts";
 
@@ -13,6 +14,8 @@ export interface GuestNeeds {
   readonly kind: "needs";
   /** For each vCPU the provider that serves it, and whether the vCPU gets a CPU for itself. */
   readonly vcpus: readonly { readonly provider: string | null; readonly isDedicated: boolean }[];
+  /** Whether the dedicated CPUs of the vCPUs must be threads of cores that have several that are free (`hw:cpu_thread_policy=require`). */
+  readonly requiresThreads: boolean;
   /** Dedicated CPUs for the hypervisor's other threads, with the provider that serves them. */
   readonly extra: { readonly provider: string | null; readonly count: number };
   /** Whether the hypervisor's other threads float over the shared CPUs (`hw:emulator_threads_policy=share`). */
@@ -58,12 +61,20 @@ export function guestNeedsOf(server: ServerSpec, allocation: AllocationRequest |
       provider: claim.serving(nodeOf(vcpu), isDedicated(vcpu) ? PCPU : VCPU),
       isDedicated: isDedicated(vcpu),
     })),
+    requiresThreads: requiresThreads(asked),
     extra: { provider: claim.serving(nodes[0], PCPU), count: byPolicy ? plan.extraPcpus : claimed - dedicated },
     sharesEmulator: asked.flavor.extraSpecs["hw:emulator_threads_policy"] === "share",
     memory: memoryOf(asked, nodes, claim),
     bindsMemory: nodes.length > 0 || dedicated > 0 || pagesOf(asked) !== null,
     pages: pagesOf(asked),
   };
+}
+
+/** A flavor with `prefer` leaves the choice to the image. */
+function requiresThreads(asked: AskedPlace): boolean {
+  const { flavor, image } = hardwareRequest(asked, "cpu_thread_policy");
+  const said = flavor?.value === "prefer" ? (image ?? flavor) : (flavor ?? image);
+  return said?.value === "require";
 }
 
 function memoryOf(asked: AskedPlace, nodes: readonly GuestNode[], claim: Claim): GuestNeeds["memory"] {
