@@ -11,7 +11,7 @@ export function requestListContract(current: () => ApiStore): void {
         (record) => record.serverUuid,
       );
 
-    test("has the newest first and those of one millisecond by UUID, one page at a time", async () => {
+    test("has the newest first and those of one millisecond by UUID, or the same backwards, one page at a time", async () => {
       const store = current();
       const sameMs = 1_700_000_000_500;
       await store.accept([
@@ -23,13 +23,16 @@ export function requestListContract(current: () => ApiStore): void {
       ]);
       const all = [4, 1, 2, 3, 5].map(serverId);
       expect(await list()).toEqual(all);
-      const paged: string[] = [];
-      for (let marker: string | null = null; ; marker = paged.at(-1) ?? null) {
-        const page = await list({ marker, limit: 2 });
-        if (page.length === 0) break;
-        paged.push(...page);
-      }
-      expect(paged).toEqual(all);
+      const paged = async (oldestFirst: boolean): Promise<readonly string[]> => {
+        const uuids: string[] = [];
+        for (;;) {
+          const page = await list({ marker: uuids.at(-1) ?? null, limit: 2, oldestFirst });
+          if (page.length === 0) return uuids;
+          uuids.push(...page);
+        }
+      };
+      expect(await paged(false)).toEqual(all);
+      expect(await paged(true)).toEqual(all.toReversed());
     });
 
     test("finds a server by its latest name", async () => {
@@ -76,6 +79,9 @@ export function requestListContract(current: () => ApiStore): void {
         }
       };
       expect(await stretches({})).toEqual([[7, 6], [5, 4], [1, 2], [3]].map((page) => page.map(serverId)));
+      expect(await stretches({ oldestFirst: true })).toEqual(
+        [[3, 2], [1, 4], [5, 6], [7]].map((page) => page.map(serverId)),
+      );
       expect(await stretches({ projectId: "a" })).toEqual([[7, 6], [5, 4], []].map((page) => page.map(serverId)));
       expect(await stretches({ rows: 100, projectId: "nobody" })).toEqual([[]]);
       const unknown = await store.scanRequests({ projectId: null, marker: serverId(9), rows: 2 });

@@ -159,23 +159,25 @@ export class MemoryApiStore implements ApiStore {
   async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return [];
+    const inOrder = orderOf(query);
     const isOpen = (record: RequestRecord) =>
       query.open !== true || (isBeingPlaced(record) && !this.#arrived.has(record.serverUuid));
     return [...this.#requests.values()]
       .filter(isOpen)
-      .filter((record) => isListed(record, query) && (marker === null || newestFirst(marker, record) < 0))
-      .sort(newestFirst)
+      .filter((record) => isListed(record, query) && (marker === null || inOrder(marker, record) < 0))
+      .sort(inOrder)
       .slice(0, query.limit);
   }
 
   async scanRequests({ rows, ...query }: RequestScan): Promise<RequestStretch> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return { records: [], resumeAt: null };
+    const inOrder = orderOf(query);
     const after = [...this.#requests.values()]
       .filter((record) => record.state !== "deleted")
       .filter((record) => query.projectId === null || record.spec.projectId === query.projectId)
-      .filter((record) => marker === null || newestFirst(marker, record) < 0)
-      .sort(newestFirst)
+      .filter((record) => marker === null || inOrder(marker, record) < 0)
+      .sort(inOrder)
       .slice(0, rows);
     const records = after.filter((record) => isListed(record, query));
     return { records, resumeAt: after.length < rows ? null : (after.at(-1)?.serverUuid ?? null) };
@@ -379,6 +381,10 @@ function isListed(record: RequestRecord, query: Omit<RequestQuery, "limit">): bo
     record.spec.name.includes(nameContains) &&
     record.updatedAtMs >= changedSinceMs
   );
+}
+
+function orderOf({ oldestFirst }: Pick<RequestQuery, "oldestFirst">): (a: RequestRecord, b: RequestRecord) => number {
+  return oldestFirst === true ? (a, b) => newestFirst(b, a) : newestFirst;
 }
 
 function newestFirst(a: RequestRecord, b: RequestRecord): number {

@@ -82,3 +82,16 @@ test("a list of changes since a time reads no older ones", async () => {
   // Rows that no summary covers yet are read, too.
   expect(await rowsRead()).toBeLessThan(SERVERS / 10);
 });
+
+test("a page from a marker on reads what the page has, in both directions", async () => {
+  for (const oldestFirst of [false, true]) {
+    const [middle] = (
+      await store.scanRequests({ projectId: null, marker: null, rows: SERVERS / 2, oldestFirst })
+    ).records.slice(-1);
+    const marker = middle?.serverUuid ?? null;
+    expect(await store.listRequests({ projectId: null, marker, limit: 10, oldestFirst })).toHaveLength(10);
+    expect(await rowsRead()).toBeLessThan(50);
+    await store.scanRequests({ projectId: null, marker, rows: 10, oldestFirst });
+    expect(await rowsRead()).toBeLessThan(50);
+  }
+});

@@ -69,11 +69,16 @@ export async function readRequests(pool: Pool, serverUuids: readonly string[]): 
     .map(requestOf);
 }
 
+/** The words of SQL for the two directions of the list, in both of which its index is read. */
+const NEWEST_FIRST = { created: "desc", uuid: "asc", next: "<", after: ">" };
+const OLDEST_FIRST = { created: "asc", uuid: "desc", next: ">", after: "<" };
+
 /**
  * A stretch of the list by keyset, like `listRequests`. It reads a fixed number of rows and may return fewer. Cost: one round trip, two with a marker.
  */
 export async function scanRequests(pool: Pool, scan: RequestScan): Promise<RequestStretch> {
-  const { projectId, marker: after, rows } = scan;
+  const { projectId, marker: after, rows, oldestFirst = false } = scan;
+  const order = oldestFirst ? OLDEST_FIRST : NEWEST_FIRST;
   const [marker] = after === null ? [] : await readRequests(pool, [after]);
   if (after !== null && marker === undefined) return { records: [], resumeAt: null };
   const values: unknown[] = [rows];
@@ -82,21 +87,21 @@ export async function scanRequests(pool: Pool, scan: RequestScan): Promise<Reque
   if (marker !== undefined) {
     const at = values.push(marker.createdAtMs);
     // Only this first condition bounds the index scan.
-    conditions.push(`created_at <= to_timestamp($${at}::float8 / 1000)`);
-    conditions.push(
-      `(created_at < to_timestamp($${at}::float8 / 1000) or server_uuid > $${values.push(marker.serverUuid)})`,
-    );
+    conditions.push(`created_at ${order.next}= to_timestamp($${at}::float8 / 1000)`);
+    const isAfter = `server_uuid ${order.after} $${values.push(marker.serverUuid)}`;
+    conditions.push(`(created_at ${order.next} to_timestamp($${at}::float8 / 1000) or ${isAfter})`);
   }
   const found = await queryStored<RequestRow & { readonly scanned: number; readonly last_uuid: string | null }>(pool, {
-    name: `scan_requests${projectId === null ? "" : "_project"}${marker === undefined ? "" : "_marker"}`,
+    name: `scan_requests${projectId === null ? "" : "_project"}${marker === undefined ? "" : "_marker"}${oldestFirst ? "_oldest" : ""}`,
     text: `with scanned as materialized (
         select server_uuid, created_at, state from requests where ${conditions.join(" and ")}
-        order by created_at desc, server_uuid limit $1
+        order by created_at ${order.created}, server_uuid ${order.uuid} limit $1
       )
       select s.scanned, s.last_uuid, r.*
       from (
         select count(*)::int as scanned,
-          (select server_uuid from scanned order by created_at, server_uuid desc limit 1) as last_uuid
+          -- The last one of the stretch is the first one of the opposite direction.
+          (select server_uuid from scanned order by created_at ${order.uuid}, server_uuid ${order.created} limit 1) as last_uuid
         from scanned
       ) s
       left join (
@@ -104,7 +109,7 @@ export async function scanRequests(pool: Pool, scan: RequestScan): Promise<Reque
           select server_uuid from scanned where state not in ('deleted', 'cancelled')
         )
       ) r on true
-      order by r.created_at_ms desc, r.server_uuid`,
+      order by r.created_at_ms ${order.created}, r.server_uuid ${order.uuid}`,
     values,
   });
   const [first] = found;
@@ -126,7 +131,8 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     conditions.push(condition(`$${values.length}`));
     shape += `_${asked}`;
   };
-  let shape = "list_requests";
+  const order = query.oldestFirst === true ? OLDEST_FIRST : NEWEST_FIRST;
+  let shape = query.oldestFirst === true ? "list_requests_oldest" : "list_requests";
   if (query.projectId !== null) where("project", (p) => `project_id = ${p}`, query.projectId);
   // The index of names serves `like`, and no other way to search a text.
   if (query.nameContains) where("name", (p) => `name like ${p}`, `%${query.nameContains.replace(/[\\%_]/g, "\\$&")}%`);
@@ -155,14 +161,14 @@ export async function listRequests(pool: Pool, query: RequestQuery): Promise<rea
     const [marker] = await readRequests(pool, [query.marker]);
     if (marker === undefined) return [];
     // Only this first condition bounds the index scan.
-    where("marker", (p) => `created_at <= to_timestamp(${p}::float8 / 1000)`, marker.createdAtMs);
-    const at = values.length;
-    where("", (p) => `(created_at < to_timestamp($${at}::float8 / 1000) or server_uuid > ${p})`, marker.serverUuid);
+    where("marker", (p) => `created_at ${order.next}= to_timestamp(${p}::float8 / 1000)`, marker.createdAtMs);
+    const isNext = `created_at ${order.next} to_timestamp($${values.length}::float8 / 1000)`;
+    where("", (p) => `(${isNext} or server_uuid ${order.after} ${p})`, marker.serverUuid);
   }
   const rows = await queryStored<RequestRow>(pool, {
     name: shape,
     text: `select ${REQUEST_COLUMNS} from requests where ${conditions.join(" and ")}
-      order by created_at desc, server_uuid limit $${values.length + 1}`,
+      order by created_at ${order.created}, server_uuid ${order.uuid} limit $${values.length + 1}`,
     values: [...values, query.limit],
   });
   return rows.map(requestOf);

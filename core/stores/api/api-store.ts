@@ -124,10 +124,14 @@ export interface RequestFailure {
   readonly fault: string;
 }
 
-/** Selects a page of requests, newest first. The order is (created_at desc, uuid), and the page begins after the marker. */
+/**
+ * Selects a page of requests, newest first, or oldest first. The order is (created_at desc, uuid), or the same backwards, and the page begins
+ * after the marker.
+ */
 export interface RequestQuery {
   /** Null selects the requests of all projects. */
   readonly projectId: string | null;
+  readonly oldestFirst?: boolean;
   /** UUID of the last server of the previous page. Its request may be in any state. Nothing follows an unknown marker. */
   readonly marker: string | null;
   readonly limit: number;
@@ -145,7 +149,7 @@ export interface RequestQuery {
 }
 
 /** A stretch of the same list. The store examines `rows` requests after the marker and returns those that are listed. */
-export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker"> {
+export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "oldestFirst"> {
   /** Also counts cancelled requests, so that the work of one call is bounded. */
   readonly rows: number;
 }

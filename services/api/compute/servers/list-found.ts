@@ -4,6 +4,7 @@ import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { findByState } from "./list-by-state.ts";
 import type { ListSource } from "./list-filters.ts";
+import { isOldestFirst } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import type { ServerPage } from "./server-page.ts";
 
@@ -19,7 +20,7 @@ interface Deps {
 
 /**
  * Lists servers that an index finds, and those of an order other than newest first: all of them are read, so that a page is full whenever
- * enough servers match. Returns null when very many servers have the statuses, because a scan of the list then finds them soon. Refuses an order
+ * enough servers match. Returns null when very many servers have the statuses, because a scan of the list, from either of its ends, then finds them soon. Refuses an order
  * or any other filter that matches more servers than one call can sort.
  */
 export async function listFound(
@@ -29,7 +30,8 @@ export async function listFound(
 ): Promise<ServerPage | null> {
   const records = await recordsOf(deps, query);
   const isTooMany = records.length > SORTED_MAX;
-  if (isTooMany && query.source?.kind === "states" && query.order === null) return null;
+  const isByCreation = query.order === null || isOldestFirst(query.order);
+  if (isTooMany && query.source?.kind === "states" && isByCreation) return null;
   if (isTooMany)
     throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
   if (query.order === null) return newestOf(deps.cells, records, query, marker);

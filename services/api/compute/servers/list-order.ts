@@ -44,6 +44,12 @@ export function readOrder(query: QueryReader, call: KnownCall): ListOrder {
   return first === undefined || (others.length === 0 && first.key === "created_at" && first.descending) ? null : sorts;
 }
 
+/** Whether the order is that of the creation, oldest first: the default one backwards, which the index of the list serves, too. */
+export function isOldestFirst(order: ListOrder): boolean {
+  const [first, ...others] = order ?? [];
+  return first?.key === "created_at" && !first.descending && others.length === 0;
+}
+
 /** Returns null for a key that sorts nothing. */
 function knownKey(key: string, { minor, identity }: KnownCall): ServerAttribute | null {
   const ignored = IGNORED.has(key) || (key === "locked" && minor < LOCKED_FROM_MINOR);

@@ -12,6 +12,7 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { listFound, pageOf } from "./list-found.ts";
+import { isOldestFirst } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import type { RequestFinder } from "./request-finder.ts";
 import type { ServerPage } from "./server-page.ts";
@@ -41,7 +42,7 @@ const INDEXED_TEXT = /[\p{L}\p{N}]{3}/u;
 const CHANGES_MAX = 10_000;
 
 /**
- * Handles `GET /servers`, newest first. A filter that few servers pass may make a page shorter than its limit, and then there is a next
+ * Handles `GET /servers`, newest first unless another order is asked for. A filter that few servers pass may make a page shorter than its limit, and then there is a next
  * page. A page is empty only when no server follows.
  */
 export async function listServers(deps: ListServersDeps, call: KnownCall, query: ListQuery): Promise<ServerPage> {
@@ -50,7 +51,8 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   if (query.limit === 0) return { servers: [], nextMarker: null };
   if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
     return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
-  const found = query.source !== null || query.order !== null ? await listFound(deps, query, marker) : null;
+  const isByCreation = query.order === null || isOldestFirst(query.order);
+  const found = query.source !== null || !isByCreation ? await listFound(deps, query, marker) : null;
   if (found !== null) return found;
   return listByCreation(deps, query);
 }
@@ -64,12 +66,14 @@ function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<Server
  * Where many are missing (after a restore of the API database), the rest of the page is read in large batches, within the time limit of a
  * search.
  */
-async function listAll(deps: ListServersDeps, { projectId, limit, marker: start }: ListQuery): Promise<ServerPage> {
+async function listAll(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
+  const { projectId, limit, marker: start } = query;
+  const oldestFirst = isOldestFirst(query.order);
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
   for (let marker = start, wanted = limit; ; wanted = STRETCH_ROWS) {
-    const records = await deps.store.listRequests({ projectId, marker, limit: wanted });
+    const records = await deps.store.listRequests({ projectId, marker, limit: wanted, oldestFirst });
     servers.push(...(await hydrateServers(records, deps.cells, { withDeleted: false })));
     scanned += records.length;
     marker = records.at(-1)?.serverUuid ?? marker;
@@ -89,6 +93,7 @@ async function listAll(deps: ListServersDeps, { projectId, limit, marker: start 
  */
 async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
   const { projectId, limit, matches, nameContains } = query;
+  const from = { projectId, nameContains, oldestFirst: isOldestFirst(query.order) };
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
@@ -97,7 +102,7 @@ async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPa
     if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
     if (isLate) throw foundNothingInTime(scanned);
     const rows = stretchFor(limit, servers.length, scanned);
-    const { records, resumeAt } = await readStretch(deps.store, { projectId, marker, nameContains, rows });
+    const { records, resumeAt } = await readStretch(deps.store, { ...from, marker, rows });
     scanned += rows;
     for (const known of await hydrateServers(records, deps.cells, { withDeleted: false })) {
       // The server's name in its cell may differ from the name by which it was found.
@@ -126,6 +131,7 @@ async function readStretch(
   store: Pick<RequestsPort, "listRequests" | "scanRequests">,
   asked: {
     readonly projectId: string | null;
+    readonly oldestFirst: boolean;
     readonly marker: string | null;
     readonly nameContains: string | null;
     readonly rows: number;
@@ -139,7 +145,7 @@ async function readStretch(
 
 function foundNothingInTime(scanned: number): Fault {
   return unavailable(
-    `None of the newest ${scanned} servers matches, and searching the others takes too long: use a marker, or a filter that more servers match.`,
+    `None of the first ${scanned} servers of the list matches, and searching the others takes too long: use a marker, or a filter that more servers match.`,
   );
 }
 
