@@ -221,6 +221,19 @@ describe("two guests at the same time", () => {
   });
 });
 
+test("guests whose CPUs are not in the dedicated set are found, and those of hosts that know no sets are not", async () => {
+  const place = { provider: "n", node: 0, dedicated: [1, 2], shared: [0], pagesKib: [] };
+  const held = (host: string, ...cpus: number[]): CpuHolder => ({ host, serverUuid: host, held: cpus });
+  const guests = [held("a", 1, 2), held("b", 0, 1, 7), held("flat", 3), held("c")];
+  const strays: CpuHolder[] = [];
+  const layoutOf = (host: string) => (host === "flat" ? null : { places: [place], cores: [] });
+  await new GuestPins({ layoutOf, recorded: async () => guests }).findStrays((guest) => strays.push(guest));
+  expect(strays).toEqual([held("b", 0, 7)]);
+  const unreadable = new GuestPins({ layoutOf, recorded: () => Promise.reject(new Error("damaged")) });
+  await unreadable.findStrays((guest) => strays.push(guest));
+  expect(strays).toHaveLength(1);
+});
+
 /** Waits until so many reads have begun. */
 async function turns(reads: readonly unknown[], count: number): Promise<void> {
   for (let turn = 0; turn < 100 && reads.length < count; turn += 1) await Promise.resolve();

@@ -52,6 +52,21 @@ export class GuestPins {
     }
   }
 
+  /**
+   * Calls `onStray` for each guest that has CPUs for itself which are not in the host's dedicated set, since the set has changed. They may be shared CPUs
+   * now. Nova's agent does not start then; here the guests go on. Guests whose record cannot be read are left out.
+   */
+  async findStrays(onStray: (guest: CpuHolder) => void): Promise<void> {
+    const recorded = await this.#recorded().catch(() => []);
+    for (const { host, serverUuid, held } of recorded) {
+      const places = this.#layoutOf(host)?.places;
+      if (places === undefined) continue;
+      const dedicated = new Set(places.flatMap((place) => place.dedicated));
+      const outside = held.filter((cpu) => !dedicated.has(cpu));
+      if (outside.length > 0) onStray({ host, serverUuid, held: outside });
+    }
+  }
+
   async #hold(order: PrepareOrder, needs: GuestNeeds) {
     // A guest may be recorded, and then forgotten here, after the records have been read.
     const before = [...this.#unrecorded];

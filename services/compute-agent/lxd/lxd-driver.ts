@@ -44,6 +44,8 @@ export interface LxdDriverOptions extends ContainerDefaults {
   readonly shutdownMs: number;
   /** The CPUs behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
   readonly layoutOf?: (host: string) => MachineLayout | null;
+  /** Called at the start for each guest with CPUs that are no longer in its host's dedicated set. */
+  readonly onStrayCpus?: (guest: CpuHolder) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
 }
@@ -102,6 +104,7 @@ export class LxdDriver implements Driver {
         .settle()
         .catch((error: unknown) => this.#options.onUnknown?.(guest, error));
     await Promise.all(guests.map(settled));
+    await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
   }
 
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {

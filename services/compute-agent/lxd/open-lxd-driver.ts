@@ -48,6 +48,11 @@ export function openLxdDriver(
       shutdownMs,
       layoutOf,
     },
+    onStrayCpus: ({ host, serverUuid, held }) =>
+      logger.warn(
+        { host, serverUuid, cpus: held },
+        "a guest keeps CPUs for itself that are no longer in --cpu-dedicated-set; other guests may run on them: move or rebuild its server",
+      ),
     onUnknown: ({ host, serverUuid, attemptId }, error) =>
       logger.warn(
         { host, serverUuid, attemptId, err: error },

@@ -84,6 +84,11 @@ export function openQemuDriver(
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
     bytesPerSecond: settings.liveMigrationBandwidth === 0 ? undefined : settings.liveMigrationBandwidth * MIB,
+    onStrayCpus: ({ host, serverUuid, held }) =>
+      logger.warn(
+        { host, serverUuid, cpus: held },
+        "a guest keeps CPUs for itself that are no longer in --cpu-dedicated-set; other guests may run on them: move or rebuild its server",
+      ),
     onUnknown: ({ host, serverUuid, attemptId }, error) =>
       logger.warn(
         { host, serverUuid, attemptId, err: error },

@@ -15,7 +15,7 @@ import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
 import type { GuestName } from "../journal.ts";
 import { openQemuDriver } from "./open-qemu-driver.ts";
-import { QemuDriver } from "./qemu-driver.ts";
+import { QemuDriver, type QemuDriverOptions } from "./qemu-driver.ts";
 
 let dir: string;
 let driver: QemuDriver | null = null;
@@ -35,7 +35,7 @@ afterEach(() => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-function opened(): QemuDriver {
+function opened(options: Partial<QemuDriverOptions> = {}): QemuDriver {
   driver = new QemuDriver({
     ...{ clock, program: "qemu-system-x86_64", instancesPath: dir, imagesPath: dir, imageCache: join(dir, "_base") },
     ...{
@@ -47,6 +47,7 @@ function opened(): QemuDriver {
     },
     onUnknown: ({ attemptId }) => unknown.push(attemptId),
     defaults: () => Promise.reject(new Error("no guest is built here")),
+    ...options,
   });
   return driver;
 }
@@ -60,6 +61,19 @@ async function runningGuest(index: number): Promise<GuestName> {
   await writeGuestRecord(dirOf(index), guestRecord({ ...nameOf(index), hasRun: true, runningIn: bootId() }));
   return nameOf(index);
 }
+
+test("at its start the agent tells of guests whose dedicated CPUs are no longer in the set", async () => {
+  const name = nameOf(1);
+  mkdirSync(dirOf(1));
+  const memory = [{ memoryMib: 16, hostNode: 0 }];
+  const pinning = { vcpus: [[3]], held: [3], emulator: [3], memory, isBound: false, pageKib: null };
+  await writeGuestRecord(dirOf(1), guestRecord({ ...name, pinning }));
+  const strays: unknown[] = [];
+  const places = [{ provider: "n", node: 0, dedicated: [1], shared: [0, 3], pagesKib: [] }];
+  const one = opened({ layoutOf: () => ({ places, cores: [] }), onStrayCpus: (guest) => strays.push(guest) });
+  await one.adopt([{ ...name, state: "stopped" }]);
+  expect(strays).toEqual([{ host: "h", serverUuid: "s", held: [3] }]);
+});
 
 /** A process that looks like the guest's QEMU and does nothing. */
 async function startDeafQemu(index: number): Promise<void> {

@@ -32,7 +32,7 @@ import type {
   PrepareOrder,
   PrepareOutcome,
 } from "../driver.ts";
-import { GuestPins } from "../guest-pins.ts";
+import { type CpuHolder, GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
@@ -81,6 +81,8 @@ export interface QemuDriverOptions {
   readonly bytesPerSecond?: number | undefined;
   /** Called for each guest that was handed over while it ran, with the time for which it had stood still by then. */
   readonly onHandedOver?: (guest: GuestName, how: { readonly haltedMs: number }) => void;
+  /** Called at the start for each guest with CPUs that are no longer in its host's dedicated set. */
+  readonly onStrayCpus?: (guest: CpuHolder) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
@@ -134,6 +136,7 @@ export class QemuDriver implements Driver {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
     this.#trimLater();
     await Promise.all(guests.map((name) => this.#endOldWork(name)));
+    await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
   }
 
   /**
