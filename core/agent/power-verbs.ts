@@ -1,7 +1,7 @@
 /** The orders of a conductor for a guest that exists. */
 export const POWER_VERBS = [
   ...["start", "stop", "reboot", "hard-reboot", "pause", "unpause", "suspend", "resume"],
-  "unrescue",
+  ...["unrescue", "inject-nmi"],
 ] as const;
 /**
  * The word for a snapshot in the place of a power verb. It travels in the same message, so that an agent of an older version refuses it with a

@@ -225,6 +225,15 @@ const DEFINITIONS = {
     finalStatus: "ACTIVE",
     taskStates: { any: "unrescuing" },
   },
+  "crash-dump": {
+    ...IN_PLACE,
+    route: POWER,
+    verb: "inject-nmi",
+    // Nova allows it in ERROR and VERIFY_RESIZE, too. A server in ERROR may have no guest, and an unconfirmed move comes first.
+    allowedFrom: ["ACTIVE", "PAUSED", "RESCUE"],
+    finalStatus: "as-before",
+    taskStates: { any: "triggering_crash_dump" },
+  },
   snapshot: {
     ...IN_PLACE,
     route: SNAPSHOTTING,

@@ -68,6 +68,7 @@ export type FoundPower =
  * - `live-migrate`: a guest can be handed over to another host while it runs.
  * - `snapshot`: a guest's disk can be copied into an image.
  * - `rescue`: a guest can be booted from another image, with its own disks beside it.
+ * - `inject-nmi`: a guest that runs or is paused can be sent a non-maskable interrupt, at which its kernel may dump its memory.
  * - `volumes`: volumes can be connected to a guest and disconnected from it, also while it runs.
  * - `serial-console`: a client can read a guest's serial console and type into it.
  * - `display`: a client can see a guest's display, and use its keyboard and pointer. A guest that was built before its host had displays has none.
@@ -77,6 +78,7 @@ export type DriverCapability =
   | "live-migrate"
   | "snapshot"
   | "rescue"
+  | "inject-nmi"
   | "volumes"
   | "serial-console"
   | "display";
@@ -132,7 +134,7 @@ export interface Driver {
   /**
    * Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. To
    * start a suspended guest is to resume it. To unrescue, start, reboot or stop a rescued guest ends its rescue: it runs from its own disk again, or
-   * not at all. A rescued guest cannot be paused, suspended, copied or handed over while it runs; the driver rejects that.
+   * not at all. A non-maskable interrupt is sent at each call, and leaves the state as it is. A rescued guest cannot be paused, suspended, copied or handed over while it runs; the driver rejects that.
    */
   power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void>;
   /**

@@ -67,7 +67,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 /** A driver whose guests are entries of a map, and whose behaviour follows a script (see FakeScript). */
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
-    ...["suspend", "live-migrate", "snapshot", "rescue", "volumes", "serial-console", "display"],
+    ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "serial-console", "display"],
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
@@ -170,10 +170,11 @@ export class FakeDriver implements Driver {
   async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "power_ms", signal);
     if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
-    if (REFUSED_IN_RESCUE.includes(verb) && this.#guests.get(keyOf(guest))?.power === "rescued")
-      throw new Error("the guest is in rescue mode");
+    const { power } = this.#guests.get(keyOf(guest)) ?? { power: "missing" };
+    if (REFUSED_IN_RESCUE.includes(verb) && power === "rescued") throw new Error("the guest is in rescue mode");
+    if (verb === "inject-nmi" && !runsNow(power) && power !== "paused") throw new Error("the guest does not run");
     if (verb === "reboot" || verb === "hard-reboot") this.#consoles.boot(guest);
-    this.#setPower(guest, POWER_AFTER[verb] ?? "running");
+    if (verb !== "inject-nmi") this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
   async rescue(guest: GuestName, _: RescueImage, signal: AbortSignal): Promise<void> {

@@ -29,8 +29,8 @@ export interface GuestOrder {
 
 const HAND_OFF_TIMEOUT_MS_MAX = 24 * 3_600_000;
 
-/** The state of a guest after each verb. */
-const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
+/** The state of a guest after each verb. Null for a verb that leaves the guest as it is. */
+const STATE_AFTER: Readonly<Record<PowerVerb, GuestState | null>> = {
   start: "running",
   stop: "stopped",
   reboot: "running",
@@ -40,6 +40,7 @@ const STATE_AFTER: Readonly<Record<PowerVerb, GuestState>> = {
   suspend: "suspended",
   resume: "running",
   unrescue: "running",
+  "inject-nmi": null,
 };
 
 export function orderOfStart(message: Start): GuestOrder {

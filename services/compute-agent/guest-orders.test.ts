@@ -289,6 +289,27 @@ test("refuses to suspend a guest where the driver cannot, and leaves the guest a
   expect([driver.calls, state()]).toEqual([["pause"], "paused"]);
 });
 
+test("interrupts a guest once for each order, also when the order comes again, and refuses where the driver cannot", async () => {
+  power("inject-nmi", 1);
+  await answered(1);
+  power("inject-nmi", 1);
+  power("inject-nmi", 2);
+  await answered(3);
+  expect(answers.map(({ failed }) => failed)).toEqual(["", "", ""]);
+  expect([driver.calls, state()]).toEqual([["inject-nmi", "inject-nmi"], "running"]);
+  Object.assign(driver, { capabilities: new Set() });
+  power("inject-nmi", 3);
+  await answered(4);
+  expect(answers[3]?.failed).toBe("the host's driver cannot send guests a non-maskable interrupt");
+});
+
+test("an interrupt that fails has failed, although the guest runs as before", async () => {
+  driver.losesAnswers = true;
+  power("inject-nmi", 1);
+  await answered(1);
+  expect([answers[0]?.failed, state()]).toEqual(["the connection was lost", "running"]);
+});
+
 test("refuses to rescue a guest where the driver cannot, without an image, and leaves the guest alone", async () => {
   Object.assign(driver, { capabilities: new Set() });
   power("rescue", 1);

@@ -99,6 +99,8 @@ export class GuestOrders {
       answering(message)(from, "the host's driver cannot rescue guests");
     else if (message.verb === RESCUE_VERB) this.#rescue(message, from);
     else if (verb === undefined) answering(message)(from, `no such verb: ${message.verb}`);
+    else if (verb === "inject-nmi" && !capabilities.has("inject-nmi"))
+      answering(message)(from, "the host's driver cannot send guests a non-maskable interrupt");
     else if (NEEDING_SUSPEND.includes(verb) && !capabilities.has("suspend"))
       answering(message)(from, "the host's driver cannot suspend guests");
     else this.#take(orderOfPower(message, verb), from);
@@ -195,7 +197,7 @@ export class GuestOrders {
       await this.#drive(order, guest, signal);
     } catch (error) {
       const found = await this.#foundAfterFailure(order, guest);
-      const isDone = order.work.kind === "power" && found === order.goal && !REBOOTS.includes(order.work.verb);
+      const isDone = order.work.kind === "power" && showsSuccess(order.work.verb) && found === order.goal;
       if (!isDone || error instanceof CalledOffError) throw error;
     }
     const by = order.work.kind === "start" ? {} : { orderId: order.id };
@@ -244,7 +246,7 @@ export class GuestOrders {
     const verb = work.kind === "start" ? "start" : work.verb;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
     // succeeded.
-    const isFirstStart = guest.state === "prepared" && verb !== "stop";
+    const isFirstStart = guest.state === "prepared" && verb !== "stop" && order.goal !== null;
     if (isFirstStart) {
       const start = (raised: AbortSignal) => driver.start(name, raised);
       await this.#call("the driver's start", POWER_TIMEOUT_MS, signal, name, start);
@@ -323,8 +325,8 @@ function volumesOfGuest(
 }
 
 const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];
-/** Verbs whose success the guest's state does not show, because the guest runs in any case. */
-const REBOOTS: readonly string[] = ["reboot", "hard-reboot"];
+/** Whether the guest's state tells that a failed verb has succeeded all the same. Before these verbs the guest has the same state as afterwards. */
+const showsSuccess = (verb: PowerVerb): boolean => !["reboot", "hard-reboot", "inject-nmi"].includes(verb);
 
 const isUuid = (id: string): boolean => /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(id);
 const isForced = ({ work }: GuestOrder): boolean => work.kind === "hand-off" && work.order.force;

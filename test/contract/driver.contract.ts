@@ -258,6 +258,24 @@ export function driverContract(
       expect(await next.powersOf([guest])).toEqual(["missing"]);
     });
 
+    test("interrupts a guest that runs or is paused, which leaves its state as it is, and no other guest", async ({
+      skip,
+    }) => {
+      const { driver, scene } = await opened();
+      if (!driver.capabilities.has("inject-nmi")) skip("the driver cannot interrupt guests");
+      const guest = scene.guest(0, 0);
+      await scene.prepare(guest);
+      await driver.start(guest, NEVER);
+      await driver.power(guest, "inject-nmi", NEVER);
+      expect(await scene.powerOf(guest)).toBe("running");
+      await driver.power(guest, "pause", NEVER);
+      await driver.power(guest, "inject-nmi", NEVER);
+      expect(await scene.powerOf(guest)).toBe("paused");
+      await driver.power(guest, "stop", NEVER);
+      await expect(driver.power(guest, "inject-nmi", NEVER)).rejects.toThrow("does not run");
+      expect(await scene.powerOf(guest)).toBe("stopped");
+    });
+
     test("stops and starts a guest that never ran", async () => {
       const { driver, scene } = await opened();
       const guest = scene.guest(0, 0);

@@ -145,7 +145,11 @@ describe("the actions of a server in a whole cloud", () => {
     expect((await done(id, "os-stop")).status).toBe("SHUTOFF");
     expect((await done(id, "os-start")).status).toBe("ACTIVE");
     expect((await done(id, "reboot", { type: "HARD" })).status).toBe("ACTIVE");
+    expect((await done(id, "trigger_crash_dump")).status).toBe("ACTIVE");
     expect((await done(id, "pause")).status).toBe("PAUSED");
+    expect((await done(id, "trigger_crash_dump")).status).toBe("PAUSED");
+    const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
+    expect(instanceActions[0]).toMatchObject({ action: "trigger_crash_dump", message: null });
     expect((await done(id, "unpause")).status).toBe("ACTIVE");
     expect((await done(id, "suspend")).status).toBe("SUSPENDED");
     const suspended = (await call("GET", `/v2.1/servers/${id}`)).json.server;

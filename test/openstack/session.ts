@@ -178,6 +178,8 @@ const CHANGES: readonly Step[] = [
     ["rescue", "RESCUE"],
     ["unrescue", "ACTIVE"],
   ].flatMap(([action, status]) => [ok(`server ${action} first`), settle("first", status)]),
+  newer("server dump create first"),
+  settle("first"),
   ok("server lock first"),
   ok("server unlock first"),
   newer("server lock --reason why first"),

@@ -270,7 +270,7 @@ export interface Power {
   attemptId: string;
   /**
    * start | stop | reboot | hard-reboot | pause | unpause | suspend | resume | rescue | unrescue, or snapshot | attach-volume |
-   * detach-volume, which leave the power state as it is
+   * detach-volume | inject-nmi, which leave the power state as it is
    */
   verb: string;
   /** Repeated in the answer. It is the same for each repetition of the order. */

@@ -197,6 +197,8 @@ export class LxdDriver implements Driver {
         throw new LxdError("refused", "the memory of a container cannot be saved");
       case "unrescue":
         return this.rescue();
+      case "inject-nmi":
+        throw new LxdError("refused", "a container has no kernel of its own that could be interrupted");
       default:
         return verb satisfies never;
     }

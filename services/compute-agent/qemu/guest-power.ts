@@ -103,6 +103,13 @@ export async function unpauseGuest(guest: QemuGuest): Promise<void> {
   await guest.execute("cont");
 }
 
+/** Sends every CPU of the guest a non-maskable interrupt, at which its kernel does what it is configured for. */
+export async function interruptGuest(guest: QemuGuest): Promise<void> {
+  const state = await guest.state();
+  if (state !== "running" && state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
+  await guest.execute("inject-nmi");
+}
+
 /** Saves the guest's memory in its first disk, and ends its QEMU. */
 export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): Promise<void> {
   if (guest.record.isSuspended) return;

@@ -38,6 +38,7 @@ import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import {
+  interruptGuest,
   leaveRescue,
   type PowerControl,
   pauseGuest,
@@ -96,7 +97,7 @@ const LOOK_MS = 4_000;
 /** How much of its console's output is kept for each guest. */
 const CONSOLE_BYTES = 1_048_576;
 const TRIM_EVERY_MS = 10_000;
-const CAPABILITIES = ["suspend", "live-migrate", "snapshot", "rescue", "serial-console"] as const;
+const CAPABILITIES = ["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "serial-console"] as const;
 const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
@@ -256,6 +257,8 @@ export class QemuDriver implements Driver {
         return unpauseGuest(guest);
       case "suspend":
         return suspendGuest(guest, control);
+      case "inject-nmi":
+        return interruptGuest(guest);
       default:
         return verb satisfies never;
     }

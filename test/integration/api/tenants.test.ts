@@ -173,6 +173,7 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   unpause: null,
   suspend: null,
   resume: null,
+  trigger_crash_dump: null,
   rescue: { rescue_image_ref: randomUUID() },
   unrescue: null,
   forceDelete: null,

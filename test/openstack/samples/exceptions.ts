@@ -74,7 +74,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "servers/server-action-addfloatingip-req": "there are no floating addresses",
   "servers/server-action-removefloatingip-req": "there are no floating addresses",
   "servers/server-get-down-cell-resp": SHOWS_NAME,
-  "servers/server-action-trigger-crash-dump": "no driver makes a guest dump its memory",
 };
 
 /** Reasons for samples of which later or earlier versions pass, by `folder/minor/name`. */

@@ -209,6 +209,7 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["unpause", forMembers(inCell("unpause"), WITHOUT_FIELDS)],
   ["suspend", forMembers(inCell("suspend"), WITHOUT_FIELDS)],
   ["resume", forMembers(inCell("resume"), WITHOUT_FIELDS)],
+  ["trigger_crash_dump", forMembers(inCell("crash-dump"), { since: 17, ...WITHOUT_FIELDS })],
   ["rescue", forMembers(rescue)],
   ["unrescue", forMembers(inCell("unrescue"), WITHOUT_FIELDS)],
   ["createImage", forMembers(snapshot)],

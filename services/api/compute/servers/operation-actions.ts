@@ -27,6 +27,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   resume: ["resume", "compute_resume_instance"],
   rescue: ["rescue", "compute_rescue_instance"],
   unrescue: ["unrescue", "compute_unrescue_instance"],
+  "crash-dump": ["trigger_crash_dump", "compute_trigger_crash_dump"],
   snapshot: ["createImage", "compute_snapshot_instance"],
   backup: ["createBackup", "compute_backup_instance"],
   "attach-volume": ["attach_volume", "compute_attach_volume"],
