@@ -3,7 +3,7 @@ import { areSoundAmounts, type TransferProgress } from "../../core/agent/transfe
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import { volumeOf } from "../rigs/begin-operation.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { driverDisplayContract } from "./driver-display.contract.ts";
+import { driverConsoleContract } from "./driver-console.contract.ts";
 import { DriverScene, type DriverSubject } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
@@ -342,31 +342,7 @@ export function driverContract(
       },
     );
 
-    test("a running guest's console can be opened, one client after another, and ends with the guest", async ({
-      skip,
-    }) => {
-      const { driver, scene } = await opened();
-      if (!driver.capabilities.has("serial-console")) skip("the driver cannot open consoles");
-      const guest = scene.guest(0, 0);
-      await expect(driver.openConsole(guest)).rejects.toThrow();
-      await scene.prepare(guest);
-      await driver.start(guest, NEVER);
-      for (const isLast of [false, true]) {
-        const console = await driver.openConsole(guest);
-        let output = "";
-        console.on("data", (chunk) => {
-          output += String(chunk);
-        });
-        console.on("error", ignored);
-        console.write("x");
-        await eventually("the guest's output", () => output !== "");
-        if (isLast) await driver.destroy(guest, NEVER);
-        else console.destroy();
-        await eventually("the console's end", () => console.closed);
-      }
-    });
-
-    driverDisplayContract(opened);
+    driverConsoleContract(opened);
 
     test("a live hand-over that is called off can be completed by its forced form", async ({ skip }) => {
       const { driver, scene } = await opened();

@@ -1,15 +1,41 @@
 import { expect, test } from "vitest";
 import type { Driver } from "../../services/compute-agent/driver.ts";
+import { eventually } from "../rigs/eventually.ts";
 import { RfbClient } from "../rigs/rfb-client.ts";
 import type { DriverScene } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
 const ignored = () => undefined;
 
-/** The guarantees of drivers whose guests have displays. Called within the contract of all drivers. */
-export function driverDisplayContract(
+/** The guarantees of drivers whose guests have serial consoles or displays. Called within the contract of all drivers. */
+export function driverConsoleContract(
   opened: () => Promise<{ readonly driver: Driver; readonly scene: DriverScene }>,
 ): void {
+  test("a running guest's console can be opened, one client after another, and ends with the guest", async ({
+    skip,
+  }) => {
+    const { driver, scene } = await opened();
+    if (!driver.capabilities.has("serial-console")) skip("the driver cannot open consoles");
+    const guest = scene.guest(0, 0);
+    await expect(driver.openConsole(guest)).rejects.toThrow();
+    await scene.prepare(guest);
+    await driver.start(guest, NEVER);
+    for (const isLast of [false, true]) {
+      const console = await driver.openConsole(guest);
+      let output = "";
+      console.on("data", (chunk) => {
+        output += String(chunk);
+      });
+      console.on("error", ignored);
+      // A nano guest powers off when it is typed into, so only the last client does.
+      if (isLast) console.write("x");
+      await eventually("the guest's output", () => output !== "");
+      if (isLast) await driver.destroy(guest, NEVER);
+      else console.destroy();
+      await eventually("the console's end", () => console.closed);
+    }
+  });
+
   test("a guest's display shows a picture to one client after another, and ends with the guest's run", async ({
     skip,
   }) => {
