@@ -3,7 +3,13 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import type { AttemptFailure } from "../../core/tasks/build-task.ts";
-import type { AllocationRequest, RescueImage, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type {
+  AllocationRequest,
+  GuestDiagnostics,
+  RescueImage,
+  ServerSpec,
+  ServerVolume,
+} from "../../proto/gen/berth/shared.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
 export interface PrepareOrder extends GuestName {
@@ -180,6 +186,11 @@ export interface Driver {
   openDisplay(guest: GuestName): Promise<Duplex>;
   /** The CPUs and the memory of its host that the guest has. Null when it may use all of them, or when there is no such guest. */
   pinningOf(guest: GuestName): GuestPinning | null;
+  /**
+   * Measures what a guest that runs uses. It may be called at any time, also while another call for the guest runs. Resolves with null when the
+   * driver measures nothing, and rejects when the guest does not run.
+   */
+  measure(guest: GuestName): Promise<GuestDiagnostics | null>;
   /** Removes the guest and whatever a failed or incomplete `prepare` left of it. Does nothing if there is nothing to remove. */
   destroy(guest: GuestName, signal: AbortSignal): Promise<void>;
 }

@@ -71,6 +71,9 @@ export class FakeDriver implements Driver {
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
+  // Its guests use nothing of their hosts.
+  readonly pinningOf = (): null => null;
+  readonly measure = async (): Promise<null> => null;
   readonly #options: FakeDriverOptions;
   /** The guests, by host and attempt id. */
   readonly #guests = new Map<string, StoredGuest>();
@@ -295,10 +298,6 @@ export class FakeDriver implements Driver {
 
   async readConsole(guest: GuestName, bytesMax: number): Promise<Uint8Array | null> {
     return this.#guests.has(keyOf(guest)) ? this.#consoles.read(guest, bytesMax) : null;
-  }
-
-  pinningOf(): null {
-    return null;
   }
 
   async openConsole(guest: GuestName): Promise<Duplex> {

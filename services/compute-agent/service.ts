@@ -25,6 +25,7 @@ import { type HostConfig, treeOf } from "./host-config.ts";
 import { fixedHosts, type WatchedHosts } from "./host-source.ts";
 import { HostWatcher } from "./host-watcher.ts";
 import type { Journal } from "./journal.ts";
+import { readDiagnostics } from "./read-diagnostics.ts";
 import { readPinning } from "./read-pinning.ts";
 import { INTERRUPTED, recoverGuests } from "./recover-guests.ts";
 import { TreeReporter } from "./tree-reporter.ts";
@@ -219,6 +220,9 @@ function obey(
       break;
     case "readPinning":
       readPinning(parties, order.value, from);
+      break;
+    case "readDiagnostics":
+      readDiagnostics(parties, order.value, from).catch(failed);
       break;
     case "openConsole":
       parties.opener.open(order.value, from).catch(failed);

@@ -1,6 +1,12 @@
 import { randomInt } from "node:crypto";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
-import type { ConductorMessage, ConsoleOpened, ConsoleOutput, PinningRead } from "../../proto/gen/berth/agent.ts";
+import type {
+  ConductorMessage,
+  ConsoleOpened,
+  ConsoleOutput,
+  DiagnosticsRead,
+  PinningRead,
+} from "../../proto/gen/berth/agent.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
 import type { Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -17,7 +23,7 @@ const TEXT_CHARACTERS_MAX = 1_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
-type Told = ConsoleOutput | ConsoleOpened | PinningRead;
+type Told = ConsoleOutput | ConsoleOpened | PinningRead | DiagnosticsRead;
 
 interface Query {
   readonly connection: AgentConnection;
@@ -26,7 +32,7 @@ interface Query {
 }
 
 /**
- * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client, or which CPUs a guest has. Nothing
+ * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client, which CPUs a guest has, or what it uses. Nothing
  * is stored, and the cell's tasks do not depend on it.
  */
 export class ConsoleAsker {
@@ -90,6 +96,7 @@ export class ConsoleAsker {
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
       if ("pinning" in told) return { $case: "pinning", value: told.pinning ?? { cpus: {}, nodes: [], pageKib: 0 } };
+      if ("diagnostics" in told) return measuredOf(told);
       if ("output" in told) return { $case: "output", value: endOf(told.output, bytesMaxOf(question)) };
       return openedOf(told, question.open?.graphical === true);
     } catch {
@@ -102,11 +109,18 @@ export class ConsoleAsker {
 }
 
 function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["body"] {
-  const { host, serverUuid, attemptId, open, pinning } = question;
+  const { host, serverUuid, attemptId, open, pinning, diagnostics } = question;
   const guest = { host, serverUuid, attemptId, query };
   if (pinning) return { $case: "readPinning", value: guest };
+  if (diagnostics) return { $case: "readDiagnostics", value: guest };
   if (open !== undefined) return { $case: "openConsole", value: { ...guest, ...open } };
   return { $case: "readConsole", value: { ...guest, bytesMax: bytesMaxOf(question) } };
+}
+
+function measuredOf({ diagnostics }: DiagnosticsRead): ConsoleAnswer["answer"] {
+  return diagnostics === undefined
+    ? { $case: "unavailable", value: true }
+    : { $case: "diagnostics", value: diagnostics };
 }
 
 /** An agent of an older version opens the serial console although the display was asked for. */

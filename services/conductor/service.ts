@@ -213,6 +213,7 @@ function dispatchReport(
     case "console":
     case "consoleOpened":
     case "pinning":
+    case "diagnostics":
       parts.consoles.told(report.value, connection);
       break;
     case "guests":

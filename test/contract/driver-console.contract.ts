@@ -36,6 +36,26 @@ export function driverConsoleContract(
     }
   });
 
+  test("what a guest that runs uses can be measured, if the driver can, and of no other guest", async ({ skip }) => {
+    const { driver, scene } = await opened();
+    const guest = scene.guest(0, 0);
+    await scene.prepare(guest);
+    await driver.start(guest, NEVER);
+    if ((await driver.measure(guest)) === null) skip("the driver measures nothing");
+    const used = await eventually("some CPU time of the guest, which has read its disk", async () => {
+      const measured = await driver.measure(guest);
+      const hasRead = measured?.disks.some(({ readBytes, readRequests }) => readBytes > 0 && readRequests > 0);
+      return (measured?.vcpuTimesUs[0] ?? 0) > 0 && hasRead && measured;
+    });
+    expect(used.memoryUsedKib).toBeGreaterThan(1_000);
+    expect(used.disks.map(({ errors }) => errors)).toEqual(used.disks.map(() => 0));
+    const later = await driver.measure(guest);
+    expect(later?.uptimeS).toBeGreaterThanOrEqual(used.uptimeS);
+    expect(later?.vcpuTimesUs[0]).toBeGreaterThanOrEqual(used.vcpuTimesUs[0] ?? 0);
+    await driver.power(guest, "stop", NEVER);
+    await expect(driver.measure(guest)).rejects.toThrow("does not run");
+  });
+
   test("a guest's display shows a picture to one client after another, and ends with the guest's run", async ({
     skip,
   }) => {

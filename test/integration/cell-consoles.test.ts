@@ -5,6 +5,7 @@ import { dialConsole } from "../../adapters/consoles/dial-console.ts";
 import { cellConsolesSubject } from "../../adapters/nats/streams.ts";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
 import { ConsoleAnswer, ConsoleQuestion, type ConsoleSession } from "../../proto/gen/berth/cell.ts";
+import type { GuestDiagnostics } from "../../proto/gen/berth/shared.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -42,9 +43,22 @@ async function listening(): Promise<ConsoleListener> {
 }
 
 /** A conductor's answer about the console of the guest of server 1. */
-async function consoleOf(bytesMax = 1_000, open?: ConsoleSession, pinning = false): Promise<ConsoleAnswer["answer"]> {
+async function consoleOf(
+  bytesMax = 1_000,
+  open?: ConsoleSession,
+  asked: { pinning?: true; diagnostics?: true } = {},
+): Promise<ConsoleAnswer["answer"]> {
   const { host, attemptId, uuid: serverUuid } = await cell.server(1);
-  const question = { host: host ?? "", serverUuid, attemptId: attemptId ?? "", bytesMax, open, pinning };
+  const question = {
+    host: host ?? "",
+    serverUuid,
+    attemptId: attemptId ?? "",
+    bytesMax,
+    open,
+    pinning: false,
+    diagnostics: false,
+    ...asked,
+  };
   const bytes = ConsoleQuestion.encode(question).finish();
   const answer = await cell.ask(cellConsolesSubject(CELL), bytes, { timeoutMs: 10_000 });
   return ConsoleAnswer.decode(answer).answer;
@@ -93,7 +107,7 @@ test("the host tells which of its CPUs and NUMA nodes a guest has, also of a gue
   };
   let read = (): GuestPinning | null => whole;
   await start({ pinningOf: () => read() });
-  const told = () => consoleOf(0, undefined, true);
+  const told = () => consoleOf(0, undefined, { pinning: true });
   // A vCPU that floats has no CPU of its own, and an unknown node is -1.
   const value = { cpus: { 0: 3, 2: 7 }, nodes: [1, -1], pageKib: 2_048 };
   expect(await told()).toEqual({ $case: "pinning", value });
@@ -103,6 +117,19 @@ test("the host tells which of its CPUs and NUMA nodes a guest has, also of a gue
     throw new Error("guest.json is damaged");
   };
   expect(await told()).toEqual({ $case: "failed", value: "guest.json is damaged" });
+});
+
+test("the host tells what it measures of a guest, that it measures nothing, and why it cannot", async () => {
+  const disk = { readBytes: 1, readRequests: 2, writeBytes: 3, writeRequests: 4, errors: 0 };
+  const measured = { uptimeS: 7, vcpuTimesUs: [9_000_000, 0], disks: [disk], memoryUsedKib: 65_536 };
+  let measure = async (): Promise<GuestDiagnostics | null> => measured;
+  await start({ measure: () => measure() });
+  const told = () => consoleOf(0, undefined, { diagnostics: true });
+  expect(await told()).toEqual({ $case: "diagnostics", value: measured });
+  measure = async () => null;
+  expect(await told()).toEqual({ $case: "unavailable", value: true });
+  measure = () => Promise.reject(new Error("the guest does not run"));
+  expect(await told()).toEqual({ $case: "failed", value: "the guest does not run" });
 });
 
 test("no more consoles are read at a time than a conductor holds, and those that wait are answered", async () => {

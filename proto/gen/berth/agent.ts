@@ -17,7 +17,7 @@ import {
   type Metadata,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { AllocationRequest, HostPinning, RescueImage, ServerSpec, ServerVolume } from "./shared.ts";
+import { AllocationRequest, GuestDiagnostics, HostPinning, RescueImage, ServerSpec, ServerVolume } from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -93,6 +93,7 @@ export interface AgentMessage {
     | { $case: "console"; value: ConsoleOutput }
     | { $case: "consoleOpened"; value: ConsoleOpened }
     | { $case: "pinning"; value: PinningRead }
+    | { $case: "diagnostics"; value: DiagnosticsRead }
     | undefined;
 }
 
@@ -113,6 +114,7 @@ export interface ConductorMessage {
     | { $case: "readConsole"; value: ReadConsole }
     | { $case: "openConsole"; value: OpenConsole }
     | { $case: "readPinning"; value: ReadPinning }
+    | { $case: "readDiagnostics"; value: ReadDiagnostics }
     | undefined;
 }
 
@@ -466,6 +468,28 @@ export interface PinningRead {
   failed: string;
 }
 
+/** Asks what the host measures of a guest. An agent of an older version does not answer. */
+export interface ReadDiagnostics {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** Repeated in the answer. */
+  query: number;
+}
+
+export interface DiagnosticsRead {
+  host: string;
+  query: number;
+  /** Absent when the host's driver measures nothing. */
+  diagnostics:
+    | GuestDiagnostics
+    | undefined;
+  /** The host has no such guest. */
+  absent: boolean;
+  /** Why nothing could be measured; otherwise empty. */
+  failed: string;
+}
+
 function createBaseAgentFrame(): AgentFrame {
   return { messages: [] };
 }
@@ -619,6 +643,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "pinning":
         PinningRead.encode(message.body.value, writer.uint32(98).fork()).join();
         break;
+      case "diagnostics":
+        DiagnosticsRead.encode(message.body.value, writer.uint32(106).fork()).join();
+        break;
     }
     return writer;
   },
@@ -732,6 +759,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "pinning", value: PinningRead.decode(reader, reader.uint32()) };
             continue;
           }
+          case 13: {
+            if (tag !== 106) {
+              break;
+            }
+
+            message.body = { $case: "diagnostics", value: DiagnosticsRead.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -822,6 +857,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "diagnostics": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "diagnostics", value: DiagnosticsRead.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -872,6 +913,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "readPinning":
         ReadPinning.encode(message.body.value, writer.uint32(106).fork()).join();
+        break;
+      case "readDiagnostics":
+        ReadDiagnostics.encode(message.body.value, writer.uint32(114).fork()).join();
         break;
     }
     return writer;
@@ -994,6 +1038,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "readPinning", value: ReadPinning.decode(reader, reader.uint32()) };
             continue;
           }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.body = { $case: "readDiagnostics", value: ReadDiagnostics.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1087,6 +1139,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "readPinning": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "readPinning", value: ReadPinning.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "readDiagnostics": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "readDiagnostics", value: ReadDiagnostics.fromPartial(object.body.value) };
         }
         break;
       }
@@ -4400,6 +4458,202 @@ export const PinningRead: MessageFns<PinningRead> = {
     message.query = object.query ?? 0;
     message.pinning = (object.pinning !== undefined && object.pinning !== null)
       ? HostPinning.fromPartial(object.pinning)
+      : undefined;
+    message.absent = object.absent ?? false;
+    message.failed = object.failed ?? "";
+    return message;
+  },
+};
+
+function createBaseReadDiagnostics(): ReadDiagnostics {
+  return { host: "", serverUuid: "", attemptId: "", query: 0 };
+}
+
+export const ReadDiagnostics: MessageFns<ReadDiagnostics> = {
+  encode(message: ReadDiagnostics, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.query !== 0) {
+      writer.uint32(32).int64(message.query);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): ReadDiagnostics {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseReadDiagnostics();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<ReadDiagnostics>): ReadDiagnostics {
+    return ReadDiagnostics.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<ReadDiagnostics>): ReadDiagnostics {
+    const message = createBaseReadDiagnostics();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.query = object.query ?? 0;
+    return message;
+  },
+};
+
+function createBaseDiagnosticsRead(): DiagnosticsRead {
+  return { host: "", query: 0, diagnostics: undefined, absent: false, failed: "" };
+}
+
+export const DiagnosticsRead: MessageFns<DiagnosticsRead> = {
+  encode(message: DiagnosticsRead, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.query !== 0) {
+      writer.uint32(16).int64(message.query);
+    }
+    if (message.diagnostics !== undefined) {
+      GuestDiagnostics.encode(message.diagnostics, writer.uint32(26).fork()).join();
+    }
+    if (message.absent !== false) {
+      writer.uint32(32).bool(message.absent);
+    }
+    if (message.failed !== "") {
+      writer.uint32(42).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DiagnosticsRead {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDiagnosticsRead();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.diagnostics = GuestDiagnostics.decode(reader, reader.uint32());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.absent = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<DiagnosticsRead>): DiagnosticsRead {
+    return DiagnosticsRead.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DiagnosticsRead>): DiagnosticsRead {
+    const message = createBaseDiagnosticsRead();
+    message.host = object.host ?? "";
+    message.query = object.query ?? 0;
+    message.diagnostics = (object.diagnostics !== undefined && object.diagnostics !== null)
+      ? GuestDiagnostics.fromPartial(object.diagnostics)
       : undefined;
     message.absent = object.absent ?? false;
     message.failed = object.failed ?? "";

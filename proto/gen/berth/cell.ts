@@ -6,7 +6,15 @@
 
 /* eslint-disable */
 import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
-import { AllocationRequest, HostPinning, RescueImage, Selection, ServerSpec, ServerVolume } from "./shared.ts";
+import {
+  AllocationRequest,
+  GuestDiagnostics,
+  HostPinning,
+  RescueImage,
+  Selection,
+  ServerSpec,
+  ServerVolume,
+} from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -158,6 +166,8 @@ export interface ConsoleQuestion {
     | undefined;
   /** Asks for the guest's CPUs on its host, instead of its console. A conductor of an older version answers with the output. */
   pinning: boolean;
+  /** Asks what the host measures of the guest, instead of its console. A conductor of an older version answers with the output. */
+  diagnostics: boolean;
 }
 
 /** See OpenConsole of the agents. */
@@ -183,7 +193,9 @@ export interface ConsoleAnswer {
   /** The same as `opened`, for a display. So the answer of an older version, which opened the serial console, is not taken for it. */
   { $case: "openedDisplay"; value: string } | //
   /** The guest's CPUs and NUMA nodes. */
-  { $case: "pinning"; value: HostPinning } | undefined;
+  { $case: "pinning"; value: HostPinning } | //
+  /** What the host has measured of the guest. */
+  { $case: "diagnostics"; value: GuestDiagnostics } | undefined;
 }
 
 function createBaseTaskNotice(): TaskNotice {
@@ -973,7 +985,7 @@ export const CellEvent: MessageFns<CellEvent> = {
 };
 
 function createBaseConsoleQuestion(): ConsoleQuestion {
-  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0, open: undefined, pinning: false };
+  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0, open: undefined, pinning: false, diagnostics: false };
 }
 
 export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
@@ -995,6 +1007,9 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     }
     if (message.pinning !== false) {
       writer.uint32(48).bool(message.pinning);
+    }
+    if (message.diagnostics !== false) {
+      writer.uint32(56).bool(message.diagnostics);
     }
     return writer;
   },
@@ -1060,6 +1075,14 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
             message.pinning = reader.bool();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.diagnostics = reader.bool();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1085,6 +1108,7 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
       ? ConsoleSession.fromPartial(object.open)
       : undefined;
     message.pinning = object.pinning ?? false;
+    message.diagnostics = object.diagnostics ?? false;
     return message;
   },
 };
@@ -1211,6 +1235,9 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "pinning":
         HostPinning.encode(message.answer.value, writer.uint32(66).fork()).join();
         break;
+      case "diagnostics":
+        GuestDiagnostics.encode(message.answer.value, writer.uint32(74).fork()).join();
+        break;
     }
     return writer;
   },
@@ -1292,6 +1319,14 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
             message.answer = { $case: "pinning", value: HostPinning.decode(reader, reader.uint32()) };
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.answer = { $case: "diagnostics", value: GuestDiagnostics.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1355,6 +1390,12 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "pinning": {
         if (object.answer?.value !== undefined && object.answer?.value !== null) {
           message.answer = { $case: "pinning", value: HostPinning.fromPartial(object.answer.value) };
+        }
+        break;
+      }
+      case "diagnostics": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "diagnostics", value: GuestDiagnostics.fromPartial(object.answer.value) };
         }
         break;
       }

@@ -197,6 +197,26 @@ export interface ServerSpec_ImagePropertiesEntry {
   value: string;
 }
 
+/** What a host has measured of a guest that runs. */
+export interface GuestDiagnostics {
+  /** Since the guest's virtual machine was switched on, in seconds. */
+  uptimeS: number;
+  /** The CPU time of each vCPU, in their order. */
+  vcpuTimesUs: number[];
+  disks: DiskCounters[];
+  /** The memory of the host that the guest's virtual machine occupies. */
+  memoryUsedKib: number;
+}
+
+/** Since the guest's virtual machine was switched on. */
+export interface DiskCounters {
+  readBytes: number;
+  readRequests: number;
+  writeBytes: number;
+  writeRequests: number;
+  errors: number;
+}
+
 /** The CPUs and NUMA nodes of its host that a guest has. */
 export interface HostPinning {
   /** The host's CPU of each vCPU that has one for itself. */
@@ -2170,6 +2190,214 @@ export const ServerSpec_ImagePropertiesEntry: MessageFns<ServerSpec_ImagePropert
     const message = createBaseServerSpec_ImagePropertiesEntry();
     message.key = object.key ?? "";
     message.value = object.value ?? "";
+    return message;
+  },
+};
+
+function createBaseGuestDiagnostics(): GuestDiagnostics {
+  return { uptimeS: 0, vcpuTimesUs: [], disks: [], memoryUsedKib: 0 };
+}
+
+export const GuestDiagnostics: MessageFns<GuestDiagnostics> = {
+  encode(message: GuestDiagnostics, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.uptimeS !== 0) {
+      writer.uint32(8).uint64(message.uptimeS);
+    }
+    if (message.vcpuTimesUs.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.vcpuTimesUs) {
+        writer.uint64(v);
+      }
+      writer.join();
+    }
+    for (const v of message.disks) {
+      DiskCounters.encode(v!, writer.uint32(26).fork()).join();
+    }
+    if (message.memoryUsedKib !== 0) {
+      writer.uint32(32).uint64(message.memoryUsedKib);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GuestDiagnostics {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGuestDiagnostics();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.uptimeS = longToNumber(reader.uint64());
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.vcpuTimesUs.push(longToNumber(reader.uint64()));
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.vcpuTimesUs.push(longToNumber(reader.uint64()));
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.disks.push(DiskCounters.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.memoryUsedKib = longToNumber(reader.uint64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GuestDiagnostics>): GuestDiagnostics {
+    return GuestDiagnostics.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GuestDiagnostics>): GuestDiagnostics {
+    const message = createBaseGuestDiagnostics();
+    message.uptimeS = object.uptimeS ?? 0;
+    message.vcpuTimesUs = object.vcpuTimesUs?.map((e) => e) || [];
+    message.disks = object.disks?.map((e) => DiskCounters.fromPartial(e)) || [];
+    message.memoryUsedKib = object.memoryUsedKib ?? 0;
+    return message;
+  },
+};
+
+function createBaseDiskCounters(): DiskCounters {
+  return { readBytes: 0, readRequests: 0, writeBytes: 0, writeRequests: 0, errors: 0 };
+}
+
+export const DiskCounters: MessageFns<DiskCounters> = {
+  encode(message: DiskCounters, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.readBytes !== 0) {
+      writer.uint32(8).uint64(message.readBytes);
+    }
+    if (message.readRequests !== 0) {
+      writer.uint32(16).uint64(message.readRequests);
+    }
+    if (message.writeBytes !== 0) {
+      writer.uint32(24).uint64(message.writeBytes);
+    }
+    if (message.writeRequests !== 0) {
+      writer.uint32(32).uint64(message.writeRequests);
+    }
+    if (message.errors !== 0) {
+      writer.uint32(40).uint64(message.errors);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): DiskCounters {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseDiskCounters();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 8) {
+              break;
+            }
+
+            message.readBytes = longToNumber(reader.uint64());
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.readRequests = longToNumber(reader.uint64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.writeBytes = longToNumber(reader.uint64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.writeRequests = longToNumber(reader.uint64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.errors = longToNumber(reader.uint64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<DiskCounters>): DiskCounters {
+    return DiskCounters.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<DiskCounters>): DiskCounters {
+    const message = createBaseDiskCounters();
+    message.readBytes = object.readBytes ?? 0;
+    message.readRequests = object.readRequests ?? 0;
+    message.writeBytes = object.writeBytes ?? 0;
+    message.writeRequests = object.writeRequests ?? 0;
+    message.errors = object.errors ?? 0;
     return message;
   },
 };

@@ -264,6 +264,10 @@ export class LxdDriver implements Driver {
     return null;
   }
 
+  async measure(): Promise<null> {
+    return null;
+  }
+
   async destroy(guest: GuestName): Promise<void> {
     const container = this.#of(guest);
     this.#known.delete(container.name);

@@ -80,6 +80,7 @@ function byHost(of: (host: string) => Driver): Driver {
     openConsole: (guest) => of(guest.host).openConsole(guest),
     hasDisplay: (guest) => of(guest.host).hasDisplay(guest),
     pinningOf: (guest) => of(guest.host).pinningOf(guest),
+    measure: (guest) => of(guest.host).measure(guest),
     openDisplay: (guest) => of(guest.host).openDisplay(guest),
     rescue: (guest, image, signal) => of(guest.host).rescue(guest, image, signal),
     attachVolume: (guest, volume, signal) => of(guest.host).attachVolume(guest, volume, signal),

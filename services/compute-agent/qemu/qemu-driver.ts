@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
+import { measureGuest } from "../../../adapters/qemu/measure-guest.ts";
 import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
@@ -18,7 +19,7 @@ import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
-import type { RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import type { GuestDiagnostics, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
@@ -322,6 +323,10 @@ export class QemuDriver implements Driver {
 
   pinningOf(name: GuestName): GuestPinning | null {
     return this.#find(name)?.record.pinning ?? null;
+  }
+
+  measure(name: GuestName): Promise<GuestDiagnostics> {
+    return measureGuest(this.#existing(name));
   }
 
   openDisplay(name: GuestName): Promise<Duplex> {

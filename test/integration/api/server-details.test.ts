@@ -146,6 +146,37 @@ test("diagnostics are for admins, and show the known facts of a running server",
   expect((await get("7a7a7a7a-7a7a-4a7a-8a7a-7a7a7a7a7a7a", "diagnostics", ADMIN)).statusCode).toBe(404);
 });
 
+test("diagnostics show what the host has measured of the guest, when it answers", async () => {
+  const id = await active();
+  const disk = { readBytes: 4_096, readRequests: 2, writeBytes: 512, writeRequests: 1, errors: 0 };
+  const value = { uptimeS: 77, vcpuTimesUs: [17_300_000, 20], disks: [disk, disk], memoryUsedKib: 65_536 };
+  let answer: ConsoleAnswer["answer"] = { $case: "diagnostics", value };
+  await rig.cell("north").bus.answer(cellConsolesSubject("north"), async (question) => {
+    expect(ConsoleQuestion.decode(question)).toMatchObject({ serverUuid: id, diagnostics: true });
+    return ConsoleAnswer.encode({ answer }).finish();
+  });
+  const [status, told] = await toldAt(id, "diagnostics", ADMIN, 48);
+  const shown = { read_bytes: 4_096, read_requests: 2, write_bytes: 512, write_requests: 1, errors_count: 0 };
+  const cpus = [
+    { id: 0, time: 17_300_000_000, utilisation: null },
+    { id: 1, time: 20_000, utilisation: null },
+  ];
+  expect([status, told]).toEqual([
+    200,
+    expect.objectContaining({
+      ...{ uptime: 77, num_disks: 2, cpu_details: cpus, disk_details: [shown, shown] },
+      memory_details: { maximum: expect.any(Number), used: 64 },
+    }),
+  ]);
+  const [, older] = await toldAt(id, "diagnostics", ADMIN, 47);
+  expect(older).toMatchObject({
+    ...{ cpu0_time: 17_300_000_000, cpu1_time: 20_000, "memory-rss": 65_536 },
+    ...{ vda_read: 4_096, vda_read_req: 2, vdb_write: 512, vdb_write_req: 1, vdb_errors: 0 },
+  });
+  answer = { $case: "failed", value: "the agent of its host did not answer in time" };
+  expect((await toldAt(id, "diagnostics", ADMIN, 48))[1]).toMatchObject({ num_disks: null, cpu_details: [] });
+});
+
 test("diagnostics are refused for a server that has no host, does not run, or whose cell does not answer", async () => {
   const server = { name: "web", flavorRef: "1", networks: "none" };
   const { id: waiting } = (await rig.post("/v2.1/servers", { server }, as(OWNER))).json().server;

@@ -62,7 +62,15 @@ export async function openRemoteConsole(
   const [token, session] = [randomUUID(), randomUUID()];
   const graphical = consoleType === "novnc";
   const open = { session, key: consoleKeyOf(token, session), lifetimeMs, graphical };
-  const answer = await cell.console({ host, serverUuid, attemptId, bytesMax: 0, open, pinning: false });
+  const answer = await cell.console({
+    host,
+    serverUuid,
+    attemptId,
+    bytesMax: 0,
+    open,
+    pinning: false,
+    diagnostics: false,
+  });
   switch (answer.$case) {
     case "opened":
     case "openedDisplay": {
@@ -80,6 +88,7 @@ export async function openRemoteConsole(
     case "failed":
     case "output":
     case "pinning":
+    case "diagnostics":
       throw unavailable(`The console of instance ${serverUuid} cannot be opened now: its host does not answer.`);
     default:
       return answer satisfies never;

@@ -43,6 +43,7 @@ export async function readConsoleOutput(
     bytesMax: BYTES_MAX,
     open: undefined,
     pinning: false,
+    diagnostics: false,
   });
   switch (answer.$case) {
     case "output":
@@ -54,6 +55,7 @@ export async function readConsoleOutput(
     case "openedDisplay":
     case "unavailable":
     case "pinning":
+    case "diagnostics":
       throw unavailable(`The console of instance ${uuid} cannot be read now: its host does not answer.`);
     default:
       return answer satisfies never;

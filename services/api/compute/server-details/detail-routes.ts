@@ -72,7 +72,15 @@ async function readTopology(deps: DetailDeps, call: KnownCall, id: string): Prom
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
   const isKnown = cell !== undefined && !known.unreachable && host !== null && attemptId !== null;
   if (!call.identity.isAdmin || view.nodes.length === 0 || !isKnown) return view;
-  const answer = await cell.console({ host, serverUuid, attemptId, bytesMax: 0, open: undefined, pinning: true });
+  const answer = await cell.console({
+    host,
+    serverUuid,
+    attemptId,
+    bytesMax: 0,
+    open: undefined,
+    pinning: true,
+    diagnostics: false,
+  });
   return answer.$case === "pinning" ? topologyView(spec, answer.value) : view;
 }
 
@@ -92,6 +100,13 @@ async function readDiagnostics(deps: DetailDeps, call: KnownCall, id: string) {
     throw conflict(`Cannot 'get_diagnostics' instance ${server.uuid} while it is in power state ${power}`);
   const hosts = await cell.adminHosts([server.host]);
   if (hosts.kind !== "answer") throw silent();
-  const { minor } = call;
-  return diagnosticsView(server, hosts.value[0]?.hypervisor ?? null, { minor, nowMs: deps.clock.now() });
+  const { host, attemptId, uuid: serverUuid } = server;
+  const asked = { host, serverUuid, attemptId: attemptId ?? "", bytesMax: 0, open: undefined, pinning: false };
+  const answer = await cell.console({ ...asked, diagnostics: true });
+  return diagnosticsView(server, {
+    minor: call.minor,
+    nowMs: deps.clock.now(),
+    hypervisor: hosts.value[0]?.hypervisor ?? null,
+    measured: answer.$case === "diagnostics" ? answer.value : null,
+  });
 }

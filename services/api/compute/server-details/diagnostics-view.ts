@@ -1,37 +1,74 @@
 import type { HypervisorFacts } from "../../../../core/ledger/hypervisor-facts.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
+import type { GuestDiagnostics } from "../../../../proto/gen/berth/shared.ts";
 
 /** The first microversion in which all drivers' diagnostics have the same fields. */
 const SAME_FIELDS_FROM_MINOR = 48;
 
+/** What is known of the server's guest beside the server itself. */
+interface GuestKnowledge {
+  readonly minor: number;
+  readonly nowMs: number;
+  readonly hypervisor: HypervisorFacts | null;
+  /** Null when the host does not answer, or when its driver measures nothing. */
+  readonly measured: GuestDiagnostics | null;
+}
+
 /**
- * Returns the diagnostics of a running server: its cell's facts about it and about its host. Facts that only the guest's process knows are
- * null or left out. Before microversion 2.48 drivers named the fields themselves; these are those of Nova's libvirt driver.
+ * Returns the diagnostics of a running server: its cell's facts about it and about its host, and what its host has measured of its guest. Facts
+ * that nobody has measured are null or left out. Before microversion 2.48 drivers named the fields themselves; these are those of Nova's
+ * libvirt driver.
  *
  * Source: Nova's api-ref, "Servers diagnostics". Of the names that its schema has for drivers, libvirt's is the nearest for every
  * hypervisor but bare metal.
  */
-export function diagnosticsView(
-  { spec, launchedAtMs }: Server,
-  hypervisor: HypervisorFacts | null,
-  { minor, nowMs }: { readonly minor: number; readonly nowMs: number },
-) {
-  const memoryMib = spec.flavor?.memoryMib ?? null;
-  if (minor < SAME_FIELDS_FROM_MINOR) return memoryMib === null ? {} : { memory: memoryMib * 1024 };
+export function diagnosticsView(server: Server, known: GuestKnowledge) {
+  return known.minor < SAME_FIELDS_FROM_MINOR ? libvirtView(server, known) : sameView(server, known);
+}
+
+function sameView({ spec, launchedAtMs }: Server, { nowMs, hypervisor, measured }: GuestKnowledge) {
   const type = hypervisor?.type.toLowerCase() ?? "";
+  const launchedS = launchedAtMs === null ? null : Math.max(0, Math.floor((nowMs - launchedAtMs) / 1000));
   return {
     state: "running",
     driver: type === "ironic" ? "ironic" : "libvirt",
     hypervisor: type === "" ? null : type,
     hypervisor_os: null,
-    uptime: launchedAtMs === null ? null : Math.max(0, Math.floor((nowMs - launchedAtMs) / 1000)),
+    uptime: measured?.uptimeS ?? launchedS,
     config_drive: spec.configDrive,
     num_cpus: spec.flavor?.vcpus ?? null,
     num_nics: spec.ports.length,
-    num_disks: null,
-    cpu_details: [],
+    num_disks: measured?.disks.length ?? null,
+    cpu_details: (measured?.vcpuTimesUs ?? []).map((us, id) => ({ id, time: us * 1000, utilisation: null })),
     nic_details: [],
-    disk_details: [],
-    memory_details: { maximum: memoryMib, used: null },
+    disk_details: (measured?.disks ?? []).map((disk) => ({
+      ...{ read_bytes: disk.readBytes, read_requests: disk.readRequests },
+      ...{ write_bytes: disk.writeBytes, write_requests: disk.writeRequests, errors_count: disk.errors },
+    })),
+    memory_details: {
+      maximum: spec.flavor?.memoryMib ?? null,
+      used: measured === null ? null : Math.round(measured.memoryUsedKib / 1024),
+    },
+  };
+}
+
+/** The names that libvirt's driver gives the fields: disks by their order, vda first. */
+function libvirtView({ spec }: Server, { measured }: GuestKnowledge): Readonly<Record<string, number>> {
+  const memoryMib = spec.flavor?.memoryMib;
+  const disks = (measured?.disks ?? []).flatMap((disk, index) => {
+    const name = `vd${String.fromCharCode("a".charCodeAt(0) + (index % 26))}`;
+    return [
+      [`${name}_read`, disk.readBytes],
+      [`${name}_read_req`, disk.readRequests],
+      [`${name}_write`, disk.writeBytes],
+      [`${name}_write_req`, disk.writeRequests],
+      [`${name}_errors`, disk.errors],
+    ];
+  });
+  return {
+    ...(memoryMib !== undefined && { memory: memoryMib * 1024 }),
+    ...(measured !== null && { "memory-rss": measured.memoryUsedKib }),
+    ...Object.fromEntries((measured?.vcpuTimesUs ?? []).map((us, id) => [`cpu${id}_time`, us * 1000])),
+    ...Object.fromEntries(disks),
   };
 }
