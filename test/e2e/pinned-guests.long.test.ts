@@ -1,5 +1,4 @@
 import { mkdirSync, readdirSync, readFileSync, rmSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { writeGuestRecord } from "../../adapters/qemu/guest-record.ts";
@@ -7,7 +6,7 @@ import { NANO_IMAGE_ID as image } from "../../adapters/qemu/nano-image.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { guestRecord } from "../rigs/guest-record.ts";
-import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu, whyNotTwoCpus } from "../rigs/qemu-guests.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 
@@ -15,7 +14,7 @@ const [FIRST, SECOND] = ["cell-1-agent-1-host-1", "cell-1-agent-2-host-1"];
 /** The dedicated CPU of each host. Both hosts are this machine, of which each shares the other CPU. */
 const DEDICATED: Readonly<Record<string, string>> = { [FIRST]: "1", [SECOND]: "0" };
 const PATIENT = { everyMs: 30, withinMs: 60_000 };
-const skipped = whyNoQemu() ?? (availableParallelism() < 2 ? "the machine has one CPU" : null);
+const skipped = whyNoQemu() ?? whyNotTwoCpus();
 
 describe.skipIf(skipped !== null)(
   `virtual machines with dedicated CPUs${skipped === null ? "" : ` (skipped: ${skipped})`}`,

@@ -6,6 +6,7 @@ import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
 import { removeGuestDir } from "../../adapters/qemu/qemu-guest.ts";
 import { findRunningQemu } from "../../adapters/qemu/running-qemu.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
+import { parseNumberList } from "../../core/discovery/parse-values.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
 import type { MachineDefaults } from "../../services/compute-agent/qemu/machine-of-server.ts";
@@ -26,6 +27,13 @@ export function whyNoQemu(): string | null {
   return missing.length === 0
     ? null
     : `${missing.join(", ")} missing; npm run test:long installs them as root on Debian`;
+}
+
+/** Why guests cannot be given the CPUs 0 and 1 here, or null when they can: a container may have other CPUs of its machine. */
+export function whyNotTwoCpus(): string | null {
+  const allowed = /^Cpus_allowed_list:\s*(.*)$/m.exec(readFileSync("/proc/self/status", "utf8"))?.[1] ?? "";
+  const cpus = parseNumberList(allowed) ?? [];
+  return cpus.includes(0) && cpus.includes(1) ? null : `this process may use the CPUs ${allowed}, and not both 0 and 1`;
 }
 
 /** The image of a nano guest that prints `R` where the usual one prints `T`. */

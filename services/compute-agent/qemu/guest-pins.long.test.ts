@@ -1,7 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
@@ -19,6 +18,7 @@ import {
   type QemuGuestsDir,
   qemuDriverIn,
   whyNoQemu,
+  whyNotTwoCpus,
 } from "../../../test/rigs/qemu-guests.ts";
 import type { PrepareOutcome } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
@@ -26,7 +26,7 @@ import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
 const DEDICATED = { "hw:cpu_policy": "dedicated" };
-const skipped = whyNoQemu() ?? (availableParallelism() < 2 ? "the machine has one CPU" : null);
+const skipped = whyNoQemu() ?? whyNotTwoCpus();
 
 /** A host with one CPU for a guest alone, and the other one for all others. `nodes` are NUMA nodes that the host claims to have. */
 const oneDedicated = (dedicated: 0 | 1, nodes: readonly number[] = [0]): MachineLayout => ({
