@@ -154,8 +154,10 @@ function openMonitor(path: string): { readonly socket: Socket; readonly opened: 
   }
 }
 
+/** Errors of a socket that nobody serves: it is not there, is left over, or was closed while the client waited in its queue. */
+const NOBODY_THERE: ReadonlySet<string> = new Set(["ENOENT", "ECONNREFUSED", "ECONNRESET"]);
+
 /** A QEMU that hangs refuses further clients with EAGAIN once its queue is full, and it may still run its guest. */
 function notOpened({ code = "", message }: NodeJS.ErrnoException): QmpError {
-  const isNobodyThere = code === "ENOENT" || code === "ECONNREFUSED";
-  return new QmpError(isNobodyThere ? "lost" : "silent", `QEMU's monitor: ${message}`);
+  return new QmpError(NOBODY_THERE.has(code) ? "lost" : "silent", `QEMU's monitor: ${message}`);
 }
