@@ -26,13 +26,28 @@ interface DispatchRow {
 
 /**
  * Writes claims, servers, tasks and first attempts of a batch. Cost: one round trip, and one more when a server may come back to a cell that
- * it has left.
+ * it has left. If the cell was left again in between, under an earlier assignment, the dispatch is repeated once.
  */
 export async function dispatchServers(
   pool: Pool,
   dispatches: readonly Dispatch[],
 ): Promise<readonly DispatchOutcome[]> {
   await reopen(pool, dispatches);
+  const outcomes = await dispatchOpened(pool, dispatches);
+  const closed = dispatches.filter(({ assignment = 0 }, at) => assignment > 0 && outcomes[at]?.kind === "closed");
+  // A slow scheduler may have left the cell under an earlier assignment after the cell was opened. Such a mark does not hold for this one.
+  const opened = new Set(await reopen(pool, closed));
+  const again = closed.filter(({ task }) => opened.has(specOf(task).uuid.toLowerCase()));
+  if (again.length === 0) return outcomes;
+  const later = await dispatchOpened(pool, again);
+  return dispatches.map((dispatch, at) => {
+    const outcome = later[again.indexOf(dispatch)] ?? outcomes[at];
+    assert(outcome !== undefined, `an outcome of dispatch ${at}`);
+    return outcome;
+  });
+}
+
+function dispatchOpened(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly DispatchOutcome[]> {
   return inRounds(
     dispatches,
     (dispatch) => specOf(dispatch.task).uuid,
@@ -45,24 +60,25 @@ export async function dispatchServers(
 /**
  * Opens the cell to servers that left it under an earlier assignment. This need not be one transaction with the dispatch. If a claim of an
  * earlier assignment comes in between, it is valid, too, since the request is assigned to this cell again. If it has left the cell once more,
- * the cell is closed under the present assignment, too, and stays so.
+ * the cell is closed under the present assignment, too, and stays so. Returns the UUIDs of the servers that were closed until now.
  */
-async function reopen(pool: Pool, dispatches: readonly Dispatch[]): Promise<void> {
+async function reopen(pool: Pool, dispatches: readonly Dispatch[]): Promise<readonly string[]> {
   const again = dispatches.filter(({ assignment = 0 }) => assignment > 0);
-  if (again.length === 0) return;
-  await queryStored(pool, {
+  if (again.length === 0) return [];
+  const rows = await queryStored<{ uuid: string }>(pool, {
     name: "cell_reopen",
     text: `with left_before as (
         select s.uuid from servers s join unnest($1::uuid[], $2::int[]) as w (uuid, assignment) on s.uuid = w.uuid
         where s.status = 'CLOSED' and s.revision < w.assignment
         order by s.uuid for update of s
       )
-      delete from servers s using left_before l where s.uuid = l.uuid`,
+      delete from servers s using left_before l where s.uuid = l.uuid returning s.uuid`,
     values: [
       textArrayLiteral(again.map(({ task }) => specOf(task).uuid)),
       arrayLiteral(again.map(({ assignment = 0 }) => assignment)),
     ],
   });
+  return rows.map(({ uuid }) => uuid);
 }
 
 /** For batches with servers of groups whose rules the claims must keep. Cost: four round trips, under the groups' locks. */

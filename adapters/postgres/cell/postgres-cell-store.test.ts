@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Pool } from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
+  closingOf,
   conductorId,
   deleteTask,
   dispatchOf,
@@ -53,6 +54,30 @@ test("a dispatch names its transaction as the replication stream does", async ()
   } finally {
     client.release(true);
   }
+});
+
+test("a dispatch is not refused when a slow scheduler leaves the cell under an earlier assignment just before it", async () => {
+  await emptyCellTables(pool);
+  await new PostgresLedger(pool).putTrees([hostTree(0, 4)]);
+  const store = new PostgresCellStore(pool);
+  let dispatchesSeen = 0;
+  const racing = new Proxy(pool, {
+    get(target, key) {
+      if (key !== "query") return Reflect.get(target, key);
+      return async (query: { readonly name?: string }) => {
+        if (query.name === "cell_dispatch" && dispatchesSeen++ === 0)
+          await store.close([closingOf(1, 1), closingOf(2, 2)]);
+        return target.query(query as { text: string });
+      };
+    },
+  });
+  const dispatches = [1, 2, 3].map((server) => ({
+    ...dispatchOf({ server, task: server, hosts: [0] }),
+    assignment: 2,
+  }));
+  const outcomes = await new PostgresCellStore(racing).dispatch(dispatches);
+  expect(outcomes.map(({ kind }) => kind)).toEqual(["dispatched", "closed", "dispatched"]);
+  expect((await store.servers([serverId(1)])).map(({ status }) => status)).toEqual(["BUILD"]);
 });
 
 test("rows that are named by key are found by key, however many servers and open tasks there are", async () => {
