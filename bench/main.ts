@@ -1,8 +1,8 @@
 import { readdirSync } from "node:fs";
 import { describeMachine } from "./describe-machine.ts";
 
-// `npm run bench` runs every bench/<name>.bench.ts, `npm run bench -- <name> …` some. Each exports `run()`, which prints its own
-// figures: medians of five rounds, see measure.ts.
+// `npm run bench` runs every bench/<name>.bench.ts, and `npm run bench -- <name> …` runs only the named ones. Each file exports `run()`,
+// which prints its figures: the medians of five rounds (see measure.ts).
 
 const suffix = ".bench.ts";
 const known = readdirSync(import.meta.dirname)

@@ -1,7 +1,7 @@
 import type { ConductorDialer } from "../core/agent/link.ts";
 import { SplitStream } from "./split-stream.ts";
 
-/** Most agents that a cell's hosts are spread over. */
+/** Maximum number of agents that a cell's hosts are spread over. */
 const AGENTS_MAX = 64;
 
 export interface HostAgentsOptions {

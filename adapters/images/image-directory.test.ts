@@ -54,7 +54,7 @@ describe("a directory of images", () => {
     expect([await read(null), readdirSync(dir)]).toEqual([null, []]);
   });
 
-  test("leaves nothing of bits that are too many, wrong, none, or broken off", async () => {
+  test("leaves no file behind when the bits are too many, of another format, missing, or cut off", async () => {
     const breaking = new Readable({ read() {} });
     breaking.push(BITS);
     const broken = store(breaking);

@@ -128,7 +128,7 @@ describe("guests without dedicated CPUs", () => {
     expect([pinning.memory, pinning.isBound]).toEqual([[{ memoryMib: 2_048, hostNode: 0 }], false]);
   });
 
-  test("are refused by a node without shared CPUs, since otherwise they would run on all", () => {
+  test("are refused by a node without shared CPUs, since otherwise they would run on all CPUs of the host", () => {
     const layout = { places: [{ ...TWO_NODES.places[0]!, shared: [] }], cores: [] };
     expect(chooseHostCpus(needs(["~n0"]), { ...host(), layout })).toEqual({
       kind: "refused",

@@ -107,7 +107,7 @@ function packed(cpus: readonly number[], count: number, layout: MachineLayout | 
   return taken;
 }
 
-/** Those of the CPUs whose core has another one of them. */
+/** Leaves out each CPU that is alone in its core among these CPUs. */
 function withSiblings(cpus: readonly number[], layout: MachineLayout | null): readonly number[] {
   return coresOf(cpus, layout)
     .filter((core) => core.length > 1)

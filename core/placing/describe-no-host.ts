@@ -1,7 +1,7 @@
 import { describeSearchRefusal, sumRefusals } from "../candidates/refusal.ts";
 import type { HostChoice } from "../scheduling/host-chooser.ts";
 
-/** Most reasons that a fault names, so that it can be read at a glance. */
+/** Maximum number of reasons that a fault names, so that it can be read at a glance. */
 const REASONS_MAX = 6;
 
 interface Besides {

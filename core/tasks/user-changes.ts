@@ -7,7 +7,7 @@ export interface ServerLock {
   readonly reason: string | null;
 }
 
-/** Most actions of one server that are kept, the youngest ones. */
+/** Maximum number of actions that are kept for one server. Older actions are dropped. */
 export const USER_ACTIONS_MAX = 20;
 
 /** An action of a user that needed no operation in the server's cell. */

@@ -30,7 +30,7 @@ export interface HttpSettings {
   /** The start of links in answers. When it is null, links start with the host that the request names. */
   readonly publicUrl: string | null;
   readonly bodyBytesMax: number;
-  /** Most bytes of a request body of the Compute API. */
+  /** Maximum number of bytes of a request body of the Compute API. */
   readonly computeBodyBytesMax: number;
   readonly jsonDepthMax: number;
   readonly requestTimeoutMs: number;
@@ -43,14 +43,14 @@ export interface HttpSettings {
 
 /** Limits for accepting requests. */
 export interface IntakeSettings {
-  /** Most calls of one transaction. */
+  /** Maximum number of calls of one transaction. */
   readonly batchMax: number;
   readonly batchesInFlight: number;
-  /** Most calls that wait for a transaction. A further call is answered with 503. */
+  /** Maximum number of calls that wait for a transaction. A further call is answered with 503. */
   readonly queuedMax: number;
-  /** Most requests of one project that are accepted and not placed yet; a further one is refused. Null for no limit. */
+  /** Maximum number of requests of one project that are accepted and not placed yet; a further one is refused. Null for no limit. */
   readonly openRequestsMax: number | null;
-  /** Most publishes that wait for the bus. Beyond it nothing is published, and the schedulers' sweep finds the requests. */
+  /** Maximum number of publishes that wait for the bus. Beyond it nothing is published, and the schedulers' sweep finds the requests. */
   readonly publishesInFlightMax: number;
 }
 
@@ -74,9 +74,9 @@ export interface ApiSettings {
   /** The address of the page with which browsers open graphical consoles. Null when there is none. */
   readonly novncproxyBaseUrl: string | null;
   readonly consoleTokenTtlMs: number;
-  /** Most images of one project. Null for no limit. */
+  /** Maximum number of images of one project. Null for no limit. */
   readonly imagesPerProjectMax: number | null;
-  /** Most bytes of one image's data. */
+  /** Maximum number of bytes of one image's data. */
   readonly imageBytesMax: number;
   /** The networks that servers can be connected to. */
   readonly networks: NetworkRule;
@@ -84,7 +84,7 @@ export interface ApiSettings {
   readonly volumes: VolumeRule;
   /** What one project may have of volumes. Infinity for no limit. */
   readonly volumesPerProject: VolumeUsage;
-  /** Most servers that one call may create. */
+  /** Maximum number of servers that one call may create. */
   readonly serversPerCallMax: number;
   /** The limits of projects for which operators have set none. */
   readonly quotas: QuotaLimits;
@@ -101,7 +101,7 @@ export interface ApiSettings {
   readonly instancePasswords: boolean;
   /** Whether the dashboard is served, and the sources of its data. */
   readonly dashboard: boolean;
-  /** Most items on one page of a list. */
+  /** Maximum number of items on one page of a list. */
   readonly pageMax: number;
   /** Limits for list answers that are under way at the same time. */
   readonly lists: ListBudgetSettings;

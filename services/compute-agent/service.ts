@@ -38,7 +38,7 @@ export interface ComputeAgentDeps {
   readonly logger: Logger;
   readonly registry: Registry;
   readonly tracing: Tracing;
-  /** Through which clients reach the consoles of guests; when it is left out or null, none does. */
+  /** The listener through which clients reach the consoles of guests. Without it, or with null, no client reaches a console. */
   readonly consoles?: Pick<ConsoleListener, "address" | "expect"> | null;
   /** Ends the process, because the agent's journal failed. */
   readonly fail: (error: unknown) => void;

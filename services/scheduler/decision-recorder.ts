@@ -9,9 +9,9 @@ import { Ticker } from "../../runtime/ticker.ts";
 import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Most records that wait for the database; further ones are dropped. */
+/** Maximum number of records that wait for the database; further ones are dropped. */
 const WAITING_MAX = 5_000;
-/** Most records that one statement writes. */
+/** Maximum number of records that one statement writes. */
 const BATCH_MAX = 500;
 /** Refusals per second for which the nearest misses are searched. Each search looks at all hosts. */
 const MISSES_PER_SECOND = 20;

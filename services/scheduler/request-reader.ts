@@ -7,7 +7,7 @@ import { TurnGate } from "../../runtime/turn-gate.ts";
 import type { SchedulerStore } from "./ports.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
-/** Most bytes of specs in one answer of the database. A plain spec has less than 1 kB. */
+/** Maximum number of bytes of specs in one answer of the database. A plain spec has less than 1 kB. */
 const PAGE_BYTES_MAX = 4 << 20;
 const READS_AT_ONCE = 2;
 

@@ -10,11 +10,11 @@ export interface SchedulerSettings {
   readonly schedulerId: string;
   /** Number of hosts that a build may try: the chosen one and its alternates. */
   readonly attemptsMax: number;
-  /** Most requests that are taken from the queue and not finished. */
+  /** Maximum number of requests that are taken from the queue and not finished. */
   readonly requestsInFlightMax: number;
-  /** Most requests that are begun in one turn of the event loop, so that answers are not kept waiting. */
+  /** Maximum number of requests that are begun in one turn of the event loop, so that answers are not kept waiting. */
   readonly requestsPerTurn: number;
-  /** Most items in one call of a store. */
+  /** Maximum number of items in one call of a store. */
   readonly batchMax: number;
   /** The chosen host is one of the `spread` best hosts whose weight is at most `spreadTolerance` below the best weight. */
   readonly spread: number;
@@ -54,7 +54,7 @@ export interface SchedulerSettings {
   /** How long decisions are kept for explanations. The next setting limits their number. */
   readonly decisionsKeptMs: number;
   readonly decisionsMax: number;
-  /** Most placements per second whose decisions are kept. Refusals do not count against this limit. */
+  /** Maximum number of placements per second whose decisions are kept. Refusals do not count against this limit. */
   readonly decisionsPerSecond: number;
   readonly decisionFlushMs: number;
 }

@@ -164,7 +164,7 @@ export class CellOn<Store extends CellStore> {
     readonly fake?: FakeScript;
     readonly vcpus?: number;
     readonly resumesGuests?: boolean;
-    /** Through which clients reach the consoles of guests. */
+    /** The listener through which clients reach the consoles of guests. */
     readonly consoles?: ConsoleListener;
     /** Wraps the agent's driver. */
     readonly before?: (driver: FakeDriver) => Driver;

@@ -67,7 +67,7 @@ export class SortedRows<Row> {
 
   #fetch(): Promise<Row[]> {
     const page = this.#statements.query<Row>(`fetch ${this.#pageRows} from ${this.#cursor}`);
-    // Whoever fills learns of the failure. Until then it must not count as unhandled.
+    // The caller that awaits this page gets the failure. Until then the rejection must not count as unhandled.
     page.catch(() => undefined);
     return page;
   }

@@ -18,7 +18,7 @@ const [whole, share, cpuOnly, eight] = shapesOf([
 ]) as [TaskShape, TaskShape, TaskShape, TaskShape];
 
 describe("recent tasks", () => {
-  it("repeat in order, in pieces that begin at even distances", () => {
+  it("are repeated in their order, in sections that begin at equal distances", () => {
     const past = new RecentTasks(4);
     for (const shape of [eight, whole, share, cpuOnly, whole]) past.add(shape);
     // The task of eight GPUs is forgotten: the past is whole, share, cpuOnly, whole.

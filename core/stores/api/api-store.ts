@@ -76,7 +76,7 @@ export interface SweepQuery {
 
 /** The limits of one project's servers when requests are accepted. */
 export interface AcceptLimits {
-  /** Most requests of a project that are accepted and not yet assigned to a cell. Null means unlimited. */
+  /** Maximum number of requests of a project that are accepted and not yet assigned to a cell. Null means unlimited. */
   readonly openMax: number | null;
   /** The quotas of projects for which operators have set none. Null means that quotas are not looked at. */
   readonly quotas: QuotaLimits | null;

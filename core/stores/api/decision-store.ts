@@ -16,7 +16,7 @@ export interface DecisionLimits {
   readonly recordsMax: number;
 }
 
-/** Most records that are returned for one server. A request that is delivered repeatedly may have several. */
+/** Maximum number of records that are returned for one server. A request that is delivered repeatedly may have several. */
 export const DECISIONS_OF_SERVER_MAX = 20;
 
 /**

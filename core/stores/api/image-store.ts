@@ -75,7 +75,7 @@ export interface ImageStore {
   createImage(image: ImageRecord, ownedMax: number | null): Promise<"created" | "id-taken" | "too-many">;
   /** The image. Null if there is none or it was deleted. */
   image(id: string): Promise<ImageRecord | null>;
-  /** Those of the ids whose images were deleted, in any order. */
+  /** Returns those ids whose images were deleted, in any order. */
   deletedImages(ids: readonly string[]): Promise<readonly string[]>;
   /** Images, newest first. Images of the same time are sorted by id. */
   images(query: ImageQuery): Promise<readonly ImageRecord[]>;

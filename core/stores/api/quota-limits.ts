@@ -24,10 +24,10 @@ export type QuotaLimits = Readonly<Record<QuotaResource, number>>;
 
 /** The limits that operators have set for a project. Resources that are not in a record have the limit of the next record. */
 export interface SetLimits {
-  /** Those of the quota class `default`, which replace the defaults of this installation. */
+  /** The limits of the quota class `default`, which replace the defaults of this installation. */
   readonly byDefault: Partial<QuotaLimits>;
   readonly ofProject: Partial<QuotaLimits>;
-  /** Those of single users of the project. They count beside the limits of the project. */
+  /** The limits of single users of the project. They apply in addition to the limits of the project. */
   readonly ofUsers: ReadonlyMap<string, Partial<QuotaLimits>>;
 }
 

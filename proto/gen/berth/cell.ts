@@ -58,7 +58,10 @@ export interface Task {
     | { $case: "delete"; value: DeletePlan }
     | { $case: "operate"; value: Operation }
     | undefined;
-  /** Who asked for a delete or an operation. Absent for a build, whose server names its caller, and for tasks that no user asked for. */
+  /**
+   * The caller that asked for a delete or an operation. Absent for a build, whose server names its caller, and for tasks that no user
+   * asked for.
+   */
   askedBy?: Caller | undefined;
 }
 

@@ -3,9 +3,9 @@ import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { LiveAttempt, LiveCounts, LivePath, PathState } from "./live-picture.ts";
 
-/** Most paths that are shown. */
+/** Maximum number of paths that are shown. */
 const PATHS_MAX = 300;
-/** Most attempts of a path, the newest. */
+/** Maximum number of attempts that are shown for one path. The newest are shown. */
 const ATTEMPTS_MAX = 20;
 /** Reasons come from drivers, and may be long. */
 const REASON_LENGTH_MAX = 300;

@@ -1,13 +1,14 @@
 import { unavailable } from "./fault.ts";
 
 export interface ListBudgetSettings {
-  /** Most rows in all list answers that are under way. */
+  /** Maximum number of rows in all list answers that are under way. */
   readonly rowsMax: number;
   /**
-   * Most rows in the list answers of one project. Its further lists wait for its earlier ones, and do not delay those of other projects.
+   * Maximum number of rows in the list answers of one project. Its further lists wait for its earlier ones, and do not delay the lists of
+   * other projects.
    */
   readonly projectRowsMax: number;
-  /** Most lists that wait, of all projects and of one project. */
+  /** Maximum number of lists that wait, of all projects and of one project. */
   readonly waitingMax: number;
   readonly projectWaitingMax: number;
   /** Bytes that count as one row, so that an answer with longer rows counts as more rows. */

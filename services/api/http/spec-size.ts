@@ -5,11 +5,11 @@ import type { Fault } from "./fault.ts";
 import { badRequest } from "./fault.ts";
 
 /**
- * Most bytes of one server's encoded scheduler hints. A value that is not text is encoded as JSON, which may be longer than the value that
- * was sent.
+ * Maximum number of bytes of one server's encoded scheduler hints. A value that is not text is encoded as JSON, which may be longer than the
+ * value that was sent.
  */
 const HINTS_BYTES_MAX = 16_384;
-/** Most bytes in the names and values of one image's properties. */
+/** Maximum number of bytes in the names and values of one image's properties. */
 export const IMAGE_PROPERTIES_BYTES_MAX = 65_536;
 
 /**

@@ -15,7 +15,7 @@ export interface KeystoneClientSettings {
   readonly projectDomain: string;
   /** Longest time for one request. */
   readonly timeoutMs: number;
-  /** Most tries of one request after temporary failures. */
+  /** Maximum number of tries of one request after temporary failures. */
   readonly triesMax: number;
 }
 

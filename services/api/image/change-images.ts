@@ -14,7 +14,7 @@ export interface ImageDeps {
   readonly store: ImageStore;
   readonly catalog: Pick<ImageCatalog, "forget">;
   readonly clock: Clock;
-  /** Most images of one project. Null for no limit. */
+  /** Maximum number of images of one project. Null for no limit. */
   readonly ownedMax: number | null;
   /** Whether the bits of new images are uploaded to this api. Otherwise new images are active at once. */
   readonly storesData: boolean;

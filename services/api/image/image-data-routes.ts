@@ -53,7 +53,7 @@ export function registerImageDataRoutes(
         if (Number(request.headers["content-length"] ?? 0) > bytesMax)
           throw new Fault(413, `The data of the image were not saved: there are more than ${bytesMax} bytes.`);
         const bits = streams.upload(id, identity.projectId);
-        // Whoever reads the bits learns why they broke off. An upload that is refused has no reader.
+        // The reader of the bits gets this error, too. An upload that is refused has no reader, and the error must not end the process.
         bits.on("error", () => {});
         request.body.on("error", (error) => bits.destroy(error)).pipe(bits);
         // A connection that closes in the middle of a body ends the stream without an error.

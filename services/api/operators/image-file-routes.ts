@@ -2,7 +2,7 @@ import { Type } from "typebox";
 import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { Http } from "../http/create-http.ts";
 
-/** Most ids of one question. */
+/** Maximum number of ids of one question. */
 export const IMAGE_IDS_MAX = 1_000;
 
 const AskBody = Type.Object(

@@ -30,7 +30,7 @@ const SettingsAnswer = Type.Object({
   effective: Values,
 });
 
-/** Most retries after concurrent writes. After that, the caller gets a conflict. */
+/** Maximum number of retries after concurrent writes. After that, the caller gets a conflict. */
 const TRIES_MAX = 10;
 
 /** `GET` and `PUT /settings`: the settings that schedulers read while they run. Admins only. A change is applied completely or not at all. */

@@ -1,6 +1,6 @@
 /** Initial size of an answer's memory when there is none to reuse. */
 const START_BYTES = 1 << 16;
-/** Most bytes that are kept for later answers. */
+/** Maximum number of bytes that are kept for later answers. */
 const KEPT_BYTES_MAX = 32 << 20;
 
 /**

@@ -1,7 +1,7 @@
 import { AnswerMemory } from "./answer-memory.ts";
 
 const GROWTH = 4;
-/** Most characters that are collected before they are encoded. */
+/** Maximum number of characters that are collected before they are encoded. */
 const PENDING_CHARS_MAX = 1 << 14;
 
 const NOTHING = Buffer.alloc(0);

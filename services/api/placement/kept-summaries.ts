@@ -1,7 +1,7 @@
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { AsciiJson } from "./ascii-json.ts";
 
-/** Most bytes that are kept for one view. When they are exceeded, all are dropped. */
+/** Maximum number of bytes that are kept for one view. When they are exceeded, all are dropped. */
 const BYTES_MAX = 16 << 20;
 const START_BYTES = 1 << 18;
 

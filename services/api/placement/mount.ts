@@ -76,7 +76,7 @@ function headersOf(request: FastifyRequest): PlacementRequest["headers"] {
 function send(reply: FastifyReply, response: PlacementResponse): FastifyReply {
   reply.hijack();
   const { status, headers, body, sent } = response;
-  // A string goes out together with the head, in one write.
+  // Node sends a body that is a string in one write with the head of the response.
   const length = typeof body === "string" ? Buffer.byteLength(body) : body.length;
   reply.raw.writeHead(status, status === 204 ? headers : { ...headers, "content-length": length });
   if (sent !== undefined) reply.raw.once("close", sent);

@@ -24,9 +24,9 @@ export interface PlacementSettings {
   readonly defaultCell: string | null;
   readonly generationStrategy: GenerationStrategy;
   readonly randomizeCandidates: boolean;
-  /** Most candidates in one answer; -1 for no limit. */
+  /** Maximum number of candidates in one answer; -1 for no limit. */
   readonly candidatesMax: number;
-  /** Most providers that one search tries. */
+  /** Maximum number of providers that one search tries. */
   readonly searchStepsMax: number;
   readonly freshnessDeadlineMs: number;
   readonly loadDeadlineMs: number;

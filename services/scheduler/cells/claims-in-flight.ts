@@ -3,7 +3,7 @@ import type { AllocationItem } from "../../../core/ledger/model.ts";
 import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-/** Most transactions that are remembered as applied, for answers that arrive after the view has applied the transaction. */
+/** Maximum number of transactions that are remembered as applied, for answers that arrive after the view has applied the transaction. */
 const APPLIED_MAX = 4_096;
 
 /**

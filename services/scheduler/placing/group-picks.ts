@@ -9,7 +9,7 @@ interface Pick {
   readonly atMs: number;
 }
 
-/** The consequences of the picks for a group's other servers for the next choice. */
+/** What the hosts that were picked for the other servers of a group mean for the next choice. */
 export interface GroupAdvice {
   /** For affinity groups: the cell and hosts that the group's other servers go to. */
   readonly pinned: { readonly cell: string; readonly hosts: readonly string[] } | null;

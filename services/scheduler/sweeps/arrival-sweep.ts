@@ -5,7 +5,7 @@ import type { SchedulerEvents } from "../events.ts";
 import type { SchedulerStore } from "../ports.ts";
 import type { SchedulerSettings } from "../settings.ts";
 
-/** Most pages of one cell in one round. The next round reads the rest. */
+/** Maximum number of pages of one cell in one round. The next round reads the rest. */
 const PAGES_MAX = 100;
 
 /**

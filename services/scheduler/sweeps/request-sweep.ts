@@ -13,7 +13,7 @@ import { type SweepIntake, sweepRoom } from "./sweep-intake.ts";
  * then.
  */
 const BUSY_ROUNDS_MAX = 15;
-/** Most pages of one round. The next round reads the rest. */
+/** Maximum number of pages of one round. The next round reads the rest. */
 const PAGES_MAX = 20;
 
 /**

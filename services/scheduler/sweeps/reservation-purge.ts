@@ -4,7 +4,7 @@ import { Ticker } from "../../../runtime/ticker.ts";
 import type { SchedulerEvents } from "../events.ts";
 
 const PAUSE_MS = 60_000;
-/** Most reservations that one transaction deletes. */
+/** Maximum number of reservations that one transaction deletes. */
 const BATCH_MAX = 1_000;
 
 /**

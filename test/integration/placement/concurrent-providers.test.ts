@@ -164,7 +164,7 @@ describe("64 clients at one provider", () => {
     expect(providers.filter(({ parent }) => parent === host)).toHaveLength(13);
   });
 
-  test("claim from it while others delete it: it is deleted without allocations, or stays", async () => {
+  test("claim from the provider while others delete it: the provider is deleted without allocations, or stays", async () => {
     for (let round = 0; round < 10; round += 1) {
       const uuid = randomUUID();
       await rig.client.makeProvider(uuid, { inventories: { VCPU: 10 } });

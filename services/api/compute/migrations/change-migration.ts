@@ -12,7 +12,7 @@ import { isLiveInProgress, migrationNumber, type ShownMigration, shownMigration 
 
 /** The first microversion in which a migration that does not copy yet can be aborted. */
 const ABORT_EARLY_FROM = 65;
-/** Most migrations of one server that are searched, newest first. */
+/** Maximum number of migrations that are searched for one server, from the newest. */
 const OF_SERVER_MAX = 1_000;
 
 interface Deps {

@@ -14,11 +14,11 @@ const BEFORE_FROM_MINOR = 66;
 const OWNER_FROM_MINOR = 80;
 /** Migrations that are read from a cell at a time. */
 const STRETCH_ROWS = 500;
-/** Most migrations that one call searches to fill a filtered page. The next page continues from there. */
+/** Maximum number of migrations that one call searches to fill a filtered page. The next page continues from there. */
 const SCANNED_MAX = 20_000;
 /** How long a search continues without finding a migration. An empty page is answered only when none follows. */
 const SEARCH_MS_MAX = 15_000;
-/** Most migrations in one answer before the microversion with pages. */
+/** Maximum number of migrations in one answer before the microversion with pages. */
 const UNPAGED_MAX = 10_000;
 
 /** The query of `GET /os-migrations`. */
@@ -34,7 +34,7 @@ export interface MigrationListQuery {
   readonly host?: string | undefined;
   readonly keeps: (shown: ShownMigration) => boolean;
   readonly marker?: string | undefined;
-  /** Most migrations on a page, or null for no limit. */
+  /** Maximum number of migrations on a page, or null for no limit. */
   readonly limit: number | null;
 }
 

@@ -17,7 +17,7 @@ import { badRequest, conflict, unavailable } from "../../http/fault.ts";
 import { serverNotFound } from "../servers/request-finder.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
-/** Most reads of a server that changes each time. */
+/** Maximum number of reads of a server that changes each time. */
 const TRIES_MAX = 5;
 
 /**

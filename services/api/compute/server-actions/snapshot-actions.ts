@@ -88,7 +88,7 @@ export async function acceptSnapshot(
     readonly call: KnownCall;
     readonly carrier: Readonly<Record<string, string>>;
     readonly action: string;
-    /** Most images of one project. Null for no limit. */
+    /** Maximum number of images of one project. Null for no limit. */
     readonly ownedMax: number | null;
   },
 ): Promise<string> {

@@ -20,7 +20,7 @@ import type { AttachBody } from "./interface-schemas.ts";
 import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
 
 const TAG_FROM_MINOR = 49;
-/** Most ways to serve a port on one host that are tried. */
+/** Maximum number of ways that are tried to serve a port on one host. */
 const WAYS_MAX = 64;
 const SEEN_DEADLINE_MS = 2_000;
 

@@ -12,7 +12,7 @@ import { serverNotFound } from "../servers/request-finder.ts";
 
 /** Source: check_instance_state of attach_interface and detach_interface in nova's compute API. */
 const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
-/** Most reads of a server that changes each time. */
+/** Maximum number of reads of a server that changes each time. */
 const TRIES_MAX = 10;
 
 /** A server in its cell, with its allocations and the providers of its request groups. */

@@ -9,7 +9,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import type { AttachedVolume } from "./find-attachment.ts";
 
-/** Those of the statuses in which Nova attaches and detaches volumes in which a cell can do it. */
+/** The statuses in which a cell can attach and detach volumes. Nova allows further ones. */
 const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
 const GIB = 2 ** 30;
 

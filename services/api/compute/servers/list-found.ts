@@ -10,7 +10,7 @@ import type { ServerPage } from "./server-page.ts";
 
 /** Fewest servers about which cells are asked at a time. */
 const CHUNK_MIN = 50;
-/** Most servers that are sorted for one page. */
+/** Maximum number of servers that are sorted for one page. */
 const SORTED_MAX = 10_000;
 
 interface Deps {

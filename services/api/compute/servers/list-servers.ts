@@ -29,7 +29,7 @@ const STRETCH_ROWS_MIN = 100;
 const STRETCH_ROWS = 1_000;
 /** A stretch is this much longer than what it is expected to need. */
 const STRETCH_SPARE = 1.15;
-/** Most requests that one call searches to fill a filtered page. The next page continues from there. */
+/** Maximum number of requests that one call searches to fill a filtered page. The next page continues from there. */
 const SCANNED_MAX = 10_000;
 /** How long a search continues without finding a server. An empty page is answered only when no server follows. */
 const SEARCH_MS_MAX = 15_000;
@@ -38,7 +38,7 @@ const SEARCH_MS_MAX = 15_000;
  * read all rows in one statement.
  */
 const INDEXED_TEXT = /[\p{L}\p{N}]{3}/u;
-/** Most changes of one cell that one call reads. */
+/** Maximum number of changes of one cell that one call reads. */
 const CHANGES_MAX = 10_000;
 
 /**

@@ -8,7 +8,7 @@ import type { InstanceAction } from "./action-event.ts";
 import { actionsOf } from "./instance-actions.ts";
 import { type RequestFinder, serverNotFound } from "./request-finder.ts";
 
-/** Most moves of one server that are shown, newest first. */
+/** Maximum number of moves that are shown for one server. The newest are shown. */
 const MOVES_MAX = 200;
 /** The first microversion that shows the actions of deleted servers. */
 const DELETED_FROM_MINOR = 21;

@@ -8,7 +8,7 @@ import type { CellClient } from "../../cells/cell-client.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** Most moves and migrations of one server that are read, newest first. */
+/** Maximum number of moves and migrations that are read for one server, from the newest. */
 const MOVES_MAX = 200;
 
 export interface LifeDeps {

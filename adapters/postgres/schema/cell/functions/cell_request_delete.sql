@@ -57,7 +57,7 @@ begin
     exit when known = cardinality(server_uuids);
     perform cell_shut(server_uuids);
   end loop;
-  -- Those that were closed before, perhaps only under an earlier assignment.
+  -- The servers that were closed before, perhaps only under an earlier assignment.
   if cardinality(present) < known then
     update servers s set revision = 2147483647, updated_at = now()
     where s.uuid = any (server_uuids) and s.status = 'CLOSED' and s.revision < 2147483647;
