@@ -1,4 +1,5 @@
-import { edgesOf, operationKind } from "../tasks/operation-kinds.ts";
+import { operationKind } from "../tasks/operation-kinds.ts";
+import { edgesOf } from "../tasks/operation-stages.ts";
 import type { AuditedRequest, AuditedServer, CellReading, CloudFacts } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 

@@ -1,4 +1,5 @@
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
+import { OPERATIONS } from "./operation-kinds.ts";
 import type { Stage } from "./operation-routes.ts";
 
 /** The thing that an operation waits for, the reason, and the remedy. Shown with the move and as the server's fault. */
@@ -25,11 +26,11 @@ const TOLD: Partial<Record<Stage, string>> = {
 };
 
 /** The resources that are kept meanwhile, and the consequence of forcing the host down. */
-function prospectsOf({ kind, source }: OperationFacts): { readonly kept: string; readonly way: string } {
-  if (kind === "attach-volume" || kind === "detach-volume")
+function prospectsOf({ kind, source, volume }: OperationFacts): { readonly kept: string; readonly way: string } {
+  if (volume !== null)
     return { kept: " The volume stays with the server.", way: "the operation ends, and the server keeps the volume" };
   if (source === null) return { kept: "", way: "the next host is tried" };
-  if (kind === "evacuate")
+  if (OPERATIONS[kind].source === "fenced")
     return {
       kept: ` What is left of it on ${source.host} is kept.`,
       way: `the next host is tried, and if there is none the server is on ${source.host} again and can be evacuated again`,

@@ -3,7 +3,7 @@ import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../pro
 import { assert } from "../assert.ts";
 import type { AllocationItem } from "../ledger/model.ts";
 import { itemsOf, type MoveParties } from "./move-change.ts";
-import { isMove, type OperationKind } from "./operation-kinds.ts";
+import { isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import { operationOf } from "./operation-record.ts";
 import { attemptIdOf, SERVER_STATUSES, type ServerStatus } from "./server.ts";
 
@@ -29,7 +29,7 @@ export interface OperationFacts {
   readonly statusBefore: ServerStatus;
   readonly migrationUuid: string;
   readonly parties: MoveParties;
-  /** Whether the server must run after the operation, or after a failed rescue. This includes a server in ERROR. */
+  /** Whether the server must run after the operation, or after a failed rescue: a server that ran, that is in ERROR, or that was on no host. */
   readonly runs: boolean;
   /** Only for an evacuation: it may take the server from a host that is merely unseen. */
   readonly fenceWaived: boolean;
@@ -58,7 +58,7 @@ export function factsOf(task: Task): OperationFacts {
     statusBefore: status,
     migrationUuid,
     parties: { server, migrationUuid, source: source?.items ?? [] },
-    runs: status === "ACTIVE" || status === "ERROR" || kind === "unshelve",
+    runs: status === "ACTIVE" || status === "ERROR" || OPERATIONS[kind].source === "none",
     fenceWaived: operation.fenceWaived,
     rescueImage: operation.rescueImage ?? null,
     volume: operation.volume ?? null,

@@ -16,6 +16,9 @@ test("the facts about operations agree with one another", () => {
   expect(kindsThat(({ migration }) => migration !== null)).toEqual(
     kindsThat(({ isMove, confirmation }) => isMove || confirmation === "ended"),
   );
+  expect(kindsThat(({ newSpec }) => newSpec === "with-volume" || newSpec === "without-volume")).toEqual(
+    kindsThat(({ newSpecAt }) => newSpecAt.length > 0),
+  );
   expect(kindsThat(({ allocation }) => allocation === "offloaded")).toEqual(
     kindsThat(({ finalStatus }) => finalStatus === "SHELVED_OFFLOADED"),
   );

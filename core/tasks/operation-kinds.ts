@@ -1,11 +1,9 @@
 import type { PowerVerb } from "../agent/power-verbs.ts";
-import { assert } from "../assert.ts";
 import {
   type Ask,
   ATTACHING,
   CONFIRMING,
   DETACHING,
-  type Edges,
   FROM_NOWHERE,
   KEEPING_SOURCE,
   LEAVING_FENCED,
@@ -16,7 +14,6 @@ import {
   REVERTING,
   type Route,
   SNAPSHOTTING,
-  type Stage,
   UNRESCUING,
 } from "./operation-routes.ts";
 import {
@@ -285,30 +282,4 @@ export function isMove(kind: OperationKind): kind is MoveKind {
 /** The kind with this name; null if this version does not know it. */
 export function operationKind(name: string): OperationKind | null {
   return OPERATION_KINDS.find((kind) => kind === name) ?? null;
-}
-
-/**
- * The stage that an operation of this kind is stored with when it begins. A confirmation is stored at the stage that older versions store, so
- * that their conductors know it; a conductor of this version asks the destination first (`beginOperation`).
- */
-export function firstStage(kind: OperationKind): Stage {
-  return kind === "confirm" ? "cleaning" : ([...OPERATIONS[kind].route.keys()][0] as Stage);
-}
-
-/** The target of each answer at this stage of the kind's route; null if the route has no such stage. */
-export function edgesOf(kind: OperationKind, stage: string): Edges | null {
-  return OPERATIONS[kind].route.get(stage as Stage) ?? null;
-}
-
-/** The task state that the Compute API shows at this stage. */
-export function taskStateOf(kind: OperationKind, stage: Stage): string {
-  const { taskStates } = OPERATIONS[kind];
-  return taskStates[stage] ?? taskStates.any;
-}
-
-/** The verb for a stage that asks for power. Asserts that the kind's route has such a stage. */
-export function verbOf(kind: OperationKind): PowerVerb {
-  const { verb } = OPERATIONS[kind];
-  assert(verb !== null, `the route of a ${kind} asks for no power verb`);
-  return verb;
 }

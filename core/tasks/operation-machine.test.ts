@@ -3,7 +3,7 @@ import type { Operation, Task } from "../../proto/gen/berth/cell.ts";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { selectionOf } from "../../test/rigs/begin-operation.ts";
 import { factsOf } from "./operation-facts.ts";
-import { firstStage, type OperationKind } from "./operation-kinds.ts";
+import type { OperationKind } from "./operation-kinds.ts";
 import {
   beginOperation,
   type MachineStep,
@@ -11,6 +11,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "./operation-machine.ts";
+import { firstStage } from "./operation-stages.ts";
 import type { OperationPosition } from "./operation-step.ts";
 
 const TASK = taskId(7);

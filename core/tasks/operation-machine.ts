@@ -2,8 +2,8 @@ import { describeRefusedReturn, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { HEARD_AT } from "./heard-at.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
-import { edgesOf } from "./operation-kinds.ts";
 import { type Ask, isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import { edgesOf, stageOnRoute } from "./operation-stages.ts";
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
 import { ABORTED, noteOf, type Transition, writeOf } from "./operation-writes.ts";
 
@@ -105,7 +105,7 @@ export function beginOperation(
   const { stage, selection, step, revision, reason, signal } = position;
   if (edgesOf(world.facts.kind, stage) === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const at: Position = {
-    stage: firstAsked(world, position),
+    stage: stageOnRoute(world.facts.kind, position),
     selection,
     step,
     revision,
@@ -116,11 +116,6 @@ export function beginOperation(
   if (signal === "abort" && HEARD_AT.abort.includes(at.stage) && world.facts.isMove)
     return write(world, at, { to: "restoring", selection, reason: `${ABORTED} on request`, noted: [] });
   return enter(world, at, signal);
-}
-
-/** A confirmation is stored at `cleaning`. While only its first step is committed, its destination has not answered yet. */
-function firstAsked({ facts }: OperationWorld, { stage, step }: OperationPosition): Stage {
-  return facts.kind === "confirm" && stage === "cleaning" && step === 1 ? "verifying" : (stage as Stage);
 }
 
 /** One step. Events for which the state does not wait, and answers to another step, change nothing. */

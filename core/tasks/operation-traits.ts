@@ -31,6 +31,11 @@ export interface OperationTraits {
   readonly confirmation: "awaited" | "ended" | "none";
   /** Null for an operation that belongs to no migration. Source: the statuses of Nova's Migration objects, by kind of move. */
   readonly migration: MigrationStatuses | null;
+  /**
+   * The new spec of the server. `requested`: the request's one, or the present one when the request has none. `restored`: the one before the move
+   * that is reverted. `with-volume` and `without-volume`: the requested one, to which the volume of the request was added, or without that volume.
+   */
+  readonly newSpec: "requested" | "restored" | "with-volume" | "without-volume";
   /** The ends at which the server gets its new spec. A move gives it when the destination starts. */
   readonly newSpecAt: readonly Target[];
   readonly whenGivenUp: {
@@ -38,6 +43,8 @@ export interface OperationTraits {
     /** How the note on the migration begins. Null for an operation that leaves none. */
     readonly note: string | null;
   };
+  /** The stage that the operation is stored with when it begins, if it is not the first stage of its route. */
+  readonly beginsStoredAs: Stage | null;
 }
 
 /** How the note on a migration begins whose revert was given up. */
@@ -52,8 +59,10 @@ export const IN_PLACE = {
   allocation: "kept",
   confirmation: "none",
   migration: null,
+  newSpec: "requested",
   newSpecAt: [],
   whenGivenUp: UNCHANGED,
+  beginsStoredAs: null,
 } as const satisfies OperationTraits;
 
 const COLD_STAGES = { preparing: "pre-migrating", "handing-over": "migrating", any: "post-migrating" } as const;
@@ -89,8 +98,13 @@ export const MOVING_FROM_FENCED = {
 
 export const MOVING_FROM_NOWHERE = { ...MOVING, source: "none", allocation: "kept" } as const satisfies OperationTraits;
 
+/**
+ * A confirmation begins with the stored stage of older versions, so that their conductors know it. A conductor of this version asks the destination
+ * first (`stageOnRoute`).
+ */
 export const CONFIRMING_MOVE = {
   ...IN_PLACE,
+  beginsStoredAs: "cleaning",
   allocation: "settled",
   confirmation: "ended",
   migration: { succeed: "confirmed", "succeed-keeping": "confirmed", "give-up": "finished", any: "confirming" },
@@ -99,6 +113,7 @@ export const CONFIRMING_MOVE = {
 
 export const REVERTING_MOVE = {
   ...IN_PLACE,
+  newSpec: "restored",
   confirmation: "ended",
   migration: { succeed: "reverted", lost: "reverted", "give-up": "finished", any: "reverting" },
   whenGivenUp: { status: "VERIFY_RESIZE", note: NOT_REVERTED },
@@ -107,8 +122,17 @@ export const REVERTING_MOVE = {
 export const LEAVING_HOST = { ...IN_PLACE, allocation: "offloaded" } as const satisfies OperationTraits;
 
 /** The volume may be connected to the guest when nobody knows how the operation ended, so the spec has it then, too. */
-export const GAINING_VOLUME = { ...IN_PLACE, newSpecAt: ["succeed", "lost"] } as const satisfies OperationTraits;
-export const LOSING_VOLUME = { ...IN_PLACE, newSpecAt: ["succeed"] } as const satisfies OperationTraits;
+export const GAINING_VOLUME = {
+  ...IN_PLACE,
+  newSpec: "with-volume",
+  newSpecAt: ["succeed", "lost"],
+} as const satisfies OperationTraits;
+
+export const LOSING_VOLUME = {
+  ...IN_PLACE,
+  newSpec: "without-volume",
+  newSpecAt: ["succeed"],
+} as const satisfies OperationTraits;
 
 /** The task state at each stage; `any` is for the stages that are not named. */
 export type TaskStates = Partial<Record<Stage, string>> & { readonly any: string };

@@ -12,8 +12,9 @@ import {
   settleChange,
 } from "./move-change.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "./operation-facts.ts";
-import { isMove, OPERATIONS, type OperationKind, taskStateOf } from "./operation-kinds.ts";
+import { isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import { isSuccess, type Stage, type Target } from "./operation-routes.ts";
+import { taskStateOf } from "./operation-stages.ts";
 import type { StepWrite } from "./operation-step.ts";
 import type { MigrationStatuses } from "./operation-traits.ts";
 import type { ServerStatus } from "./server.ts";

@@ -1,15 +1,17 @@
 import type { Caller, Operation, Task } from "../../proto/gen/berth/cell.ts";
 import type { RescueImage, Selection, ServerSpec, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import { assert } from "../assert.ts";
 import type { Holding } from "../ledger/holding.ts";
 import { parseAttemptId } from "./attempt-id.ts";
 import { isStoppedWithGuest } from "./guest-fate.ts";
 import type { ReadableMigration } from "./migration.ts";
 import { factsOf } from "./operation-facts.ts";
-import { firstStage, isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
+import { isMove, OPERATIONS, type OperationKind } from "./operation-kinds.ts";
+import { firstStage } from "./operation-stages.ts";
 import type { BeginOperation } from "./operation-step.ts";
 import { writeOf } from "./operation-writes.ts";
 import { SERVER_STATUSES, type Server, type ServerStatus } from "./server.ts";
-import { withVolumeChanged } from "./server-volumes.ts";
+import { volumesAfter } from "./server-volumes.ts";
 
 /** A requested operation, with everything that the cell reported about the server. */
 export interface OperationRequest {
@@ -52,19 +54,18 @@ const FOLLOWED_FROM = SERVER_STATUSES.filter(isStoppedWithGuest);
 /** The operation in the form that a cell's store begins. Asserts that a move has a destination. */
 export function planOperation(request: OperationRequest): PlannedOperation {
   const { taskId, kind, server, migration } = request;
-  const allowed = request.followsGuest ? FOLLOWED_FROM : OPERATIONS[kind].allowedFrom;
+  const definition = OPERATIONS[kind];
+  const allowed = request.followsGuest ? FOLLOWED_FROM : definition.allowedFrom;
   if (server.taskState !== null) return { kind: "busy", running: server.taskState };
-  const isNowhere = server.host === null && kind !== "unshelve";
+  const isNowhere = server.host === null && definition.source !== "none";
   if (isNowhere || !allowed.includes(server.status)) return { kind: "wrong-status", status: server.status, allowed };
-  const settles = kind === "confirm" || kind === "revert";
+  const settles = definition.confirmation === "ended";
   if (settles && (migration === undefined || migration.ended || migration.status !== "finished"))
     return { kind: "nothing-to-confirm" };
   const operation = settles && migration ? settling(kind, migration) : changing(request);
-  const wanted = kind === "revert" ? operation.before : (request.after ?? server.spec);
-  const after = withVolumeChanged(wanted ?? server.spec, kind, request.volume);
   const { askedBy } = request;
   const task: Task = {
-    ...{ id: taskId, server: after, work: { $case: "operate", value: operation } },
+    ...{ id: taskId, server: newSpecOf(request, operation), work: { $case: "operate", value: operation } },
     ...(askedBy !== undefined && { askedBy }),
   };
   const facts = factsOf(task);
@@ -78,6 +79,21 @@ export function planOperation(request: OperationRequest): PlannedOperation {
   };
   const write = writeOf(facts, transition);
   return { kind: "planned", begin: { task, revision: server.revision, status: server.status, write } };
+}
+
+function newSpecOf({ kind, server, after, volume }: OperationRequest, { before }: Operation): ServerSpec {
+  const { newSpec } = OPERATIONS[kind];
+  const requested = after ?? server.spec;
+  switch (newSpec) {
+    case "requested":
+      return requested;
+    case "restored":
+      return before ?? server.spec;
+    case "with-volume":
+    case "without-volume":
+      assert(volume !== undefined, `the request of a ${kind} names no volume`);
+      return { ...requested, volumes: volumesAfter(requested.volumes, newSpec === "with-volume", volume) };
+  }
 }
 
 function changing({

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { factsOf } from "./operation-facts.ts";
-import { firstStage } from "./operation-kinds.ts";
 import { beginOperation, type OperationWorld, stepOperation } from "./operation-machine.ts";
+import { firstStage } from "./operation-stages.ts";
 import type { ServerStatus } from "./server.ts";
 
 const TASK = taskId(7);

@@ -2,9 +2,9 @@ import { expect, test } from "vitest";
 import { providerOf, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../test/rigs/begin-operation.ts";
 import { factsOf } from "./operation-facts.ts";
-import { firstStage } from "./operation-kinds.ts";
 import { beginOperation, type OperationWorld, stepOperation } from "./operation-machine.ts";
-import { withVolumeChanged } from "./server-volumes.ts";
+import { firstStage } from "./operation-stages.ts";
+import { volumesAfter } from "./server-volumes.ts";
 
 const TASK = taskId(7);
 const items = [{ provider: providerOf(0), resourceClass: "VCPU", amount: 1 }];
@@ -19,7 +19,7 @@ function worldOf(kind: Kind): OperationWorld {
     source: { host: "host-0", attemptId: "b/0", allocation: { items, mappings: {} } },
     ...{ migrationUuid: "", fenceWaived: false, rescueImage: undefined, volume: VOLUME },
   };
-  const server = withVolumeChanged(before, kind, VOLUME);
+  const server = { ...before, volumes: volumesAfter(before.volumes, kind === "attach-volume", VOLUME) };
   return { facts: factsOf({ id: TASK, server, work: { $case: "operate", value } }), unseenMs: 5_000 };
 }
 
@@ -37,8 +37,7 @@ test("an attached volume is in the server's spec once its host has connected it,
   const world = worldOf("attach-volume");
   const done = stepOperation(world, begin(world).state, { kind: "done", step: 1 });
   expect(done.effects).toMatchObject(ended("success", [OTHER, VOLUME]));
-  const twice = withVolumeChanged(serverSpec(1, { volumes: [VOLUME, OTHER] }), "attach-volume", VOLUME);
-  expect(twice.volumes).toEqual([OTHER, VOLUME]);
+  expect(volumesAfter([VOLUME, OTHER], true, VOLUME)).toEqual([OTHER, VOLUME]);
 });
 
 test("a detached volume leaves the server's spec once its host has disconnected it", () => {

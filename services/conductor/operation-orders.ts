@@ -1,9 +1,9 @@
 import { ATTACH_VERB, DETACH_VERB, type PowerVerb, RESCUE_VERB, SNAPSHOT_VERB } from "../../core/agent/power-verbs.ts";
 import { assert } from "../../core/assert.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
-import { verbOf } from "../../core/tasks/operation-kinds.ts";
 import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
+import { verbOf } from "../../core/tasks/operation-stages.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 

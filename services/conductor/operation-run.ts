@@ -2,7 +2,7 @@ import type { AgentStream } from "../../core/agent/link.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
-import { edgesOf } from "../../core/tasks/operation-kinds.ts";
+import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import {
   beginOperation,
   type MachineStep,
@@ -12,6 +12,7 @@ import {
   type OperationWorld,
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
+import { edgesOf } from "../../core/tasks/operation-stages.ts";
 import type { OperationPosition, StepWrite } from "../../core/tasks/operation-step.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
@@ -229,7 +230,7 @@ export class OperationRun implements TaskRun {
         this.#step({ kind: "failed", step: asked.step, reason, final: false }),
       );
     }
-    if (asked.ask === "start-destination" && this.#world.facts.kind === "evacuate") {
+    if (asked.ask === "start-destination" && OPERATIONS[this.#world.facts.kind].source === "fenced") {
       // The promise rejects only when the conductor stops.
       this.#startEvacuated(asked).catch(() => this.abandon());
     } else this.#send();

@@ -1,5 +1,6 @@
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
-import { firstStage, OPERATIONS, operationKind, taskStateOf } from "../../../../core/tasks/operation-kinds.ts";
+import { OPERATIONS, operationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { firstStage, taskStateOf } from "../../../../core/tasks/operation-stages.ts";
 import type { MoveRequest } from "../../../../proto/gen/berth/scheduler.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { withTaskState } from "./shown-state.ts";
