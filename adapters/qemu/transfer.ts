@@ -82,7 +82,14 @@ export async function listenForDisks(
 /** Ends the waiting for disks. Does nothing if the guest does not wait. */
 export async function stopListeningForDisks(guest: QemuGuest): Promise<void> {
   const exports = (await guest.execute("query-block-exports")) as readonly unknown[];
-  if (exports.length > 0) await guest.execute("nbd-server-stop");
+  if (exports.length > 0) return void (await guest.execute("nbd-server-stop"));
+  // A guest that boots from a volume may wait without offering any disk, and QEMU does not say whether it does.
+  if (guest.record.machine.disks.length > 0 || guest.record.receives === null) return;
+  try {
+    await guest.execute("nbd-server-stop");
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+  }
 }
 
 /**

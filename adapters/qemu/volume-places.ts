@@ -7,6 +7,8 @@ export interface GuestVolume {
   readonly target: number;
   /** 0 to 255. */
   readonly lun: number;
+  /** Whether the guest boots from it. Absent for other volumes. */
+  readonly isRoot?: boolean | undefined;
 }
 
 const TARGETS = 255;

@@ -24,7 +24,7 @@ export async function plugVolume(
   volume: GuestVolume,
   pathOf: () => Promise<string>,
 ): Promise<void> {
-  const { volumeId, target, lun } = volume;
+  const { volumeId, target, lun, isRoot } = volume;
   const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
   if (await hasDevice(guest, device)) return;
   const file = { driver: "file", filename: await pathOf(), locking: "on", discard: "unmap" };
@@ -35,6 +35,8 @@ export async function plugVolume(
     await guest.execute("device_add", {
       ...{ driver: "scsi-hd", id: device, drive: node, bus: `${VOLUME_BUS}.0`, channel: 0, "scsi-id": target, lun },
       ...{ serial: volumeId, device_id: volumeId },
+      // The disks of the machine are numbered from 1 on.
+      ...(isRoot === true && { bootindex: 0 }),
     });
   } catch (error) {
     if (!(error instanceof QmpError) || error.code !== "refused") throw error;

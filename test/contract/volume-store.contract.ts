@@ -218,6 +218,31 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await store.volumes([lasting.id, ending.id])).toMatchObject([{ id: lasting.id, attachment: null }]);
     });
 
+    test("a volume of a new server is kept for it until it is accepted, and ends with it in the cell that it got", async () => {
+      const { uuid } = serverSpec(3);
+      const reserveFor = async (device: string) => {
+        const { id } = await added();
+        const own = attachment({ serverUuid: uuid, taskId: uuid, cell: "", device, deleteOnTermination: true });
+        await store.reserve(id, own);
+        return id;
+      };
+      const [built, unbuilt] = [await reserveFor("/dev/vda"), await reserveFor("/dev/vdb")];
+      expect(await store.sweepEnded()).toBe(0);
+      await requests.accept([serverSpec(3)]);
+      expect(await store.sweepEnded()).toBe(0);
+      expect(await store.confirmAttached(built, uuid, NOW_MS, "north")).toBe(true);
+      expect(await find(built)).toMatchObject({ attachment: { phase: "attached", cell: "north", taskId: null } });
+      await requests.cancel(uuid, "req-1");
+      await requests.markDeleted(goneFrom(null, [uuid]));
+      expect(await store.sweepEnded()).toBe(2);
+      expect(await find(built)).toMatchObject({
+        attachment: { phase: "detaching", cell: "north", deleteOnTermination: true },
+      });
+      expect(await find(unbuilt)).toMatchObject({
+        attachment: { phase: "detaching", cell: "", taskId: null, deleteOnTermination: false },
+      });
+    });
+
     test("whether a volume is deleted with its server can be changed while the server has it", async () => {
       const { id } = await added();
       const own = attachment();

@@ -70,3 +70,76 @@ test("of many calls for few volumes, each volume has one server, and all can be 
     }
   }
 });
+
+const bootFrom = async (mappings: readonly object[], fields: object = {}) => {
+  const server = { name: "b", flavorRef: "s", imageRef: "", networks: "none", ...fields };
+  return cloud.call("POST", "/v2.1/servers", { server: { ...server, block_device_mapping_v2: mappings } });
+};
+const bootable = async (): Promise<string> => {
+  const id = await newVolume();
+  await cloud.call("POST", `/volume/v3/volumes/${id}/action`, { "os-set_bootable": { bootable: true } });
+  return id;
+};
+const rootOf = (uuid: string, fields: object = {}) => ({
+  ...{ source_type: "volume", destination_type: "volume", uuid, boot_index: 0, ...fields },
+});
+
+test("a server boots from a volume, keeps it, claims no local disk for it, and gives it back when it is deleted", async () => {
+  await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "huge", name: "huge", vcpus: 1, ram: 64, disk: 5_000 } });
+  const [root, data] = [await bootable(), await newVolume()];
+  const mappings = [rootOf(root), { ...rootOf(data, { delete_on_termination: true }), boot_index: -1 }];
+  const { json } = await bootFrom(mappings, { flavorRef: "huge" });
+  const { id } = json.server;
+  await eventually("the server to run", async () => (await show(id)).status === "ACTIVE");
+  await isIn(root, "in-use");
+  await isIn(data, "in-use");
+  expect(await show(id)).toMatchObject({ image: "", "OS-EXT-SRV-ATTR:root_device_name": "/dev/vda" });
+  const listed = (await cloud.call("GET", `/v2.1/servers/${id}/os-volume_attachments`)).json.volumeAttachments;
+  expect(listed.map(({ device }: { device: string }) => device)).toEqual(["/dev/vda", "/dev/vdb"]);
+  const refused = await cloud.call("DELETE", `/v2.1/servers/${id}/os-volume_attachments/${root}`);
+  expect([refused.status, refused.json.forbidden.message]).toEqual([403, "Cannot detach a root device volume"]);
+  for (const [action, body] of Object.entries({
+    rebuild: { imageRef: "70a599e0-31e7-49b7-b260-868f441e862b" },
+    ...{ createImage: { name: "i" }, rescue: null, suspend: null },
+    createBackup: { name: "b", backup_type: "daily", rotation: 1 },
+  })) {
+    const answer = await cloud.call("POST", `/v2.1/servers/${id}/action`, { [action]: body });
+    expect([action, answer.status, answer.json.badRequest.message]).toEqual([
+      ...[action, 400],
+      expect.stringMatching(/volume-backed/),
+    ]);
+  }
+  expect(await detach(id, data)).toBe(202);
+  await isIn(data, "available");
+  expect(await attach(id, data, { delete_on_termination: true })).toBe(200);
+  await isIn(data, "in-use");
+  await cloud.call("DELETE", `/v2.1/servers/${id}`);
+  await isIn(root, "available");
+  await isIn(data, undefined);
+});
+
+test("a build that fails on one host continues on another with the volume, and one that fails for good gives it back", async () => {
+  const id = await bootable();
+  const hop = await bootFrom([rootOf(id, { delete_on_termination: true })], {
+    metadata: { "berth:fake": JSON.stringify({ outcome: "reschedule", first: 1 }) },
+  });
+  expect(hop.status).toBe(202);
+  await isIn(id, "in-use");
+  expect((await show(hop.json.server.id)).status).toBe("ACTIVE");
+  await cloud.call("POST", "/v2.1/flavors", { flavor: { id: "giant", name: "giant", vcpus: 900, ram: 64, disk: 0 } });
+  const lost = await bootable();
+  const failed = await bootFrom([rootOf(lost, { delete_on_termination: true })], {
+    metadata: { "berth:fake": JSON.stringify({ outcome: "abort" }) },
+  });
+  expect(failed.status).toBe(202);
+  await eventually("the build to fail", async () => (await show(failed.json.server.id)).status === "ERROR");
+  await isIn(lost, "available");
+  expect((await show(failed.json.server.id))["os-extended-volumes:volumes_attached"]).toEqual([]);
+  const nowhere = await bootFrom([rootOf(lost)], { flavorRef: "giant" });
+  expect(nowhere.status).toBe(202);
+  await eventually("the server to fail", async () => (await show(nowhere.json.server.id)).status === "ERROR");
+  await isIn(lost, "available");
+  const next = await bootFrom([rootOf(lost)]);
+  await eventually("the server to run", async () => (await show(next.json.server.id)).status === "ACTIVE");
+  await isIn(lost, "in-use");
+});

@@ -118,12 +118,12 @@ export class MemoryVolumeStore implements VolumeStore {
     return this.#put(id, { ...attachment, phase: "detaching", phaseAtMs: this.#clock.now(), taskId: of.taskId });
   }
 
-  async confirmAttached(id: string, taskId: string, nowMs: number): Promise<boolean> {
+  async confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean> {
     const attachment = this.#volumes.get(id)?.attachment;
     if (attachment?.taskId !== taskId) return false;
     const attachedAtMs = attachment.attachedAtMs ?? nowMs;
     const since = { phase: "attached", phaseAtMs: this.#clock.now(), attachedAtMs } as const;
-    return this.#put(id, { ...attachment, ...since, taskId: null });
+    return this.#put(id, { ...attachment, ...since, taskId: null, cell: cell ?? attachment.cell });
   }
 
   async release(id: string, taskId: string): Promise<boolean> {
@@ -141,12 +141,16 @@ export class MemoryVolumeStore implements VolumeStore {
       attachment !== null && (attachment.phase === "attached" || attachment.taskId !== null) ? { id, attachment } : [],
     );
     const records = await this.#requests.requests(open.map(({ attachment }) => attachment.serverUuid));
-    const living = new Set(records.flatMap(({ serverUuid, state }) => (state === "deleted" ? [] : serverUuid)));
-    const over = open.filter(({ attachment }) => !living.has(attachment.serverUuid));
+    const known = new Map(records.map((record) => [record.serverUuid, record]));
+    const over = open.filter(({ attachment: { serverUuid, taskId } }) => {
+      const record = known.get(serverUuid);
+      return record === undefined ? taskId !== serverUuid : record.state === "deleted";
+    });
     for (const { id, attachment } of over) {
+      const cell = attachment.cell || (known.get(attachment.serverUuid)?.cell ?? "");
       const deleteOnTermination = attachment.deleteOnTermination && attachment.phase === "attached";
       const since = { phase: "detaching", phaseAtMs: this.#clock.now(), taskId: null } as const;
-      this.#put(id, { ...attachment, ...since, deleteOnTermination });
+      this.#put(id, { ...attachment, ...since, cell, deleteOnTermination });
     }
     return over.length;
   }

@@ -151,12 +151,13 @@ export class PostgresVolumeStore implements VolumeStore {
     );
   }
 
-  confirmAttached(id: string, taskId: string, nowMs: number): Promise<boolean> {
+  confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean> {
     return this.#write(
       "confirm_attached",
-      `update volumes set phase = 'attached', phase_at = clock_timestamp(), task_id = null, attached_at_ms = coalesce(attached_at_ms, $3)
+      `update volumes set phase = 'attached', phase_at = clock_timestamp(), task_id = null, attached_at_ms = coalesce(attached_at_ms, $3),
+          cell = coalesce($4, cell)
         where id = any ($1::uuid[]) and task_id = $2`,
-      [onlyUuids([id]), taskId, nowMs],
+      [onlyUuids([id]), taskId, nowMs, cell ?? null],
     );
   }
 
@@ -180,10 +181,12 @@ export class PostgresVolumeStore implements VolumeStore {
     const rows = await queryStored(this.#pool, {
       name: "sweep_ended_volumes",
       text: `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = null,
-          delete_on_termination = delete_on_termination and phase = 'attached'
+          delete_on_termination = delete_on_termination and phase = 'attached',
+          cell = coalesce(nullif(cell, ''), (select r.cell from requests r where r.server_uuid = volumes.server_uuid), '')
         where id in (
           select v.id from volumes v where (v.phase = 'attached' or v.task_id is not null)
             and not exists (select from requests r where r.server_uuid = v.server_uuid and r.state <> 'deleted')
+            and (v.task_id is distinct from v.server_uuid or exists (select from requests r where r.server_uuid = v.server_uuid))
           order by v.id for update
         ) returning id`,
       values: [],

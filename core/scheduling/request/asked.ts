@@ -15,9 +15,18 @@ export interface AskedPlace extends Asked {
   readonly requestedHost: string;
 }
 
-/** Extracts these parts of a spec. Null when the spec has no flavor, since there is then nothing to place. */
+/**
+ * Extracts these parts of a spec. Null when the spec has no flavor, since there is then nothing to place. A server that boots from a volume needs no
+ * local disk for its root.
+ *
+ * Source: `RequestSpec.from_components` of Nova with `is_bfv`.
+ */
 export function askedOf(spec: ServerSpec): AskedPlace | null {
   const { flavor, imageProperties, portRequests, projectId, availabilityZone, forcedHost, requestedHost } = spec;
   if (flavor === undefined) return null;
-  return { flavor, imageProperties, portRequests, projectId, availabilityZone, forcedHost, requestedHost };
+  const isVolumeBacked = spec.volumes.some(({ isRoot }) => isRoot);
+  return {
+    flavor: isVolumeBacked ? { ...flavor, diskGib: 0 } : flavor,
+    ...{ imageProperties, portRequests, projectId, availabilityZone, forcedHost, requestedHost },
+  };
 }

@@ -9,7 +9,7 @@ export type AttachmentPhase = (typeof ATTACHMENT_PHASES)[number];
 export interface VolumeAttachment {
   readonly phase: AttachmentPhase;
   readonly serverUuid: string;
-  /** The cell where the server lives. */
+  /** The cell where the server lives. Empty while the server is being created, since its cell is not chosen yet. */
   readonly cell: string;
   readonly attachmentId: string;
   /** Nova: the UUID of the block device mapping. */
@@ -19,8 +19,8 @@ export interface VolumeAttachment {
   readonly tag: string | null;
   readonly deleteOnTermination: boolean;
   /**
-   * The operation that attaches or detaches the volume, known before its cell is told of it. Null while the volume is attached, and once the
-   * server is gone.
+   * The operation that attaches or detaches the volume, known before its cell is told of it. The server's own UUID while the server is built with the
+   * volume. Null while the volume is attached, and once the server is gone.
    */
   readonly taskId: string | null;
   /** When the cell was known to have attached it. Null before. */
@@ -113,15 +113,19 @@ export interface VolumeStore {
   reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome>;
   /** attached → detaching by this operation. False if the server does not have the volume attached. */
   beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean>;
-  /** attaching or detaching by this operation → attached. False if the volume is in no such phase. */
-  confirmAttached(id: string, taskId: string, nowMs: number): Promise<boolean>;
+  /**
+   * attaching or detaching by this operation → attached. False if the volume is in no such phase. With `cell`, that is the cell where the server
+   * was built.
+   */
+  confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean>;
   /** attaching or detaching by this operation → no server has the volume. False if the volume is in no such phase. */
   release(id: string, taskId: string): Promise<boolean>;
   /** Sets whether an attached volume is deleted with its server. False if the server does not have the volume. */
   setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean>;
   /**
    * Attachments whose server the API database shows as gone, or does not know any longer → detaching without an operation. A volume that was
-   * not attached is not deleted with the server. Returns their number.
+   * not attached is not deleted with the server. A volume that a server is built with, and whose server is not known, is left: its server may be about to be
+   * accepted. Returns their number.
    */
   sweepEnded(): Promise<number>;
   /** Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning). */

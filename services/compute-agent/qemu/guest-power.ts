@@ -10,6 +10,7 @@ import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
+import { ROOT_DISK } from "./machine-of-server.ts";
 
 const POLL_MS = 20;
 /** How long QEMU may need to take over memory that has arrived completely. */
@@ -114,6 +115,11 @@ export async function interruptGuest(guest: QemuGuest): Promise<void> {
 export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): Promise<void> {
   if (guest.record.isSuspended) return;
   refuseRescued(guest);
+  if (guest.record.machine.disks.every(({ node }) => node !== ROOT_DISK.node))
+    throw new QemuError(
+      "state",
+      "the guest boots from a volume, so it has no local disk in which its memory could be saved",
+    );
   const state = await guest.state();
   if (state === "running") await guest.execute("stop");
   else if (state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
@@ -192,6 +198,9 @@ async function bootHalted(guest: QemuGuest, { program, volumes }: PowerControl):
 /** The record is written first, so that the record never says of a running guest that it has never run. */
 async function run(guest: QemuGuest, { volumes }: Pick<PowerControl, "volumes">): Promise<void> {
   await plugVolumes(guest, volumes);
+  const bootsFromVolume = guest.record.volumes?.some(({ isRoot }) => isRoot === true) ?? false;
+  // The firmware reads the order of the boot disks at a reset only, and the volume has come since QEMU was started.
+  if (bootsFromVolume && (await guest.state()) === "prelaunch") await guest.execute("system_reset");
   await guest.pin();
   const { hasRun, runningIn, isSuspended, receives, handedTo } = guest.record;
   const boot = bootId();

@@ -74,13 +74,9 @@ export async function ensureFile(
   { mayCreate }: { readonly mayCreate: boolean },
 ): Promise<string> {
   if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
-  if (volume.isRoot)
-    throw new QemuError(
-      "unavailable",
-      `volume ${volume.volumeId} is to be booted, and the host's driver boots guests from local disks only`,
-    );
-  // Its content cannot be told from that of a blank volume afterwards, so it is not made without the image.
-  return files.ensure(volume, { mayCreate: mayCreate && volume.imageRef === "" });
+  // Nothing can be booted from an empty file. A file whose content comes from an image cannot be told from an empty one afterwards.
+  const mayBeEmpty = !volume.isRoot && volume.imageRef === "";
+  return files.ensure(volume, { mayCreate: mayCreate && mayBeEmpty });
 }
 
 /** Whether the guest has a QEMU whose volumes can be changed; without one only its record changes. Rejects while neither can be done. */

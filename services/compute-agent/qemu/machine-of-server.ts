@@ -10,6 +10,7 @@ import type {
 } from "../../../adapters/qemu/virtual-machine.ts";
 import { askedOf } from "../../../core/scheduling/request/asked.ts";
 import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
+import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 
@@ -54,7 +55,7 @@ export function machineOf(
     vcpus: flavor.vcpus,
     memoryMib: flavor.memoryMib,
     ...(nodes.length > 0 && { numaNodes: nodes }),
-    disks: [ROOT_DISK, ...further],
+    disks: bootsFromVolume(server) ? further : [ROOT_DISK, ...further],
     configDrive: CONFIG_DRIVE,
     interfaces: interfacesOf(server, options.bridge),
     kernel: options.kernel,

@@ -14,6 +14,7 @@ import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
+import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import {
@@ -23,7 +24,6 @@ import {
   guestMetadataOf,
   type MachineDefaults,
   machineOf,
-  ROOT_DISK,
 } from "./machine-of-server.ts";
 import { readKernel } from "./read-kernel.ts";
 import { baseMark, displayMark, formatTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
@@ -72,10 +72,11 @@ export async function prepareGuest(
     attemptId: order.attemptId,
   };
   const receives = receivesOf(order, shared !== null);
+  const rootId = order.server.volumes.find(({ isRoot }) => isRoot)?.volumeId;
   const volumes = volumePlaces(
     order.server.volumes.map(({ volumeId }) => volumeId),
     shared?.record.volumes,
-  );
+  ).map((place) => (place.volumeId === rootId ? { ...place, isRoot: true } : place));
   const guest = await QemuGuest.create(
     dir,
     { ...record, volumes, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
@@ -149,9 +150,10 @@ async function buildDisks(
   const base = expected === null ? null : await options.images.image(expected);
   control.signal.throwIfAborted();
   control.onStep("disk");
-  await createDisk(join(dir, ROOT_DISK.file), rootBytes(order, base), base);
+  const [root, ...further] = bootsFromVolume(server) ? [undefined, ...machine.disks] : machine.disks;
+  if (root !== undefined) await createDisk(join(dir, root.file), rootBytes(order, base), base);
   for (const [index, bytes] of blankDisks.entries())
-    await createDisk(join(dir, machine.disks[index + 1]?.file ?? ""), bytes, null);
+    await createDisk(join(dir, further[index]?.file ?? ""), bytes, null);
   await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
   const bus = options.volumes === null ? {} : { hasVolumeBus: true };
   return { machine: { ...machine, ...bus }, baseSha512: base?.sha512 ?? "" };

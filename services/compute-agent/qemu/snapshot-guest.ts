@@ -3,6 +3,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
 import { refuseRescued } from "./guest-power.ts";
+import { ROOT_DISK } from "./machine-of-server.ts";
 
 /**
  * Copies the guest's first disk, as it is now, into an image. The copy refers to no other file. A guest that runs goes on meanwhile; for one
@@ -19,8 +20,8 @@ export async function snapshotGuest(
 ): Promise<void> {
   if (await images.has(imageId)) return;
   refuseRescued(guest);
-  const disk = guest.record.machine.disks[0];
-  if (disk === undefined) throw new QemuError("state", "the guest has no disk");
+  const disk = guest.record.machine.disks.find(({ node }) => node === ROOT_DISK.node);
+  if (disk === undefined) throw new QemuError("state", "the guest boots from a volume, of which images are not made");
   const state = await guest.state();
   if (state === "starting") throw new QemuError("state", "the guest's QEMU does not answer");
   const part = await images.nameFor(imageId);

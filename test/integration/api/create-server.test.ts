@@ -107,7 +107,7 @@ describe("POST /servers", () => {
     ["another security group", { server: { ...server, security_groups: [{ name: "web" }] } }, /security_groups/],
     ["user data that is no base64", { server: { ...server, user_data: "hello" } }, /user_data/],
     ["an unknown keypair", { server: { ...server, key_name: "mine" } }, /key_name/],
-    ["a volume", { server: { ...server, block_device_mapping_v2: [{ boot_index: 0 }] } }, /v2\. Berth attaches no/],
+    ["a volume", { server: { ...server, block_device_mapping_v2: [{ boot_index: 0 }] } }, /v2\/source_type/],
     ["a host, of an old client", { server: { ...server, host: "host-1" } }, /'host' was unexpected/],
     [
       "a zone that there is not",

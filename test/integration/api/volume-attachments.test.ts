@@ -84,7 +84,13 @@ const settler = (settleMs = -1) => {
   const settings = { deadlineMs: 1_000, retryMs: 0 };
   const port = { name: "north", store: north(), bus: rig.cell("north").bus, view: null };
   const cell = new CellClient(port, { clock: systemClock, events: events as never }, settings);
-  const deps = { volumes: rig.volumes, cells: new Map([["north", cell]]), events, clock: systemClock };
+  const deps = {
+    volumes: rig.volumes,
+    store: rig.store,
+    cells: new Map([["north", cell]]),
+    events,
+    clock: systemClock,
+  };
   return new VolumeSettler(deps, { pollMs: 1_000, settleMs });
 };
 

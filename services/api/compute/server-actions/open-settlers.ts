@@ -35,7 +35,7 @@ export function openSettlers(
     readonly images: ImageStore | undefined;
     readonly volumes: VolumeStore | null;
     readonly catalog: ImageCatalog | null;
-    readonly store: Pick<RequestsPort, "requests">;
+    readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
     readonly cells: Cells;
     readonly events: ApiEvents;
     readonly clock: Clock;

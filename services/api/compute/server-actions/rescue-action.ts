@@ -5,6 +5,7 @@ import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import type { Identity } from "../../http/identity.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { adminPassword } from "../servers/admin-password.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { imagePropertiesOf, type JudgedImage, judgeImage } from "../servers/read-image.ts";
@@ -39,6 +40,7 @@ export async function rescue(
   if (imageRef !== undefined && canonicalUuid(imageRef) === null)
     throw invalidField("rescue_image_ref", imageRef, `'${imageRef}' is not a 'uuid'`);
   const target = await findTarget(deps, call, one);
+  refuseVolumeBacked(target);
   const { server } = target;
   if (!OPERATIONS.rescue.allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);

@@ -4,6 +4,7 @@ import { invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
 import { CONSOLE_TYPES, type ConsoleProtocol, openRemoteConsole } from "../remote-consoles/open-remote-console.ts";
+import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import { noteAction } from "../servers/note-action.ts";
 import { lockServer, readLockReason, unlockServer } from "../servers/server-lock.ts";
@@ -36,6 +37,7 @@ const inCell =
   (kind: OperationKind, answer: ActionResult = ACCEPTED): RunAction =>
   async (deps, { id, call, carrier, action }) => {
     const target = await findTarget(deps, call, { id, action });
+    refuseVolumeBacked(target);
     await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call) });
     return answer;
   };
@@ -76,6 +78,7 @@ const reboot: RunAction = async (deps, one, options) => {
 const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const givenPassword = one.body.password();
   const target = await findTarget(deps, one.call, one);
+  refuseVolumeBacked(target);
   const { after, changes } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
   await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
   // The changes are written after the cell has begun the rebuild, because it may refuse. The cell's new spec contains them, too, but older
@@ -137,6 +140,7 @@ const reset: RunAction = async (deps, one) => {
 const snapshot: RunAction = async (deps, one, { imagesPerProjectMax }) => {
   const wish = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
   const target = await findTarget(deps, one.call, one);
+  refuseVolumeBacked(target);
   const imageId = await acceptSnapshot(deps, target, wish, { ...one, ownedMax: imagesPerProjectMax });
   return { status: 202, ...(wish.rotation !== 0 && { imageId }) };
 };

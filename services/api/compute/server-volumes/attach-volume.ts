@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
-import { badRequest, conflict, Fault } from "../../http/fault.ts";
+import { badRequest, conflict } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
 import { findVolume, volumeNotFound } from "../../volume/change-volumes.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
@@ -8,11 +8,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachVolumeBody } from "./attachment-schemas.ts";
 import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
 import { refuseNewerFields } from "./newer-fields.ts";
-
-const ROOT_DEVICE = "/dev/vda";
-const LETTERS = "bcdefghijklmnopqrstuvwxyz";
-/** Source: the largest number of disks that Nova's libvirt driver gives a guest on one bus. */
-const VOLUMES_MAX = LETTERS.length;
+import { nextDevice, ROOT_DEVICE, VOLUMES_MAX } from "./root-device.ts";
 
 /**
  * Attaches a volume to a server. The volume is reserved first, and from then on no other server gets it. Refuses an unknown volume (404), one that a
@@ -77,18 +73,6 @@ async function reserve(
     }
   }
   throw conflict(`The volumes of instance ${server.uuid} kept changing; try again.`);
-}
-
-/** Returns the first device after the root device that is free, with the letters of its kind. */
-function nextDevice(used: ReadonlySet<string>): string {
-  const letters = new Set([...used].map((device) => /([a-z])\d*$/.exec(device)?.[1]));
-  const free = [...LETTERS].find((letter) => !letters.has(letter));
-  if (free === undefined)
-    throw new Fault(
-      403,
-      `The maximum allowed number of disk devices (${VOLUMES_MAX}) to attach to a single instance has been exceeded.`,
-    );
-  return ROOT_DEVICE.slice(0, -1) + free;
 }
 
 /** Source: `_check_volume_already_attached` of Nova's compute API. */

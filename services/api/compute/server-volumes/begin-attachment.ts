@@ -1,6 +1,5 @@
-import type { VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
-import type { ServerVolume } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
@@ -8,10 +7,10 @@ import { beginInCell } from "../server-actions/begin-in-cell.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import type { AttachedVolume } from "./find-attachment.ts";
+import { serverVolumeOf } from "./server-volume-of.ts";
 
 /** The statuses in which a cell can attach and detach volumes. Nova allows further ones. */
 const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
-const GIB = 2 ** 30;
 
 /** What a call about a server's volumes needs. */
 export interface AttachmentCall {
@@ -46,12 +45,4 @@ export async function beginAttachment(
       await closeAttachment(deps.volumes, target.cell, volume, deps.clock.now());
     throw error;
   }
-}
-
-function serverVolumeOf({ id, sizeGib, attachment }: VolumeRecord & AttachedVolume): ServerVolume {
-  const { attachmentId, device, tag, deleteOnTermination } = attachment;
-  return {
-    ...{ volumeId: id, attachmentId, device, tag: tag ?? "", deleteOnTermination, sizeBytes: sizeGib * GIB },
-    ...{ isRoot: false, imageRef: "", imageProperties: {} },
-  };
 }

@@ -1,15 +1,16 @@
 import { randomUUID } from "node:crypto";
-import { badRequest } from "../../http/fault.ts";
+import { badRequest, Fault } from "../../http/fault.ts";
 import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { statusOf } from "../../volume/volume-view.ts";
 import { findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
 import { findAttachment } from "./find-attachment.ts";
+import { ROOT_DEVICE } from "./root-device.ts";
 
 /**
  * Detaches a volume from a server. It stays the server's until its host has said that the guest does not have it. Refuses a volume that the server does
- * not have (404) or that is attaching or detaching (400), and a server that has another operation under way or whose status does not allow it (409).
+ * not have (404), that it boots from (403), or that is attaching or detaching (400), and a server that has another operation under way or whose status does not allow it (409).
  */
 export async function detachVolume(
   deps: ServerDeps,
@@ -23,6 +24,7 @@ export async function detachVolume(
   if (volumes === null) throw volumeNotFound(volumeId);
   const server = { uuid: target.server.uuid, asked: id };
   const volume = await findAttachment(volumes, server, volumeId);
+  if (volume.attachment.device === ROOT_DEVICE) throw new Fault(403, "Cannot detach a root device volume");
   const taskId = randomUUID();
   if (!(await volumes.beginDetaching(volume.id, { serverUuid: server.uuid, taskId }))) {
     const now = await findAttachment(volumes, server, volumeId);

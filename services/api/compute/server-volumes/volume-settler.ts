@@ -1,4 +1,4 @@
-import type { VolumeAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
@@ -6,6 +6,7 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import { judgeAttachment } from "./judge-attachment.ts";
+import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } from "./settle-building.ts";
 
 /** Volumes of one page, and pages of one round. The next round goes on where a long one ended. */
 const PAGE_SIZE = 100;
@@ -13,17 +14,16 @@ const PAGES_MAX = 10;
 /** How often volumes of servers that are gone are looked for. */
 const SWEEP_MS = 5_000;
 
-type Unsettled = VolumeRecord & { readonly attachment: VolumeAttachment };
-
 /**
  * Brings volumes up to date with the cells of their servers. Attaching and detaching end in a cell, which does not report it, and so does the life of a
- * server's last guest. So each volume that waits for that is looked at until its cell says what has become of it (`judgeAttachment`). A cell that does not
+ * server's last guest. So each volume that waits for that is looked at until its cell says what has become of it (`judgeAttachment`, and `judgeBuilding` for the volumes of new servers). A cell that does not
  * answer changes nothing. Every step may be repeated, so any number of apis may do this at a time.
  *
  * An operation that no cell has begun is left alone for `settleMs`, which is longer than the call that planned it may take.
  */
 export class VolumeSettler {
   readonly #volumes: VolumeStore;
+  readonly #store: BuildingDeps["store"];
   readonly #cells: Cells;
   readonly #clock: Clock;
   readonly #settleMs: number;
@@ -35,6 +35,7 @@ export class VolumeSettler {
   constructor(
     deps: {
       readonly volumes: VolumeStore;
+      readonly store: BuildingDeps["store"];
       readonly cells: Cells;
       readonly events: Pick<ApiEvents, "volumesNotSettled">;
       readonly clock: Clock;
@@ -42,6 +43,7 @@ export class VolumeSettler {
     options: { readonly pollMs: number; readonly settleMs: number },
   ) {
     this.#volumes = deps.volumes;
+    this.#store = deps.store;
     this.#cells = deps.cells;
     this.#clock = deps.clock;
     this.#settleMs = options.settleMs;
@@ -69,14 +71,22 @@ export class VolumeSettler {
     }
     for (let pages = 0; pages < PAGES_MAX; pages++) {
       const page = await this.#volumes.unsettled(this.#after, PAGE_SIZE);
-      const byCell = Map.groupBy(page.filter(isUnsettled), ({ attachment }) => attachment.cell);
+      const unsettled = page.filter(isUnsettled);
+      await this.#settleBuilding(unsettled.filter(isBuilding));
+      const others = unsettled.filter((volume) => !isBuilding(volume));
+      const byCell = Map.groupBy(others, ({ attachment }) => attachment.cell);
       await Promise.all(Array.from(byCell, ([cell, volumes]) => this.#settleIn(this.#cells.get(cell), volumes)));
       this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
       if (this.#after === null) return;
     }
   }
 
-  async #settleIn(cell: CellClient | undefined, volumes: readonly Unsettled[]): Promise<void> {
+  #settleBuilding(volumes: readonly UnsettledVolume[]): Promise<void> {
+    const deps = { volumes: this.#volumes, store: this.#store, cells: this.#cells };
+    return settleBuilding(deps, volumes, { nowMs: this.#clock.now(), settleMs: this.#settleMs });
+  }
+
+  async #settleIn(cell: CellClient | undefined, volumes: readonly UnsettledVolume[]): Promise<void> {
     const servers = [...new Set(volumes.map(({ attachment }) => attachment.serverUuid))];
     const tasks = volumes.flatMap(({ attachment }) => attachment.taskId ?? []);
     const answer = await cell?.operations(async (store) => ({
@@ -99,7 +109,11 @@ export class VolumeSettler {
     }
   }
 
-  async #settleOne(cell: CellClient, volume: Unsettled, look: Parameters<typeof judgeAttachment>[2]): Promise<void> {
+  async #settleOne(
+    cell: CellClient,
+    volume: UnsettledVolume,
+    look: Parameters<typeof judgeAttachment>[2],
+  ): Promise<void> {
     const { id, attachment } = volume;
     const { taskId } = attachment;
     const verdict = judgeAttachment(id, attachment, look, attachment.phaseAgeMs > this.#settleMs);
@@ -124,4 +138,4 @@ export class VolumeSettler {
   }
 }
 
-const isUnsettled = (volume: VolumeRecord): volume is Unsettled => volume.attachment !== null;
+const isUnsettled = (volume: VolumeRecord): volume is UnsettledVolume => volume.attachment !== null;

@@ -21,8 +21,6 @@ function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields
   return Object.fromEntries(Object.entries(reasons).map(told));
 }
 
-const EmptyList = Type.Optional(Type.Array(Type.Unknown(), { maxItems: 0 }));
-
 const NETWORKS_MAX = 64;
 const DISKS_MAX = 256;
 /** A network to connect to. Only ports are supported. */
@@ -80,8 +78,8 @@ export const CreateServerBody = Type.Object(
         trusted_image_certificates: Empty(null),
         tags: Type.Optional(Tags),
         personality: Type.Optional(Personality),
-        block_device_mapping: EmptyList,
-        /** `refuseOtherDisks` reads it. */
+        /** `readBlockDevices` reads both. */
+        block_device_mapping: Type.Optional(Type.Array(Type.Unknown(), { maxItems: DISKS_MAX })),
         block_device_mapping_v2: Type.Optional(Type.Array(Type.Unknown(), { maxItems: DISKS_MAX })),
       },
       { additionalProperties: false },
@@ -103,6 +101,5 @@ export type CreateServerBody = Type.Static<typeof CreateServerBody>;
 export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
   ...emptyOnly({
     trusted_image_certificates: "Berth checks no image signatures",
-    block_device_mapping: "Berth attaches no volumes to a new server",
   }),
 };

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { PortBinding, PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { PortRecord } from "../../../../core/tasks/port-record.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -29,8 +30,15 @@ import { refuseManyFiles } from "./personality.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
 import { readImageProperties } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
-import { readPorts } from "./read-ports.ts";
+import { readPorts, type WantedPort } from "./read-ports.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
+import {
+  type FoundVolume,
+  findVolumes,
+  type ReservedVolumes,
+  releaseVolumes,
+  reserveVolumes,
+} from "./reserve-volumes.ts";
 import { readHints } from "./scheduler-hints.ts";
 
 export interface CreateServerDeps {
@@ -47,6 +55,8 @@ export interface CreateServerDeps {
   readonly networks: NetworkRule;
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly store: Pick<RequestsPort, "requests">;
+  /** Null when servers have no volumes. */
+  readonly volumes: VolumeStore | null;
   readonly limits: ProjectLimits;
 }
 
@@ -80,7 +90,11 @@ export async function createServer(
   const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;
   const image = { identity: call.identity, flavor, rule };
-  const imageProperties = await readImageProperties(body.server.imageRef ?? "", deps.images, image);
+  const volumes = await findVolumes(deps.volumes, request.volumes, { identity: call.identity, servers: request.count });
+  // A server that boots from a volume has no image, whatever the call names.
+  const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);
+  const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
+  const imageProperties = await readImageProperties(imageRef, deps.images, image);
   refuseOtherGroups(body.server.security_groups, call.identity.projectId);
   const ports = { identity: call.identity, servers: request.count, rule: deps.networks };
   const wanted = await readPorts(body, deps.networkPorts, ports);
@@ -97,20 +111,45 @@ export async function createServer(
   if (files.length > 0) refuseManyFiles(files, await deps.limits.ofProject(call.identity.projectId));
   for (const spec of planned) refuseLargeSpec(spec);
   const joined = await joinGroup(deps.groups, call, planned, deps.limits);
+  const accepted = await acceptWithParts(deps, joined, { wanted, volumes, minCount: request.minCount, ...options });
+  return { specs: accepted, returnReservationId: request.returnReservationId };
+}
+
+/** Accepts the servers with their ports and volumes, which are reserved first. If nothing is accepted, they are given back. */
+async function acceptWithParts(
+  deps: CreateServerDeps,
+  joined: readonly ServerSpec[],
+  {
+    wanted,
+    volumes,
+    minCount,
+    carrier,
+  }: {
+    readonly wanted: readonly WantedPort[];
+    readonly volumes: readonly FoundVolume[];
+    readonly minCount: number;
+    readonly carrier: Readonly<Record<string, string>>;
+  },
+): Promise<AcceptedServers["specs"]> {
   const { specs, made } = await connectServers(deps.networkPorts, joined, wanted, deps.clock.now());
   const own = wanted.flatMap(({ port }) => port ?? []);
   let bound: readonly PortBinding[] = [];
+  let reserved: ReservedVolumes | null = null;
   try {
-    bound = specs[0] === undefined ? [] : await bindPorts(deps, own, specs[0].uuid);
-    const [first, ...others] = await deps.acceptor.accept(specs, request.minCount, options.carrier);
-    if (first === undefined) throw new Error("a call planned no server");
+    const [server, ...siblings] = specs;
+    if (server === undefined) throw new Error("a call planned no server");
+    bound = await bindPorts(deps, own, server.uuid);
+    reserved = await reserveVolumes(deps.volumes, server, volumes);
+    const [first, ...others] = await deps.acceptor.accept([reserved.spec, ...siblings], minCount, carrier);
+    if (first === undefined) throw new Error("a call accepted no server");
     await endOthers(deps.networkPorts, made, [first, ...others]);
-    return { specs: [first, ...others], returnReservationId: request.returnReservationId };
+    return [first, ...others];
   } catch (error) {
-    // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports.
+    // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports and volumes.
     if (error instanceof Fault) {
       await releasePorts(deps, bound, specs[0]?.uuid ?? "");
       for (const { id } of made) await deps.networkPorts?.deletePort(id);
+      if (reserved !== null) await releaseVolumes(deps.volumes, reserved);
     }
     throw error;
   }

@@ -4,11 +4,11 @@ import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
-import { refuseOtherDisks } from "./boot-disk.ts";
 import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
 import { readPersonality } from "./personality.ts";
+import { readBlockDevices, type WantedVolume } from "./read-block-devices.ts";
 import type { ServerKey } from "./read-key.ts";
 import type { WantedPort } from "./read-ports.ts";
 import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
@@ -24,6 +24,8 @@ export interface CreateRequest {
   readonly returnReservationId: boolean;
   /** The host name, or "" when it is derived from the name. */
   readonly hostname: string;
+  /** The volumes that the server gets. */
+  readonly volumes: readonly WantedVolume[];
 }
 
 /**
@@ -38,7 +40,6 @@ export function readCreateRequest(
   if (options.minor >= 37 && server.networks === undefined)
     throw invalidField("server", server, "'networks' is a required property");
   refuseUnknownFields(server, CREATE_FIELDS_KNOWN, options);
-  refuseOtherDisks(server.block_device_mapping_v2, server.imageRef);
   const minCount = Number(server.min_count ?? 1);
   const maxCount = Number(server.max_count ?? minCount);
   for (const [field, count] of [
@@ -54,6 +55,7 @@ export function readCreateRequest(
   if (hostname !== "" && maxCount > 1) throw badRequest("Unable to allocate a single hostname to multiple instances");
   return {
     hostname,
+    volumes: readBlockDevices(server, options.minor),
     flavorId: idOfReference(String(server.flavorRef)),
     count: maxCount,
     minCount,

@@ -1,0 +1,42 @@
+import { expect, test } from "vitest";
+import type { Server } from "../../../../core/tasks/server.ts";
+import { serverSpec } from "../../../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../../../test/rigs/begin-operation.ts";
+import { judgeBuilding } from "./judge-building.ts";
+
+const VOLUME = volumeOf(1);
+const RECORD = { state: "dispatched", cell: "north" } as const;
+const judge = (
+  server: Partial<Server> | null,
+  { guestLeft = false, record = RECORD as Parameters<typeof judgeBuilding>[1], isOld = true } = {},
+) => {
+  const spec = serverSpec(1, { volumes: [VOLUME] });
+  const known = { status: "ACTIVE", host: "h", launchedAtMs: 1, spec, ...server } as const;
+  return judgeBuilding(VOLUME.volumeId, record, server === null ? null : { server: known, guestLeft }, isOld);
+};
+
+test("a server has its volumes once it was launched, and is waited for before", () => {
+  expect(judge({})).toBe("attached");
+  expect(judge({ status: "ERROR" })).toBe("attached");
+  expect(judge({ status: "BUILD", launchedAtMs: null })).toBe("wait");
+});
+
+test("a volume is released when the build has failed for good, and no guest is left", () => {
+  const failed = { status: "ERROR", host: null, launchedAtMs: null } as const;
+  expect(judge(failed)).toBe("release");
+  expect(judge(failed, { guestLeft: true })).toBe("wait");
+  expect(judge({ ...failed, host: "h" })).toBe("wait");
+  expect(judge(null, { record: { state: "failed", cell: null } })).toBe("release");
+});
+
+test("a cell that does not answer, and a server that is not there yet or is deleted, release nothing", () => {
+  expect(judge(null)).toBe("wait");
+  expect(judge(null, { record: { state: "accepted", cell: null } })).toBe("wait");
+  expect(judge({ status: "DELETED", host: null, launchedAtMs: null })).toBe("wait");
+  expect(judgeBuilding(VOLUME.volumeId, RECORD, { server: null, guestLeft: false }, true)).toBe("wait");
+});
+
+test("the UUID of a server that was not accepted in time is closed before its volume is free", () => {
+  expect(judge(null, { record: null })).toBe("close");
+  expect(judge(null, { record: null, isOld: false })).toBe("wait");
+});

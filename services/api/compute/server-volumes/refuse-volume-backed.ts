@@ -1,0 +1,19 @@
+import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
+import { badRequest } from "../../http/fault.ts";
+import type { ActionTarget } from "../server-actions/action-target.ts";
+
+/** The actions that need the local disk that a server boots from, with the reason why others are refused. Source: the texts of Nova, where it has one. */
+const REFUSALS = {
+  rebuild: "Unable to rebuild with a different image for a volume-backed server.",
+  rescue: "Cannot rescue a volume-backed instance",
+  createBackup: "Backup is not supported for volume-backed instances.",
+  createImage: "Berth makes no images of volume-backed servers: detach or copy the volume instead.",
+  suspend:
+    "Berth suspends no volume-backed servers, since a guest's memory is saved on its local disk: stop the server instead.",
+} as const;
+
+/** Refuses what cannot be done to a server that boots from a volume (400). */
+export function refuseVolumeBacked({ action, server }: Pick<ActionTarget, "action" | "server">): void {
+  if (!(action in REFUSALS) || !bootsFromVolume(server.spec)) return;
+  throw badRequest(REFUSALS[action as keyof typeof REFUSALS]);
+}

@@ -1,0 +1,20 @@
+import type { VolumeAttachment, VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
+import type { ServerVolume } from "../../../../proto/gen/berth/shared.ts";
+import { ROOT_DEVICE } from "./root-device.ts";
+
+const GIB = 2 ** 30;
+
+/** The volume as the server's spec names it. */
+export function serverVolumeOf({
+  id,
+  sizeGib,
+  attachment,
+}: Pick<VolumeRecord, "id" | "sizeGib"> & {
+  readonly attachment: Pick<VolumeAttachment, "attachmentId" | "device" | "tag" | "deleteOnTermination">;
+}): ServerVolume {
+  const { attachmentId, device, tag, deleteOnTermination } = attachment;
+  return {
+    ...{ volumeId: id, attachmentId, device, tag: tag ?? "", deleteOnTermination, sizeBytes: sizeGib * GIB },
+    ...{ isRoot: device === ROOT_DEVICE, imageRef: "", imageProperties: {} },
+  };
+}

@@ -1,0 +1,186 @@
+import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest, describeValue, type Fault, invalidField } from "../../http/fault.ts";
+import { readFlag } from "../../http/schema.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+
+/** A volume that a new server gets. */
+export interface WantedVolume {
+  readonly volumeId: string;
+  /** The server boots from it. */
+  readonly isRoot: boolean;
+  /** The name under which clients see it, or null for the next free one. */
+  readonly device: string | null;
+  readonly tag: string | null;
+  readonly deleteOnTermination: boolean;
+}
+
+type Mapping = Readonly<Record<string, unknown>>;
+type Body = CreateServerBody["server"];
+
+/** The fields of a mapping, with the first microversion that has each. */
+const FIELDS: ReadonlyMap<string, number> = new Map([
+  ...["source_type", "destination_type", "uuid", "boot_index", "delete_on_termination", "device_name"].map(
+    (field) => [field, 1] as const,
+  ),
+  ...["no_device", "volume_size", "disk_bus", "device_type", "guest_format"].map((field) => [field, 1] as const),
+  ...(["volume_id", "image_id", "snapshot_id"] as const).map((field) => [field, 1] as const),
+  ["tag", 42],
+  ["volume_type", 67],
+]);
+const SOURCES = ["volume", "image", "snapshot", "blank"];
+const DEVICE_NAME = /^[a-zA-Z0-9._/-]{1,255}$/;
+const TAG = /^[^,/]{1,60}$/;
+/** Clients name the bus and the kind of a disk. Hosts choose the bus, and every volume is a disk. */
+const TEXT_MAX = 255;
+
+const BOOT_SEQUENCE =
+  "Block Device Mapping is Invalid: Boot sequence for the instance and image/block device mapping combination is not valid.";
+
+/**
+ * Reads the volumes that a new server gets from the two fields that name them. A mapping of the image to the local disk that the server boots from
+ * asks for what every server has. Refuses (400) mappings that contradict each other, and those that Berth does not support.
+ *
+ * Source: `BlockDeviceDict.from_api` and `_validate_bdm` of Nova.
+ */
+export function readBlockDevices(server: Body, minor: number): readonly WantedVolume[] {
+  const { block_device_mapping: legacy = [], block_device_mapping_v2: current = [] } = server;
+  if (legacy.length > 0 && current.length > 0)
+    throw badRequest("Using different block_device_mapping syntaxes is not allowed in the same request.");
+  const imageRef = server.imageRef ?? "";
+  const mappings =
+    legacy.length > 0 ? fromLegacy(legacy.map(objectOf("block_device_mapping")), imageRef) : current.map(objectOf(V2));
+  const used = mappings.filter(({ no_device }) => !isSet(no_device));
+  if (used.length === 0) return [];
+  for (const mapping of used) refuseUnknown(mapping, minor);
+  refuseBootOrder(used);
+  const wanted = used.flatMap((mapping) => readMapping(mapping, imageRef));
+  const ids = wanted.map(({ volumeId }) => volumeId);
+  if (new Set(ids).size < ids.length) throw badRequest("Block Device Mapping is Invalid: a volume is mapped twice.");
+  return wanted;
+}
+
+const V2 = "block_device_mapping_v2";
+const isSet = (value: unknown): boolean => value !== undefined && value !== null && value !== false && value !== "";
+
+const objectOf =
+  (field: string) =>
+  (value: unknown): Mapping => {
+    if (typeof value === "object" && value !== null && !Array.isArray(value)) return value as Mapping;
+    throw invalidField(field, value, `${describeValue(value)} is not of type 'object'`);
+  };
+
+/** The older field names volumes alone. Without an image, the server boots from the first of them. Source: `from_legacy_mapping` of Nova. */
+function fromLegacy(legacy: readonly Mapping[], imageRef: string): readonly Mapping[] {
+  const used = legacy.filter(({ no_device }) => !isSet(no_device));
+  const volumes = used.map(({ volume_id, connection_info: _, ...rest }, index): Mapping => {
+    if (volume_id === undefined)
+      throw unsupported("block_device_mapping", "Each mapping must name an existing volume (volume_id)");
+    const boot_index = index === 0 && imageRef === "" ? 0 : -1;
+    return { ...rest, source_type: "volume", destination_type: "volume", uuid: volume_id, boot_index };
+  });
+  if (imageRef === "" || volumes.length === 0) return volumes;
+  return [{ source_type: "image", destination_type: "local", uuid: imageRef, boot_index: 0 }, ...volumes].map(
+    (one) => ({
+      ...(one.source_type === "image" && { delete_on_termination: true }),
+      ...one,
+    }),
+  );
+}
+
+function refuseUnknown(mapping: Mapping, minor: number): void {
+  for (const field of Object.keys(mapping)) {
+    if (minor >= (FIELDS.get(field) ?? Number.POSITIVE_INFINITY)) continue;
+    throw badRequest(
+      `Invalid input for field/attribute ${V2}. Additional properties are not allowed (${describeValue(field)} was unexpected)`,
+    );
+  }
+  for (const field of ["disk_bus", "device_type", "guest_format"]) {
+    const value = mapping[field] ?? "";
+    if (typeof value !== "string" || value.length > TEXT_MAX)
+      throw invalidField(`${V2}/${field}`, value, `It is not a string of at most ${TEXT_MAX} characters.`);
+  }
+}
+
+/** The disks that can be booted from are numbered from 0 on. Nothing boots from any but the first, as no host has a second one. */
+function refuseBootOrder(mappings: readonly Mapping[]): void {
+  const indexes = mappings.map(bootIndexOf).filter((index) => index >= 0);
+  indexes.sort((one, other) => one - other);
+  if (indexes.length === 0 || indexes.some((index, at) => index !== at)) throw badRequest(BOOT_SEQUENCE);
+  if (indexes.length > 1)
+    throw unsupported(V2, "A server boots from one disk: give the others the boot_index -1, or leave it out");
+}
+
+function bootIndexOf({ boot_index: index = null }: Mapping): number {
+  if (index === null) return -1;
+  const isNumber = typeof index === "number" || (typeof index === "string" && /^-?[0-9]+$/.test(index));
+  if (!isNumber || !Number.isSafeInteger(Number(index)))
+    throw invalidField(`${V2}/boot_index`, index, "It is not of type 'integer', 'string', 'null'.");
+  return Number(index);
+}
+
+/** Reads one mapping: a volume, or nothing for the local disk that the server boots from. */
+function readMapping(mapping: Mapping, imageRef: string): readonly WantedVolume[] {
+  const { source_type: source, destination_type: destination = source === "volume" ? "volume" : undefined } = mapping;
+  if (typeof source !== "string" || !SOURCES.includes(source))
+    throw invalidField(`${V2}/source_type`, source, `It is not one of ['${SOURCES.join("', '")}'].`);
+  if (destination !== "local" && destination !== "volume")
+    throw invalidField(`${V2}/destination_type`, destination, "It is not one of ['local', 'volume'].");
+  const uuid = mapping.uuid ?? mapping[`${source}_id`];
+  if (source === "blank" && isSet(uuid)) throw malformed("Invalid device UUID.");
+  if (source !== "blank" && !isSet(uuid)) throw malformed("Missing device UUID.");
+  const isRoot = bootIndexOf(mapping) === 0;
+  if (source === "image" && destination === "local") {
+    requireOwnImage(mapping, imageRef, isRoot);
+    return [];
+  }
+  if (destination === "local")
+    throw unsupported(V2, "Local disks beside the first are those of the flavor (ephemeral, swap)");
+  if (source !== "volume")
+    throw unsupported(V2, `New volumes are not made with a server: create the volume first, and map it (${source})`);
+  if (isSet(mapping.volume_type)) throw malformed("Specifying volume type to existing volume is not supported.");
+  const volumeId = canonicalUuid(String(uuid));
+  if (volumeId === null) throw volumeMissing(String(uuid));
+  return [{ volumeId, isRoot, ...detailsOf(mapping) }];
+}
+
+function detailsOf({ device_name, tag, delete_on_termination: flag = false }: Mapping) {
+  const device = device_name ?? null;
+  if (device !== null && (typeof device !== "string" || !DEVICE_NAME.test(device)))
+    throw invalidField(`${V2}/device_name`, device, "It is not the name of a device, such as /dev/vdb.");
+  const name = tag ?? null;
+  if (name !== null && (typeof name !== "string" || !TAG.test(name)))
+    throw invalidField(`${V2}/tag`, name, "It is not a text of 1 to 60 characters without '/' and ','.");
+  return {
+    device: device === null ? null : device.startsWith("/dev/") ? device : `/dev/${device}`,
+    tag: name,
+    deleteOnTermination: flagOf(flag),
+  };
+}
+
+function flagOf(flag: unknown): boolean {
+  const value = typeof flag === "boolean" || typeof flag === "string" ? readFlag(flag) : null;
+  if (value === null || value === undefined)
+    throw invalidField(`${V2}/delete_on_termination`, flag, `${describeValue(flag)} is not of type 'boolean'`);
+  return value;
+}
+
+/** The local disk of an image is the one that every server boots from, and it is deleted with the server. */
+function requireOwnImage(mapping: Mapping, imageRef: string, isRoot: boolean): void {
+  if (!isRoot || imageRef === "") throw malformed("Mapping image to local is not supported.");
+  const uuid = mapping.uuid ?? mapping.image_id;
+  if (typeof uuid !== "string" || storedSpelling(uuid) !== storedSpelling(imageRef))
+    throw unsupported(V2, "The local disk that the server boots from has the image of imageRef");
+  if (isSet(mapping.volume_size)) throw unsupported(V2, "The size of a local disk is that of the flavor");
+  if (isSet(mapping.volume_type))
+    throw malformed("Specifying a volume_type with destination_type=local is not supported.");
+  if (!flagOf(mapping.delete_on_termination ?? true))
+    throw unsupported(V2, "A local disk is deleted with its server: leave delete_on_termination out");
+}
+
+const malformed = (details: string): Fault => badRequest(`Block Device Mapping is Invalid: ${details}`);
+
+/** Returns the 400 for a mapping of a volume that the caller cannot have. */
+export const volumeMissing = (id: string): Fault => malformed(`failed to get volume ${id.slice(0, 100)}.`);
+
+const unsupported = (field: string, why: string): Fault =>
+  badRequest(`Invalid input for field/attribute ${field}. ${why}.`);

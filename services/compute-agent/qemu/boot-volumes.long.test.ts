@@ -1,0 +1,135 @@
+import { existsSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { nanoImage } from "../../../adapters/qemu/nano-image.ts";
+import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
+import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../../test/rigs/begin-operation.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import {
+  guestsOnDisk,
+  makeQemuGuestsDir,
+  NANO_FLAVOR,
+  type QemuGuestsDir,
+  qemuDriverIn,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
+import type { PrepareOrder } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import type { QemuDriver } from "./qemu-driver.ts";
+
+const NEVER = new AbortController().signal;
+const ignored = () => undefined;
+const skipped = whyNoQemu();
+const ROOT: ServerVolume = { ...volumeOf(1), isRoot: true, sizeBytes: 2 ** 20 };
+const DATA = volumeOf(2);
+
+describe.skipIf(skipped !== null)(
+  `virtual machines that boot from volumes${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  () => {
+    let here: QemuGuestsDir;
+    let there: QemuGuestsDir;
+    let driver: QemuDriver;
+    let other: QemuDriver;
+    beforeEach(() => {
+      [here, there] = [makeQemuGuestsDir(), makeQemuGuestsDir()];
+      driver = qemuDriverIn(here, { volumeDir: here.volumes });
+      other = qemuDriverIn(there, { volumeDir: here.volumes });
+    });
+    afterEach(async () => {
+      driver.close();
+      other.close();
+      await here.remove();
+      await there.remove();
+    });
+
+    const control = { signal: NEVER, onStep: ignored };
+    const orderOf = (at: Partial<PrepareOrder> = {}): PrepareOrder => {
+      const { host = "h1", movedFrom = null } = at;
+      const server = serverSpec(1, { flavor: NANO_FLAVOR, imageRef: "", volumes: [DATA, ROOT] });
+      return { host, serverUuid: server.uuid, attemptId: `task/${host}`, server, allocation: undefined, movedFrom };
+    };
+    async function prepared(order: PrepareOrder, by = driver): Promise<GuestName & { readonly listensAt: string }> {
+      const outcome = await by.prepare(order, control);
+      expect(outcome).toMatchObject({ kind: "prepared" });
+      const { host, serverUuid, attemptId } = order;
+      return { host, serverUuid, attemptId, listensAt: (outcome.kind === "prepared" && outcome.listensAt) || "" };
+    }
+    const onDisk = (guest: GuestName) =>
+      [here, there]
+        .flatMap(({ path }) => guestsOnDisk(path, guest.serverUuid))
+        .find(({ host }) => host === guest.host)!;
+    const fileOf = ({ volumeId }: ServerVolume) => join(here.volumes, `volume-${volumeId}.raw`);
+    function isOpen(guest: GuestName, volume: ServerVolume): boolean {
+      const qemu = findRunningQemu(onDisk(guest).dir);
+      if (qemu === null) return false;
+      const fds = `/proc/${qemu.pid}/fd`;
+      return readdirSync(fds).some((fd) => {
+        try {
+          return readlinkSync(join(fds, fd)) === fileOf(volume);
+        } catch {
+          return false; // closed meanwhile
+        }
+      });
+    }
+    /** Waits until the nano guest has printed its letters, which only its boot sector prints. */
+    const boots = (guest: GuestName, after = 0) =>
+      eventually("the guest to boot", () => /T/.test(onDisk(guest).console.slice(after)), {
+        everyMs: 20,
+        withinMs: 60_000,
+      });
+    async function running(): Promise<GuestName> {
+      writeFileSync(fileOf(ROOT), nanoImage());
+      const guest = await prepared(orderOf());
+      // A guest that is only prepared has no volume yet, so another host's guest can have it.
+      expect(isOpen(guest, ROOT)).toBe(false);
+      await driver.start(guest, NEVER);
+      await boots(guest);
+      return guest;
+    }
+    const handOff = (source: GuestName, to: GuestName & { readonly listensAt: string }, live: boolean) => {
+      const { listensAt } = to;
+      const order = { ...source, toHost: to.host, toAttemptId: to.attemptId, live, force: false, listensAt };
+      return driver.handOff({ ...order, orderId: "o" }, NEVER, ignored);
+    };
+
+    test("a guest boots from its volume, boots again, and has no local disk", { timeout: 120_000 }, async () => {
+      const guest = await running();
+      expect([isOpen(guest, ROOT), isOpen(guest, DATA)]).toEqual([true, true]);
+      expect(readdirSync(onDisk(guest).dir).filter((file) => file.startsWith("disk"))).toEqual([]);
+      await expect(driver.power(guest, "suspend", NEVER)).rejects.toThrow(/no local disk in which its memory/);
+      await expect(driver.snapshot(guest, "image", NEVER)).rejects.toThrow(/boots from a volume/);
+      const before = onDisk(guest).console.length;
+      await driver.power(guest, "hard-reboot", NEVER);
+      await boots(guest, before);
+    });
+
+    test("a host on which the volume has no file refuses the guest, and makes none", async () => {
+      expect(await driver.prepare(orderOf(), control)).toMatchObject({
+        ...{ kind: "failed", failure: "reschedule" },
+        reason: expect.stringMatching(/has no file on this host/),
+      });
+      expect(existsSync(fileOf(ROOT))).toBe(false);
+    });
+
+    test("of two prepared guests only one gets the volume", { timeout: 120_000 }, async () => {
+      const guest = await running();
+      const second = await prepared(orderOf({ host: "h2" }), other);
+      await expect(other.start(second, NEVER)).rejects.toThrow(/another guest has it connected/);
+      expect([isOpen(guest, ROOT), isOpen(second, ROOT)]).toEqual([true, false]);
+    });
+
+    test.each([true, false])("a guest moves with its volume (live: %s)", { timeout: 120_000 }, async (live) => {
+      const source = await running();
+      const movedFrom = { host: "h1", attemptId: source.attemptId, by: live ? "live-migrate" : "migrate" };
+      const moved = await prepared(orderOf({ host: "h2", movedFrom }), other);
+      await handOff(source, moved, live);
+      await other.start(moved, NEVER);
+      if (!live) await boots(moved);
+      expect(await other.powersOf([moved])).toEqual(["running"]);
+      await driver.destroy(source);
+      expect([isOpen(moved, ROOT), existsSync(fileOf(ROOT))]).toEqual([true, true]);
+    });
+  },
+);
