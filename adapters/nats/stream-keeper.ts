@@ -7,7 +7,7 @@ import type { NatsEvent, NatsLink } from "./nats-link.ts";
 
 /** Interval of the routine checks that everything exists. */
 const lookMs = 10_000;
-/** Pause before a check for which there was a reason, and between two tries to make a stream or consumer that is missing. */
+/** Pause before a check that something gave reason for, and between two tries to make a missing stream or consumer. */
 const againMs = 500;
 
 /**

@@ -6,7 +6,7 @@ import { specOf } from "../scheduling/mixed-cloud.ts";
 /** The project with nine tenths of the servers. The others have 1,000 projects. */
 export const LARGE_PROJECT = "large";
 export const SMALL_PROJECT = "project-7";
-/** An image and a flavor that one of 1,000 servers has, spread over the whole list. */
+/** An image and a flavor that only each 1,000th server of the list has. */
 export const RARE = { image: "70a599e0-31e7-49b7-b260-868f441e862b", flavor: "rare" } as const;
 
 /** The n-th server, from the oldest on, has this UUID. */

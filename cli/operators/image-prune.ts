@@ -16,7 +16,7 @@ const declaration = {
   },
 };
 
-/** Ids of one question to the api. */
+/** Number of ids in one request to the api. */
 const IDS_MAX = 1_000;
 const IMAGE_FILE =
   /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-[0-9a-f]{32}|\.(?:qcow2|raw|img|tar|tar\.gz|tar\.xz))?$/;

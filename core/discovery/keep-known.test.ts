@@ -100,7 +100,7 @@ test("a machine of two NUMA nodes keeps them while their directory cannot be rea
   expect(kept.warnings.join("\n")).toContain("the NUMA nodes could not be read this time");
 });
 
-test("a value that is read is taken, greater or smaller, and a device that is gone is gone", () => {
+test("takes a value that could be read, whether it has risen or fallen, and forgets a device that was removed", () => {
   const now = lookAt({
     ...without(CARD),
     [`${PCI}/0000:00:1f.0/vendor`]: "0x8086\n",

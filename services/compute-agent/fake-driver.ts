@@ -287,7 +287,7 @@ export class FakeDriver implements Driver {
     return this.#ownScripts.get(keyOf(guest)) ?? this.#options.scripts.get(guest.host) ?? {};
   }
 
-  /** Whether this order is one of the guest's first ones that its script lets fail. */
+  /** Whether the script lets this order fail. A script says how many of a guest's first orders of each kind fail. */
   #failsNow(guest: GuestName, of: FailingOrder): boolean {
     const key = `${of} ${keyOf(guest)}`;
     const before = this.#orderFailures.get(key) ?? 0;

@@ -258,7 +258,7 @@ export function driverContract(
       expect(await next.powersOf([guest])).toEqual(["missing"]);
     });
 
-    test("interrupts a guest that runs or is paused, which leaves its state as it is, and no other guest", async ({
+    test("interrupts a guest that runs or is paused without changing its state, and interrupts no guest in another state", async ({
       skip,
     }) => {
       const { driver, scene } = await opened();

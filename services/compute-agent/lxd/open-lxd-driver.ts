@@ -4,6 +4,7 @@ import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
+import { driverWarnings } from "../driver-warnings.ts";
 import type { HostConfig } from "../host-config.ts";
 import type { AgentOptions } from "../settings.ts";
 import { LxdDriver } from "./lxd-driver.ts";
@@ -48,16 +49,7 @@ export function openLxdDriver(
       shutdownMs,
       layoutOf,
     },
-    onStrayCpus: ({ host, serverUuid, held }) =>
-      logger.warn(
-        { host, serverUuid, cpus: held },
-        "a guest keeps CPUs for itself that are no longer in --cpu-dedicated-set; other guests may run on them: move or rebuild its server",
-      ),
-    onUnknown: ({ host, serverUuid, attemptId }, error) =>
-      logger.warn(
-        { host, serverUuid, attemptId, err: error },
-        "the state of a guest could not be found out, so the guest is left alone",
-      ),
+    ...driverWarnings(logger),
   });
   return { driver, hypervisor: { type: "lxd", supported_instances: [["x86_64", "lxc", "exe"]] } };
 }

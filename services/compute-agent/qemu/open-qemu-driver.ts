@@ -7,6 +7,7 @@ import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
+import { driverWarnings } from "../driver-warnings.ts";
 import type { HostConfig } from "../host-config.ts";
 import { messageOf } from "../message-of.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
@@ -84,16 +85,7 @@ export function openQemuDriver(
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,
     bytesPerSecond: settings.liveMigrationBandwidth === 0 ? undefined : settings.liveMigrationBandwidth * MIB,
-    onStrayCpus: ({ host, serverUuid, held }) =>
-      logger.warn(
-        { host, serverUuid, cpus: held },
-        "a guest keeps CPUs for itself that are no longer in --cpu-dedicated-set; other guests may run on them: move or rebuild its server",
-      ),
-    onUnknown: ({ host, serverUuid, attemptId }, error) =>
-      logger.warn(
-        { host, serverUuid, attemptId, err: error },
-        "the state of a guest could not be found out, so the guest is left alone",
-      ),
+    ...driverWarnings(logger),
     onHandedOver: ({ host, serverUuid, attemptId }, { haltedMs }) =>
       logger.info(
         { host, serverUuid, attemptId, haltedMs },

@@ -151,7 +151,7 @@ function changeOf({ status, disabled_reason: reason, forced_down }: UpdateBody):
   };
 }
 
-/** Changes a service before microversion 2.53: the path names the action and the body the service. The answer repeats the request. */
+/** Changes a service before microversion 2.53: the path names the action, and the body names the service. The answer repeats the request. */
 async function updateByAction(deps: ComputeServiceDeps, action: string, body: UpdateBody, call: KnownCall) {
   const { host, binary, disabled_reason: reason } = body;
   if (host === undefined || binary === undefined) throw missing(host === undefined ? "host" : "binary");

@@ -4,11 +4,9 @@ import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** Images of one page, and pages of one round. The next round goes on where a long one ended. */
-const PAGE_SIZE = 100;
-const PAGES_MAX = 10;
 /** Backups of one server and type that are looked at. */
 const BACKUPS_MAX = 1_000;
 
@@ -29,8 +27,7 @@ export class SnapshotSettler {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #ticker: Ticker;
-  /** The last image of a round that did not reach the end. */
-  #after: string | null = null;
+  readonly #rounds: PagedRounds<ImageRecord>;
 
   constructor(
     deps: {
@@ -44,6 +41,7 @@ export class SnapshotSettler {
     options: { readonly pollMs: number; readonly settleMs: number },
   ) {
     this.#images = deps.images;
+    this.#rounds = new PagedRounds((after, limit) => deps.images.uploads(after, limit));
     this.#catalog = deps.catalog;
     this.#store = deps.store;
     this.#cells = deps.cells;
@@ -66,13 +64,10 @@ export class SnapshotSettler {
   }
 
   /** Looks at the images whose upload has not ended. Rejects as the API database does. */
-  async settle(): Promise<void> {
-    for (let pages = 0; pages < PAGES_MAX; pages++) {
-      const page = await this.#images.uploads(this.#after, PAGE_SIZE);
+  settle(): Promise<void> {
+    return this.#rounds.run(async (page) => {
       for (const image of page) await this.#settleOne(image);
-      this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
-      if (this.#after === null) return;
-    }
+    });
   }
 
   async #settleOne(image: ImageRecord): Promise<void> {

@@ -4,13 +4,11 @@ import { Ticker } from "../../../../runtime/ticker.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
+import { PagedRounds } from "../../paged-rounds.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import { judgeAttachment } from "./judge-attachment.ts";
 import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } from "./settle-building.ts";
 
-/** Volumes of one page, and pages of one round. The next round goes on where a long one ended. */
-const PAGE_SIZE = 100;
-const PAGES_MAX = 10;
 /** How often volumes of servers that are gone are looked for. */
 const SWEEP_MS = 5_000;
 
@@ -28,8 +26,7 @@ export class VolumeSettler {
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #ticker: Ticker;
-  /** The last volume of a round that did not reach the end. */
-  #after: string | null = null;
+  readonly #rounds: PagedRounds<VolumeRecord>;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
@@ -44,6 +41,7 @@ export class VolumeSettler {
   ) {
     this.#volumes = deps.volumes;
     this.#store = deps.store;
+    this.#rounds = new PagedRounds((after, limit) => deps.volumes.unsettled(after, limit));
     this.#cells = deps.cells;
     this.#clock = deps.clock;
     this.#settleMs = options.settleMs;
@@ -69,16 +67,13 @@ export class VolumeSettler {
       await this.#volumes.sweepEnded();
       this.#sweptAtMs = this.#clock.monotonic();
     }
-    for (let pages = 0; pages < PAGES_MAX; pages++) {
-      const page = await this.#volumes.unsettled(this.#after, PAGE_SIZE);
+    await this.#rounds.run(async (page) => {
       const unsettled = page.filter(isUnsettled);
       await this.#settleBuilding(unsettled.filter(isBuilding));
       const others = unsettled.filter((volume) => !isBuilding(volume));
       const byCell = Map.groupBy(others, ({ attachment }) => attachment.cell);
       await Promise.all(Array.from(byCell, ([cell, volumes]) => this.#settleIn(this.#cells.get(cell), volumes)));
-      this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
-      if (this.#after === null) return;
-    }
+    });
   }
 
   #settleBuilding(volumes: readonly UnsettledVolume[]): Promise<void> {

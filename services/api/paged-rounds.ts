@@ -1,0 +1,28 @@
+/** Rows of one page, and pages of one round. */
+const PAGE_SIZE = 100;
+const PAGES_MAX = 10;
+
+/**
+ * Works through a long list in rounds, page by page. A round takes a limited number of pages, and the next one continues after the last page of a
+ * round that did not reach the end of the list. A page whose work fails is read again in the next round.
+ */
+export class PagedRounds<Row extends { readonly id: string }> {
+  readonly #read: (after: string | null, limit: number) => Promise<readonly Row[]>;
+  /** The id of the last row that was worked on, or null at the beginning of the list. */
+  #after: string | null = null;
+
+  /** `read` returns the rows that follow the row with the id `after`, at most `limit` of them. */
+  constructor(read: (after: string | null, limit: number) => Promise<readonly Row[]>) {
+    this.#read = read;
+  }
+
+  /** Runs one round. Rejects as the reading and the work do. */
+  async run(work: (page: readonly Row[]) => Promise<void>): Promise<void> {
+    for (let pages = 0; pages < PAGES_MAX; pages++) {
+      const page = await this.#read(this.#after, PAGE_SIZE);
+      await work(page);
+      this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
+      if (this.#after === null) return;
+    }
+  }
+}

@@ -1,0 +1,19 @@
+import type { Logger } from "../../runtime/logger.ts";
+import type { CpuHolder } from "./guest-pins.ts";
+import type { GuestName } from "./journal.ts";
+
+/** Returns the callbacks by which a driver with real guests warns its operator about single guests. */
+export function driverWarnings(logger: Logger) {
+  return {
+    onStrayCpus: ({ host, serverUuid, held }: CpuHolder) =>
+      logger.warn(
+        { host, serverUuid, cpus: held },
+        "a guest keeps CPUs for itself that are no longer in --cpu-dedicated-set; other guests may run on them: move or rebuild its server",
+      ),
+    onUnknown: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
+      logger.warn(
+        { host, serverUuid, attemptId, err: error },
+        "the state of a guest could not be found out, so the guest is left alone",
+      ),
+  };
+}
