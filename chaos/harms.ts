@@ -69,7 +69,7 @@ export function harmOf(step: FaultStep, context: HarmContext): Harm | null {
   }
 }
 
-/** Picks as many of the whole (not yet harmed) parts as the step says, at random. */
+/** Picks parts that run and are not harmed yet at random, as many as the step says. */
 function picked(
   { target, pick }: FaultStep,
   { cloud, random }: HarmContext,

@@ -48,7 +48,7 @@ export class ListBudget {
     this.#settings = settings;
   }
 
-  /** Number of rows under way, counting at most its share for each project. */
+  /** Number of rows under way. A project's rows count at most up to its share. */
   get rows(): number {
     return this.#rows;
   }

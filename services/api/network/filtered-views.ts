@@ -3,8 +3,8 @@ export type View = Readonly<Record<string, unknown>>;
 export type NetworkQuery = Readonly<Record<string, string | readonly string[]>>;
 
 /**
- * Keeps the views whose fields have one of the values that the query gives for them, as Neutron does, and of these the fields that it names.
- * Parameters that name no field (paging, orders) are ignored: a list ends after its first page.
+ * Filters views as Neutron does. A view is kept if each field that the query filters by has one of the query's values. Kept views have only the
+ * fields that the query's `fields` names, or all. Parameters that name no field (paging, orders) are ignored: a list ends after its first page.
  */
 export function filteredViews(views: readonly View[], query: NetworkQuery): View[] {
   return views.filter((view) => isAsked(view, query)).map((view) => withFields(view, query));
