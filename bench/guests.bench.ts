@@ -22,7 +22,7 @@ interface Halts {
   /** The time when the source had handed off all data, and how long its guest had been paused by then. */
   handedAtMs: number;
   haltedMs: number;
-  /** From the halt of the source to the run of the destination, for each move. */
+  /** The time from the halt of the source's guest to the start of the destination's, for each move. */
   readonly downtimesMs: number[];
 }
 

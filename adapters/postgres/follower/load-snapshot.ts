@@ -1,5 +1,6 @@
 import type { Client, QueryResultRow } from "pg";
 import type { HypervisorFacts } from "../../../core/ledger/hypervisor-facts.ts";
+import { type InventoryColumns, inventoryOfRow } from "../ledger/inventory-row.ts";
 import type { LedgerRow } from "./ledger-row-translator.ts";
 
 /**
@@ -136,15 +137,9 @@ async function readProviders(client: Client, rows: LedgerRow[]): Promise<void> {
   );
 }
 
-interface InventoryRow {
+interface InventoryRow extends InventoryColumns {
   readonly provider_id: number;
   readonly class_id: number;
-  readonly total: number;
-  readonly reserved: number;
-  readonly min_unit: number;
-  readonly max_unit: number;
-  readonly step_size: number;
-  readonly allocation_ratio: number;
   readonly used: string;
 }
 
@@ -157,14 +152,7 @@ async function readInventories(client: Client, rows: LedgerRow[]): Promise<void>
       table: "inventory-put",
       providerId: row.provider_id,
       classId: row.class_id,
-      inventory: {
-        total: row.total,
-        reserved: row.reserved,
-        minUnit: row.min_unit,
-        maxUnit: row.max_unit,
-        stepSize: row.step_size,
-        allocationRatio: row.allocation_ratio,
-      },
+      inventory: inventoryOfRow(row),
       used: Number(row.used),
     }),
   );

@@ -10,6 +10,7 @@ import {
 } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import type { AllocationItem, Consumer, Inventory, Provider } from "../../../core/ledger/model.ts";
+import { type InventoryColumns, inventoryOfRow } from "./inventory-row.ts";
 
 interface AllocationRow {
   readonly consumer: string;
@@ -78,7 +79,9 @@ export async function readProviders(
   for (const row of providers.rows) {
     byUuid.set(row.uuid, { ...row, inventories: new Map(), traits: new Set(), aggregates: new Set() });
   }
-  const inventories = await client.query(
+  const inventories = await client.query<
+    InventoryColumns & { readonly uuid: ProviderUuid; readonly class: string; readonly used: string }
+  >(
     `select p.uuid, c.name as class, v.* from inventories v
      join resource_providers p on p.id = v.provider_id join resource_classes c on c.id = v.class_id
      where ${inTrees} order by p.uuid, c.name collate "C"`,
@@ -86,12 +89,7 @@ export async function readProviders(
   );
   for (const row of inventories.rows) {
     byUuid.get(row.uuid)?.inventories.set(resourceClass(row.class), {
-      total: row.total,
-      reserved: row.reserved,
-      minUnit: row.min_unit,
-      maxUnit: row.max_unit,
-      stepSize: row.step_size,
-      allocationRatio: row.allocation_ratio,
+      ...inventoryOfRow(row),
       used: Number(row.used),
     });
   }

@@ -8,20 +8,15 @@ import type {
   PlacementStore,
 } from "../../../core/stores/cell/placement-store.ts";
 import { retryConflicts } from "../client/transaction.ts";
+import { type InventoryColumns, inventoryOfRow } from "../ledger/inventory-row.ts";
 import { ask, generationParameter, type Queryable } from "./prepared.ts";
 import { findProvider } from "./provider-rows.ts";
 import { type WriteTogether, writtenOf } from "./write-together.ts";
 
-interface Row {
-  name: string;
-  total: number;
-  reserved: number;
-  min_unit: number;
-  max_unit: number;
-  step_size: number;
-  allocation_ratio: number;
-  used: string;
-  updated_at_ms: number;
+interface Row extends InventoryColumns {
+  readonly name: string;
+  readonly used: string;
+  readonly updated_at_ms: number;
 }
 
 export type Inventories = ReadonlyMap<ResourceClass, Inventory>;
@@ -45,12 +40,7 @@ export async function readInventories(
 }
 
 const fromRow = (row: Row): InventoryRow => ({
-  total: row.total,
-  reserved: row.reserved,
-  minUnit: row.min_unit,
-  maxUnit: row.max_unit,
-  stepSize: row.step_size,
-  allocationRatio: row.allocation_ratio,
+  ...inventoryOfRow(row),
   used: Number(row.used),
   updatedAtMs: row.updated_at_ms,
 });

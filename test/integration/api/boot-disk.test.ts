@@ -99,7 +99,7 @@ test.each([
   ["two boot disks", [DISK, mapped(ANY, 0)], SEQUENCE],
   ["a gap in the boot order", [DISK, mapped(ANY, 2)], SEQUENCE],
   ["a second disk to boot from", [DISK, mapped(ANY, 1)], /A server boots from one disk/],
-  ["a boot index that is none", [mapped(ANY, "first")], /boot_index.*first/],
+  ["a boot index that is not a number", [mapped(ANY, "first")], /boot_index.*first/],
   ["an unknown volume", [DISK, mapped(ANY, -1)], new RegExp(`failed to get volume ${ANY}\\.$`)],
   ["a volume that has no id", [{ ...mapped(ANY, 0), uuid: undefined }], /Missing device UUID\.$/],
   ["a volume twice", [DISK, mapped(ANY, -1), mapped(ANY.toUpperCase(), -1)], /a volume is mapped twice/],

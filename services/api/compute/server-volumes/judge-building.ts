@@ -15,7 +15,7 @@ export type BuildingVerdict = "wait" | "close" | "attached" | "release";
 /**
  * Judges a volume that was reserved for a new server. The server has it as soon as it was launched with it. It is released when the request
  * failed before any cell took it, or when its cell says that the server ended in ERROR on no host, from where nothing can be built again.
- * Silence releases nothing. `look` is null if no cell was asked. `isOld`: the call that reserved the volume has had its time.
+ * Silence releases nothing. `look` is null if no cell was asked. `isOld`: the call that reserved the volume must have ended by now.
  */
 export function judgeBuilding(
   volumeId: string,

@@ -2,7 +2,7 @@ import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import { badRequest } from "../../http/fault.ts";
 import type { ActionTarget } from "../server-actions/action-target.ts";
 
-/** The actions that need the local disk that a server boots from, with the reason why others are refused. Source: the texts of Nova, where it has one. */
+/** The actions that need a server's local boot disk, with the reason for which they are refused where there is none. Source: the texts of Nova, where it has one. */
 const REFUSALS = {
   rebuild: "Unable to rebuild with a different image for a volume-backed server.",
   rescue: "Cannot rescue a volume-backed instance",

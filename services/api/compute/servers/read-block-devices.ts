@@ -101,7 +101,7 @@ function refuseUnknown(mapping: Mapping, minor: number): void {
   }
 }
 
-/** The disks that can be booted from are numbered from 0 on. Nothing boots from any but the first, as no host has a second one. */
+/** The disks that can be booted from are numbered from 0 on. A guest boots from the first alone, because no host supports a second one. */
 function refuseBootOrder(mappings: readonly Mapping[]): void {
   const indexes = mappings.map(bootIndexOf).filter((index) => index >= 0);
   indexes.sort((one, other) => one - other);

@@ -48,7 +48,7 @@ export class PolicyFile {
     this.#options = { pollMs: 10_000, settleMs: 200, ...options };
   }
 
-  /** Puts the file's overrides in force and follows it from then on. Throws `SettingsError` when they cannot be. */
+  /** Puts the file's overrides in force and follows it from then on. Throws a `SettingsError` when the file is broken. */
   async start(): Promise<void> {
     const { path, events } = this.#options;
     try {
