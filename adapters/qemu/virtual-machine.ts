@@ -175,7 +175,7 @@ interface Backing {
   readonly pageKib: number | null;
 }
 
-/** Huge pages are taken at once, so that a host without enough of them ends QEMU instead of the guest. */
+/** Huge pages are taken at once. So on a host without enough of them QEMU ends at its start, and not later, while the guest runs. */
 function memoryObject(id: string, memoryMib: number, { hostNode, pageKib }: Backing): string {
   const kind =
     pageKib === null

@@ -4,7 +4,7 @@ import type { HistoryLine } from "../history-line.ts";
 import type { Generator, WantedServer } from "./generators.ts";
 import type { Nemesis } from "./nemesis.ts";
 
-/** The functions of a cloud that a suite needs. Every ChaosCloud has it, and so does an InProcessCloud. */
+/** The functions of a cloud that a suite needs. Every ChaosCloud has them, and so does an InProcessCloud. */
 export interface SuiteCloud extends Pick<ChaosCloud, "target" | "apiUrls" | "audit"> {
   readonly parts: readonly { readonly name: string }[];
 }

@@ -72,7 +72,7 @@ describe("versions", () => {
 });
 
 describe("every answer", () => {
-  it("has its own request id, errors too", async () => {
+  it("has its own request id, even if it reports an error", async () => {
     const ids = new Set<unknown>();
     for (const url of ["/v2.1/servers", "/v2.1/servers/nope", "/nowhere", "/v2.1/servers?limit=x", "/v2.1/%zz"]) {
       const answer = await rig.get(url);
