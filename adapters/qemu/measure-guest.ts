@@ -30,12 +30,15 @@ export async function measureGuest(guest: Pick<QemuGuest, "process" | "execute">
     const fields = await readStat(`/proc/${pid}/task/${thread["thread-id"]}/stat`);
     return ((fields[USER_TIME] ?? 0) + (fields[SYSTEM_TIME] ?? 0)) * (1_000_000 / TICKS_PER_SECOND);
   });
+  const residentKib = /^VmRSS:\s*(\d+)/m.exec(status)?.[1];
+  // A process that is ending has no memory any longer.
+  if (residentKib === undefined) throw new QemuError("state", "the guest does not run");
   const startedS = (own[STARTED] ?? 0) / TICKS_PER_SECOND;
   return {
     uptimeS: Math.max(0, Math.floor(Number.parseFloat(uptime) - startedS)),
     vcpuTimesUs: await Promise.all(times),
     disks: stats.filter((one) => one["node-name"] !== undefined).map(countersOf),
-    memoryUsedKib: Number(/^VmRSS:\s*(\d+)/m.exec(status)?.[1] ?? 0),
+    memoryUsedKib: Number(residentKib),
   };
 }
 
