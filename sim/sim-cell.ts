@@ -129,6 +129,12 @@ export class SimCell {
     ];
   }
 
+  /** The servers that have a guest in quarantine about which an operator has to decide. */
+  async undecided(): Promise<readonly string[]> {
+    const guests = await this.#store.quarantine.quarantined();
+    return guests.flatMap(({ serverUuid, condemned }) => (condemned ? [] : [serverUuid]));
+  }
+
   /** The servers that have a guest in rescue mode. */
   rescued(): readonly string[] {
     return this.#hosts.flatMap((hosts) => hosts.guests().flatMap((guest) => (guest.rescued ? [guest.serverUuid] : [])));

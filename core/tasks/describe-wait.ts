@@ -57,6 +57,11 @@ export function describeForgotten(
   );
 }
 
+/** Says why the destination of a move is not started, and that it will be. */
+export function describeRefusedStart(why: string): string {
+  return `The server has been moved and is not started: ${why}. This is tried again until it succeeds.`;
+}
+
 /** Why a server cannot go back to its source, although it should always fit there. */
 export function describeRefusedReturn(facts: OperationFacts, why: string): string {
   const where = facts.source === null ? "where it was" : `on ${facts.source.host}`;

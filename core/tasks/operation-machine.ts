@@ -1,7 +1,8 @@
-import { describeRefusedReturn, describeWait } from "./describe-wait.ts";
+import { describeRefusedReturn, describeRefusedStart, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { HEARD_AT } from "./heard-at.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
+import { OPERATIONS } from "./operation-kinds.ts";
 import { type Ask, isSuccess, type Stage, type Target } from "./operation-routes.ts";
 import { edgesOf, stageOnRoute } from "./operation-stages.ts";
 import type { OperationPosition, OperationSignal, StepWrite } from "./operation-step.ts";
@@ -269,8 +270,8 @@ function committed(world: OperationWorld, at: Position, transition: Transition, 
 }
 
 /**
- * writing → writing something else: an alternate without room is skipped, and a host that came back keeps its server. Any other step must
- * fit, unless another client has changed the allocations. It is tried again and again, and after a few refusals the server is shown in
+ * writing → writing something else: an alternate without room is skipped, and a host that came back keeps its server. A guest that was handed
+ * over waits where it is until no other guest of its server is in quarantine. Any other step must fit, unless another client has changed the allocations. It is tried again and again, and after a few refusals the server is shown in
  * ERROR, with the reason, until it succeeds. No guest is destroyed because of a refusal.
  */
 function refused(
@@ -282,7 +283,9 @@ function refused(
     const skipped = pastOf(world, transition.selection, "skipped", why);
     return another(world, at, transition.selection + 1, [...transition.noted, skipped]);
   }
-  if (transition.to === "starting")
+  // A source that was asked has stopped the guest. To start it again is refused for the same reason: another guest may run.
+  const isHandedOver = OPERATIONS[world.facts.kind].source === "asked";
+  if (transition.to === "starting" && !isHandedOver)
     return write(world, at, { to: "restoring", selection: at.selection, reason: why, noted: [] });
   // There was no allocation to keep.
   if (transition.to === "succeed-keeping")
@@ -290,7 +293,8 @@ function refused(
   const again = { at, transition, refusals: refusals + 1 };
   if (again.refusals !== REFUSALS_MAX)
     return writeAfter(world, again, Math.min(REFUSED_AGAIN_MS * 2 ** refusals, REFUSED_AGAIN_MS_MAX));
-  return note(world, at, transition, { text: describeRefusedReturn(world.facts, why), isError: true });
+  const text = transition.to === "starting" ? describeRefusedStart(why) : describeRefusedReturn(world.facts, why);
+  return note(world, at, transition, { text, isError: true });
 }
 
 function pastOf(

@@ -82,10 +82,10 @@ export interface StepWrite {
    */
   readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
   /**
-   * The attempt whose guest runs after this step although no host was asked about the server's other guests. The step is refused while another
-   * guest of the server is in quarantine, which may run.
+   * The attempt whose guest runs after this step in the place of another one, or of none. The step is refused while a further guest of the server is
+   * in quarantine, which may run.
    */
-  readonly startsUnasked?: string | undefined;
+  readonly startsAttempt?: string | undefined;
   /** The hard server group. The step is refused when the group does not allow the server on `toHost`. */
   readonly group?: { readonly membership: ServerGroupMembership; readonly toHost: string } | undefined;
   /**

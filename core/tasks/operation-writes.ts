@@ -49,7 +49,7 @@ export function writeOf(facts: OperationFacts, transition: Transition): StepWrit
     attempts: attemptsOf(facts, transition),
     change: changeOf(facts, transition),
     evacuated: evacuatedOf(facts, transition),
-    startsUnasked: startsUnaskedOf(facts, transition),
+    startsAttempt: startsAttemptOf(facts, transition),
     group: groupOf(facts, transition),
     leftover: leftoverOf(facts, transition),
   };
@@ -218,9 +218,9 @@ function evacuatedOf(
   return { host: source.host, unseenMs, fenceWaived };
 }
 
-/** Other moves ask the source before they start the destination. */
-function startsUnaskedOf(facts: OperationFacts, { to, selection }: Transition): string | undefined {
-  if (to !== "starting" || OPERATIONS[facts.kind].source === "asked") return undefined;
+/** A destination whose source was asked is only started if the server ran there. */
+function startsAttemptOf(facts: OperationFacts, { to, selection }: Transition): string | undefined {
+  if (to !== "starting" || (OPERATIONS[facts.kind].source === "asked" && !facts.runs)) return undefined;
   return destinationOf(facts, selection)?.attemptId;
 }
 

@@ -349,6 +349,20 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         expect(await byHand.goOn("starting")).toMatchObject({ kind: "committed" });
       });
 
+      test.each(["live-migrate", "migrate"] as const)(
+        "does not start the destination of a %s whose source was asked, until an operator has condemned the guest",
+        async (kind) => {
+          const { task, outcome } = await beginOperationOn(cell, { server: 1, kind, hosts: [1] });
+          expect(outcome).toMatchObject({ kind: "begun" });
+          const byHand = new OperationByHand(cell, task?.id ?? "");
+          expect(await byHand.goOn("handing-over")).toMatchObject({ kind: "committed" });
+          await quarantine(1);
+          expect(await byHand.goOn("starting")).toEqual({ kind: "refused", why: GUEST_IN_QUARANTINE });
+          await subject.quarantine.condemn([serverId(1)]);
+          expect(await byHand.goOn("starting")).toMatchObject({ kind: "committed" });
+        },
+      );
+
       test("begins no operation that starts a stopped server, and others as usual", async () => {
         await quarantine(1);
         const outcomeOf = async (kind: OperationKind) => (await beginOperationOn(cell, { server: 1, kind })).outcome;

@@ -125,7 +125,7 @@ export function commitOperationStep(tx: CellTransaction, step: OperationStep): S
   const unfenced = evacuationRefusalOf(tx, step);
   if (unfenced !== null)
     return { kind: "refused", why: describeEvacuationRefusal(unfenced, step.evacuated?.host ?? "") };
-  if (step.startsUnasked !== undefined && tx.cell.isInQuarantine(server.uuid, step.startsUnasked))
+  if (step.startsAttempt !== undefined && tx.cell.isInQuarantine(server.uuid, step.startsAttempt))
     return { kind: "refused", why: GUEST_IN_QUARANTINE };
   const outcome = tx.applyAllocations(changeOf(task.id, step));
   if (outcome.kind !== "committed") return { kind: "refused", why: describeAllocationRefusal(outcome) };

@@ -173,7 +173,7 @@ async function stepRound(client: PoolClient, steps: readonly OperationStep[]): P
 
 /** Servers of which a step starts a guest although another one, which may run, is in quarantine. */
 async function readStartedBeside(client: PoolClient, steps: readonly OperationStep[]): Promise<ReadonlySet<string>> {
-  const starts = steps.flatMap(({ serverUuid, startsUnasked: attemptId }) =>
+  const starts = steps.flatMap(({ serverUuid, startsAttempt: attemptId }) =>
     attemptId === undefined ? [] : { serverUuid, attemptId },
   );
   if (starts.length === 0) return new Set();
