@@ -38,7 +38,14 @@ test("the console has the last lines that were asked for, without control charac
   expect(await consoleOf(id)).toEqual([200, { output: "one\n[1mtwo\tthree\nfour ü" }]);
   const found = (await rig.cell("north").store.servers([id]))[0];
   expect(asked.at(-1)).toEqual({
-    ...{ host: found?.host, serverUuid: id, attemptId: found?.attemptId, bytesMax: 102_400, pinning: false },
+    ...{
+      host: found?.host,
+      serverUuid: id,
+      attemptId: found?.attemptId,
+      bytesMax: 102_400,
+      pinning: false,
+      diagnostics: false,
+    },
   });
   for (const [length, output] of [
     [null, "one\n[1mtwo\tthree\nfour ü"],
