@@ -163,6 +163,16 @@ class Simulation {
     for (const [law, text] of violations) this.#world.find(law, `${what} should have ended: ${text}`);
   }
 
+  async #openTasks({ cells }: CloudFacts): Promise<Violation[]> {
+    const undecided = new Set((await Promise.all(this.#cloud.cells.map((cell) => cell.undecided()))).flat());
+    return cells.flatMap(({ openTasks }) =>
+      openTasks
+        // A guest that was handed over waits for the operator's decision about the one in quarantine, and no operator is simulated.
+        .filter(({ serverUuid, stage }) => stage !== "handing-over" || !undecided.has(serverUuid))
+        .map((task) => [5, `task ${task.id} is open`] as const),
+    );
+  }
+
   /** Tolerates no work in flight, because nothing is under way. */
   async #violationsNow(): Promise<Violation[]> {
     const all = await this.#cloud.facts();
@@ -176,13 +186,7 @@ class Simulation {
         ...checkGroups(cell),
       ]),
     ].map(({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const);
-    const undecided = new Set((await Promise.all(this.#cloud.cells.map((cell) => cell.undecided()))).flat());
-    const open = all.cells.flatMap(({ openTasks }) =>
-      openTasks
-        // A guest that was handed over waits for the operator's decision about the one in quarantine, and no operator is simulated.
-        .filter(({ serverUuid, stage }) => stage !== "handing-over" || !undecided.has(serverUuid))
-        .map((task) => [5, `task ${task.id} is open`] as const),
-    );
+    const open = await this.#openTasks(all);
     const pending = (facts.api?.requests ?? [])
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
