@@ -5,6 +5,7 @@ import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/identity/keystone-
 import { RULES } from "../../services/api/placement/policy/defaults.ts";
 import { Policy } from "../../services/api/placement/policy/policy.ts";
 import { eventually } from "../rigs/eventually.ts";
+import { passwordOf } from "../rigs/fake-keystone.ts";
 import { hasKeystone, type RealKeystone, SERVICE_PASSWORD, startRealKeystone } from "./real-keystone.ts";
 
 /** The system's clock, which can be put forward. */
@@ -40,9 +41,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
       {
         ...DEFAULT_KEYSTONE_SETTINGS,
         url: keystone.url,
-        user: "placement",
-        password: SERVICE_PASSWORD,
-        project: "service",
+        credentials: passwordOf("placement", SERVICE_PASSWORD),
         triesMax: 1,
       },
     );

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { ServiceCredentials } from "../../adapters/openstack/keystone-session.ts";
 
 /** The part of Keystone v3 that is needed to validate tokens, for tests. */
 export interface FakeKeystone {
@@ -11,6 +12,12 @@ export interface FakeKeystone {
   /** Answers with this status instead (0: does not answer), until it is null again. */
   broken: number | null;
   password: string;
+  /** The catalogue that a login gets. */
+  catalog: readonly unknown[];
+  /** Milliseconds for which the tokens of logins are valid; null does not tell. */
+  loginLifeMs: number | null;
+  /** The last token that a login got. */
+  readonly serviceToken: string;
   /** How many more requests are refused because of the caller's own token. */
   serviceTokensRefused: number;
   /** Called before each answer about a token. */
@@ -18,6 +25,11 @@ export interface FakeKeystone {
   /** Makes the token of this service's own user invalid. */
   revokeServiceToken(): void;
   close(): Promise<void>;
+}
+
+/** The credentials of a user of the default domain. */
+export function passwordOf(user: string, password: string, project = "service"): ServiceCredentials {
+  return { kind: "password", user, password, project, userDomain: "Default", projectDomain: "Default" };
 }
 
 /** Keystone's description of a token. */
@@ -66,6 +78,11 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     asked: [],
     broken: null,
     password: "secret",
+    catalog: [],
+    loginLifeMs: null,
+    get serviceToken() {
+      return serviceToken;
+    },
     serviceTokensRefused: 0,
     hold: async () => {},
     revokeServiceToken: () => {
@@ -83,8 +100,8 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     fake.asked.push(request.method === "POST" ? "login" : String(subject));
     if (fake.broken === 0) return void request.socket.destroy();
     if (fake.broken !== null) return answer(response, fake.broken, { error: {} });
-    if (request.url !== "/v3/auth/tokens?nocatalog") return answer(response, 404, {});
-    if (request.method === "POST") return logIn(response, body);
+    if (request.url?.replace("?nocatalog", "") !== "/v3/auth/tokens") return answer(response, 404, {});
+    if (request.method === "POST") return logIn(response, body, request.url.endsWith("?nocatalog"));
     if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
     if (fake.serviceTokensRefused > 0) {
       fake.serviceTokensRefused -= 1;
@@ -95,15 +112,24 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     answer(response, document === undefined ? 404 : 200, document ?? { error: { code: 404 } });
   }
 
-  function logIn(response: ServerResponse, body: string): void {
-    const { user } = JSON.parse(body).auth.identity.password;
-    const known = user.name === "placement" && user.password === fake.password && user.domain.name === "Default";
+  function logIn(response: ServerResponse, body: string, withoutCatalog: boolean): void {
+    const { auth } = JSON.parse(body);
+    const { password, application_credential: credential } = auth.identity;
+    const user = password?.user;
+    const known =
+      credential === undefined
+        ? user.name === "placement" && user.password === fake.password && user.domain.name === "Default"
+        : credential.id === "credential" && credential.secret === fake.password && auth.scope === undefined;
     if (known) {
       logins += 1;
       serviceToken = `service-token-${logins}`;
       response.setHeader("x-subject-token", serviceToken);
     }
-    answer(response, known ? 201 : 401, { token: {} });
+    const token = {
+      ...(!withoutCatalog && { catalog: fake.catalog }),
+      ...(fake.loginLifeMs !== null && { expires_at: new Date(Date.now() + fake.loginLifeMs).toISOString() }),
+    };
+    answer(response, known ? 201 : 401, { token });
   }
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ManualClock } from "../../../runtime/manual-clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
-import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../../test/rigs/fake-keystone.ts";
+import { type FakeKeystone, passwordOf, startFakeKeystone, tokenDocument } from "../../../test/rigs/fake-keystone.ts";
 import { KeystoneAuthenticator } from "./keystone-authenticator.ts";
 import { DEFAULT_KEYSTONE_SETTINGS, type KeystoneSettings } from "./keystone-settings.ts";
 
@@ -48,9 +48,7 @@ function create(settings: Partial<KeystoneSettings> = {}, shared: SharedCache | 
     {
       ...DEFAULT_KEYSTONE_SETTINGS,
       url: keystone.url,
-      user: "placement",
-      password: "secret",
-      project: "service",
+      credentials: passwordOf("placement", "secret"),
       ...settings,
     },
   );
@@ -197,12 +195,12 @@ describe("this service's own token", () => {
     await expect(withPauses(ask(authenticator, "t3"))).rejects.toMatchObject({ status: 503 });
   });
   test("leads to 503 and one report when it cannot be obtained, until the password is corrected", async () => {
-    const authenticator = create({ password: "changed" });
+    const authenticator = create({ credentials: passwordOf("placement", "changed") });
     issue("t1");
     for (const _ of [1, 2])
       await expect(ask(authenticator, "t1")).rejects.toMatchObject({ status: 503, headers: { "retry-after": "5" } });
     expect(told).toEqual([
-      "lost: keystone-refuses-service: Keystone does not let this service's user validate tokens: it answers 401",
+      "lost: keystone-refuses-service: Keystone does not let this service's user in: it answers 401",
     ]);
     keystone.password = "changed";
     expect(await ask(authenticator, "t1")).toEqual(identity);

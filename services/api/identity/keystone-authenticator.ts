@@ -1,9 +1,9 @@
 import { hash } from "node:crypto";
+import { KeystoneError } from "../../../adapters/openstack/keystone-error.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
 import { KeystoneClient } from "./keystone-client.ts";
-import { KeystoneError } from "./keystone-error.ts";
 import type { KeystoneSettings } from "./keystone-settings.ts";
 import type { TokenIdentity } from "./token-identity.ts";
 import { decodeRecord, encodeRecord, type TokenRecord } from "./token-record.ts";

@@ -1,6 +1,6 @@
-import type { KeystoneClientSettings } from "./keystone-client.ts";
+import type { KeystoneSessionSettings } from "../../../adapters/openstack/keystone-session.ts";
 
-export interface KeystoneSettings extends KeystoneClientSettings {
+export interface KeystoneSettings extends KeystoneSessionSettings {
   /** How long a valid token is accepted without asking again. A revoked token keeps working for up to this time. */
   readonly cacheTtlMs: number;
   readonly invalidTtlMs: number;
@@ -10,8 +10,6 @@ export interface KeystoneSettings extends KeystoneClientSettings {
 }
 
 export const DEFAULT_KEYSTONE_SETTINGS = {
-  userDomain: "Default",
-  projectDomain: "Default",
   timeoutMs: 5_000,
   triesMax: 3,
   cacheTtlMs: 300_000,

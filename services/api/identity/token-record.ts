@@ -1,4 +1,4 @@
-import { KeystoneError } from "./keystone-error.ts";
+import { KeystoneError } from "../../../adapters/openstack/keystone-error.ts";
 import type { TokenIdentity } from "./token-identity.ts";
 
 /** The record of a valid token: its identity, and until when it may be used without asking Keystone again. */

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, test } from "vitest";
 import { systemClock } from "../../../runtime/clock.ts";
 import { KeystoneAuthenticator } from "../../../services/api/identity/keystone-authenticator.ts";
 import { DEFAULT_KEYSTONE_SETTINGS } from "../../../services/api/identity/keystone-settings.ts";
-import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../rigs/fake-keystone.ts";
+import { type FakeKeystone, passwordOf, startFakeKeystone, tokenDocument } from "../../rigs/fake-keystone.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let keystone: FakeKeystone;
@@ -16,9 +16,7 @@ beforeEach(async () => {
     {
       ...DEFAULT_KEYSTONE_SETTINGS,
       url: keystone.url,
-      user: "placement",
-      password: keystone.password,
-      project: "service",
+      credentials: passwordOf("placement", keystone.password),
       triesMax: 1,
     },
   );

@@ -7,6 +7,7 @@ import { KeystoneAuthenticator } from "../../../services/api/identity/keystone-a
 import { DEFAULT_KEYSTONE_SETTINGS } from "../../../services/api/identity/keystone-settings.ts";
 import { mountIdentity } from "../../../services/api/identity-api/mount-identity.ts";
 import { DEFAULT_OWN_IDENTITY_SETTINGS, OwnIdentity } from "../../../services/api/identity-api/own-identity.ts";
+import { passwordOf } from "../../rigs/fake-keystone.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const USERS = {
@@ -183,7 +184,8 @@ test("Berth's own reader of Keystone's answers finds the same caller as the toke
     { clock: systemClock, shared: null, onLost: () => undefined, onBack: () => undefined },
     {
       ...DEFAULT_KEYSTONE_SETTINGS,
-      ...{ url: `http://127.0.0.1:${port}/identity/v3`, user: "root", password: "of root", project: "red" },
+      url: `http://127.0.0.1:${port}/identity/v3`,
+      credentials: passwordOf("root", "of root", "red"),
     },
   );
   try {

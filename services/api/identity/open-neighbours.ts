@@ -1,0 +1,38 @@
+import { KeystoneSession } from "../../../adapters/openstack/keystone-session.ts";
+import { NeighbourClient, type NeighbourSettings } from "../../../adapters/openstack/neighbour-client.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import { type KeystoneOptions, keystoneSettings } from "./keystone-options.ts";
+import type { NeighbourOptions } from "./neighbour-options.ts";
+
+const TRIES_MAX = 3;
+
+/** The other OpenStack services of the cloud, which are called with one session of this service's user. */
+export interface Neighbours {
+  /** A client of one service. `url` is its endpoint; null takes it from the catalogue. */
+  client(service: Pick<NeighbourSettings, "service" | "types" | "url">): NeighbourClient;
+  close(): Promise<void>;
+}
+
+/** Opens the session. Throws `SettingsError` when Keystone's settings are incomplete. Sends no request yet. */
+export function openNeighbours(options: KeystoneOptions & NeighbourOptions): Neighbours {
+  const session = new KeystoneSession({ clock: systemClock }, keystoneSettings(options), { catalogue: true });
+  const clients: NeighbourClient[] = [];
+  return {
+    client: (service) => {
+      const settings = {
+        ...service,
+        interface: options.openstackInterface,
+        region: options.openstackRegion,
+        timeoutMs: options.openstackTimeout,
+        triesMax: TRIES_MAX,
+      };
+      const client = new NeighbourClient({ session, clock: systemClock }, settings);
+      clients.push(client);
+      return client;
+    },
+    close: async () => {
+      await Promise.all(clients.map((client) => client.close()));
+      await session.close();
+    },
+  };
+}
