@@ -35,10 +35,14 @@ export interface TreeFilter {
   readonly onlyHosts?: ReadonlySet<string>;
 }
 
-/** Conditions on the root of a tree, whichever providers serve the groups. */
-export interface RootRules {
+/** Traits that the root of a tree must and must not have, whichever providers serve the groups. */
+export interface RootTraits {
   readonly requiredTraits: ReadonlySet<Trait>;
   readonly forbiddenTraits: ReadonlySet<Trait>;
+}
+
+/** Conditions on the root of a tree, whichever providers serve the groups. */
+export interface RootRules extends RootTraits {
   /** The root must be a member of at least one aggregate of each set. */
   readonly memberOf: readonly ReadonlySet<AggregateUuid>[];
   readonly forbiddenAggregates: ReadonlySet<AggregateUuid>;
@@ -54,17 +58,36 @@ export interface GroupRules {
   readonly apart?: readonly (readonly string[])[];
 }
 
-export interface CandidateRequest extends GroupRules {
+/** The groups that a candidate must serve: both searches read them. */
+export interface GroupsRequest {
   readonly groups: readonly RequestGroup[];
   readonly groupPolicy: GroupPolicy;
+}
+
+/** What schedulers ask for: the best candidates, with one answer for interchangeable children. */
+export interface CandidateRequest extends GroupsRequest, GroupRules {
   readonly rootRules?: RootRules;
   readonly trees: TreeFilter;
   /** Maximum number of candidates of one search. */
   readonly limit: number;
 }
 
+/** What the Placement API's GET /allocation_candidates asks for: every candidate, parsed and checked. */
+export interface PlacementCandidateRequest extends GroupsRequest, Pick<GroupRules, "sameSubtree"> {
+  readonly rootRules?: RootTraits;
+  /** Maximum number of candidates, or null when the caller states none. */
+  readonly limit: number | null;
+  /** False before 1.29: a candidate then takes its resources from one provider of a tree, besides sharing providers. */
+  readonly nested: boolean;
+}
+
 export const ANY_TREE: TreeFilter = { openHostsOnly: false, excludedHosts: new Set() };
 export const OPEN_HOSTS: TreeFilter = { openHostsOnly: true, excludedHosts: new Set() };
+
+/** The rules on traits that the providers of a group must satisfy: at least one trait of each list. */
+export function requiredRules({ requiredTraits, requiredAny }: RequestGroup): readonly (readonly Trait[])[] {
+  return [...[...requiredTraits].map((name) => [name]), ...requiredAny.map((names) => [...names])];
+}
 
 /** Builds a request group with defaults that ask for nothing. */
 export function requestGroup(

@@ -1,10 +1,5 @@
-import {
-  type BoundGroup,
-  type BoundRequest,
-  hasRoom,
-  mayServeNumbered,
-  mayServeUnnumbered,
-} from "../bound/bound-request.ts";
+import { type BoundGroup, type BoundRequest, mayServeNumbered, mayServeUnnumbered } from "../bound/bound-request.ts";
+import { hasRoom } from "../bound/requested-amount.ts";
 import { hasGroupRules } from "./group-rules.ts";
 
 /**

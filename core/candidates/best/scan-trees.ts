@@ -11,13 +11,13 @@ import {
   CODE_OTHER_HOST,
   CODE_ROOT_AGGREGATES,
   CODE_ROOT_TRAITS,
-  hasRoom,
+  type CountedAmount,
   haveTogether,
   isConstrained,
   mayServeNumbered,
   mayServeUnnumbered,
-  type RequestedAmount,
 } from "../bound/bound-request.ts";
+import { hasRoom, type RequestedAmount } from "../bound/requested-amount.ts";
 
 /**
  * Scans the trees `from` (inclusive) to `to` (exclusive) of the view's dense list of roots. It writes the root slots of trees that may
@@ -163,7 +163,7 @@ function servesUnnumbered(request: BoundRequest, group: BoundGroup | null, root:
   return hasTogether(request, group, root);
 }
 
-function servesAmount(request: BoundRequest, group: BoundGroup, requested: RequestedAmount, root: number): boolean {
+function servesAmount(request: BoundRequest, group: BoundGroup, requested: CountedAmount, root: number): boolean {
   const { view } = request;
   const constrained = isConstrained(group);
   if (hasRoom(requested, root) && (!constrained || mayServeUnnumbered(view, group, root))) return true;
@@ -176,7 +176,7 @@ function servesAmount(request: BoundRequest, group: BoundGroup, requested: Reque
 }
 
 /** Why no provider of the tree serves this class: either none has room, or those with room do not meet the other conditions. */
-function codeOfAmount(request: BoundRequest, group: BoundGroup, requested: RequestedAmount, root: number): number {
+function codeOfAmount(request: BoundRequest, group: BoundGroup, requested: CountedAmount, root: number): number {
   const { slots } = request.view;
   const roomy = [root, ...slots.descendants(root)].filter((slot) => hasRoom(requested, slot));
   if (roomy.length === 0) return requested.lackCode;

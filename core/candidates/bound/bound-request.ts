@@ -4,15 +4,17 @@ import { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { NamedSets } from "../../ledger/named-sets.ts";
 import type { Refusal, RefusalCount } from "../refusal.ts";
-import type { CandidateRequest, GroupRules, RequestGroup, RootRules } from "../request.ts";
+import {
+  type CandidateRequest,
+  type GroupRules,
+  type RequestGroup,
+  type RootRules,
+  requiredRules,
+} from "../request.ts";
+import { type RequestedAmount, requestAmount } from "./requested-amount.ts";
 
-/** An amount of one resource class, with the view's column that says how much of it each provider has. */
-export interface RequestedAmount {
-  readonly resourceClass: ResourceClass;
-  readonly amount: number;
-  readonly column: Readonly<InventoryColumn>;
-  /** True when free room alone decides, because no inventory of the class has a unit rule that could refuse the amount. */
-  readonly roomDecides: boolean;
+/** An amount whose lack is counted among the reasons of a refusal. */
+export interface CountedAmount extends RequestedAmount {
   /** Refusal code that is counted when no provider of a tree has this amount. */
   readonly lackCode: number;
 }
@@ -20,9 +22,9 @@ export interface RequestedAmount {
 /** One request group, or several that ask for the same thing. These are its members, and they are interchangeable. */
 export interface BoundGroup {
   readonly suffixes: readonly string[];
-  readonly amounts: readonly RequestedAmount[];
+  readonly amounts: readonly CountedAmount[];
   /** The only amount of the group, when the group asks a provider for nothing but room for it and traits; otherwise null. */
-  readonly plain: RequestedAmount | null;
+  readonly plain: CountedAmount | null;
   /** By trait-set number: 1 if a provider with that set may serve the group (a numbered group: on its own). Null when any provider may. */
   readonly traitsServe: Uint8Array | null;
   /** Unnumbered group: lists of trait ids. The chosen providers together must have at least one trait of each list. */
@@ -141,11 +143,7 @@ export class BoundRequest {
     assert(group !== undefined, "there are no groups of nothing");
     assert(group.resources.size > 0 || group.suffix !== "", "the unnumbered group asks for resources");
     const { traits, aggregates } = this.view;
-    const required = [
-      ...[...group.requiredTraits].map((name) => [name]),
-      ...[...group.requiredAny].map((names) => [...names]),
-    ];
-    const requiredIds = required.map((names) => names.map((name) => traits.idOf(name)));
+    const requiredIds = requiredRules(group).map((names) => names.map((name) => traits.idOf(name)));
     const forbiddenIds = [...group.forbiddenTraits].map((name) => traits.idOf(name));
     const alone = group.suffix !== "";
     const amounts = [...group.resources].map(([resourceClass, amount]) =>
@@ -181,16 +179,10 @@ export class BoundRequest {
     };
   }
 
-  #bindAmount(group: RequestGroup, resourceClass: ResourceClass, amount: number): RequestedAmount {
-    assert(Number.isSafeInteger(amount) && amount >= 1, "amounts are whole numbers of at least 1");
+  #bindAmount(group: RequestGroup, resourceClass: ResourceClass, amount: number): CountedAmount {
     const column = this.view.column(resourceClass) ?? new InventoryColumn(this.view.slots.capacity);
-    return {
-      resourceClass,
-      amount,
-      column,
-      roomDecides: column.unevenCount === 0 && amount <= column.maxUnitAtLeast,
-      lackCode: this.#code({ kind: "lacks", suffix: group.suffix, resourceClass, amount }),
-    };
+    const lackCode = this.#code({ kind: "lacks", suffix: group.suffix, resourceClass, amount });
+    return { ...requestAmount(resourceClass, amount, column), lackCode };
   }
 
   #rootsOf(hosts: ReadonlySet<string>): Set<number> {
@@ -221,13 +213,6 @@ function rootAmountsOf(group: BoundGroup): RootAmounts | null {
 /** Whether the group has conditions on a provider other than room. */
 export function isConstrained(group: BoundGroup): boolean {
   return group.traitsServe !== null || group.memberSets !== null || group.outsideSets !== null;
-}
-
-/** Whether the provider has room for the amount and its unit rules permit it. */
-export function hasRoom({ column, amount, roomDecides }: RequestedAmount, slot: number): boolean {
-  if (column.free[slot]! < amount) return false;
-  if (roomDecides) return true;
-  return amount >= column.minUnit[slot]! && amount <= column.maxUnit[slot]! && amount % column.stepSize[slot]! === 0;
 }
 
 /** Whether a provider meets the conditions of a numbered group, apart from room. */
@@ -292,7 +277,7 @@ function bindRoot({ traits, aggregates }: LedgerView, rules: RootRules | undefin
 const interchangeable = new WeakMap<readonly RequestGroup[], RequestGroup[][]>();
 
 /**
- * Gathers numbered groups that ask for the same, in the order of their first member. The result is remembered, since one query is searched
+ * Gathers numbered groups that ask for the same, in the order of their first member. The result is remembered, since one request is searched
  * for many times.
  */
 function gatherInterchangeable(groups: readonly RequestGroup[], rules: GroupRules): RequestGroup[][] {

@@ -1,6 +1,7 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { CandidateRequest } from "../request.ts";
-import { BoundRequest, type RequestedAmount } from "./bound-request.ts";
+import { BoundRequest } from "./bound-request.ts";
+import type { RequestedAmount } from "./requested-amount.ts";
 
 /**
  * A request that is searched for many times. It is compiled again only when the view has changed in a way that makes the compiled form

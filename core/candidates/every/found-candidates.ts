@@ -27,7 +27,7 @@ export interface FoundCandidates {
 }
 
 /**
- * The result of a search. Every name in the query must exist: `unknown-traits` lists all unknown traits, `unknown-class` only the first
+ * The result of a search. Every name in the request must exist: `unknown-traits` lists all unknown traits, `unknown-class` only the first
  * unknown class.
  */
 export type CandidateOutcome<Presented> =

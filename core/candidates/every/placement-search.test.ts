@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { aggregateUuid, providerUuid, resourceClass, trait } from "../../ledger/ids.ts";
+import { aggregateUuid, providerUuid, resourceClass, type Trait, trait } from "../../ledger/ids.ts";
 import { LedgerView } from "../../ledger/ledger-view.ts";
 import type { Inventory, Provider } from "../../ledger/model.ts";
-import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
+import { type PlacementCandidateRequest, type RequestGroup, requestGroup } from "../request.ts";
 import { type GenerationStrategy, PlacementSearch } from "./placement-search.ts";
 import { describeCandidate, referenceCandidates } from "./reference-candidates.ts";
 
@@ -15,23 +15,20 @@ const SHARING = TRAITS[2]!;
 const group = (
   suffix: string,
   resources: Readonly<Record<string, number>>,
-  more: Partial<QueryGroup> = {},
-): QueryGroup => ({
-  suffix,
-  resources: new Map(Object.entries(resources).map(([name, amount]) => [resourceClass(name), amount])),
-  required: [],
-  forbidden: [],
-  memberOf: [],
-  forbiddenAggregates: [],
-  inTree: undefined,
-  ...more,
-});
-const query = (groups: readonly QueryGroup[], more: Partial<CandidateQuery> = {}): CandidateQuery => ({
+  more: Partial<RequestGroup> = {},
+): RequestGroup =>
+  requestGroup({
+    suffix,
+    resources: new Map(Object.entries(resources).map(([name, amount]) => [resourceClass(name), amount])),
+    ...more,
+  });
+const asking = (
+  groups: readonly RequestGroup[],
+  more: Partial<PlacementCandidateRequest> = {},
+): PlacementCandidateRequest => ({
   groups,
   groupPolicy: "none",
-  limit: undefined,
-  rootTraits: { required: [], forbidden: [] },
-  sameSubtrees: [],
+  limit: null,
   nested: true,
   ...more,
 });
@@ -78,7 +75,7 @@ function viewOf(providers: readonly Provider[]): LedgerView {
 
 function search(
   providers: readonly Provider[],
-  wanted: CandidateQuery,
+  wanted: PlacementCandidateRequest,
   strategy: GenerationStrategy = "depth-first",
   limit = 100_000,
   steps = 1e7,
@@ -122,13 +119,14 @@ const arbitraryProviders = fc
     });
     return made;
   });
+const someOf = <Name>(names: readonly Name[], bounds: { minLength?: number; maxLength?: number }) =>
+  fc.uniqueArray(fc.constantFrom(...names), { maxLength: names.length, ...bounds }).map((some) => new Set(some));
 const arbitraryRules = fc.record({
-  required: fc.array(fc.uniqueArray(fc.constantFrom(...TRAITS.slice(0, 2)), { minLength: 1, maxLength: 2 }), {
-    maxLength: 1,
-  }),
-  forbidden: fc.uniqueArray(fc.constantFrom(...TRAITS.slice(0, 2)), { maxLength: 1 }),
-  memberOf: fc.array(fc.uniqueArray(fc.constantFrom(...AGGREGATES), { minLength: 1, maxLength: 2 }), { maxLength: 1 }),
-  forbiddenAggregates: fc.uniqueArray(fc.constantFrom(...AGGREGATES), { maxLength: 1 }),
+  requiredTraits: someOf(TRAITS.slice(0, 2), { maxLength: 1 }),
+  requiredAny: fc.array(someOf(TRAITS.slice(0, 2), { minLength: 1 }), { maxLength: 1 }),
+  forbiddenTraits: someOf(TRAITS.slice(0, 2), { maxLength: 1 }),
+  memberOf: fc.array(someOf(AGGREGATES, { minLength: 1 }), { maxLength: 1 }),
+  forbiddenAggregates: someOf(AGGREGATES, { maxLength: 1 }),
 });
 const arbitraryGroup = (suffix: string) =>
   fc
@@ -143,7 +141,7 @@ const arbitraryGroup = (suffix: string) =>
     .map(({ resources, rules, inTree }) =>
       group(suffix, resources, { ...rules, ...(inTree ? { inTree: providerUuid(inTree) } : {}) }),
     );
-const arbitraryQuery = fc
+const arbitraryRequest = fc
   .record({
     plain: fc.option(arbitraryGroup(""), { nil: undefined }),
     numbered: fc.tuple(arbitraryGroup("1"), arbitraryGroup("2"), arbitraryGroup("3")),
@@ -155,20 +153,20 @@ const arbitraryQuery = fc
   })
   .filter(({ plain, count }) => plain !== undefined || count > 0)
   .map(({ plain, numbered, count, groupPolicy, subtree, nested, rootTrait }) =>
-    query([...(plain ? [plain] : []), ...numbered.slice(0, count)], {
+    asking([...(plain ? [plain] : []), ...numbered.slice(0, count)], {
       groupPolicy,
       nested,
-      sameSubtrees: subtree && count > 1 ? [["1", "2"]] : [],
-      rootTraits: { required: rootTrait ? [[rootTrait]] : [], forbidden: [] },
+      sameSubtree: subtree && count > 1 ? [["1", "2"]] : [],
+      rootRules: { requiredTraits: new Set(rootTrait ? [rootTrait] : []), forbiddenTraits: new Set<Trait>() },
     }),
   );
 
 describe("the search for Placement's candidates", () => {
-  test("finds the same candidates as trying every combination, for any trees and query", () => {
+  test("finds the same candidates as trying every combination, for any trees and request", () => {
     fc.assert(
       fc.property(
         arbitraryProviders,
-        arbitraryQuery,
+        arbitraryRequest,
         fc.constantFrom("depth-first" as const, "breadth-first" as const),
         (providers, wanted, strategy) => {
           const { found } = search(providers, wanted, strategy);
@@ -181,7 +179,7 @@ describe("the search for Placement's candidates", () => {
 
   test("returns as many candidates as requested, each of them one that an unlimited search returns", () => {
     fc.assert(
-      fc.property(arbitraryProviders, arbitraryQuery, fc.integer({ min: 1, max: 4 }), (providers, wanted, limit) => {
+      fc.property(arbitraryProviders, arbitraryRequest, fc.integer({ min: 1, max: 4 }), (providers, wanted, limit) => {
         const all = search(providers, wanted).found;
         const some = search(providers, wanted, "breadth-first", limit).found;
         expect(some).toHaveLength(Math.min(limit, all.length));
@@ -198,7 +196,7 @@ describe("the search for Placement's candidates", () => {
       ...Array.from({ length: children }, (_, at) => provider(`child-${at}`, root, { VGPU: { total: 1 } })),
     ];
   };
-  const groupsOfOne = (count: number): QueryGroup[] =>
+  const groupsOfOne = (count: number): RequestGroup[] =>
     Array.from({ length: count }, (_, at) => group(`${at + 1}`, { VGPU: 1 }));
 
   test.each([
@@ -211,7 +209,7 @@ describe("the search for Placement's candidates", () => {
       for (const groupPolicy of ["none", "isolate"] as const) {
         const { found, bound } = search(
           wide(children),
-          query(groupsOfOne(groups), { groupPolicy }),
+          asking(groupsOfOne(groups), { groupPolicy }),
           "depth-first",
           1_000,
           1e6,
@@ -225,7 +223,7 @@ describe("the search for Placement's candidates", () => {
 
   test("finds without trying that nine groups do not fit eight equivalent children", () => {
     for (const groupPolicy of ["none", "isolate"] as const) {
-      const { found, bound } = search(wide(8), query(groupsOfOne(9), { groupPolicy }), "depth-first", 1_000, 1e6);
+      const { found, bound } = search(wide(8), asking(groupsOfOne(9), { groupPolicy }), "depth-first", 1_000, 1e6);
       expect(found).toEqual([]);
       expect(bound.stepsLeft).toBe(1e6);
     }
@@ -234,7 +232,7 @@ describe("the search for Placement's candidates", () => {
   test("stops at its bound on work and returns the candidates found so far", () => {
     const { found, bound } = search(
       wide(8),
-      query(groupsOfOne(8), { groupPolicy: "isolate" }),
+      asking(groupsOfOne(8), { groupPolicy: "isolate" }),
       "depth-first",
       100_000,
       5_000,
@@ -250,7 +248,7 @@ describe("the search for Placement's candidates", () => {
       return [root, provider(`${name}1`, root, { VCPU: {} }), provider(`${name}2`, root, { VCPU: {} })];
     });
     const roots = (found: readonly string[]): string[] => found.map((text) => text[0]!);
-    const wanted = query([group("1", { VCPU: 1 })]);
+    const wanted = asking([group("1", { VCPU: 1 })]);
     expect(roots(search(trees, wanted, "depth-first").found)).toEqual(["a", "a", "b", "b"]);
     expect(roots(search(trees, wanted, "breadth-first").found)).toEqual(["a", "b", "a", "b"]);
   });
@@ -259,8 +257,8 @@ describe("the search for Placement's candidates", () => {
     const aggregates = new Set([AGGREGATES[0]!]);
     const lender = provider("lender", null, { DISK_GB: {} }, { aggregates, traits: new Set([SHARING]) });
     const borrowers = ["x", "y"].map((name) => provider(name, null, { VCPU: {} }, { aggregates }));
-    expect(search([lender, ...borrowers], query([group("", { DISK_GB: 1 })])).found).toHaveLength(1);
-    expect(search([lender, ...borrowers], query([group("", { DISK_GB: 1, VCPU: 1 })])).found).toHaveLength(2);
+    expect(search([lender, ...borrowers], asking([group("", { DISK_GB: 1 })])).found).toHaveLength(1);
+    expect(search([lender, ...borrowers], asking([group("", { DISK_GB: 1, VCPU: 1 })])).found).toHaveLength(2);
   });
 
   test("lets providers have a hundred required traits between them, and finds nothing when one trait is missing", () => {
@@ -268,14 +266,14 @@ describe("the search for Placement's candidates", () => {
     const root = provider("root", null, { VCPU: {} }, { traits: new Set(traits.slice(0, 40)) });
     const child = provider("child", root, { DISK_GB: {} }, { traits: new Set(traits.slice(40)) });
     const poor = provider("child", root, { DISK_GB: {} }, { traits: new Set(traits.slice(40, 99)) });
-    const wanted = query([group("", { VCPU: 1, DISK_GB: 1 }, { required: traits.map((name) => [name]) })]);
+    const wanted = asking([group("", { VCPU: 1, DISK_GB: 1 }, { requiredTraits: new Set(traits) })]);
     expect(search([root, child], wanted).found).toHaveLength(1);
     expect(search([root, poor], wanted).found).toEqual([]);
   });
 
   test("lists every provider of the trees that contributed, and no other", () => {
     const [root, child] = wide(1) as [Provider, Provider];
-    const { providers } = search([root, child, provider("other", null, {})], query([group("1", { VGPU: 1 })]));
+    const { providers } = search([root, child, provider("other", null, {})], asking([group("1", { VGPU: 1 })]));
     expect(providers).toEqual([root.uuid, child.uuid]);
   });
 });

@@ -1,6 +1,6 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import { type BoundQuery, bindQuery } from "../bound/bound-query.ts";
-import type { CandidateQuery } from "../candidate-query.ts";
+import { type BoundPlacementRequest, bindPlacementRequest } from "../bound/bound-placement-request.ts";
+import type { PlacementCandidateRequest } from "../request.ts";
 import type { FoundCandidate } from "./found-candidates.ts";
 import { SharingProviders } from "./sharing-providers.ts";
 import { TreeEnumerator, type WorkBound } from "./tree-enumerator.ts";
@@ -16,12 +16,12 @@ export interface PlacementSearchOptions {
 }
 
 /**
- * Yields the candidates of one cell for a Placement query, one at a time. Equivalent children make distinct candidates here, as upstream counts
+ * Yields the candidates of one cell for a Placement request, one at a time. Equivalent children make distinct candidates here, as upstream counts
  * them. It enumerates only as many as are requested. It must be drained within one turn of the event loop.
  */
 export class PlacementSearch {
   readonly #view: LedgerView;
-  readonly #query: BoundQuery | null;
+  readonly #request: BoundPlacementRequest | null;
   readonly #sharing: SharingProviders;
   readonly #found: Iterator<TreeEnumerator>;
   /** Keys of candidates that consist of shared inventory only, since the searches of several trees find them. */
@@ -31,9 +31,9 @@ export class PlacementSearch {
   #lastRoot = -1;
   readonly #used = new Set<number>();
 
-  constructor(view: LedgerView, query: CandidateQuery, bound: WorkBound, options: PlacementSearchOptions) {
+  constructor(view: LedgerView, request: PlacementCandidateRequest, bound: WorkBound, options: PlacementSearchOptions) {
     this.#view = view;
-    this.#query = bindQuery(view, query);
+    this.#request = bindPlacementRequest(view, request);
     this.#sharing = new SharingProviders(view);
     this.#found =
       options.strategy === "depth-first" ? this.#depthFirst(bound, options) : this.#breadthFirst(bound, options);
@@ -53,7 +53,7 @@ export class PlacementSearch {
     const { root } = this.#view.slots;
     for (let at = 0; at < slots.length; at += 1) {
       const slot = slots[at]!;
-      if (this.#query!.flatOnly) this.#used.add(slot);
+      if (this.#request!.flatOnly) this.#used.add(slot);
       if (root[slot] === this.#lastRoot) continue;
       this.#lastRoot = root[slot]!;
       this.#roots.add(this.#lastRoot);
@@ -62,7 +62,7 @@ export class PlacementSearch {
 
   /** Slots of all providers of the trees that contributed to the candidates returned so far. */
   providers(): readonly number[] {
-    if (this.#query?.flatOnly) return [...this.#used];
+    if (this.#request?.flatOnly) return [...this.#used];
     const { slots } = this.#view;
     const found: number[] = [];
     for (const root of this.#roots) found.push(root, ...slots.descendants(root));
@@ -70,20 +70,20 @@ export class PlacementSearch {
   }
 
   *#enumerators(bound: WorkBound, options: PlacementSearchOptions): Generator<TreeEnumerator> {
-    const query = this.#query;
-    if (query === null) return;
+    const request = this.#request;
+    if (request === null) return;
     const { slots } = this.#view;
     const { random } = options;
     const order = random ? shuffled(slots.roots.slice(0, slots.rootCount), random) : slots.roots;
     for (let at = 0; at < slots.rootCount && bound.stepsLeft > 0; at += 1) {
       const root = order[at]!;
-      if (!query.rootServes(slots.traitSet[root]!)) continue;
-      const variables = treeVariables(this.#view, query, this.#sharing, root);
+      if (!request.rootServes(slots.traitSet[root]!)) continue;
+      const variables = treeVariables(this.#view, request, this.#sharing, root);
       if (variables === null) continue;
       const tried = random
         ? variables.map((variable) => ({ ...variable, options: shuffled([...variable.options], random) }))
         : variables;
-      yield new TreeEnumerator(this.#view, query, tried, bound);
+      yield new TreeEnumerator(this.#view, request, tried, bound);
     }
   }
 

@@ -1,14 +1,17 @@
-import { type ProviderUuid, trait } from "../../ledger/ids.ts";
+import { type ProviderUuid, type Trait, trait } from "../../ledger/ids.ts";
 import { capacityOf, type Provider } from "../../ledger/model.ts";
-import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
+import { type PlacementCandidateRequest, type RequestGroup, type RootTraits, requiredRules } from "../request.ts";
 import type { FoundCandidate } from "./found-candidates.ts";
 
 /**
  * Computes Placement's candidates the slow way: it forms every product of every group's choices and filters them afterwards, as upstream's
  * documentation describes the answer. It is only for tests, which compare the search with it. Its cost is the number of combinations.
  */
-export function referenceCandidates(providers: readonly Provider[], query: CandidateQuery): ReadonlySet<string> {
-  return new ReferenceSearch(providers, query).candidates();
+export function referenceCandidates(
+  providers: readonly Provider[],
+  request: PlacementCandidateRequest,
+): ReadonlySet<string> {
+  return new ReferenceSearch(providers, request).candidates();
 }
 
 interface Part {
@@ -19,22 +22,22 @@ interface Part {
 
 class ReferenceSearch {
   readonly #providers: readonly Provider[];
-  readonly #query: CandidateQuery;
+  readonly #request: PlacementCandidateRequest;
   readonly #byUuid: ReadonlyMap<ProviderUuid, Provider>;
 
-  constructor(providers: readonly Provider[], query: CandidateQuery) {
+  constructor(providers: readonly Provider[], request: PlacementCandidateRequest) {
     this.#providers = providers;
-    this.#query = query;
+    this.#request = request;
     this.#byUuid = new Map(providers.map((provider) => [provider.uuid, provider]));
   }
 
   candidates(): ReadonlySet<string> {
     const found = new Set<string>();
-    const trees = this.#query.groups.flatMap((group) => group.inTree ?? []);
+    const trees = this.#request.groups.flatMap((group) => group.inTree ?? []);
     if (!trees.every((uuid) => this.#byUuid.has(uuid))) return found;
     for (const root of this.#providers.filter((provider) => provider.parent === null)) {
-      if (!hasTraits(root, this.#query.rootTraits.required, this.#query.rootTraits.forbidden)) continue;
-      for (const parts of product(this.#query.groups.map((group) => this.#choices(group, root)))) {
+      if (!hasRootTraits(root, this.#request.rootRules)) continue;
+      for (const parts of product(this.#request.groups.map((group) => this.#choices(group, root)))) {
         const all = parts.flat();
         if (this.#serves(all)) found.add(describe(all));
       }
@@ -43,11 +46,11 @@ class ReferenceSearch {
   }
 
   /** Every way in which one group can be served in the tree of this root. */
-  #choices(group: QueryGroup, root: Provider): readonly (readonly Part[])[] {
+  #choices(group: RequestGroup, root: Provider): readonly (readonly Part[])[] {
     const reach = this.#providers.filter((provider) => provider.root === root.uuid || this.#lendsTo(provider, root));
     const amounts = [...group.resources];
     if (group.suffix !== "") {
-      if (amounts.length === 0 && group.required.length === 0 && group.memberOf.length === 0) return [];
+      if (amounts.length === 0 && requiredRules(group).length === 0 && group.memberOf.length === 0) return [];
       return reach
         .filter((provider) => this.#servesAlone(group, provider))
         .map((provider) => [{ suffix: group.suffix, provider, amounts }]);
@@ -59,37 +62,33 @@ class ReferenceSearch {
     );
     return product(options).filter((parts) => {
       const traits = new Set(parts.flatMap((part) => [...part.provider.traits]));
-      return group.required.every((any) => any.some((name) => traits.has(name)));
+      return requiredRules(group).every((any) => any.some((name) => traits.has(name)));
     });
   }
 
-  #servesAlone(group: QueryGroup, provider: Provider): boolean {
+  #servesAlone(group: RequestGroup, provider: Provider): boolean {
     return (
       [...group.resources].every(([name, amount]) => hasRoom(provider, name, amount)) &&
-      (group.inTree === undefined ||
-        group.resources.size === 0 ||
-        this.#byUuid.get(group.inTree)?.root === provider.root) &&
-      hasTraits(provider, group.required, group.forbidden) &&
+      (group.inTree === null || group.resources.size === 0 || this.#byUuid.get(group.inTree)?.root === provider.root) &&
+      hasTraits(provider, requiredRules(group), group.forbiddenTraits) &&
       isMember(provider, group) &&
-      !group.forbiddenAggregates.some((aggregate) => provider.aggregates.has(aggregate))
+      group.forbiddenAggregates.isDisjointFrom(provider.aggregates)
     );
   }
 
   #givesClass(
-    group: QueryGroup,
+    group: RequestGroup,
     provider: Provider,
     root: Provider,
     [name, amount]: readonly [string, number],
   ): boolean {
     const lent = provider.root !== root.uuid;
-    if (group.inTree !== undefined && (lent || this.#byUuid.get(group.inTree)?.root !== root.uuid)) return false;
-    const banned = [provider, root].some((one) =>
-      group.forbiddenAggregates.some((aggregate) => one.aggregates.has(aggregate)),
-    );
+    if (group.inTree !== null && (lent || this.#byUuid.get(group.inTree)?.root !== root.uuid)) return false;
+    const banned = [provider, root].some((one) => !group.forbiddenAggregates.isDisjointFrom(one.aggregates));
     return (
       hasRoom(provider, name, amount) &&
       !banned &&
-      !group.forbidden.some((bad) => provider.traits.has(bad)) &&
+      group.forbiddenTraits.isDisjointFrom(provider.traits) &&
       (isMember(provider, group) || (!lent && isMember(root, group)))
     );
   }
@@ -105,14 +104,16 @@ class ReferenceSearch {
   #serves(parts: readonly Part[]): boolean {
     const granular = parts.filter((part) => part.suffix !== "");
     if (
-      this.#query.groupPolicy === "isolate" &&
+      this.#request.groupPolicy === "isolate" &&
       new Set(granular.map((part) => part.provider.uuid)).size < granular.length
     )
       return false;
     const used = new Set(parts.map((part) => part.provider));
     const nested = this.#providers.some((provider) => provider.parent !== null);
-    if (!this.#query.nested && nested && new Set([...used].map((one) => one.root)).size < used.size) return false;
-    return this.#query.sameSubtrees.every((suffixes) => this.#isSubtree(parts, suffixes)) && fitsTogether(parts);
+    if (!this.#request.nested && nested && new Set([...used].map((one) => one.root)).size < used.size) return false;
+    return (
+      (this.#request.sameSubtree ?? []).every((suffixes) => this.#isSubtree(parts, suffixes)) && fitsTogether(parts)
+    );
   }
 
   #isSubtree(parts: readonly Part[], suffixes: readonly string[]): boolean {
@@ -157,15 +158,26 @@ function fitsTogether(parts: readonly Part[]): boolean {
   });
 }
 
-function hasTraits(provider: Provider, required: QueryGroup["required"], forbidden: QueryGroup["forbidden"]): boolean {
+function hasTraits(
+  provider: Provider,
+  required: readonly (readonly Trait[])[],
+  forbidden: ReadonlySet<Trait>,
+): boolean {
   return (
-    required.every((any) => any.some((name) => provider.traits.has(name))) &&
-    !forbidden.some((name) => provider.traits.has(name))
+    required.every((any) => any.some((name) => provider.traits.has(name))) && forbidden.isDisjointFrom(provider.traits)
   );
 }
 
-const isMember = (provider: Provider, group: QueryGroup): boolean =>
-  group.memberOf.every((any) => any.some((aggregate) => provider.aggregates.has(aggregate)));
+const hasRootTraits = (root: Provider, rules: RootTraits | undefined): boolean =>
+  rules === undefined ||
+  hasTraits(
+    root,
+    [...rules.requiredTraits].map((name) => [name]),
+    rules.forbiddenTraits,
+  );
+
+const isMember = (provider: Provider, group: RequestGroup): boolean =>
+  group.memberOf.every((any) => !any.isDisjointFrom(provider.aggregates));
 
 function product<Item>(lists: readonly (readonly Item[])[]): Item[][] {
   return lists.reduce<Item[][]>((so, list) => so.flatMap((items) => list.map((item) => [...items, item])), [[]]);

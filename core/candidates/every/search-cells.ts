@@ -1,6 +1,6 @@
 import type { ResourceClass, Trait } from "../../ledger/ids.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import type { CandidateQuery } from "../candidate-query.ts";
+import { type PlacementCandidateRequest, requiredRules } from "../request.ts";
 import type { CandidateOutcome, FoundCandidate, FoundCandidates } from "./found-candidates.ts";
 import { PlacementSearch, type PlacementSearchOptions } from "./placement-search.ts";
 
@@ -16,31 +16,39 @@ interface ViewedCell {
 }
 
 /**
- * Answers a Placement query from the current views of all cells, as a union. The cells alternate, so that a limit favours none of them.
+ * Answers a Placement request from the current views of all cells, as a union. The cells alternate, so that a limit favours none of them.
  * `present` turns the candidates into the caller's form.
  */
 export function searchCells<Presented>(
   cells: readonly ViewedCell[],
-  query: CandidateQuery,
+  request: PlacementCandidateRequest,
   options: CellsSearchOptions,
   present: (found: FoundCandidates) => Presented,
 ): CandidateOutcome<Presented> {
-  const unknown = unknownNames(cells, query);
+  const unknown = unknownNames(cells, request);
   if (unknown !== null) return unknown;
-  const search = new CellsSearch(cells, query, options);
+  const search = new CellsSearch(cells, request, options);
   return { kind: "found", presented: present(search), boundReached: search.boundReached };
 }
 
 /** Finds names that no cell knows. All cells have the same names, but while a name is being added it is enough that one cell has it. */
-function unknownNames(cells: readonly ViewedCell[], query: CandidateQuery): CandidateOutcome<never> | null {
+function unknownNames(
+  cells: readonly ViewedCell[],
+  request: PlacementCandidateRequest,
+): CandidateOutcome<never> | null {
   const isKnownClass = (name: ResourceClass): boolean => cells.some(({ view }) => view.names.classes.has(name));
-  for (const group of query.groups) {
+  for (const group of request.groups) {
     for (const resourceClass of group.resources.keys()) {
       if (!isKnownClass(resourceClass)) return { kind: "unknown-class", resourceClass };
     }
   }
   const isKnownTrait = (name: Trait): boolean => cells.some(({ view }) => view.names.traits.has(name));
-  const traits = [query.rootTraits, ...query.groups].flatMap((rules) => [...rules.required.flat(), ...rules.forbidden]);
+  const { rootRules, groups } = request;
+  const traits = [
+    ...(rootRules?.requiredTraits ?? []),
+    ...(rootRules?.forbiddenTraits ?? []),
+    ...groups.flatMap((group) => [...requiredRules(group).flat(), ...group.forbiddenTraits]),
+  ];
   const unknown = [...new Set(traits.filter((name) => !isKnownTrait(name)))].sort();
   return unknown.length > 0 ? { kind: "unknown-traits", traits: unknown } : null;
 }
@@ -53,11 +61,11 @@ class CellsSearch implements FoundCandidates {
   #turn = 0;
   #left: number;
 
-  constructor(cells: readonly ViewedCell[], query: CandidateQuery, options: CellsSearchOptions) {
+  constructor(cells: readonly ViewedCell[], request: PlacementCandidateRequest, options: CellsSearchOptions) {
     this.#bound = { stepsLeft: options.stepsMax };
     const settable = options.candidatesMax < 0 ? Number.POSITIVE_INFINITY : options.candidatesMax;
-    this.#left = Math.min(query.limit ?? Number.POSITIVE_INFINITY, settable);
-    this.#cells = cells.map(({ view }) => ({ view, search: new PlacementSearch(view, query, this.#bound, options) }));
+    this.#left = Math.min(request.limit ?? Number.POSITIVE_INFINITY, settable);
+    this.#cells = cells.map(({ view }) => ({ view, search: new PlacementSearch(view, request, this.#bound, options) }));
     this.#open = this.#cells.map(({ search }) => search);
   }
 

@@ -10,9 +10,9 @@ export class SubtreeRules {
   readonly #rules: readonly (readonly number[])[];
   readonly #variables: readonly Variable[];
 
-  constructor(parent: Int32Array, sameSubtrees: readonly (readonly string[])[], variables: readonly Variable[]) {
+  constructor(parent: Int32Array, sameSubtree: readonly (readonly string[])[], variables: readonly Variable[]) {
     this.#parent = parent;
-    this.#rules = sameSubtrees.map((suffixes) => {
+    this.#rules = sameSubtree.map((suffixes) => {
       const named: number[] = [];
       for (let at = 0; at < variables.length; at += 1) {
         const { granular, group } = variables[at]!;

@@ -1,5 +1,5 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import type { BoundQuery, SharedOut } from "../bound/bound-query.ts";
+import type { BoundPlacementRequest, SharedOut } from "../bound/bound-placement-request.ts";
 import { DistinctProviders } from "./distinct-providers.ts";
 import { SubtreeRules } from "./subtree-rules.ts";
 import type { Variable } from "./tree-variables.ts";
@@ -21,7 +21,7 @@ export interface WorkBound {
  */
 export class TreeEnumerator {
   readonly #view: LedgerView;
-  readonly #query: BoundQuery;
+  readonly #request: BoundPlacementRequest;
   readonly #bound: WorkBound;
   readonly #variables: readonly Variable[];
   /** Traits that the providers of the group without suffix must have together. */
@@ -33,19 +33,19 @@ export class TreeEnumerator {
   readonly #chosen: number[];
   #depth = 0;
 
-  constructor(view: LedgerView, query: BoundQuery, variables: readonly Variable[], bound: WorkBound) {
+  constructor(view: LedgerView, request: BoundPlacementRequest, variables: readonly Variable[], bound: WorkBound) {
     this.#view = view;
-    this.#query = query;
+    this.#request = request;
     this.#bound = bound;
     this.#variables = variables.toSorted((a, b) => a.options.length - b.options.length || amountOf(b) - amountOf(a));
     this.#sharedOut = variables.find((variable) => !variable.granular)?.group.sharedOut ?? NOTHING;
     this.#tried = new Array<number>(variables.length).fill(-1);
     this.#chosen = new Array<number>(variables.length).fill(-1);
-    this.#distinct = query.isolate
+    this.#distinct = request.isolate
       ? new DistinctProviders(this.#variables.map((variable) => (variable.granular ? variable.options : null)))
       : null;
     this.#subtrees =
-      query.sameSubtrees.length > 0 ? new SubtreeRules(view.slots.parent, query.sameSubtrees, this.#variables) : null;
+      request.sameSubtree.length > 0 ? new SubtreeRules(view.slots.parent, request.sameSubtree, this.#variables) : null;
     if (this.#distinct?.impossible || this.#cannotHold()) this.#depth = -1;
   }
 
@@ -132,7 +132,7 @@ export class TreeEnumerator {
 
   /** Checks the conditions that only a complete assignment can meet or fail. */
   #isWhole(): boolean {
-    return this.#hasRequiredTraits() && (!this.#query.flatOnly || this.#hasOneProviderPerTree());
+    return this.#hasRequiredTraits() && (!this.#request.flatOnly || this.#hasOneProviderPerTree());
   }
 
   #hasRequiredTraits(): boolean {
@@ -157,7 +157,7 @@ export class TreeEnumerator {
    * through every arrangement.
    */
   #cannotHold(): boolean {
-    if (!this.#query.hasEqualGroups) return false;
+    if (!this.#request.hasEqualGroups) return false;
     const alike = Map.groupBy(
       this.#variables.filter((variable) => variable.granular && variable.amounts.length > 0),
       (variable) =>

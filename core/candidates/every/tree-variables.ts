@@ -1,5 +1,6 @@
 import type { LedgerView } from "../../ledger/ledger-view.ts";
-import { type BoundQuery, type BoundQueryGroup, hasRoomAlone, type IndexedAmount } from "../bound/bound-query.ts";
+import type { BoundPlacementGroup, BoundPlacementRequest, IndexedAmount } from "../bound/bound-placement-request.ts";
+import { hasRoom } from "../bound/requested-amount.ts";
 import type { SharingProviders } from "./sharing-providers.ts";
 
 /**
@@ -7,7 +8,7 @@ import type { SharingProviders } from "./sharing-providers.ts";
  * that group is a separate choice, which keeps the search lazy: their product is never listed.
  */
 export interface Variable {
-  readonly group: BoundQueryGroup;
+  readonly group: BoundPlacementGroup;
   readonly granular: boolean;
   /** Amounts that the chosen provider has to give. */
   readonly amounts: readonly IndexedAmount[];
@@ -18,7 +19,7 @@ export interface Variable {
 /** The choices in the tree of this root, or null when a group has no provider there. Cost: linear in the tree and its sharing providers. */
 export function treeVariables(
   view: LedgerView,
-  query: BoundQuery,
+  request: BoundPlacementRequest,
   sharing: SharingProviders,
   root: number,
 ): readonly Variable[] | null {
@@ -26,7 +27,7 @@ export function treeVariables(
   const tree = descendants.length === 0 ? [root] : [root, ...descendants];
   const lenders = sharing.servingTree(root, tree);
   const variables: Variable[] = [];
-  for (const group of query.groups) {
+  for (const group of request.groups) {
     if (group.suffix !== "") {
       const options = granularOptions(view, group, tree, lenders);
       if (options.length === 0) return null;
@@ -45,7 +46,7 @@ export function treeVariables(
 /** Providers that can serve a numbered group alone, with all its classes, traits and aggregates. */
 function granularOptions(
   view: LedgerView,
-  group: BoundQueryGroup,
+  group: BoundPlacementGroup,
   tree: readonly number[],
   lenders: readonly number[],
 ): readonly number[] {
@@ -56,8 +57,8 @@ function granularOptions(
   return own;
 }
 
-function servesAlone({ slots }: LedgerView, group: BoundQueryGroup, slot: number): boolean {
-  for (const requested of group.amounts) if (!hasRoomAlone(requested, slot)) return false;
+function servesAlone({ slots }: LedgerView, group: BoundPlacementGroup, slot: number): boolean {
+  for (const requested of group.amounts) if (!hasRoom(requested, slot)) return false;
   return (
     // Upstream ignores in_tree for a group without resources.
     (group.treeRoot < 0 || group.amounts.length === 0 || slots.root[slot] === group.treeRoot) &&
@@ -73,7 +74,7 @@ function servesAlone({ slots }: LedgerView, group: BoundQueryGroup, slot: number
  */
 function classOptions(
   view: LedgerView,
-  group: BoundQueryGroup,
+  group: BoundPlacementGroup,
   requested: IndexedAmount,
   place: { readonly root: number; readonly tree: readonly number[]; readonly lenders: readonly number[] },
 ): readonly number[] {
@@ -84,7 +85,7 @@ function classOptions(
   if (group.isForbiddenMember(rootSet)) return [];
   const rootIsMember = group.isMember(rootSet);
   const serves = (slot: number, isMember: boolean): boolean =>
-    hasRoomAlone(requested, slot) &&
+    hasRoom(requested, slot) &&
     !group.traitsForbidden(slots.traitSet[slot]!) &&
     !group.isForbiddenMember(slots.aggregateSet[slot]!) &&
     (isMember || group.isMember(slots.aggregateSet[slot]!));

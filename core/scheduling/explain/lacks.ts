@@ -1,9 +1,5 @@
-import {
-  type BoundGroup,
-  type BoundRequest,
-  hasRoom,
-  type RequestedAmount,
-} from "../../candidates/bound/bound-request.ts";
+import type { BoundGroup, BoundRequest } from "../../candidates/bound/bound-request.ts";
+import { hasRoom, type RequestedAmount } from "../../candidates/bound/requested-amount.ts";
 import type { ResourceClass } from "../../ledger/ids.ts";
 
 /** A shortage of one class in a host's providers. */

@@ -1,4 +1,5 @@
-import type { BoundRequest, RequestedAmount } from "../../candidates/bound/bound-request.ts";
+import type { BoundRequest } from "../../candidates/bound/bound-request.ts";
+import type { RequestedAmount } from "../../candidates/bound/requested-amount.ts";
 
 /** Maximum that is counted. Room for more such requests does not make it more certain that one will fit later. */
 const HEADROOM_MAX = 4;

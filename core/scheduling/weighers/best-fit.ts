@@ -1,4 +1,4 @@
-import type { RequestedAmount } from "../../candidates/bound/bound-request.ts";
+import type { RequestedAmount } from "../../candidates/bound/requested-amount.ts";
 import type { AbsoluteWeigher } from "./weigher.ts";
 import type { WeigherSettings } from "./weigher-settings.ts";
 

@@ -1,4 +1,5 @@
-import type { BoundRequest, RequestedAmount } from "../../candidates/bound/bound-request.ts";
+import type { BoundRequest } from "../../candidates/bound/bound-request.ts";
+import type { RequestedAmount } from "../../candidates/bound/requested-amount.ts";
 import type { HostBatch } from "./weigher.ts";
 
 /** The first of these classes that the request asks for. */

@@ -1,5 +1,6 @@
-import type { BoundRequest, RequestedAmount } from "../../candidates/bound/bound-request.ts";
-import { hasRoom } from "../../candidates/bound/bound-request.ts";
+import type { BoundRequest } from "../../candidates/bound/bound-request.ts";
+import type { RequestedAmount } from "../../candidates/bound/requested-amount.ts";
+import { hasRoom } from "../../candidates/bound/requested-amount.ts";
 import type { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import { resourceClassPattern } from "./resource-class-pattern.ts";

@@ -1,4 +1,4 @@
-import type { IndexedAmount } from "../../../core/candidates/bound/bound-query.ts";
+import type { IndexedAmount } from "../../../core/candidates/bound/bound-placement-request.ts";
 import type { FoundCandidate } from "../../../core/candidates/every/found-candidates.ts";
 import type { ResourceClass } from "../../../core/ledger/ids.ts";
 import type { AsciiJson } from "./ascii-json.ts";

@@ -6,7 +6,7 @@ import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";
-import { readCandidateQuery } from "./request-groups.ts";
+import { readCandidateRequest } from "./request-groups.ts";
 import { createViewCandidates } from "./view-candidates.ts";
 
 const version = new Microversion(39);
@@ -18,7 +18,7 @@ async function answer(view: ReturnType<typeof viewOf>, limit: number): Promise<u
     stepsMax: 100_000,
     freshnessDeadlineMs: 1,
   });
-  const asked = readCandidateQuery({
+  const asked = readCandidateRequest({
     query: new URLSearchParams(`resources=VCPU:1&limit=${limit}`),
     version,
   } as PlacementCall);

@@ -3,7 +3,7 @@ import { provider, viewOf } from "../../../test/rigs/view-builders.ts";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
 import { presentCandidates } from "./present-candidates.ts";
-import { readCandidateQuery } from "./request-groups.ts";
+import { readCandidateRequest } from "./request-groups.ts";
 import { createViewCandidates } from "./view-candidates.ts";
 
 const names = ["VCPU", "MEMORY_MB", "VGPU"].map((resourceClass) => ({ kind: "class-known", resourceClass }) as never);
@@ -23,7 +23,7 @@ const source = createViewCandidates(() => [{ view, source: { waitUntilSeen: asyn
 async function answer(query: string, minor: number): Promise<unknown> {
   const version = new Microversion(minor);
   // Nothing else of a call is looked at.
-  const asked = readCandidateQuery({ query: new URLSearchParams(query), version } as PlacementCall);
+  const asked = readCandidateRequest({ query: new URLSearchParams(query), version } as PlacementCall);
   const outcome = await source.candidates(asked, 0, presentCandidates.bind(null, version, asked));
   if (outcome.kind !== "found") throw new Error(outcome.kind);
   return JSON.parse(Buffer.from(outcome.presented.bytes()).toString());

@@ -1,5 +1,5 @@
-import type { CandidateQuery } from "../../../core/candidates/candidate-query.ts";
 import type { FoundCandidates, FoundProviders } from "../../../core/candidates/every/found-candidates.ts";
+import type { PlacementCandidateRequest } from "../../../core/candidates/request.ts";
 import type { InventoryColumn } from "../../../core/ledger/inventory-column.ts";
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { AllocationRequests } from "./allocation-requests.ts";
@@ -11,7 +11,11 @@ import type { Microversion } from "./microversion.ts";
  * Writes the body of GET /allocation_candidates at a version while the search runs. For a thousand candidates, creating objects first would
  * take longer than the search.
  */
-export function presentCandidates(version: Microversion, query: CandidateQuery, found: FoundCandidates): AsciiJson {
+export function presentCandidates(
+  version: Microversion,
+  request: PlacementCandidateRequest,
+  found: FoundCandidates,
+): AsciiJson {
   const json = new AsciiJson();
   const requests = new AllocationRequests(version, json);
   json.write('{"allocation_requests":[');
@@ -21,17 +25,22 @@ export function presentCandidates(version: Microversion, query: CandidateQuery, 
     comma = ",";
   }
   json.write('],"provider_summaries":{');
-  writeSummaries(json, version, query, found);
+  writeSummaries(json, version, request, found);
   json.write("}}");
   return json;
 }
 
-/** From this minor version on, a provider's summary does not depend on the query. */
+/** From this minor version on, a provider's summary does not depend on the request. */
 const SAME_FOR_ALL_MINOR = 29;
 const kept = new WeakMap<LedgerView, KeptSummaries>();
 
-function writeSummaries(json: AsciiJson, version: Microversion, query: CandidateQuery, found: FoundCandidates): void {
-  const asked = version.has(27) ? null : new Set(query.groups.flatMap((group) => [...group.resources.keys()]));
+function writeSummaries(
+  json: AsciiJson,
+  version: Microversion,
+  request: PlacementCandidateRequest,
+  found: FoundCandidates,
+): void {
+  const asked = version.has(27) ? null : new Set(request.groups.flatMap((group) => [...group.resources.keys()]));
   let comma = "";
   for (const { view, slots } of found.providers()) {
     if (slots.length === 0) continue;

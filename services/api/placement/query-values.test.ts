@@ -92,7 +92,7 @@ describe("in_tree", () => {
   test("names a provider, and the last value counts", () => {
     expect(inTree(ask(`in_tree=${ONE}&in_tree=${TWO}`))).toBe(TWO);
     expect(inTree(ask(`in_tree1=${ONE}`), "1")).toBe(ONE);
-    expect(inTree(ask(""))).toBeUndefined();
+    expect(inTree(ask(""))).toBeNull();
     expect(() => inTree(ask("in_tree=x"))).toThrow(refused("format of uuid"));
   });
 });

@@ -1,15 +1,27 @@
-import type { AggregateRules, TraitRules } from "../../../core/candidates/candidate-query.ts";
 import {
+  type AggregateUuid,
   aggregateUuid,
   type ProviderUuid,
   providerUuid,
   type ResourceClass,
   resourceClass,
+  type Trait,
   trait,
 } from "../../../core/ledger/ids.ts";
 import type { PlacementCall } from "./http.ts";
 import { placementBadRequest } from "./placement-error.ts";
 import { readUuidLike } from "./uuids.ts";
+
+/** Rules of a `required` parameter: the outer list means AND, an inner list means OR. */
+export interface TraitRules {
+  readonly required: readonly (readonly Trait[])[];
+  readonly forbidden: readonly Trait[];
+}
+/** Rules of a `member_of` parameter: the outer list means AND, an inner list means OR. */
+export interface AggregateRules {
+  readonly memberOf: readonly (readonly AggregateUuid[])[];
+  readonly forbidden: readonly AggregateUuid[];
+}
 
 type Query = Pick<PlacementCall, "query" | "version">;
 
@@ -122,9 +134,9 @@ export function aggregateRules(call: Query, suffix = ""): AggregateRules {
 }
 
 /** `in_tree<suffix>`: the last value. Throws 400. */
-export function inTree(call: Query, suffix = ""): ProviderUuid | undefined {
+export function inTree(call: Query, suffix = ""): ProviderUuid | null {
   const value = call.query.getAll(`in_tree${suffix}`).at(-1);
-  if (value === undefined) return undefined;
+  if (value === undefined) return null;
   const uuid = readUuidLike(value.trim());
   if (uuid === null)
     throw placementBadRequest(`${invalid} Expected 'in_tree' parameter to be a format of uuid. Got: ${value}`);

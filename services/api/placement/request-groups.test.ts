@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { PlacementCall } from "./http.ts";
 import { Microversion } from "./microversion.ts";
-import { readCandidateQuery } from "./request-groups.ts";
+import { readCandidateRequest } from "./request-groups.ts";
 
 const read = (query: string, minor = 39) =>
   // Nothing else of a call is looked at.
-  readCandidateQuery({ query: new URLSearchParams(query), version: new Microversion(minor) } as PlacementCall);
+  readCandidateRequest({ query: new URLSearchParams(query), version: new Microversion(minor) } as PlacementCall);
 const refused = (message: string, code = "placement.undefined_code") =>
   expect.objectContaining({ status: 400, code, message: expect.stringContaining(message) });
 
@@ -15,8 +15,13 @@ describe("a query for candidates", () => {
       "resources_NET=SRIOV_NET_VF:1&resources=VCPU:1&required_NET=CUSTOM_A,!CUSTOM_B&group_policy=isolate&limit=5",
     );
     expect(groups).toMatchObject([
-      { suffix: "_NET", resources: new Map([["SRIOV_NET_VF", 1]]), required: [["CUSTOM_A"]], forbidden: ["CUSTOM_B"] },
-      { suffix: "", resources: new Map([["VCPU", 1]]), required: [], memberOf: [], inTree: undefined },
+      {
+        suffix: "_NET",
+        resources: new Map([["SRIOV_NET_VF", 1]]),
+        requiredTraits: new Set(["CUSTOM_A"]),
+        forbiddenTraits: new Set(["CUSTOM_B"]),
+      },
+      { suffix: "", resources: new Map([["VCPU", 1]]), requiredTraits: new Set(), memberOf: [], inTree: null },
     ]);
     expect([groupPolicy, limit, nested]).toEqual(["isolate", 5, true]);
   });
@@ -32,11 +37,11 @@ describe("a query for candidates", () => {
   });
 
   test("reads the root's traits and the groups of a subtree", () => {
-    const { rootTraits, sameSubtrees } = read(
+    const { rootRules, sameSubtree } = read(
       "resources1=VCPU:1&resources2=VGPU:1&group_policy=none&same_subtree=1,2,1&root_required=CUSTOM_A,!CUSTOM_B",
     );
-    expect(rootTraits).toEqual({ required: [["CUSTOM_A"]], forbidden: ["CUSTOM_B"] });
-    expect(sameSubtrees).toEqual([["1", "2"]]);
+    expect(rootRules).toEqual({ requiredTraits: new Set(["CUSTOM_A"]), forbiddenTraits: new Set(["CUSTOM_B"]) });
+    expect(sameSubtree).toEqual([["1", "2"]]);
   });
 
   test("lets a group of a subtree have no resources", () => {

@@ -1,4 +1,11 @@
-import type { CandidateQuery, QueryGroup, TraitRules } from "../../../core/candidates/candidate-query.ts";
+import {
+  type GroupPolicy,
+  type PlacementCandidateRequest,
+  type RequestGroup,
+  type RootTraits,
+  requestGroup,
+  requiredRules,
+} from "../../../core/candidates/request.ts";
 import type { PlacementCall } from "./http.ts";
 import { ERROR_CODES, placementBadRequest } from "./placement-error.ts";
 import { aggregateRules, inTree, parseResources, rootTraitRules, traitRules } from "./query-values.ts";
@@ -7,12 +14,12 @@ import { LIMIT_PATTERN, NAME_SUFFIX_PATTERN, NUMBER_SUFFIX_PATTERN } from "./sch
 const LIMIT = new RegExp(LIMIT_PATTERN);
 
 /** Reads the groups and the parameters that concern all of them. Throws 400, in upstream's order of checks. */
-export function readCandidateQuery(call: PlacementCall): CandidateQuery {
+export function readCandidateRequest(call: PlacementCall): PlacementCandidateRequest {
   const { query } = call;
-  const rootTraits = readRootTraits(query);
-  const sameSubtrees = readSameSubtrees(query);
+  const rootRules = readRootTraits(query);
+  const sameSubtree = readSameSubtrees(query);
   const groups = readGroups(call);
-  checkGroups(call, groups, new Set(sameSubtrees.flat()));
+  checkGroups(call, groups, new Set(sameSubtree.flat()));
   if (call.version.has(22)) checkConflicts(groups);
   const policy = readGroupPolicy(query);
   if (policy === null && groups.filter((group) => group.suffix !== "").length > 1) {
@@ -22,32 +29,32 @@ export function readCandidateQuery(call: PlacementCall): CandidateQuery {
   }
   return {
     groups,
-    groupPolicy: policy ?? undefined,
+    groupPolicy: policy ?? "none",
     limit: readLimit(query),
-    rootTraits,
-    sameSubtrees,
+    rootRules,
+    sameSubtree,
     nested: call.version.has(29),
   };
 }
 
 // The first of several values counts, as upstream does it, although the schema has checked only the last one.
 
-function readGroupPolicy(query: URLSearchParams): "none" | "isolate" | null {
+function readGroupPolicy(query: URLSearchParams): GroupPolicy | null {
   const policy = query.get("group_policy");
   if (policy === null || policy === "none" || policy === "isolate") return policy;
   throw placementBadRequest(`The "group_policy" parameter is "none" or "isolate". Got: ${policy}`);
 }
 
-function readLimit(query: URLSearchParams): number | undefined {
+function readLimit(query: URLSearchParams): number | null {
   const limit = query.get("limit");
-  if (limit === null) return undefined;
+  if (limit === null) return null;
   if (!LIMIT.test(limit)) throw placementBadRequest(`The "limit" parameter is a number of at least 1. Got: ${limit}`);
   return Number(limit);
 }
 
-function readRootTraits(query: URLSearchParams): TraitRules {
+function readRootTraits(query: URLSearchParams): RootTraits {
   const values = query.getAll("root_required");
-  if (values.length === 0) return { required: [], forbidden: [] };
+  if (values.length === 0) return { requiredTraits: new Set(), forbiddenTraits: new Set() };
   if (values.length > 1)
     throw placementBadRequest("Query parameter 'root_required' may be specified only once.", ERROR_CODES.duplicateKey);
   const rules = rootTraitRules(values[0]!);
@@ -57,7 +64,7 @@ function readRootTraits(query: URLSearchParams): TraitRules {
       `Conflicting required and forbidden traits found in root_required: ${both.join(", ")}`,
       ERROR_CODES.badValue,
     );
-  return rules;
+  return { requiredTraits: new Set(rules.required.flat()), forbiddenTraits: new Set(rules.forbidden) };
 }
 
 function readSameSubtrees(query: URLSearchParams): readonly (readonly string[])[] {
@@ -72,7 +79,7 @@ function readSameSubtrees(query: URLSearchParams): readonly (readonly string[])[
   });
 }
 
-function readGroups(call: PlacementCall): readonly QueryGroup[] {
+function readGroups(call: PlacementCall): readonly RequestGroup[] {
   const suffixPattern = call.version.has(33) ? NAME_SUFFIX_PATTERN : NUMBER_SUFFIX_PATTERN;
   const key = new RegExp(`^(?:resources|required|member_of|in_tree)(${suffixPattern})?$`);
   const suffixes = new Set(
@@ -85,20 +92,21 @@ function readGroups(call: PlacementCall): readonly QueryGroup[] {
     const resources = call.query.getAll(`resources${suffix}`).at(-1);
     const traits = traitRules(call, suffix);
     const aggregates = aggregateRules(call, suffix);
-    return {
+    return requestGroup({
       suffix,
       resources: resources === undefined ? new Map() : parseResources(resources),
-      required: traits.required,
-      forbidden: traits.forbidden,
-      memberOf: aggregates.memberOf,
-      forbiddenAggregates: aggregates.forbidden,
+      requiredTraits: new Set(traits.required.filter((any) => any.length === 1).flat()),
+      requiredAny: traits.required.filter((any) => any.length > 1).map((any) => new Set(any)),
+      forbiddenTraits: new Set(traits.forbidden),
+      memberOf: aggregates.memberOf.map((any) => new Set(any)),
+      forbiddenAggregates: new Set(aggregates.forbidden),
       inTree: inTree(call, suffix),
-    };
+    });
   });
 }
 
 /** From 1.36 on a group may do without resources if `same_subtree` names it. */
-function checkGroups(call: PlacementCall, groups: readonly QueryGroup[], inSubtrees: ReadonlySet<string>): void {
+function checkGroups(call: PlacementCall, groups: readonly RequestGroup[], inSubtrees: ReadonlySet<string>): void {
   const bare = groups.filter((group) => group.resources.size === 0);
   if (!call.version.has(36)) {
     checkOrphans(groups, bare);
@@ -129,15 +137,15 @@ function checkGroups(call: PlacementCall, groups: readonly QueryGroup[], inSubtr
 
 const listed = (words: readonly string[]): string => `[${words.map((word) => `'${word}'`).join(", ")}]`;
 
-function checkOrphans(groups: readonly QueryGroup[], bare: readonly QueryGroup[]): void {
-  const withTraits = bare.filter((group) => group.required.length > 0).map((group) => `required${group.suffix}`);
+function checkOrphans(groups: readonly RequestGroup[], bare: readonly RequestGroup[]): void {
+  const withTraits = bare.filter((group) => requiredRules(group).length > 0).map((group) => `required${group.suffix}`);
   if (withTraits.length > 0) {
     throw placementBadRequest(
       `All traits parameters must be associated with resources.  Found the following orphaned traits keys: ${withTraits.join(", ")}`,
     );
   }
   const withAggregates = bare
-    .filter((group) => group.memberOf.length + group.forbiddenAggregates.length > 0)
+    .filter((group) => group.memberOf.length + group.forbiddenAggregates.size > 0)
     .map((group) => `member_of${group.suffix}`);
   if (withAggregates.length > 0) {
     throw placementBadRequest(
@@ -149,10 +157,10 @@ function checkOrphans(groups: readonly QueryGroup[], bare: readonly QueryGroup[]
     throw placementBadRequest("At least one request group (`resources` or `resources{$S}`) is required.");
 }
 
-function checkConflicts(groups: readonly QueryGroup[]): void {
+function checkConflicts(groups: readonly RequestGroup[]): void {
   const conflicts = groups.flatMap((group) =>
-    group.required
-      .filter((any) => any.every((name) => group.forbidden.includes(name)))
+    requiredRules(group)
+      .filter((any) => any.every((name) => group.forbiddenTraits.has(name)))
       .map((any) => `required${group.suffix}: (${any.toSorted().join(", ")})`),
   );
   if (conflicts.length > 0) {

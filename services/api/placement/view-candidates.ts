@@ -1,6 +1,6 @@
-import type { CandidateQuery } from "../../../core/candidates/candidate-query.ts";
 import type { CandidateOutcome, FoundCandidates } from "../../../core/candidates/every/found-candidates.ts";
 import { type CellsSearchOptions, searchCells } from "../../../core/candidates/every/search-cells.ts";
+import type { PlacementCandidateRequest } from "../../../core/candidates/request.ts";
 import type { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import type { ViewSource } from "../../../core/stores/cell/view-source.ts";
 
@@ -11,7 +11,7 @@ export interface CandidateSource {
    * those that were acknowledged that many milliseconds before the call. `present` turns the candidates into the caller's result.
    */
   candidates<Presented>(
-    query: CandidateQuery,
+    request: PlacementCandidateRequest,
     staleMs: number,
     present: (found: FoundCandidates) => Presented,
   ): Promise<CandidateOutcome<Presented>>;
@@ -28,20 +28,20 @@ export interface ViewCandidatesOptions extends CellsSearchOptions {
   readonly freshnessDeadlineMs: number;
 }
 
-/** Answers Placement queries from the cells' views, once all of them are as fresh as the caller wants. */
+/** Answers Placement requests from the cells' views, once all of them are as fresh as the caller wants. */
 export function createViewCandidates(
   cells: () => readonly SearchedCell[],
   options: ViewCandidatesOptions,
 ): CandidateSource {
   return {
     async candidates<Presented>(
-      query: CandidateQuery,
+      request: PlacementCandidateRequest,
       staleMs: number,
       present: (found: FoundCandidates) => Presented,
     ): Promise<CandidateOutcome<Presented>> {
       const searched = cells();
       await Promise.all(searched.map((cell) => cell.source.waitUntilSeen(options.freshnessDeadlineMs, staleMs)));
-      return searchCells(searched, query, options, present);
+      return searchCells(searched, request, options, present);
     },
   };
 }

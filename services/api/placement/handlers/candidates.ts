@@ -2,7 +2,7 @@ import type { PlacementStore } from "../../../../core/stores/cell/placement-stor
 import type { Answer, PlacementCall } from "../http.ts";
 import { placementBadRequest } from "../placement-error.ts";
 import { presentCandidates } from "../present-candidates.ts";
-import { readCandidateQuery } from "../request-groups.ts";
+import { readCandidateRequest } from "../request-groups.ts";
 import { listCandidatesSchemas as querySchema } from "../schemas/candidates.ts";
 import { checkQuery } from "../validate.ts";
 import type { CandidateSource } from "../view-candidates.ts";
@@ -21,9 +21,9 @@ export async function listCandidates(
   source: CandidateSource,
 ): Promise<Answer> {
   checkQuery(call, querySchema);
-  const query = readCandidateQuery(call);
-  const present = presentCandidates.bind(null, call.version, query);
-  const outcome = await source.candidates(query, acceptedStaleness(call), present);
+  const request = readCandidateRequest(call);
+  const present = presentCandidates.bind(null, call.version, request);
+  const outcome = await source.candidates(request, acceptedStaleness(call), present);
   switch (outcome.kind) {
     case "unknown-class":
       throw unknownClass(outcome.resourceClass);

@@ -1,8 +1,8 @@
 import type { AggregateUuid, ResourceClass, Trait } from "../../ledger/ids.ts";
-import type { InventoryColumn } from "../../ledger/inventory-column.ts";
 import type { LedgerView } from "../../ledger/ledger-view.ts";
 import type { NamedSets } from "../../ledger/named-sets.ts";
-import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
+import { type PlacementCandidateRequest, type RequestGroup, type RootTraits, requiredRules } from "../request.ts";
+import { type RequestedAmount, requestAmount } from "./requested-amount.ts";
 
 /**
  * Whether a set of names meets a condition. The answer is computed once for each distinct set and then looked up by its
@@ -10,12 +10,9 @@ import type { CandidateQuery, QueryGroup } from "../candidate-query.ts";
  */
 export type SetTest = (set: number) => boolean;
 
-/** An amount of one class. `index` numbers the classes of the whole query. */
-export interface IndexedAmount {
+/** An amount of a Placement request. `index` numbers the classes of the whole request. */
+export interface IndexedAmount extends RequestedAmount {
   readonly index: number;
-  readonly resourceClass: ResourceClass;
-  readonly column: Readonly<InventoryColumn>;
-  readonly amount: number;
 }
 
 /**
@@ -28,7 +25,7 @@ export interface SharedOut {
 }
 
 /** A group prepared for the current state of one view. */
-export interface BoundQueryGroup {
+export interface BoundPlacementGroup {
   readonly suffix: string;
   readonly amounts: readonly IndexedAmount[];
   readonly traitsServe: SetTest;
@@ -40,7 +37,6 @@ export interface BoundQueryGroup {
    */
   readonly sharedOut: readonly SharedOut[];
   readonly isMember: SetTest;
-  readonly hasMemberRules: boolean;
   readonly isForbiddenMember: SetTest;
   /** Slot of the root of the only permitted tree, or -1 when any tree is permitted. */
   readonly treeRoot: number;
@@ -48,13 +44,13 @@ export interface BoundQueryGroup {
   readonly findsNothing: boolean;
 }
 
-export interface BoundQuery {
-  readonly groups: readonly BoundQueryGroup[];
+export interface BoundPlacementRequest {
+  readonly groups: readonly BoundPlacementGroup[];
   readonly classCount: number;
   readonly isolate: boolean;
   /** Whether two or more numbered groups ask for the same amounts of the same classes. */
   readonly hasEqualGroups: boolean;
-  readonly sameSubtrees: readonly (readonly string[])[];
+  readonly sameSubtree: readonly (readonly string[])[];
   readonly rootServes: SetTest;
   /** Admits only candidates with one provider of each tree (API before 1.29, in a cloud that has trees). */
   readonly flatOnly: boolean;
@@ -63,58 +59,74 @@ export interface BoundQuery {
 /** Maximum number of rules whose bits fit a 32-bit number without its sign. */
 const SHARED_OUT_RULES_MAX = 31;
 
-/** Prepares a query for a view. Returns null when no provider of the view can serve it, because the view does not know a class or tree. */
-export function bindQuery(view: LedgerView, query: CandidateQuery): BoundQuery | null {
+/** Prepares a request for a view. Returns null when no provider of the view can serve it, because the view does not know a class or tree. */
+export function bindPlacementRequest(
+  view: LedgerView,
+  request: PlacementCandidateRequest,
+): BoundPlacementRequest | null {
   const classes = new Map<ResourceClass, number>();
-  const groups: BoundQueryGroup[] = [];
-  for (const group of query.groups) {
-    const compiled = bindGroup(view, group, classes);
-    if (compiled === null) return null;
-    groups.push(compiled);
+  const groups: BoundPlacementGroup[] = [];
+  for (const group of request.groups) {
+    const bound = bindGroup(view, group, classes);
+    if (bound === null) return null;
+    groups.push(bound);
   }
   const { slots } = view;
   return {
     groups,
     classCount: classes.size,
-    isolate: query.groupPolicy === "isolate",
+    isolate: request.groupPolicy === "isolate",
     hasEqualGroups: countDistinct(groups) < groups.length,
-    sameSubtrees: query.sameSubtrees,
-    rootServes: traitTest(view.traits, query.rootTraits.required, query.rootTraits.forbidden),
-    flatOnly: !query.nested && slots.knownCount > slots.rootCount,
+    sameSubtree: request.sameSubtree ?? [],
+    rootServes: rootTest(view, request.rootRules),
+    flatOnly: !request.nested && slots.knownCount > slots.rootCount,
   };
 }
 
-function bindGroup(view: LedgerView, group: QueryGroup, classes: Map<ResourceClass, number>): BoundQueryGroup | null {
+function bindGroup(
+  view: LedgerView,
+  group: RequestGroup,
+  classes: Map<ResourceClass, number>,
+): BoundPlacementGroup | null {
   const amounts: IndexedAmount[] = [];
   for (const [resourceClass, amount] of group.resources) {
     const column = view.column(resourceClass);
     if (column === undefined) return null;
     if (!classes.has(resourceClass)) classes.set(resourceClass, classes.size);
-    amounts.push({ index: classes.get(resourceClass)!, resourceClass, column, amount });
+    amounts.push({ ...requestAmount(resourceClass, amount, column), index: classes.get(resourceClass)! });
   }
   let treeRoot = -1;
-  if (group.inTree !== undefined) {
+  if (group.inTree !== null) {
     const slot = view.slots.find(group.inTree);
     if (slot < 0) return null;
     treeRoot = view.slots.root[slot]!;
   }
-  const { memberOf, forbiddenAggregates } = group;
+  const required = requiredRules(group);
+  const { memberOf, forbiddenTraits, forbiddenAggregates } = group;
   return {
     suffix: group.suffix,
     amounts,
-    traitsServe: traitTest(view.traits, group.required, group.forbidden),
-    traitsForbidden: anyTest(view.traits, group.forbidden),
-    sharedOut: sharedOut(view.traits, group.required),
+    traitsServe: traitTest(view.traits, required, forbiddenTraits),
+    traitsForbidden: anyTest(view.traits, forbiddenTraits),
+    sharedOut: sharedOut(view.traits, required),
     isMember: allTest(view.aggregates, memberOf),
-    hasMemberRules: memberOf.length > 0,
     isForbiddenMember: anyTest(view.aggregates, forbiddenAggregates),
     treeRoot,
-    findsNothing: amounts.length === 0 && group.required.length === 0 && memberOf.length === 0,
+    findsNothing: amounts.length === 0 && required.length === 0 && memberOf.length === 0,
   };
 }
 
+function rootTest({ traits }: LedgerView, rules: RootTraits | undefined): SetTest {
+  if (rules === undefined) return () => true;
+  return traitTest(
+    traits,
+    [...rules.requiredTraits].map((name) => [name]),
+    rules.forbiddenTraits,
+  );
+}
+
 /** Counts the groups that ask for different things. The group without suffix never equals another one. */
-function countDistinct(groups: readonly BoundQueryGroup[]): number {
+function countDistinct(groups: readonly BoundPlacementGroup[]): number {
   const marks = groups.map(({ suffix, amounts }) =>
     suffix === "" ? "" : amounts.map((requested) => `${requested.index}:${requested.amount}`).join(),
   );
@@ -130,8 +142,8 @@ function memoised(compute: (set: number) => number): (set: number) => number {
   };
 }
 
-function anyTest<Name extends Trait | AggregateUuid>(sets: Readonly<NamedSets<Name>>, names: readonly Name[]): SetTest {
-  const ids = names.map((name) => sets.idOf(name)).filter((id) => id >= 0);
+function anyTest<Name extends Trait | AggregateUuid>(sets: Readonly<NamedSets<Name>>, names: Iterable<Name>): SetTest {
+  const ids = [...names].map((name) => sets.idOf(name)).filter((id) => id >= 0);
   if (ids.length === 0) return () => false;
   const test = memoised((set) => (ids.some((id) => sets.has(set, id)) ? 1 : 0));
   return (set) => test(set) === 1;
@@ -139,10 +151,10 @@ function anyTest<Name extends Trait | AggregateUuid>(sets: Readonly<NamedSets<Na
 
 function allTest<Name extends Trait | AggregateUuid>(
   sets: Readonly<NamedSets<Name>>,
-  rules: readonly (readonly Name[])[],
+  rules: readonly Iterable<Name>[],
 ): SetTest {
   if (rules.length === 0) return () => true;
-  const idRules = rules.map((any) => any.map((name) => sets.idOf(name)).filter((id) => id >= 0));
+  const idRules = rules.map((any) => [...any].map((name) => sets.idOf(name)).filter((id) => id >= 0));
   const test = memoised((set) => (idRules.every((any) => any.some((id) => sets.has(set, id))) ? 1 : 0));
   return (set) => test(set) === 1;
 }
@@ -150,7 +162,7 @@ function allTest<Name extends Trait | AggregateUuid>(
 function traitTest(
   sets: Readonly<NamedSets<Trait>>,
   required: readonly (readonly Trait[])[],
-  forbidden: readonly Trait[],
+  forbidden: ReadonlySet<Trait>,
 ): SetTest {
   const has = allTest(sets, required);
   const bad = anyTest(sets, forbidden);
@@ -168,12 +180,4 @@ function sharedOut(sets: Readonly<NamedSets<Trait>>, rules: readonly (readonly T
     parts.push({ bitsOf, all: 2 ** part.length - 1 });
   }
   return parts;
-}
-
-/** Whether one provider alone has room for the amount, with its unit rules considered. Cost: a few array reads. */
-export function hasRoomAlone(requested: IndexedAmount, slot: number): boolean {
-  const { column, amount } = requested;
-  if (column.free[slot]! < amount || amount > column.maxUnit[slot]!) return false;
-  if (column.unevenCount === 0) return true;
-  return amount >= column.minUnit[slot]! && amount % column.stepSize[slot]! === 0;
 }
