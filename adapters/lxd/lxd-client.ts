@@ -1,4 +1,6 @@
+import { createWriteStream } from "node:fs";
 import type { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
 import { Agent, type Dispatcher, request } from "undici";
 import { LxdError } from "./lxd-error.ts";
 
@@ -67,6 +69,18 @@ export class LxdClient {
     return (metadata as { readonly fingerprint: string }).fingerprint;
   }
 
+  /** Writes the answer of a call into a new file. Rejects with the signal's reason when that is raised; then the file is incomplete. */
+  async download(path: string, file: string, signal: AbortSignal): Promise<void> {
+    const answer = await this.#send(path, { signal, deadlineMs: IMAGE_MS_MAX });
+    if (answer.statusCode >= FIRST_FAILURE_CODE) throw errorOf(answer.statusCode, await bytesOf(answer), path);
+    try {
+      await pipeline(answer.body, createWriteStream(file, { flags: "wx", mode: 0o600 }), { signal });
+    } catch (error) {
+      if (signal.aborted) throw signal.reason;
+      throw new LxdError("refused", `an image cannot be written: ${messageOf(error)}`, { cause: error });
+    }
+  }
+
   /**
    * Waits until an operation has ended. Throws an LxdError with the reason of one that failed. When the signal is raised, LXD is asked to cancel
    * the operation. Many operations cannot be cancelled, so this waits for their end, too, before it throws the signal's reason.
@@ -104,9 +118,13 @@ export class LxdClient {
     return JSON.parse(bytes.toString("utf8")) as LxdAnswer;
   }
 
-  async #send(path: string, call: LxdCall & { readonly raw?: RawBody }): Promise<Dispatcher.ResponseData> {
+  async #send(
+    path: string,
+    call: LxdCall & { readonly raw?: RawBody; readonly deadlineMs?: number },
+  ): Promise<Dispatcher.ResponseData> {
     const { method = "GET", body, raw, signal } = call;
-    const deadline = AbortSignal.timeout(raw === undefined ? CALL_MS_MAX : IMPORT_MS_MAX);
+    const { deadlineMs = raw === undefined ? CALL_MS_MAX : IMAGE_MS_MAX } = call;
+    const deadline = AbortSignal.timeout(deadlineMs);
     try {
       return await request(`http://lxd${path}`, {
         method,
@@ -126,7 +144,8 @@ interface RawBody {
   readonly headers: Readonly<Record<string, string>>;
 }
 
-const IMPORT_MS_MAX = 3_600_000;
+/** A call that carries an image. */
+const IMAGE_MS_MAX = 3_600_000;
 const JSON_TYPE = { "content-type": "application/json" };
 
 async function bytesOf({ body }: Dispatcher.ResponseData): Promise<Buffer> {

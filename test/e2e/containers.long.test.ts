@@ -69,6 +69,24 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     expect(await containersOf(id)).toEqual([]);
   });
 
+  test("an image is made of a server while it runs, and another server starts from its disk", async () => {
+    const { id } = await booted();
+    await tickingAfter(id, 10);
+    const made = await cloud.compute.call("POST", `/servers/${id}/action`, { createImage: { name: "copy" } });
+    const { image_id: image } = (await made.json()) as { readonly image_id: string };
+    const shown = async () => {
+      const answer = await fetch(`${cloud.apiUrl}/image/v2/images/${image}`);
+      return (await answer.json()) as { readonly status: string; readonly disk_format: string | null };
+    };
+    await eventually("the image", async () => (await shown()).status === "active", PATIENT);
+    expect((await shown()).disk_format).toBeNull();
+    const copy = await cloud.compute.boot({ flavor, image });
+    await cloud.compute.endedOne(copy);
+    await tickingAfter(copy, 0);
+    expect((await ticks(copy))[0]).toBeGreaterThan(5);
+    await cloud.expectCleanAudit();
+  });
+
   test("a cold migration continues with the disk on the other host, and confirming it removes the source", async () => {
     const { id, host } = await booted();
     const [before = 0] = (await ticks(id)).slice(-1);

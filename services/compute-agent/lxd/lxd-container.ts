@@ -181,7 +181,7 @@ export class LxdContainer {
 }
 
 const isAbout = ({ resources }: LxdOperation, name: string): boolean =>
-  Object.values(resources ?? {}).some((paths) => paths.some((path) => path.endsWith(`/${name}`)));
+  Object.values(resources ?? {}).some((paths) => paths.some((path) => path.split("/").includes(name)));
 
 /** A guest that never ran here counts as stopped. LXD does not say whether a guest was shut down or has crashed. */
 export function powerOfContainer({ status, config }: FoundContainer): FoundPower {

@@ -1,4 +1,6 @@
-import { readFileSync } from "node:fs";
+import { randomUUID } from "node:crypto";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
@@ -153,6 +155,43 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     await driver.start(destination, NEVER);
     await ticking(destination);
     expect((await ticksOf(destination))[0]).toBeGreaterThanOrEqual(last);
+  });
+
+  test("are copied into images while they run, from which others start, and LXD keeps nothing of the copy", async () => {
+    const source = guestOf("h1", "copied/0");
+    await prepare(source);
+    await driver.start(source, NEVER);
+    await eventually("many ticks", async () => ((await ticksOf(source)).at(-1) ?? 0) > 10);
+    const imageId = randomUUID();
+    const client = new LxdClient(daemon.socketPath);
+    try {
+      const before = await client.call("/1.0/images");
+      // An earlier process was killed in the middle: its snapshot, its image in LXD and its file are there.
+      const container = containerName(source);
+      const snapshots = `/1.0/instances/${container}/snapshots`;
+      const left = { name: "berth-image", stateful: false };
+      await client.run(snapshots, { method: "POST", body: left });
+      const from = { type: "snapshot", name: `${container}/berth-image` };
+      await client.run("/1.0/images", { method: "POST", body: { source: from, aliases: [{ name: imageId }] } });
+      writeFileSync(join(daemon.images, `.${imageId}.old.part`), "half of an image");
+      const calledOff = driver.snapshot(source, imageId, AbortSignal.abort(new Error("the copy was called off")));
+      await expect(calledOff).rejects.toThrow("called off");
+      expect(readdirSync(daemon.images).filter((name) => name.startsWith(imageId))).toEqual([]);
+      await driver.snapshot(source, imageId, NEVER);
+      expect(await driver.powersOf([source])).toEqual(["running"]);
+      expect(await client.call("/1.0/images")).toEqual(before);
+      expect(await client.call(snapshots)).toEqual([]);
+      expect(readdirSync(daemon.images).filter((name) => name.endsWith(".part"))).toEqual([]);
+    } finally {
+      client.close();
+    }
+    const copy = guestOf("h2", "copy/0");
+    expect(await prepare(copy, { server: { ...server(1), imageRef: imageId } })).toEqual({ kind: "prepared" });
+    await driver.start(copy, NEVER);
+    await eventually("ticks of the copy", async () => (await ticksOf(copy)).length > 0);
+    // The number is on the disk that was copied.
+    expect((await ticksOf(copy))[0]).toBeGreaterThan(5);
+    rmSync(join(daemon.images, `${imageId}.tar.gz`));
   });
 
   test.each([

@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import { copyContainer } from "../../../adapters/lxd/copy-container.ts";
 import { LxdClient } from "../../../adapters/lxd/lxd-client.ts";
 import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { LxdEvents } from "../../../adapters/lxd/lxd-events.ts";
@@ -9,6 +10,7 @@ import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
+import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import {
   type Driver,
   type DriverCapability,
@@ -65,11 +67,12 @@ const WITH_DISK: readonly string[] = ["resize", "migrate"];
  */
 export class LxdDriver implements Driver {
   /** Containers can be moved only while they do not run, and their memory cannot be saved. */
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set();
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["snapshot"] as const);
   readonly traits = ["COMPUTE_NODE"];
   readonly #options: LxdDriverOptions;
   readonly #client: LxdClient;
   readonly #images: LxdImages;
+  readonly #snapshots: SnapshotStore;
   readonly #events: LxdEvents;
   readonly #pins: GuestPins;
   /** The guests that were named to this driver, by their containers. */
@@ -81,6 +84,7 @@ export class LxdDriver implements Driver {
     const { socketPath, clock } = options;
     this.#client = new LxdClient(socketPath);
     this.#images = new LxdImages(this.#client, options.imagesPath);
+    this.#snapshots = new SnapshotStore(options.imagesPath, ".tar.gz");
     this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded: () => this.#cpuHolders() });
     this.#events = new LxdEvents({
       ...{ socketPath, clock },
@@ -231,9 +235,22 @@ export class LxdDriver implements Driver {
     await container.change({ [OWN_KEYS.handedTo]: toAttemptId });
   }
 
-  /** The agent never calls it, because the driver does not state the capability. */
-  async snapshot(): Promise<void> {
-    throw new Error("images of containers are not supported");
+  /** LXD keeps nothing of the image: the host that boots from it imports its file like every other. */
+  async snapshot(guest: GuestName, imageId: string, signal: AbortSignal): Promise<void> {
+    const images = this.#snapshots;
+    if (await images.has(imageId)) return;
+    const container = this.#of(guest);
+    await container.settle(signal);
+    await container.existing();
+    await images.discardAll(imageId);
+    const file = await images.nameFor(imageId);
+    try {
+      await copyContainer(this.#client, { container: container.name, imageId, file, signal });
+      await images.publish(file, imageId);
+    } catch (error) {
+      await images.discard(file);
+      throw error;
+    }
   }
 
   /**

@@ -9,7 +9,6 @@ import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
-import { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
@@ -23,6 +22,7 @@ import type { GuestDiagnostics, RescueImage, ServerVolume } from "../../../proto
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
+import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import type {
   Driver,
   DriverCapability,
@@ -123,7 +123,7 @@ export class QemuDriver implements Driver {
     this.capabilities = new Set([...CAPABILITIES, ...further]);
     this.#volumes = volumeDir ? new VolumeFiles(volumeDir) : null;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
-    this.#snapshots = new SnapshotStore(options.imagesPath);
+    this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");
     const recorded = async () =>
       this.#records().map(({ host, serverUuid, pinning }) => ({ host, serverUuid, held: pinning?.held ?? [] }));
     this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded });

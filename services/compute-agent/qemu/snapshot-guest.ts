@@ -1,7 +1,7 @@
 import { copyDisk, endCopy } from "../../../adapters/qemu/copy-disk.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
-import type { SnapshotStore } from "../../../adapters/qemu/snapshot-store.ts";
+import type { SnapshotStore } from "../../../runtime/snapshot-store.ts";
 import { refuseRescued } from "./guest-power.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 

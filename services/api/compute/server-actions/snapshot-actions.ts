@@ -26,6 +26,8 @@ export interface SnapshotWish {
   readonly rotation: number | null;
 }
 
+/** The type of the hypervisor of hosts whose guests are containers. */
+const CONTAINERS = "lxd";
 const NAME_MAX = 255;
 const ROTATION_MAX = 1_000;
 const METADATA_KEY = /^[a-zA-Z0-9\-_:. ]{1,255}$/;
@@ -101,7 +103,8 @@ export async function acceptSnapshot(
   refuseManyItems(wish.metadata, await deps.limits.ofProject(call.identity.projectId));
   const taskId = randomUUID();
   const base = await images.image(storedSpelling(server.spec.imageRef));
-  const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call }, target, wish);
+  const isTarball = await isContainer(target);
+  const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call, isTarball }, target, wish);
   refuseLargeImage(image.properties);
   const outcome = await imageStore.createImage(image, ownedMax);
   if (outcome === "id-taken") throw badRequest(`Image ID ${taskId} already exists!`);
@@ -117,19 +120,35 @@ export async function acceptSnapshot(
   return taskId;
 }
 
+/** Whether the server's guest is a container, whose image is a tarball and no disk. */
+async function isContainer({ cell, server: { host } }: ActionTarget): Promise<boolean> {
+  const answer = await cell.adminHosts(host === null ? [] : [host]);
+  if (answer.kind === "unreachable") throw unavailable(`Cell ${cell.name}, where the server lives, does not answer.`);
+  return answer.value.some(({ hypervisor }) => hypervisor.type === CONTAINERS);
+}
+
 function imageOf(
   {
     id,
     nowMs,
     base,
     call,
-  }: { readonly id: string; readonly nowMs: number; readonly base: ImageRecord | null; readonly call: KnownCall },
+    isTarball,
+  }: {
+    readonly id: string;
+    readonly nowMs: number;
+    readonly base: ImageRecord | null;
+    readonly call: KnownCall;
+    readonly isTarball: boolean;
+  },
   { server: { uuid: serverUuid, spec } }: ActionTarget,
   { name, metadata, backupType, rotation }: SnapshotWish,
 ): ImageRecord {
   const { [DISK_FORMAT_KEY]: _, ...inherited } = spec.imageProperties;
   return {
-    ...{ id, name, owner: spec.projectId, visibility: "private", diskFormat: "qcow2", containerFormat: "bare" },
+    ...{ id, name, owner: spec.projectId, visibility: "private", containerFormat: "bare" },
+    // No name of a disk format fits a tarball.
+    diskFormat: isTarball ? null : "qcow2",
     minDiskGib: Math.max(spec.flavor?.diskGib ?? 0, base?.minDiskGib ?? 0),
     minRamMib: base?.minRamMib ?? 0,
     isProtected: false,

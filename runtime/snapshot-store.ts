@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { access, open, rename, rm, stat } from "node:fs/promises";
+import { access, open, readdir, rename, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
-import { QemuError } from "./qemu-error.ts";
 
 /**
  * The directory in which images are found under their ids, for writing. An image is there whole, or not at all: it is written under another name
@@ -10,9 +9,12 @@ import { QemuError } from "./qemu-error.ts";
  */
 export class SnapshotStore {
   readonly #dir: string;
+  readonly #suffix: string;
 
-  constructor(dir: string) {
+  /** `suffix` is the ending of the images' names, such as `.qcow2`. */
+  constructor(dir: string, suffix: string) {
     this.#dir = dir;
+    this.#suffix = suffix;
   }
 
   /** Whether the image has been published. */
@@ -21,12 +23,14 @@ export class SnapshotStore {
     return found?.isFile() === true;
   }
 
-  /** Returns a new name for an image that is being written. Rejects with a QemuError when the directory cannot be written to. */
+  /** Returns a new name for an image that is being written. Rejects when the directory cannot be written to. */
   async nameFor(id: string): Promise<string> {
     try {
       await access(this.#dir, constants.W_OK);
     } catch (error) {
-      throw new QemuError("storage", "this host cannot write to its directory of images", { cause: error });
+      throw new Error("this host cannot write to its directory of images: give the agent's user the right to", {
+        cause: error,
+      });
     }
     return join(this.#dir, `.${id}.${randomUUID()}.part`);
   }
@@ -43,8 +47,15 @@ export class SnapshotStore {
     await rm(part, { force: true });
   }
 
+  /** Removes all incomplete files of the image, which earlier processes may have left. */
+  async discardAll(id: string): Promise<void> {
+    const names = await readdir(this.#dir);
+    const parts = names.filter((name) => name.startsWith(`.${id}.`) && name.endsWith(".part"));
+    for (const name of parts) await this.discard(join(this.#dir, name));
+  }
+
   #pathOf(id: string): string {
-    return join(this.#dir, `${id}.qcow2`);
+    return join(this.#dir, `${id}${this.#suffix}`);
   }
 }
 
