@@ -16,7 +16,7 @@ const CELL = "cell-1";
 /** A server of the large project in the middle of the list. */
 const ONE_SERVER = `server-${(SERVERS >> 1) + 7}`;
 const LIST_ROUNDS = 11;
-/** A list that takes longer than this is asked fewer times. */
+/** A list that takes longer than this is requested fewer times. */
 const SLOW_MS = 1_000;
 const ROUNDS_OF_SLOW = 3;
 /** The servers were created one after the other over this time. */

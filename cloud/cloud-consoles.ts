@@ -11,8 +11,9 @@ type ConsoleUrls = Pick<ApiSettings, "serialConsoleBaseUrl" | "novncproxyBaseUrl
 const SESSIONS_MAX = 100;
 
 /**
- * Starts the console proxy of a cloud in one process, on a free port of loopback. Returns its addresses as the api is told them, null without consoles. When
- * `consoleWeb` is a directory of noVNC's files, browsers open graphical consoles with them.
+ * Starts the console proxy of a cloud in one process, on a free port of loopback. Returns the proxy's addresses for the settings of the
+ * api, or null when the cloud has no consoles. When `consoleWeb` is a directory of noVNC's files, browsers open graphical consoles with
+ * them.
  */
 export async function startCloudConsoles(
   {

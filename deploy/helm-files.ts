@@ -35,7 +35,7 @@ data:
 
 /** A place of a resource that becomes a template. */
 interface Edit {
-  /** What stands there, for the error. */
+  /** Describes the place in error messages. */
   readonly what: string;
   readonly place: RegExp;
   readonly template: (values: string) => string;
@@ -46,7 +46,7 @@ const NAMESPACE: Edit = {
   place: /^metadata:\n {2}name: .*$/m,
   template: () => "$&\n  namespace: {{ .Release.Namespace }}",
 };
-/** What every pod has. */
+/** The edits of every pod. */
 const POD: readonly Edit[] = [
   {
     what: "a line `image: berth`",

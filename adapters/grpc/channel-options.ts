@@ -18,7 +18,7 @@ export interface TlsFiles {
 export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 /** Messages are added to a frame until it reaches this size. */
 export const FRAME_BYTES = 512 * 1024;
-/** The most messages that may wait for a slow reader. One more closes the stream. */
+/** Maximum number of messages that may wait for a slow reader. One more closes the stream. */
 export const QUEUED_MESSAGES_MAX = 200_000;
 
 /**

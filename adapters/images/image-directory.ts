@@ -26,9 +26,9 @@ export class ImageDataError extends Error {
 
 /** The endings of names of files that hosts or operators put into the directory. */
 const SUFFIXES = ["", ".qcow2", ".raw", ".img", ".tar.gz", ".tar.xz", ".tar"];
-/** A part of an upload that nothing was written to for so long belongs to a process that has died. */
+/** The file of an unfinished upload to which nothing was written for this long belongs to a process that has died. */
 const STALE_PART_MS = 86_400_000;
-/** An upload looks for such parts if none has for so long. */
+/** Minimum time between two searches for such files. Uploads carry out the searches. */
 const SWEEP_MS = 3_600_000;
 const FULL: ReadonlySet<string> = new Set(["ENOSPC", "EDQUOT", "EFBIG"]);
 const PART = /^\.[0-9a-f-]{36}\.[0-9a-f-]{36}\.upload$/;
@@ -157,7 +157,7 @@ class Measurer extends Transform {
   }
 }
 
-/** The errors of a caller's connection are those of reading from it, or have no system call. All others are those of the directory. */
+/** Distinguishes errors of the caller's connection, whose system call is `read` or none, from errors of the directory. */
 function faultOf(error: NodeJS.ErrnoException): ImageDataError {
   if (error instanceof ImageDataError) return error;
   if (error.syscall === undefined || error.syscall === "read")

@@ -5,7 +5,7 @@ import { toBusError } from "./nats-errors.ts";
 import type { LinkUser, NatsLink } from "./nats-link.ts";
 import { isNoRoom, type StoreRoom } from "./store-room.ts";
 
-/** The most publishes that may wait for their answers. One more is refused. */
+/** Maximum number of published messages that may wait for their answers. One more is refused. */
 const pendingMax = 100_000;
 /**
  * Pause before a message that no server took is sent again. A stream has no leader between the loss of one and the election of the next.

@@ -14,8 +14,8 @@ export interface SizedVolume {
 }
 
 /**
- * The files of volumes in one directory, which all hosts share between which servers with volumes move. The directory itself is never made, so
- * that a file system that is not mounted is noticed. No file is ever removed or cut.
+ * The files of volumes in one directory. All hosts between which servers with volumes move share this directory. It is never created here,
+ * so that a file system that is not mounted is noticed. No file is ever removed or truncated.
  */
 export class VolumeFiles {
   readonly #dir: string;

@@ -22,7 +22,7 @@ import {
 
 type SpanExporter = ConstructorParameters<typeof SimpleSpanProcessor>[0];
 
-/** The most spans that wait for export. More are dropped. At 10,000 spans/s this covers the exporter's pause of 2 s. */
+/** Maximum number of spans that wait for export. More are dropped. At 10,000 spans/s this covers the exporter's pause of 2 s. */
 const queuedSpansMax = 20_000;
 const exportPauseMs = 1_000;
 const exportMsMax = 10_000;

@@ -108,7 +108,7 @@ class Merge {
     this.#staying = this.#findStaying();
   }
 
-  /** A provider of somebody else, whose name the report gives to a provider of the agent. */
+  /** A provider that the agent does not own, although the report uses its name for one of the agent's providers. */
   takenName(): MergedReport | null {
     const other = this.#staying.find(({ uuid, name }) => !this.#isOwned(uuid) && this.#names.has(name));
     if (other === undefined) return null;

@@ -49,7 +49,7 @@ describe("dedicated CPUs", () => {
     expect(pinningOf(needs(["n0", "n0"]), host([2])).vcpus).toEqual([[1], [9]]);
   });
 
-  test("are threads of cores with several that are free, when the guest requires that", () => {
+  test("come from cores with several free threads, when the guest requires that", () => {
     const wanted = needs(["n0", "n0", "n0"], { requiresThreads: true });
     expect(pinningOf(wanted, host([2])).held).toEqual([1, 3, 9]);
     expect(chooseHostCpus(wanted, host([2, 11]))).toEqual({

@@ -87,8 +87,8 @@ function pick(free: readonly number[], count: number, { layout, own }: PinningHo
 }
 
 /**
- * Takes `count` of these CPUs, or all: each time those of the core that has the most of them and no more than are still needed; of
- * the core with the fewest if each has more. So whole cores stay whole for the guests that come later.
+ * Takes `count` of these CPUs, or all of them if there are fewer. It goes from core to core and takes the fullest core whose CPUs are all
+ * needed. If every core has more CPUs than are needed, it takes from the emptiest one. So whole cores remain for later guests.
  */
 function packed(cpus: readonly number[], count: number, layout: MachineLayout | null): number[] {
   const cores = coresOf(cpus, layout);

@@ -14,7 +14,7 @@ export interface GuestNeeds {
   readonly kind: "needs";
   /** For each vCPU the provider that serves it, and whether the vCPU gets a CPU for itself. */
   readonly vcpus: readonly { readonly provider: string | null; readonly isDedicated: boolean }[];
-  /** Whether the dedicated CPUs of the vCPUs must be threads of cores that have several that are free (`hw:cpu_thread_policy=require`). */
+  /** Whether the dedicated CPUs of the vCPUs must come from cores with several free threads (`hw:cpu_thread_policy=require`). */
   readonly requiresThreads: boolean;
   /** Dedicated CPUs for the hypervisor's other threads, with the provider that serves them. */
   readonly extra: { readonly provider: string | null; readonly count: number };
@@ -96,7 +96,7 @@ function pagesOf(asked: AskedPlace): GuestNeeds["pages"] {
   return requested.pageKib === null || requested.pageKib <= 4 ? null : requested.pageKib;
 }
 
-/** A claim, asked for the providers of its parts. */
+/** Finds the providers of the parts of a claim. */
 class Claim {
   readonly #items: AllocationRequest["items"];
   readonly #mappings: AllocationRequest["mappings"];

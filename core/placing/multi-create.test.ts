@@ -40,7 +40,7 @@ describe("the servers of one call", () => {
     expect(judge(1, [{ kind: "over" }])).toMatchObject({ kind: "enough" });
   });
 
-  test("may become enough when as many as are missing await their group", () => {
+  test("may become enough when every missing server waits for its group", () => {
     const awaiting: PlacedServerEnd = { kind: "unplaced", fault: "No host.", cell: null, awaitsGroup: true };
     expect(judge(2, [{ kind: "placed" }, awaiting])).toMatchObject({ kind: "short", awaitsGroup: true });
     expect(judge(3, [{ kind: "placed" }, awaiting, unplaced()])).toMatchObject({ kind: "short", awaitsGroup: false });

@@ -101,7 +101,7 @@ export function checkGroup(
   }
 }
 
-/** The most servers of an anti-affinity group that one host may have. */
+/** Maximum number of servers of an anti-affinity group that one host may have. */
 export function serversPerHostMax(group: ServerGroupMembership): number {
   return Math.max(1, group.maxServerPerHost);
 }

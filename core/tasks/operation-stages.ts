@@ -3,14 +3,14 @@ import { assert } from "../assert.ts";
 import { OPERATIONS, type OperationKind } from "./operation-kinds.ts";
 import type { Edges, Stage } from "./operation-routes.ts";
 
-/** The stage that an operation of this kind is stored with when it begins. */
+/** The stage that is stored when an operation of this kind begins. */
 export function firstStage(kind: OperationKind): Stage {
   return OPERATIONS[kind].beginsStoredAs ?? routeStart(kind);
 }
 
 /**
- * The stage of the route at which an operation is that is stored with this stage. Until a second step is committed, this is the first stage
- * of the route, even if the operation began with another stored stage. A stage of a newer version is returned as it is.
+ * Converts the stored stage of an operation into a stage of its route. Until a second step is committed, this is the first stage of the
+ * route, even if the operation began with another stored stage. A stage of a newer version is returned as it is.
  */
 export function stageOnRoute(kind: OperationKind, { stage, step }: { readonly stage: string; readonly step: number }) {
   return step === 1 && stage === firstStage(kind) ? routeStart(kind) : (stage as Stage);

@@ -156,7 +156,10 @@ function migrationOf(facts: OperationFacts, transition: Transition): StepWrite["
   };
 }
 
-/** A move that goes back, or that is lost on its way there, has failed. The end of another operation is only that of its own table. */
+/**
+ * Returns the status of the migration after this transition. A move that goes back or is lost has failed. The statuses of other operations
+ * come from their tables alone.
+ */
 function migrationStatus(kind: OperationKind, statuses: MigrationStatuses, { from, to, reason }: Transition): string {
   if (!isMove(kind)) return statuses[to] ?? statuses.any;
   if (to === "lost" && from?.stage !== "restoring") return "error";

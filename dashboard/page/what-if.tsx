@@ -33,7 +33,7 @@ export function WhatIf() {
       (failure: Error) => setError(failure.message),
     );
   };
-  // The first server may have brought the first flavor.
+  // A cloud may have had no flavor until its first server was created, so the flavors are read again then.
   useEffect(readFlavors, [placed > 0]);
   // The answer may change when something is placed meanwhile.
   useEffect(() => {

@@ -47,8 +47,8 @@ export const FakeScript = Type.Object(
     /** Only this many first runs of each guest end by themselves. One by default. */
     ends_first: Type.Optional(Type.Integer({ minimum: 0 })),
     /**
-     * How many first orders of each guest fail: hand-offs, first starts, power changes, rescues (which leave the guest stopped), snapshots,
-     * and volumes that are attached (which connects them all the same) and detached.
+     * For each kind of order, the number of first orders of each guest that fail: hand-offs, starts, power changes, rescues (which leave
+     * the guest stopped), snapshots, and attachments (which connect the volume all the same) and detachments of volumes.
      */
     hand_off_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     start_failures: Type.Optional(Type.Integer({ minimum: 0 })),

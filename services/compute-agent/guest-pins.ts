@@ -13,8 +13,8 @@ export interface CpuHolder {
 }
 
 /**
- * Gives guests their CPUs and memory of a host. The driver's records of its guests are the only memory of it, so that an agent that restarts goes on with
- * the same; a choice is kept here only until it is recorded.
+ * Gives guests their CPUs and memory of a host. The choices are stored only in the driver's records of its guests, so an agent that restarts finds them
+ * there. This object keeps a choice only until the driver has recorded it.
  */
 export class GuestPins {
   readonly #layoutOf: (host: string) => MachineLayout | null;

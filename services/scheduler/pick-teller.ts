@@ -9,7 +9,7 @@ import type { SchedulerEvents } from "./events.ts";
 const TELL_MS = 100;
 /** While no scheduler has recently picked anything, picks are exchanged only once in this many turns. */
 const QUIET_TURNS = 10;
-/** The most picks that are sent at a time. The other schedulers would not read more. */
+/** Maximum number of picks that are sent at a time. The other schedulers would not read more. */
 const TOLD_MAX = 256;
 
 /** Tells the other schedulers which hosts this one has just picked, and learns their picks. No request waits for it. */

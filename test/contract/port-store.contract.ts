@@ -148,7 +148,7 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
       expect(await addressesOf([fresh()])).toEqual(["10.0.0.255"]);
     });
 
-    test("an address that is asked for is given out once, and then none of the call's ports is added", async () => {
+    test("an address can be requested once: a second call for it is refused, and adds none of its ports", async () => {
       const server = randomUUID();
       expect(await addressesOf([fresh({ address: "10.0.1.0" }), fresh()])).toEqual(["10.0.1.0", "10.0.0.254"]);
       const taken = { kind: "address-taken", address: "10.0.1.0" };

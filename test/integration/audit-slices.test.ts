@@ -22,8 +22,8 @@ afterAll(async () => {
 const uuid = (of: string): string => `md5(${of})::uuid`;
 
 /**
- * Fills a cell with servers, of which every few lack an allocation, a consumer, a task, or their row, or have two open tasks. Servers 1 to 5 have the
- * same UUIDs in all cells.
+ * Fills a cell with servers. At regular intervals, one of them lacks an allocation, a consumer, a task, or its row, or has two open tasks.
+ * Servers 1 to 5 have the same UUIDs in all cells.
  */
 async function fillCell(url: string, cell: number): Promise<void> {
   const server = (n: string) => uuid(`case when ${n} <= 5 then 'both ' || ${n} else '${cell} ' || ${n} end`);

@@ -13,7 +13,7 @@ import { GuestOrders } from "../../services/compute-agent/guest-orders.ts";
 import { GuestStore } from "../../services/compute-agent/guest-store.ts";
 import { createMemoryJournal, type MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 
-/** The part of an agent that obeys orders, as one process of it has it, and what it has told its conductor. */
+/** The part of one agent process that carries out orders, and the reports that it has sent to its conductor. */
 export interface OpenGuestOrders {
   readonly store: GuestStore;
   readonly observer: GuestObserver;

@@ -13,7 +13,7 @@ export interface ArchiveSink {
 export interface ArchiveOptions {
   /** Only rows that were finished before this time, in milliseconds since the epoch. */
   readonly beforeMs: number;
-  /** The most keys that one transaction examines. */
+  /** Maximum number of keys that one transaction examines. */
   readonly batchMax: number;
   /** The pause between two transactions, which leaves the database to the cloud's services. */
   readonly pauseMs: number;

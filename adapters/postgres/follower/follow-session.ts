@@ -17,7 +17,7 @@ const SERVERS = "berth_servers";
 /** The publication of servers' moves. */
 const MOVES = "berth_moves";
 /**
- * The most rows of one transaction that are kept until its commit. A larger transaction (a whole data centre's first report) is shown in
+ * Maximum number of rows of one transaction that are kept until its commit. A larger transaction (a whole data centre's first report) is shown in
  * parts.
  */
 const TRANSACTION_ROWS_MAX = 50_000;

@@ -3,7 +3,7 @@ import { Batcher } from "../../../runtime/batcher.ts";
 import { encodeWrites, type ProviderWrite } from "./encode-writes.ts";
 import { ask } from "./prepared.ts";
 
-/** The most writes that share a transaction. */
+/** Maximum number of writes that share a transaction. */
 const BATCH_MAX = 100;
 /** The fewest writes that are sent while another batch is under way. A call costs as much as several of its writes. */
 const BESIDE_ITEMS_MIN = 8;

@@ -65,7 +65,7 @@ export class CellRanking {
     return this.#weights.length * 8 + this.buckets.length + this.sorted.memoryBytes;
   }
 
-  /** How many changes of the view the ranking has not taken yet. */
+  /** Number of changes of the view that the ranking has not applied yet. */
   get changesBehind(): number {
     return this.cell.view.changes.position - this.#mark;
   }

@@ -18,7 +18,7 @@ export class RankingScratch {
   #stamps = new Int32Array(0);
   #stamp = 0;
 
-  /** The places that all rankings over a view with these slots share for what they keep about each root. */
+  /** The places in which rankings keep their records of roots. All rankings over the view with these slots share them. */
   placesOf(slots: object): RootPlaces {
     let places = this.#places.get(slots);
     if (!places) {

@@ -10,7 +10,7 @@ export interface ImageUpload {
   readonly rotation: number | null;
 }
 
-/** What is known of an image's bits that were uploaded to the Image API. */
+/** Facts about the bits of an image that were uploaded to the Image API. */
 export interface ImageData {
   readonly bytes: number;
   /** In hexadecimal, as `checksum` shows it. */

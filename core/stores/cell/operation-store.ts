@@ -217,7 +217,7 @@ export interface OrphanLook {
   readonly after: string | null;
   readonly lookAt: number;
   readonly again: readonly string[];
-  /** The most consumers that are returned. */
+  /** Maximum number of consumers that are returned. */
   readonly limit: number;
 }
 

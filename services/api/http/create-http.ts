@@ -189,7 +189,7 @@ function answerError(
   reply.code(fault.status).send(faultBody(fault.status, fault.message));
 }
 
-/** What a log line says of a request: its route instead of its URL where the path has a secret. */
+/** How a log line names a request: by its route instead of its URL where the path has a secret. */
 function loggedCall({ id, method, url, routeOptions }: FastifyRequest) {
   return { id, method, url: routeOptions.config.hasSecretPath === true ? (routeOptions.url ?? "") : url };
 }

@@ -5,7 +5,7 @@ import { badRequest, conflict, Fault } from "../http/fault.ts";
 import type { Identity } from "../http/identity.ts";
 import { findOwn, type ImageDeps, imageNotFound } from "./change-images.ts";
 
-/** What the HTTP status of each reason is. Source: Glance's `image_data.upload`. */
+/** The HTTP status of each reason. Source: Glance's `image_data.upload`. */
 const STATUSES = { refused: 400, "broken-off": 400, "too-large": 413, full: 413, storage: 503 } as const;
 
 /**

@@ -14,7 +14,7 @@ export function statusOf({ attachment }: Pick<VolumeRecord, "attachment">): stri
   return attachment === null ? "available" : STATUSES[attachment.phase];
 }
 
-/** Returns what a list of volumes is restricted to by a status, or null for a status that no volume has. */
+/** Returns the filter of a list of volumes that corresponds to a status, or null for a status that no volume has. */
 export function phaseOf(status: string): AttachmentPhase | "available" | null {
   if (status === "available") return status;
   return (Object.keys(STATUSES) as AttachmentPhase[]).find((phase) => STATUSES[phase] === status) ?? null;

@@ -23,7 +23,7 @@ import { StageTimer } from "../stage-timer.ts";
 import type { GroupPicks } from "./group-picks.ts";
 import type { HostSearch } from "./host-search.ts";
 
-/** The most hosts that are reported as nearly suitable. */
+/** Maximum number of hosts that are reported as nearly suitable. */
 const MISSES_MAX = 5;
 
 /** Chooses hosts for one request among the cells in which it may be placed now. */

@@ -21,7 +21,7 @@ export interface SyncReport {
 
 /** Maximum number of retries after concurrent changes. Writers of aggregates are few; after that, the background sync takes over. */
 const OVERTAKEN_MAX = 5;
-/** The most hosts that one call to a cell names. */
+/** Maximum number of hosts that one call to a cell names. */
 const BATCH_MAX = 500;
 
 /**

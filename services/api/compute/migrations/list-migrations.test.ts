@@ -20,7 +20,7 @@ function migrationsOf(cell: number, count: number, status: (number: number) => s
   });
 }
 
-/** A cell that keeps these, and orders those of one millisecond by when they came, as one with a finer clock. */
+/** A cell that keeps these migrations. It orders those of the same millisecond by their arrival, as a cell with a finer clock does. */
 function cellOf(name: string, rows: readonly Migration[]) {
   const youngestFirst = rows.toReversed();
   const migrations = async ({ uuids, after, untilMs = Infinity, limit }: MigrationQuery) => {

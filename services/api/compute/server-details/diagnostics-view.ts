@@ -5,7 +5,7 @@ import type { GuestDiagnostics } from "../../../../proto/gen/berth/shared.ts";
 /** The first microversion in which all drivers' diagnostics have the same fields. */
 const SAME_FIELDS_FROM_MINOR = 48;
 
-/** What is known of the server's guest beside the server itself. */
+/** Facts about the server's guest that the server's own record does not hold. */
 interface GuestKnowledge {
   readonly minor: number;
   readonly nowMs: number;

@@ -15,7 +15,7 @@ export const ExplainBody = Type.Object(
     zone: Type.Optional(Text),
     /** A host for which the explanation says why it was or was not chosen. */
     host: Type.Optional(Text),
-    /** The most alternates of each server, 2 by default. Schedulers give a build one more than `--max-attempts`, and a move one fewer. */
+    /** Maximum number of alternates of each server, 2 by default. Schedulers give a build one more than `--max-attempts`, and a move one fewer. */
     alternates: Type.Optional(Type.Integer({ minimum: 0, maximum: 19 })),
     count: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
     /** The project of the server; by default the caller's own project. */
