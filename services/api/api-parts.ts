@@ -35,6 +35,7 @@ import { createHttp, type Http } from "./http/create-http.ts";
 import type { AuthenticateToken } from "./http/identity.ts";
 import { ListBudget } from "./http/list-budget.ts";
 import { ImageCatalog } from "./image/image-catalog.ts";
+import { OwnImages } from "./image/own-images.ts";
 import { PortSweeper } from "./network/port-sweeper.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
 import type { ApiSettings } from "./settings.ts";
@@ -100,6 +101,8 @@ export interface ApiParts {
   readonly syncer: HostSyncer | null;
   /** Its work beside calls, which runs from the start to the end of the service. */
   readonly background: readonly Pick<Ticker, "start" | "stop">[];
+  /** What is cached of the api's own images. Null when this process has none. */
+  readonly imageCatalog: ImageCatalog | null;
 }
 
 /** Builds the parts of an api. Nothing runs before its service starts. */
@@ -112,6 +115,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     { store: quotas, clock },
     { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
   );
+  const own = openOwnImages(deps, settings);
   const server: ActionDeps = {
     store,
     groups: deps.groups,
@@ -127,8 +131,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
     marker: new DeletionMarker({ store, events, networkPorts: sweptPorts(deps, settings) }),
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
-    images: deps.images ? new ImageCatalog({ store: deps.images, clock }, { cacheMs: settings.flavorCacheMs }) : null,
-    imageStore: deps.images ?? null,
+    images: own === null ? null : own.images,
     consoleTokens: deps.consoleTokens ?? null,
     networkPorts: deps.networkPorts ?? null,
     volumes: usedVolumes(deps, settings),
@@ -155,8 +158,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       quotas,
       moves,
       volumes: server.volumes,
-      images: deps.images,
-      catalog: server.images,
+      images: server.images,
       store,
       cells,
       events,
@@ -168,7 +170,16 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const sweeper =
     networkPorts === null ? null : new PortSweeper({ networkPorts, events, clock }, { pollMs: PORT_SWEEP_MS });
   const background = [syncer, ...settlers, sweeper].filter((one) => one !== null);
-  return { http, events, server, syncer, background };
+  return { http, events, server, syncer, background, imageCatalog: own?.catalog ?? null };
+}
+
+function openOwnImages(
+  { images: store, clock }: ApiDeps,
+  { flavorCacheMs }: ApiSettings,
+): { readonly images: OwnImages; readonly catalog: ImageCatalog } | null {
+  if (store === undefined) return null;
+  const catalog = new ImageCatalog({ store, clock }, { cacheMs: flavorCacheMs });
+  return { images: new OwnImages({ store, catalog, clock }), catalog };
 }
 
 /** Returns the store of volumes if servers have volumes of Berth's own. */

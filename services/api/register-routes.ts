@@ -47,16 +47,19 @@ import { registerVolumeRoutes } from "./volume/volume-routes.ts";
 
 /** Registers the operators' routes, if this process has the stores of the operators' settings. */
 export function registerOperatorRoutes(
-  { operators: stores, cells, groups, decisions, filters: ownFilters = [] }: ApiDeps,
+  deps: ApiDeps,
   { http, server, syncer }: ApiParts,
   { imageRule }: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
+  const { operators: stores, cells, groups, decisions, filters: ownFilters = [] } = deps;
   if (stores === undefined || syncer === null) return;
-  const { flavors, images } = server;
+  const { flavors } = server;
+  // An explanation provides no host with an image.
+  const images = server.images && { find: server.images.find.bind(server.images) };
   const kept = decisions ?? null;
   const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters, life: server };
-  registerOperators(http, { stores, cells: server.cells, syncer }, explain, server.imageStore, resolveIdentity);
+  registerOperators(http, { stores, cells: server.cells, syncer }, explain, deps.images ?? null, resolveIdentity);
 }
 
 /** Registers the dashboard. Returns its stream of changes, which the service closes. */
@@ -73,14 +76,13 @@ export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolve
 /** Registers the parts of the Image, Networking and Block Storage APIs that are served. */
 export function registerNeighbours(
   { images, imageFiles, networkPorts, volumes, clock }: ApiDeps,
-  { http, server }: ApiParts,
+  { http, imageCatalog: catalog }: ApiParts,
   settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
   const { pageMax, networks, imagesPerProjectMax: ownedMax, volumesPerProject: limits } = settings;
   const { publicUrl, requestTimeoutMs: idleMs } = settings.http;
   const options = { pageMax, publicUrl };
-  const catalog = server.images;
   if (images && catalog) {
     const files = imageFiles ?? null;
     const imageDeps = { store: images, catalog, clock, ownedMax, storesData: files !== null, files };
@@ -169,7 +171,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
     registerLimitsRoutes(scope, quotas);
   }
   if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
-  if (deps.images) registerImageProxy(scope, deps.images, options);
+  if (server.images !== null) registerImageProxy(scope, server.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);

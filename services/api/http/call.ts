@@ -11,6 +11,8 @@ export interface Call {
   readonly minor: number;
   /** Null on the few routes that do not require authentication. */
   readonly identity: Identity | null;
+  /** The caller's token, with which other services are called in the caller's name. Null where callers have none. */
+  readonly token: string | null;
 }
 
 declare module "fastify" {
@@ -21,6 +23,12 @@ declare module "fastify" {
 
 export interface KnownCall extends Call {
   readonly identity: Identity;
+}
+
+/** Returns the token of a request. */
+export function callerTokenOf({ headers }: Pick<FastifyRequest, "headers">): string | null {
+  const token = headers["x-auth-token"];
+  return typeof token === "string" && token !== "" ? token : null;
 }
 
 /** Returns the call of a route that requires authentication. */

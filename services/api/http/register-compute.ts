@@ -1,4 +1,5 @@
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler } from "fastify";
+import { callerTokenOf } from "./call.ts";
 import { urlBaseOf } from "./compute-urls.ts";
 import type { Http } from "./create-http.ts";
 import { badRequest, Fault, notFound } from "./fault.ts";
@@ -27,14 +28,14 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
           const { project, isLegacy } = urlBaseOf(request, prefix);
           const minor = isLegacy ? MINOR_MIN : negotiate(request, reply);
           if (request.routeOptions.config.public === true) {
-            request.call = { requestId: request.id, minor, identity: null };
+            request.call = { requestId: request.id, minor, identity: null, token: null };
             return next();
           }
           const admit = (outcome: IdentityOutcome) => {
             if (outcome.kind !== "known") return next(refused(reply, outcome));
             const fault = project === null ? null : explainOtherProject(project, outcome.identity);
             if (fault !== null) return next(fault);
-            request.call = { requestId: request.id, minor, identity: outcome.identity };
+            request.call = { requestId: request.id, minor, identity: outcome.identity, token: callerTokenOf(request) };
             next();
           };
           // Most resolvers answer synchronously; an await would cost each call a turn of the event loop.

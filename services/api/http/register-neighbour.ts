@@ -1,3 +1,4 @@
+import { callerTokenOf } from "./call.ts";
 import type { Http } from "./create-http.ts";
 import { faultOf, type IdentityOutcome, type ResolveIdentity } from "./identity.ts";
 import { MINOR_MAX } from "./microversion.ts";
@@ -18,7 +19,12 @@ export function registerNeighbour(
         if (request.routeOptions.config.public === true) return;
         const outcome: IdentityOutcome = await resolveIdentity(request.headers, request.method);
         if (outcome.kind !== "known") throw faultOf(outcome);
-        request.call = { requestId: request.id, minor: MINOR_MAX, identity: outcome.identity };
+        request.call = {
+          requestId: request.id,
+          minor: MINOR_MAX,
+          identity: outcome.identity,
+          token: callerTokenOf(request),
+        };
       });
       register(scope as Http);
       done();

@@ -81,8 +81,7 @@ export async function readMarker(
 ): Promise<string | null> {
   if (asked === undefined) return null;
   const image = await store.image(storedSpelling(asked));
-  if (image === null || !mayShow(image, identity))
-    throw badRequest(`Marker ${asked.slice(0, 100)} could not be found.`);
+  if (image === null || !mayShow(image, identity)) throw markerNotFound(asked);
   return image.id;
 }
 
@@ -223,6 +222,10 @@ function imageOf(
     tags: [...new Set(tags)],
     properties: rest as Readonly<Record<string, string>>,
   };
+}
+
+export function markerNotFound(marker: string): Fault {
+  return badRequest(`Marker ${marker.slice(0, 100)} could not be found.`);
 }
 
 export function imageNotFound(id: string): Fault {

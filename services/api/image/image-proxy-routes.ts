@@ -1,11 +1,12 @@
 import { Type } from "typebox";
-import type { ImageStore } from "../../../core/stores/api/image-store.ts";
+import type { ImageService } from "../../../core/stores/api/image-service.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { type Place, placeOf } from "../http/links.ts";
 import { type QueryParameters, QueryReader } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { findImage, readMarker } from "./change-images.ts";
+import { imageNotFound, markerNotFound } from "./change-images.ts";
+import { imageCallerOf } from "./image-caller.ts";
 import { briefProxyView, proxyView } from "./image-view.ts";
 
 /** The microversions that have the proxy. */
@@ -21,7 +22,7 @@ export interface ImageProxyOptions {
 /** Registers the read-only `/images` of the Compute API, which ends after 2.35 as upstream. */
 export function registerImageProxy(
   http: Http,
-  store: Pick<ImageStore, "image" | "images">,
+  images: Pick<ImageService, "find" | "list">,
   options: ImageProxyOptions,
 ): void {
   const list = async (
@@ -31,13 +32,12 @@ export function registerImageProxy(
     view: typeof briefProxyView,
   ) => {
     const query = new QueryReader(raw);
-    const { identity } = call;
-    const found = await store.images({
-      visibleTo: identity.isAdmin ? null : identity.projectId,
-      name: query.text("name") ?? null,
-      marker: await readMarker(store, identity, query.text("marker")),
-      limit: query.limit(options.pageMax),
-    });
+    const marker = query.text("marker") ?? null;
+    const found = await images.list(
+      { name: query.text("name") ?? null, marker, limit: query.limit(options.pageMax) },
+      imageCallerOf(call),
+    );
+    if (found === "no-marker") throw markerNotFound(marker ?? "");
     return { images: found.map((image) => view(image, place)) };
   };
   const ofList = { config: { ...config, query: QUERY }, schema: { querystring: AnyQuery } };
@@ -48,8 +48,8 @@ export function registerImageProxy(
     list(callOf(request), request.query, placeOf(request, options.prefix, options.publicUrl), proxyView),
   );
   http.get("/images/:id", { config, schema: { params: Type.Object({ id: Type.String() }) } }, async (request) => {
-    const call = callOf(request);
-    const image = await findImage(store, call.identity, request.params.id);
+    const image = await images.find(request.params.id, imageCallerOf(callOf(request)));
+    if (image === null || image === "deleted") throw imageNotFound(request.params.id);
     return { image: proxyView(image, placeOf(request, options.prefix, options.publicUrl)) };
   });
 }

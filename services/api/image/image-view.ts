@@ -1,3 +1,4 @@
+import type { ServiceImage, ServiceImageStatus } from "../../../core/stores/api/image-service.ts";
 import { type ImageRecord, imageStatus } from "../../../core/stores/api/image-store.ts";
 import { type Place, resourceLinks } from "../http/links.ts";
 
@@ -36,25 +37,32 @@ export function imageView(image: ImageRecord): Record<string, unknown> {
   };
 }
 
-/** The progress that Nova shows for each status. */
-const PROGRESS = { queued: 25, saving: 50, active: 100 } as const;
+/** The status and the progress that Nova shows for each status. Source: Nova's `views/images.py`. */
+const SHOWN: Readonly<Record<ServiceImageStatus, readonly [status: string, progress: number]>> = {
+  queued: ["SAVING", 25],
+  saving: ["SAVING", 50],
+  active: ["ACTIVE", 100],
+  deleted: ["DELETED", 0],
+  killed: ["ERROR", 0],
+  other: ["UNKNOWN", 0],
+};
 
 /** An image as the Compute API's old proxy lists it. */
-export function briefProxyView({ id, name }: ImageRecord, place: Place): Record<string, unknown> {
+export function briefProxyView({ id, name }: ServiceImage, place: Place): Record<string, unknown> {
   return { id, name, links: resourceLinks(place, "images", id) };
 }
 
-export function proxyView(image: ImageRecord, place: Place): Record<string, unknown> {
-  const status = imageStatus(image);
+export function proxyView(image: ServiceImage, place: Place): Record<string, unknown> {
+  const [status, progress] = SHOWN[image.status];
   return {
     ...briefProxyView(image, place),
-    status: status === "active" ? "ACTIVE" : "SAVING",
-    progress: PROGRESS[status],
+    status,
+    progress,
     minDisk: image.minDiskGib,
     minRam: image.minRamMib,
     metadata: image.properties,
     created: seconds(image.createdAtMs),
     updated: seconds(image.updatedAtMs),
-    "OS-EXT-IMG-SIZE:size": image.data === undefined || image.data === "awaited" ? 0 : image.data.bytes,
+    "OS-EXT-IMG-SIZE:size": image.bytes ?? 0,
   };
 }

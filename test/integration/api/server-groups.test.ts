@@ -137,6 +137,7 @@ describe("joinGroup", () => {
   const call = (projectId: string, isAdmin = false): KnownCall => ({
     requestId: "req-1",
     minor: 64,
+    token: null,
     identity: { projectId, userId: "ann", isAdmin },
   });
   const uuid = "0000000e-0000-4000-8000-000000000001";

@@ -1,5 +1,4 @@
 import type { ConsoleTokenStore } from "../../../../core/stores/api/console-token-store.ts";
-import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { RemoteConsoleOptions } from "../remote-consoles/open-remote-console.ts";
@@ -11,8 +10,6 @@ import type { MoveAcceptor } from "./move-acceptor.ts";
 export interface ActionDeps extends ServerDeps {
   /** Null when this process moves no servers. */
   readonly mover: MoveAcceptor | null;
-  /** Null when this process has no images. */
-  readonly imageStore: ImageStore | null;
   /** Null when this process opens no consoles. */
   readonly consoleTokens: ConsoleTokenStore | null;
 }

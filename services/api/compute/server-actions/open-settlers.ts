@@ -1,4 +1,4 @@
-import type { ImageStore } from "../../../../core/stores/api/image-store.ts";
+import type { ImageService } from "../../../../core/stores/api/image-service.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
@@ -6,7 +6,6 @@ import type { Clock } from "../../../../runtime/clock.ts";
 import type { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { ResizeSettler } from "../quotas/resize-settler.ts";
 import { VolumeSettler } from "../server-volumes/volume-settler.ts";
@@ -27,14 +26,12 @@ export function openSettlers(
     moves,
     images,
     volumes,
-    catalog,
     ...deps
   }: {
     readonly quotas: QuotaStore | null;
     readonly moves: MoveStore | undefined;
-    readonly images: ImageStore | undefined;
+    readonly images: ImageService | null;
     readonly volumes: VolumeStore | null;
-    readonly catalog: ImageCatalog | null;
     readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
     readonly cells: Cells;
     readonly events: ApiEvents;
@@ -47,9 +44,7 @@ export function openSettlers(
       ? null
       : new ResizeSettler({ ...deps, quotas, moves }, { pollMs: RESIZE_POLL_MS, settleMs });
   const snapshots =
-    images === undefined
-      ? null
-      : new SnapshotSettler({ ...deps, images, catalog }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
+    images === null ? null : new SnapshotSettler({ ...deps, images }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
   const attachments =
     volumes === null ? null : new VolumeSettler({ ...deps, volumes }, { pollMs: VOLUME_POLL_MS, settleMs });
   return [resizes, snapshots, attachments].filter((one) => one !== null);

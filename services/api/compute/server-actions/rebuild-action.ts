@@ -5,13 +5,13 @@ import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { imageCallerOf } from "../../image/image-caller.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
 import { PERSONALITY_UNTIL_MINOR, readRebuildPersonality, refuseManyFiles } from "../servers/personality.ts";
-import { readImageProperties } from "../servers/read-image.ts";
+import { type ImagePort, readImageProperties } from "../servers/read-image.ts";
 import { readKey } from "../servers/read-key.ts";
 import { readAddresses, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
@@ -43,7 +43,7 @@ export interface RebuildWish {
 /** Reads the changes of a rebuild. Refuses fields that the microversion does not have, and those that Berth does not support. */
 export async function readRebuild(
   deps: {
-    readonly images: ImageCatalog | null;
+    readonly images: ImagePort | null;
     readonly imageRule: ImageRule;
     readonly keypairs: Pick<KeypairStore, "keypair"> | null;
     readonly limits: Pick<ProjectLimits, "ofProject">;
@@ -62,7 +62,7 @@ export async function readRebuild(
   const { flavor } = server.spec;
   if (flavor === undefined) throw badRequest("The server has no flavor.");
   const imageRef = body.text("imageRef") ?? "";
-  const image = { identity: call.identity, flavor, rule: deps.imageRule };
+  const image = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };
   const imageProperties = { ...(await readImageProperties(imageRef, deps.images, image)) };
   const userData = readRebuildUserData(body);
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");

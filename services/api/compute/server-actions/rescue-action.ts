@@ -1,14 +1,14 @@
+import type { ImageCaller } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { RescueImage } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
-import type { Identity } from "../../http/identity.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { imageCallerOf } from "../../image/image-caller.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { adminPassword } from "../servers/admin-password.ts";
 import type { ImageRule } from "../servers/image-rule.ts";
-import { imagePropertiesOf, type JudgedImage, judgeImage } from "../servers/read-image.ts";
+import { type ImagePort, imagePropertiesOf, type JudgedImage, judgeImage } from "../servers/read-image.ts";
 import type { ActionBody } from "./action-body.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
@@ -28,8 +28,7 @@ interface RescueCall {
  * Source: `rescue` of Nova's compute API, and `_get_rescue_image` of its compute manager.
  */
 export async function rescue(
-  deps: Parameters<typeof findTarget>[0] &
-    Parameters<typeof beginInCell>[0] & { readonly images: Pick<ImageCatalog, "find"> | null },
+  deps: Parameters<typeof findTarget>[0] & Parameters<typeof beginInCell>[0] & { readonly images: ImagePort | null },
   one: RescueCall,
   { imageRule, instancePasswords }: { readonly imageRule: ImageRule; readonly instancePasswords: boolean },
 ): Promise<{ readonly status: 200; readonly body: object }> {
@@ -44,7 +43,7 @@ export async function rescue(
   const { server } = target;
   if (!OPERATIONS.rescue.allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
-  const images = { catalog: deps.images, identity: call.identity, rule: imageRule };
+  const images = { port: deps.images, caller: imageCallerOf(call), rule: imageRule };
   const rescueImage = imageRef === undefined ? await imageOfServer(target, images) : await namedImage(imageRef, images);
   await beginInCell(deps, target, { kind: "rescue", carrier, askedBy: callerOf(call), rescueImage });
   return { status: 200, body: instancePasswords ? { adminPass: adminPassword(givenPassword) } : {} };
@@ -52,15 +51,15 @@ export async function rescue(
 
 interface Images {
   /** Null when this process has no images. */
-  readonly catalog: Pick<ImageCatalog, "find"> | null;
-  readonly identity: Identity;
+  readonly port: ImagePort | null;
+  readonly caller: ImageCaller;
   readonly rule: ImageRule;
 }
 
-async function namedImage(imageRef: string, { catalog, ...from }: Images): Promise<RescueImage> {
+async function namedImage(imageRef: string, { port, ...from }: Images): Promise<RescueImage> {
   // Hosts have images under this spelling of their ids.
   const id = storedSpelling(imageRef);
-  const judged: JudgedImage = catalog === null ? { image: null } : await judgeImage(id, catalog, from);
+  const judged: JudgedImage = port === null ? { image: null } : await judgeImage(id, port, from);
   if ("refused" in judged) throw badRequest(`Requested rescue image '${imageRef}' is not supported`);
   return { imageRef: id, imageProperties: judged.image === null ? {} : imagePropertiesOf(judged.image) };
 }
@@ -68,12 +67,11 @@ async function namedImage(imageRef: string, { catalog, ...from }: Images): Promi
 /** The image of which the server's own image was made, as long as the caller may use it, or else the server's own image. */
 async function imageOfServer(
   { server: { uuid, spec } }: ActionTarget,
-  { catalog, ...from }: Images,
+  { port, ...from }: Images,
 ): Promise<RescueImage> {
   const { imageRef, imageProperties } = spec;
   const baseRef = storedSpelling(imageProperties.base_image_ref ?? "");
-  const judged: JudgedImage =
-    catalog === null || baseRef === "" ? { image: null } : await judgeImage(baseRef, catalog, from);
+  const judged: JudgedImage = port === null || baseRef === "" ? { image: null } : await judgeImage(baseRef, port, from);
   if ("image" in judged && judged.image !== null)
     return { imageRef: baseRef, imageProperties: imagePropertiesOf(judged.image) };
   if (imageRef === "")

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
-import type { ImageRecord, ImageStore } from "../../../../core/stores/api/image-store.ts";
+import type { ImageService, ServiceImage, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -8,7 +8,7 @@ import { callerOf, type KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
 import { refuseLargeImage } from "../../http/spec-size.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { imageCallerOf } from "../../image/image-caller.ts";
 import { tooManyImages } from "../../image/too-many-images.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
@@ -73,8 +73,7 @@ function readCommon(body: ActionBody): Pick<SnapshotWish, "name" | "metadata"> {
  */
 export async function acceptSnapshot(
   deps: {
-    readonly imageStore: ImageStore | null;
-    readonly images: ImageCatalog | null;
+    readonly images: Pick<ImageService, "find" | "begin" | "abandon"> | null;
     readonly limits: Pick<ProjectLimits, "ofProject">;
     readonly clock: Clock;
     readonly events: ApiEvents;
@@ -94,19 +93,21 @@ export async function acceptSnapshot(
     readonly ownedMax: number | null;
   },
 ): Promise<string> {
-  const { imageStore, images } = deps;
-  if (imageStore === null || images === null) throw unavailable("This process has no images.");
+  const { images } = deps;
+  if (images === null) throw unavailable("This process has no images.");
   const kind = wish.rotation === null ? "snapshot" : "backup";
   const { server } = target;
   if (!OPERATIONS[kind].allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
   refuseManyItems(wish.metadata, await deps.limits.ofProject(call.identity.projectId));
   const taskId = randomUUID();
-  const base = await images.image(storedSpelling(server.spec.imageRef));
   const isTarball = await isContainer(target);
+  const caller = imageCallerOf(call);
+  const found = server.spec.imageRef === "" ? null : await images.find(storedSpelling(server.spec.imageRef), caller);
+  const base = found === "deleted" ? null : found;
   const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call, isTarball }, target, wish);
   refuseLargeImage(image.properties);
-  const outcome = await imageStore.createImage(image, ownedMax);
+  const outcome = await images.begin(image, ownedMax, caller);
   if (outcome === "id-taken") throw badRequest(`Image ID ${taskId} already exists!`);
   if (outcome === "too-many") throw tooManyImages(403, image.owner, ownedMax);
   try {
@@ -114,7 +115,7 @@ export async function acceptSnapshot(
   } catch (error) {
     // After any other error it is unknown whether the cell has begun, and the settler finds out.
     const isRefused = error instanceof Fault && error.status < 500;
-    if (isRefused) await imageStore.deleteImage(taskId, deps.clock.now());
+    if (isRefused) await images.abandon(taskId);
     throw error;
   }
   return taskId;
@@ -137,14 +138,19 @@ function imageOf(
   }: {
     readonly id: string;
     readonly nowMs: number;
-    readonly base: ImageRecord | null;
+    readonly base: ServiceImage | null;
     readonly call: KnownCall;
     readonly isTarball: boolean;
   },
   { server: { uuid: serverUuid, spec } }: ActionTarget,
   { name, metadata, backupType, rotation }: SnapshotWish,
-): ImageRecord {
-  const { [DISK_FORMAT_KEY]: _, ...inherited } = spec.imageProperties;
+): SnapshotImage {
+  const {
+    [DISK_FORMAT_KEY]: _format,
+    os_hash_algo: _algorithm,
+    os_hash_value: _hash,
+    ...inherited
+  } = spec.imageProperties;
   return {
     ...{ id, name, owner: spec.projectId, visibility: "private", containerFormat: "bare" },
     // No name of a disk format fits a tarball.

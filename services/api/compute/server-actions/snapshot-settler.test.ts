@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import { MemoryImageStore } from "../../../../adapters/memory/api/memory-image-store.ts";
 import type { ImageRecord } from "../../../../core/stores/api/image-store.ts";
 import { ManualClock } from "../../../../runtime/manual-clock.ts";
+import { ImageCatalog } from "../../image/image-catalog.ts";
+import { OwnImages } from "../../image/own-images.ts";
 import { SnapshotSettler } from "./snapshot-settler.ts";
 
 const SERVER = "5f0a4b5e-7a6c-4f3c-9d1e-2a1b6c8d9e01";
@@ -16,12 +18,14 @@ function backup(index: number, change: Partial<ImageRecord> = {}): ImageRecord {
   };
 }
 
-function settlerOf(images: MemoryImageStore, tasks: readonly object[]): SnapshotSettler {
+function settlerOf(store: MemoryImageStore, tasks: readonly object[]): SnapshotSettler {
   const cell = { operations: async () => ({ kind: "answer", value: tasks }) };
   const record = { serverUuid: SERVER, cell: "c1" };
+  const clock = new ManualClock(0);
+  const images = new OwnImages({ store, catalog: new ImageCatalog({ store, clock }, { cacheMs: 0 }), clock });
   return new SnapshotSettler(
     {
-      ...{ images, catalog: null, clock: new ManualClock(0) },
+      ...{ images, clock },
       store: { requests: async () => [record] as never },
       cells: new Map([["c1", cell]]) as never,
       events: {} as never,

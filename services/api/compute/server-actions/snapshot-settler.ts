@@ -1,14 +1,13 @@
-import type { ImageRecord, ImageStore } from "../../../../core/stores/api/image-store.ts";
+import type { ImageService, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** Backups of one server and type that are looked at. */
-const BACKUPS_MAX = 1_000;
+/** The images that are made from servers. */
+type SnapshotPort = Pick<ImageService, "unfinished" | "markSaving" | "finish" | "abandon">;
 
 type Outcome = "running" | "succeeded" | "failed" | "unknown";
 
@@ -20,19 +19,17 @@ type Outcome = "running" | "succeeded" | "failed" | "unknown";
  * An image without a task is left alone for `settleMs`, which is longer than the call that registered it may take to begin the task.
  */
 export class SnapshotSettler {
-  readonly #images: ImageStore;
-  readonly #catalog: Pick<ImageCatalog, "forget"> | null;
+  readonly #images: SnapshotPort;
   readonly #store: Pick<RequestsPort, "requests">;
   readonly #cells: Cells;
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #ticker: Ticker;
-  readonly #rounds: PagedRounds<ImageRecord>;
+  readonly #rounds: PagedRounds<SnapshotImage>;
 
   constructor(
     deps: {
-      readonly images: ImageStore;
-      readonly catalog: Pick<ImageCatalog, "forget"> | null;
+      readonly images: SnapshotPort;
       readonly store: Pick<RequestsPort, "requests">;
       readonly cells: Cells;
       readonly events: ApiEvents;
@@ -41,8 +38,7 @@ export class SnapshotSettler {
     options: { readonly pollMs: number; readonly settleMs: number },
   ) {
     this.#images = deps.images;
-    this.#rounds = new PagedRounds((after, limit) => deps.images.uploads(after, limit));
-    this.#catalog = deps.catalog;
+    this.#rounds = new PagedRounds((after, limit) => deps.images.unfinished(after, limit));
     this.#store = deps.store;
     this.#cells = deps.cells;
     this.#clock = deps.clock;
@@ -70,25 +66,25 @@ export class SnapshotSettler {
     });
   }
 
-  async #settleOne(image: ImageRecord): Promise<void> {
+  async #settleOne(image: SnapshotImage): Promise<void> {
     switch (await this.#outcomeOf(image)) {
       case "running":
-        if (image.upload?.state === "queued") await this.#change(image.id, markSaving);
+        if (image.upload.state === "queued") await this.#images.markSaving(image.id);
         break;
       case "succeeded":
-        await this.#finish(image);
+        await this.#images.finish(image);
         break;
       case "failed":
-        await this.#remove(image.id);
+        await this.#images.abandon(image.id);
         break;
       case "unknown":
         break;
     }
   }
 
-  async #outcomeOf({ id, upload, createdAtMs }: ImageRecord): Promise<Outcome> {
+  async #outcomeOf({ id, upload, createdAtMs }: SnapshotImage): Promise<Outcome> {
     const isNew = this.#clock.now() - createdAtMs < this.#settleMs;
-    const [record] = upload === undefined ? [] : await this.#store.requests([upload.serverUuid]);
+    const [record] = await this.#store.requests([upload.serverUuid]);
     if (record === undefined || record.cell === null) return isNew ? "unknown" : "failed";
     const answer = await this.#cells.get(record.cell)?.operations((store) => store.tasksOf(record.serverUuid));
     if (answer === undefined || answer.kind === "unreachable") return "unknown";
@@ -97,40 +93,4 @@ export class SnapshotSettler {
     if (task.outcome === null) return "running";
     return task.outcome === "success" ? "succeeded" : "failed";
   }
-
-  /** The older backups are removed first, so that a process that dies in between leaves an image that is looked at again. */
-  async #finish(image: ImageRecord): Promise<void> {
-    const rotation = image.upload?.rotation ?? null;
-    if (rotation !== null) await this.#rotate(image, rotation);
-    if (rotation === 0) return this.#remove(image.id);
-    const updatedAtMs = this.#clock.now();
-    await this.#change(image.id, ({ upload: _, ...active }) => ({ ...active, updatedAtMs }));
-  }
-
-  /**
-   * Removes the oldest backups of the server and type beyond `rotation`, counting this one. Newer backups stay, since this may be the late
-   * repetition of another api's step. Source: `_rotate_backups` of Nova.
-   */
-  async #rotate({ id, owner, properties }: ImageRecord, rotation: number): Promise<void> {
-    const { instance_uuid = "", backup_type = "" } = properties;
-    const backups = await this.#images.images({
-      ...{ visibleTo: owner, name: null, marker: id, limit: BACKUPS_MAX },
-      properties: { image_type: "backup", instance_uuid, backup_type },
-    });
-    const older = backups.filter((one) => one.owner === owner && one.upload === undefined && !one.isProtected);
-    for (const { id: oldId } of older.slice(Math.max(0, rotation - 1))) await this.#remove(oldId);
-  }
-
-  async #remove(id: string): Promise<void> {
-    await this.#images.deleteImage(id, this.#clock.now());
-    this.#catalog?.forget(id);
-  }
-
-  async #change(id: string, change: (image: ImageRecord) => ImageRecord): Promise<void> {
-    await this.#images.updateImage(id, change);
-    this.#catalog?.forget(id);
-  }
 }
-
-const markSaving = (image: ImageRecord): ImageRecord =>
-  image.upload === undefined ? image : { ...image, upload: { ...image.upload, state: "saving" } };

@@ -9,7 +9,7 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { describeValue, Fault, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { imageCallerOf } from "../../image/image-caller.ts";
 import { bindPorts, releasePort } from "../../network/bind-ports.ts";
 import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
@@ -28,7 +28,7 @@ import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
 import { refuseManyFiles } from "./personality.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
-import { readImageProperties } from "./read-image.ts";
+import { type ImagePort, readImageProperties } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
 import { readPorts, type WantedPort } from "./read-ports.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
@@ -49,7 +49,7 @@ export interface CreateServerDeps {
   readonly zones: KnownZones;
   readonly cells: Cells;
   /** Null when images are not registered; any image reference is accepted then. */
-  readonly images: Pick<ImageCatalog, "find"> | null;
+  readonly images: ImagePort | null;
   /** Null when there are no network ports. */
   readonly networkPorts: PortStore | null;
   readonly networks: NetworkRule;
@@ -89,7 +89,7 @@ export async function createServer(
   const { flavor } = found;
   const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;
-  const image = { identity: call.identity, flavor, rule };
+  const image = { caller: imageCallerOf(call), flavor, rule };
   const volumes = await findVolumes(deps.volumes, request.volumes, { identity: call.identity, servers: request.count });
   // A server that boots from a volume has no image, whatever the call names.
   const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);

@@ -1,12 +1,12 @@
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
-import { type ImageRecord, imageStatus } from "../../../../core/stores/api/image-store.ts";
+import type { ImageCaller, ImageService, ServiceImage } from "../../../../core/stores/api/image-service.ts";
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
-import type { Identity } from "../../http/identity.ts";
-import { mayShow } from "../../image/image-access.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { ImageRule } from "./image-rule.ts";
+
+/** The images, and if servers are made from them now, the way in which hosts get their bits. */
+export type ImagePort = Pick<ImageService, "find"> & Partial<Pick<ImageService, "provide">>;
 
 /**
  * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a deleted image, a
@@ -15,8 +15,8 @@ import type { ImageRule } from "./image-rule.ts";
  */
 export async function readImageProperties(
   imageRef: string,
-  images: Pick<ImageCatalog, "find"> | null,
-  from: { readonly identity: Identity; readonly flavor: Flavor; readonly rule: ImageRule },
+  images: ImagePort | null,
+  from: { readonly caller: ImageCaller; readonly flavor: Flavor; readonly rule: ImageRule },
 ): Promise<Readonly<Record<string, string>>> {
   if (imageRef === "" || images === null) return {};
   const judged = await judgeImage(imageRef, images, from);
@@ -27,8 +27,7 @@ export async function readImageProperties(
 }
 
 /** The properties of an image that is ready, including its disk format and, if its bits were uploaded, their hash, with which hosts check them. */
-export function imagePropertiesOf({ properties, diskFormat, data }: ImageRecord): Record<string, string> {
-  const sha512 = data === undefined || data === "awaited" ? null : data.sha512;
+export function imagePropertiesOf({ properties, diskFormat, sha512 }: ServiceImage): Record<string, string> {
   return {
     ...properties,
     ...(diskFormat !== null && { [DISK_FORMAT_KEY]: diskFormat }),
@@ -37,13 +36,13 @@ export function imagePropertiesOf({ properties, diskFormat, data }: ImageRecord)
 }
 
 /** An image that may be used (null if it is unknown and may be used nevertheless), or the reason why it may not. */
-export type JudgedImage = { readonly image: ImageRecord | null } | { readonly refused: string };
+export type JudgedImage = { readonly image: ServiceImage | null } | { readonly refused: string };
 
 /** Judges whether the caller's servers may use an image, and the kernel and RAM disk that it names. */
 export async function judgeImage(
   id: string,
-  images: Pick<ImageCatalog, "find">,
-  from: { readonly identity: Identity; readonly rule: ImageRule },
+  images: ImagePort,
+  from: { readonly caller: ImageCaller; readonly rule: ImageRule },
 ): Promise<JudgedImage> {
   const judged = await judgeOne(id, images, from);
   if ("refused" in judged || judged.image === null) return judged;
@@ -57,18 +56,18 @@ export async function judgeImage(
 
 async function judgeOne(
   id: string,
-  images: Pick<ImageCatalog, "find">,
-  { identity, rule }: { readonly identity: Identity; readonly rule: ImageRule },
+  images: ImagePort,
+  { caller, rule }: { readonly caller: ImageCaller; readonly rule: ImageRule },
 ): Promise<JudgedImage> {
-  const image = await images.find(storedSpelling(id));
+  const image = await images.find(storedSpelling(id), caller);
   if (image === null && rule === "any") return { image };
-  if (image === null || image === "deleted" || !mayShow(image, identity))
-    return { refused: `Image ${id.slice(0, 100)} could not be found.` };
-  if (imageStatus(image) !== "active") return { refused: `Image ${id} is not active.` };
+  if (image === null || image === "deleted") return { refused: `Image ${id.slice(0, 100)} could not be found.` };
+  if (image.status !== "active") return { refused: `Image ${id} is not active.` };
+  await images.provide?.(image);
   return { image };
 }
 
-function refuseTooBig({ minRamMib, minDiskGib }: ImageRecord, flavor: Flavor): void {
+function refuseTooBig({ minRamMib, minDiskGib }: ServiceImage, flavor: Flavor): void {
   if (minRamMib > flavor.memoryMib)
     throw badRequest(
       `Flavor's memory is too small for requested image: it has ${flavor.memoryMib} MiB, the image asks for ${minRamMib}.`,

@@ -1,5 +1,6 @@
 import { Type } from "typebox";
 import type { DecisionStore } from "../../../../core/stores/api/decision-store.ts";
+import type { ImageService } from "../../../../core/stores/api/image-service.ts";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
@@ -12,7 +13,6 @@ import { carrierFor, type Http } from "../../http/create-http.ts";
 import { notFound } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
@@ -55,7 +55,7 @@ export interface ServerDeps {
   readonly marker: DeletionMarker;
   readonly groups: ServerGroupsPort;
   readonly zones: KnownZones;
-  readonly images: ImageCatalog | null;
+  readonly images: ImageService | null;
   readonly networkPorts: PortStore | null;
   /** Null when servers have no volumes. */
   readonly volumes: VolumeStore | null;

@@ -17,6 +17,7 @@ import { GpuFragmentation } from "../../../../core/scheduling/weighers/gpu-fragm
 import { OwnSlice } from "../../../../core/scheduling/weighers/own-slice.ts";
 import { RecentPicks } from "../../../../core/scheduling/weighers/recent-picks.ts";
 import { WeigherSet } from "../../../../core/scheduling/weighers/weigher-set.ts";
+import type { ImageService } from "../../../../core/stores/api/image-service.ts";
 import type { ServerGroupStore } from "../../../../core/stores/api/server-group-store.ts";
 import { SCHEDULING_SECTION } from "../../../../core/stores/api/settings-store.ts";
 import { PLAIN_REQUEST } from "../../../../core/tasks/server-spec.ts";
@@ -28,7 +29,7 @@ import { hintsOf } from "../../compute/servers/scheduler-hints.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling as canonicalImage } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
-import type { ImageCatalog } from "../../image/image-catalog.ts";
+import { imageCallerOf } from "../../image/image-caller.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
 import type { CellPort, OperatorStores } from "../../ports.ts";
 import type { ExplainBody } from "./explain-schemas.ts";
@@ -37,7 +38,7 @@ export interface ExplainDeps {
   readonly stores: OperatorStores;
   readonly cells: readonly CellPort[];
   readonly flavors: FlavorCatalog;
-  readonly images: Pick<ImageCatalog, "find"> | null;
+  readonly images: Pick<ImageService, "find"> | null;
   /** How unregistered images are handled; the same as for a real server. */
   readonly imageRule: ImageRule;
   readonly groups: Pick<ServerGroupStore, "group">;
@@ -98,7 +99,7 @@ async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Pr
   if (found === null) throw badRequest(`Flavor ${body.flavor} could not be found.`);
   const { flavor } = found;
   const imageRef = canonicalImage(body.image ?? "");
-  const rule = { identity: call.identity, flavor, rule: deps.imageRule };
+  const rule = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };
   const hints = hintsOf(body.hints ?? {});
   return {
     ...PLAIN_REQUEST,

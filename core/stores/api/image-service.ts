@@ -1,0 +1,80 @@
+import { type ImageRecord, type ImageUpload, imageStatus } from "./image-store.ts";
+
+/** The caller in whose name images are looked up or made. */
+export interface ImageCaller {
+  readonly projectId: string;
+  readonly isAdmin: boolean;
+  /** The caller's token of Keystone. Null where callers have none. */
+  readonly token: string | null;
+  /** `req-<uuid>`. */
+  readonly requestId: string;
+}
+
+/** The status of an image under Glance's names. `other` stands for those in which an image cannot be used, such as `deactivated`. */
+export type ServiceImageStatus = "queued" | "saving" | "active" | "deleted" | "killed" | "other";
+
+/** An image as its service describes it to a caller who may see it. */
+export interface ServiceImage {
+  readonly id: string;
+  readonly name: string | null;
+  readonly status: ServiceImageStatus;
+  readonly diskFormat: string | null;
+  readonly containerFormat: string | null;
+  readonly minDiskGib: number;
+  readonly minRamMib: number;
+  /** All other properties of the image, under Glance's names (`hw_cpu_policy`, `trait:CUSTOM_X`). */
+  readonly properties: Readonly<Record<string, string>>;
+  readonly createdAtMs: number;
+  readonly updatedAtMs: number;
+  /** Size of its bits. Null if the service does not know it. */
+  readonly bytes: number | null;
+  /** SHA-512 of its bits in hexadecimal, which hosts check. Null if the service does not know it. */
+  readonly sha512: string | null;
+}
+
+/** A description of an image that is made from a server's disk. Its id is that of the cell's task that copies the disk. */
+export type SnapshotImage = ImageRecord & { readonly upload: ImageUpload };
+
+/**
+ * The service in which the images of servers are: the api's own images, or Glance. Both implementations pass test/contract/image-service. Operating
+ * failures throw the implementation's error.
+ */
+export interface ImageService {
+  /** The image, `deleted` if it is known that there was one, or null if there is none that the caller may see. */
+  find(id: string, caller: ImageCaller): Promise<ServiceImage | "deleted" | null>;
+  /** Images that the caller may see, newest first, after the one with the id `marker`. `no-marker` if the caller may see no such image. */
+  list(
+    query: { readonly name: string | null; readonly marker: string | null; readonly limit: number },
+    caller: ImageCaller,
+  ): Promise<readonly ServiceImage[] | "no-marker">;
+  /** Sees to it that hosts get the bits of an active image, without waiting for it. May be repeated. */
+  provide(image: ServiceImage): Promise<void>;
+  /** Registers an image that has no bits yet, and remembers that it is being made. `ownedMax` limits the images of its owner; null for no limit. */
+  begin(
+    image: SnapshotImage,
+    ownedMax: number | null,
+    caller: ImageCaller,
+  ): Promise<"created" | "id-taken" | "too-many">;
+  /** At most `limit` images whose making has not ended, sorted by id, from the first id after `after` on (null: from the beginning). */
+  unfinished(after: string | null, limit: number): Promise<readonly SnapshotImage[]>;
+  /** Notes that a cell works on the image. */
+  markSaving(id: string): Promise<void>;
+  /**
+   * Called when the cell has copied the server's disk: the image gets its bits and becomes active, and backups that it replaces are removed. May
+   * be repeated, by several processes at once. It may end after the call; until then `unfinished` returns the image.
+   */
+  finish(image: SnapshotImage): Promise<void>;
+  /** Removes an image that was begun and is not wanted. May be repeated. */
+  abandon(id: string): Promise<void>;
+}
+
+/** Describes an image of the api's own. */
+export function serviceImageOf(image: ImageRecord): ServiceImage {
+  const { id, name, diskFormat, containerFormat, minDiskGib, minRamMib, properties } = image;
+  const data = image.data === "awaited" ? undefined : image.data;
+  return {
+    ...{ id, name, status: imageStatus(image), diskFormat, containerFormat, minDiskGib, minRamMib, properties },
+    ...{ createdAtMs: image.createdAtMs, updatedAtMs: image.updatedAtMs },
+    ...{ bytes: data?.bytes ?? null, sha512: data?.sha512 ?? null },
+  };
+}

@@ -1,0 +1,40 @@
+import { createHash, randomUUID } from "node:crypto";
+import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-store.ts";
+import type { ImageCaller } from "../../../core/stores/api/image-service.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import { imageServiceContract } from "../../../test/contract/image-service.contract.ts";
+import { createImage, findOwn } from "./change-images.ts";
+import { ImageCatalog } from "./image-catalog.ts";
+import { imageView } from "./image-view.ts";
+import { OwnImages } from "./own-images.ts";
+
+const member = (projectId: string): ImageCaller => ({ projectId, isAdmin: false, token: null, requestId: "req-1" });
+
+imageServiceContract("the api itself", async () => {
+  const store = new MemoryImageStore();
+  const catalog = new ImageCatalog({ store, clock: systemClock }, { cacheMs: 0 });
+  const deps = { store, catalog, clock: systemClock, ownedMax: null, storesData: true };
+  return {
+    images: new OwnImages(deps),
+    ann: member("ann"),
+    bob: member("bob"),
+    sortsBySeconds: false,
+    upload: async ({ projectId }, { bits, ...fields }) => {
+      const identity = { projectId, userId: projectId, isAdmin: false };
+      const { id } = await createImage(deps, identity, { ...fields, id: randomUUID() });
+      if (bits !== null) {
+        const [md5, sha512] = ["md5", "sha512"].map((name) => createHash(name).update(bits).digest("hex"));
+        const data = { bytes: bits.length, md5: md5 ?? "", sha512: sha512 ?? "", virtualBytes: null };
+        await store.updateImage(id, (image) => ({ ...image, data }));
+      }
+      return id;
+    },
+    copyDisk: async () => undefined,
+    show: async (id) => {
+      const admin = { projectId: "admin", userId: "admin", isAdmin: true };
+      const found = await findOwn(store, admin, id).catch(() => null);
+      return found && imageView(found);
+    },
+    close: async () => undefined,
+  };
+});
