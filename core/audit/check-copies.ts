@@ -1,4 +1,5 @@
 import { shouldExist } from "../tasks/guest-fate.ts";
+import { OPERATIONS, operationKind } from "../tasks/operation-kinds.ts";
 import type { AuditedMove, AuditedServer, AuditedTask, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
@@ -44,5 +45,7 @@ function hasGuest({ copies }: CopyFacts, { uuid }: AuditedServer, [host, attempt
 }
 
 function losesItsGuest(task: AuditedTask | undefined): boolean {
-  return task?.kind === "delete" || task?.operation === "shelve-offload";
+  if (task?.kind === "delete") return true;
+  const kind = operationKind(task?.operation ?? "");
+  return kind !== null && OPERATIONS[kind].allocation === "offloaded";
 }

@@ -17,7 +17,10 @@ test("the facts about operations agree with one another", () => {
     kindsThat(({ isMove, confirmation }) => isMove || confirmation === "ended"),
   );
   expect(kindsThat(({ newSpec }) => newSpec === "with-volume" || newSpec === "without-volume")).toEqual(
-    kindsThat(({ newSpecAt }) => newSpecAt.length > 0),
+    kindsThat(({ newSpecAt, allocation }) => newSpecAt.length > 0 && allocation === "kept"),
+  );
+  expect(kindsThat(({ newSpecAt, allocation }) => newSpecAt.length > 0 && allocation === "offloaded")).toEqual(
+    kindsThat(({ route, allocation }) => route.has("snapshotting") && allocation === "offloaded"),
   );
   expect(kindsThat(({ allocation }) => allocation === "offloaded")).toEqual(
     kindsThat(({ finalStatus }) => finalStatus === "SHELVED_OFFLOADED"),

@@ -191,6 +191,15 @@ export const REVERTING = route([
   ["retreating", "destroy-destination", "restoring", "retreating", "retreating", "restoring"],
   ["restoring", "start-source", "succeed", "lost", "succeed", "succeed"],
 ]);
+/**
+ * The guest is stopped, its disk is copied into an image, and then it is destroyed. If the host does not make the image, the stopped guest is kept: the
+ * server is shelved on its host.
+ */
+export const IMAGING = route([
+  ["powering", "power", "snapshotting", "give-up", "give-up", "give-up"],
+  ["snapshotting", "snapshot", "offloading", "give-up", "give-up", "give-up"],
+  ["offloading", "destroy-home", "succeed", "succeed-keeping", "succeed-keeping", "succeed"],
+]);
 /** The guest is stopped first, and then destroyed. */
 export const OFFLOADING = route([
   ["powering", "power", "offloading", "give-up", "give-up", "give-up"],

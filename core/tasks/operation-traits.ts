@@ -40,6 +40,8 @@ export interface OperationTraits {
   readonly newSpecAt: readonly Target[];
   readonly whenGivenUp: {
     readonly status: FinalStatus;
+    /** The status of an operation that is given up at one of these stages, if it is another one. */
+    readonly statusFrom?: Partial<Record<Stage, FinalStatus>>;
     /** How the note on the migration begins. Null for an operation that leaves none. */
     readonly note: string | null;
   };
@@ -120,6 +122,13 @@ export const REVERTING_MOVE = {
 } as const satisfies OperationTraits;
 
 export const LEAVING_HOST = { ...IN_PLACE, allocation: "offloaded" } as const satisfies OperationTraits;
+
+/** The guest has been stopped before its disk is copied, so a server whose disk is not copied is shelved where it is. */
+export const LEAVING_IMAGE = {
+  ...LEAVING_HOST,
+  newSpecAt: ["succeed", "succeed-keeping"],
+  whenGivenUp: { ...UNCHANGED, statusFrom: { snapshotting: "SHELVED" } },
+} as const satisfies OperationTraits;
 
 /** The volume may be connected to the guest when nobody knows how the operation ended, so the spec has it then, too. */
 export const GAINING_VOLUME = {

@@ -123,10 +123,11 @@ function homeAfter(facts: OperationFacts, { to, selection }: Transition): StepWr
 
 const nameOf = (place: PlaceOf | null) => (place === null ? null : { host: place.host, attemptId: place.attemptId });
 
-function statusAfter({ kind, statusBefore }: OperationFacts, { to }: Transition): ServerStatus {
+function statusAfter({ kind, statusBefore }: OperationFacts, { from, to }: Transition): ServerStatus {
   if (to === "lost") return "ERROR";
   const { whenGivenUp, finalStatus: whenDone } = OPERATIONS[kind];
-  const finalStatus = to === "give-up" ? whenGivenUp.status : whenDone;
+  const givenUpAs = (from !== null && whenGivenUp.statusFrom?.[from.stage]) || whenGivenUp.status;
+  const finalStatus = to === "give-up" ? givenUpAs : whenDone;
   if (finalStatus === "as-before") return statusBefore;
   if (finalStatus === "as-before-or-healed") return statusBefore === "ERROR" ? "ACTIVE" : statusBefore;
   return finalStatus;

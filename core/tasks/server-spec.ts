@@ -23,6 +23,7 @@ export const PLAIN_REQUEST = {
   manualDisk: false,
   launchIndex: 0,
   files: [],
+  diskImageRef: "",
 } as const satisfies Partial<ServerSpec>;
 
 /** A spec that contains only the server's UUID. */
@@ -33,6 +34,17 @@ export function bareSpec(serverUuid: string): ServerSpec {
     ...{ metadata: {}, availabilityZone: "", requestId: "", createdAtMs: 0 },
     ...{ hints: [], portRequests: [], ports: [], tags: [], files: [], volumes: [] },
   };
+}
+
+/** Properties that describe the file of the image that `imageRef` names, and no copy of a disk that was made of it. */
+const PROPERTIES_OF_FILE: ReadonlySet<string> = new Set(["disk_format", "os_hash_algo", "os_hash_value"]);
+
+/** The image of which the server's local disk is made: the one that the server was requested with, or the copy from when it was shelved. */
+export function diskImageOf(spec: ServerSpec): Pick<ServerSpec, "imageRef" | "imageProperties"> {
+  const { imageRef, imageProperties, diskImageRef } = spec;
+  if (diskImageRef === "") return { imageRef, imageProperties };
+  const kept = Object.entries(imageProperties).filter(([key]) => !PROPERTIES_OF_FILE.has(key));
+  return { imageRef: diskImageRef, imageProperties: Object.fromEntries(kept) };
 }
 
 /** A task that deletes a server. It contains only the server's UUID, because each delete task is written, logged and read again. */

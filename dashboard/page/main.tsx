@@ -1,10 +1,9 @@
 import { render } from "preact";
 import { useState } from "preact/hooks";
 import { setToken } from "./call-api.ts";
-import { CapacityChart } from "./capacity-chart.tsx";
 import { Control, Lamps } from "./control.tsx";
 import { Faults } from "./faults.tsx";
-import { HeatMap, hasManyCells } from "./heat-map.tsx";
+import { HeatMap } from "./heat-map.tsx";
 import { connection, followApi, picture, refusal, takeSample } from "./live-state.ts";
 import { Paths } from "./paths.tsx";
 import { SidePanel } from "./side-panel.tsx";
@@ -39,18 +38,16 @@ function App() {
           <>
             <Summary />
             <Faults />
-            {hasManyCells(held) && <HeatMap />}
             <div class="columns">
               <div class="stack">
-                {!hasManyCells(held) && <HeatMap />}
-                <CapacityChart />
+                <HeatMap />
+                <WhatIf />
               </div>
               <div class="stack">
                 <Paths />
                 <Control />
               </div>
             </div>
-            <WhatIf />
           </>
         )}
       </main>

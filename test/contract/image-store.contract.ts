@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
 import type { ImageQuery, ImageRecord, ImageStore } from "../../core/stores/api/image-store.ts";
+import { serverSpec } from "./cell-fixtures.ts";
 
 const ALL: ImageQuery = { visibleTo: null, name: null, marker: null, limit: 100 };
 
@@ -23,12 +25,19 @@ function image(values: Partial<ImageRecord> = {}): ImageRecord {
   };
 }
 
+/** The images beside the requests of the servers that they were made of. */
+export interface ImageStores {
+  readonly store: ImageStore;
+  readonly requests: Pick<ApiStore, "accept" | "cancel" | "markDeleted">;
+}
+
 /** The guarantees of both implementations of the images' store. */
-export function imageStoreContract(name: string, makeStore: () => Promise<ImageStore>): void {
+export function imageStoreContract(name: string, makeStores: () => Promise<ImageStores>): void {
   describe(`images in ${name}`, () => {
     let store: ImageStore;
+    let requests: ImageStores["requests"];
     beforeEach(async () => {
-      store = await makeStore();
+      ({ store, requests } = await makeStores());
     });
 
     test("an image is returned as it was created, and an id is used once", async () => {
@@ -128,6 +137,38 @@ export function imageStoreContract(name: string, makeStore: () => Promise<ImageS
       expect(await store.updateImage(one.id, (old) => ({ ...old, name: "again" }))).toBeNull();
       expect(await store.images(ALL)).toEqual([kept]);
       expect(await store.uploads(null, 10)).toEqual([]);
+    });
+
+    test("the image of a shelved server ends with the server, or when a newer one of the server replaces it", async () => {
+      const [shelved, gone, other] = [serverSpec(1), serverSpec(2), serverSpec(3)];
+      await requests.accept([shelved, gone, other]);
+      const at = (seconds: number) => 1_700_000_000_000 + seconds * 1_000;
+      const upload = { state: "saving", serverUuid: shelved.uuid, rotation: null } as const;
+      const [old, present, begun] = [
+        image({ shelvedServer: shelved.uuid, createdAtMs: at(1) }),
+        image({ shelvedServer: shelved.uuid, createdAtMs: at(2) }),
+        image({ shelvedServer: shelved.uuid, createdAtMs: at(3), upload }),
+      ];
+      const [ofGone, kept, plain] = [
+        image({ shelvedServer: gone.uuid }),
+        image({ shelvedServer: gone.uuid, isProtected: true, createdAtMs: at(9) }),
+        image(),
+      ];
+      const ofUnknown = image({ shelvedServer: randomUUID() });
+      for (const one of [old, present, begun, ofGone, kept, plain, ofUnknown]) await store.createImage(one, null);
+      expect(await store.image(present.id)).toEqual(present);
+      await requests.cancel(gone.uuid, "req");
+      await requests.markDeleted([{ cell: null, serverUuid: gone.uuid }]);
+      const ended = await Promise.all([store.endShelved(at(10)), store.endShelved(at(10))]);
+      expect(new Set(ended.flat())).toEqual(new Set([old.id, ofGone.id, ofUnknown.id]));
+      expect(new Set(await store.deletedImages([old.id, ofGone.id, ofUnknown.id, present.id]))).toEqual(
+        new Set([old.id, ofGone.id, ofUnknown.id]),
+      );
+      const left = (await store.images(ALL)).map(({ id }) => id);
+      expect(new Set(left)).toEqual(new Set([present.id, begun.id, kept.id, plain.id]));
+      await store.updateImage(begun.id, ({ upload: _, ...whole }) => whole);
+      expect(await store.endShelved(at(11))).toEqual([present.id]);
+      expect(await store.endShelved(at(12))).toEqual([]);
     });
 
     test("a project has no more images than it may have, also when many are created at once", async () => {

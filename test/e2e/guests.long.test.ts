@@ -166,6 +166,29 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     await cloud.expectCleanAudit();
   });
 
+  test("a server that was offloaded has its disk again when it is unshelved, and can be moved", async () => {
+    const { id, host } = await booted();
+    await ticksOver(id, host, 1);
+    await cloud.compute.changed(id, "os-stop", "SHUTOFF");
+    const diskAt = (at: string) => join(guestAt(id, at).dir, "disk0.qcow2");
+    const onDisk = (at: string, command: string) =>
+      execFileSync("qemu-io", ["-f", "qcow2", "-c", command, diskAt(at)], { stdio: "pipe" });
+    onDisk(host, "write -P 0x5a 32M 64k");
+    await cloud.compute.changed(id, "os-start", "ACTIVE");
+    await cloud.compute.changed(id, "shelveOffload", "SHELVED_OFFLOADED");
+    await eventually("no guest", () => guests(id).length === 0, PATIENT);
+    const back = await cloud.compute.changed(id, "unshelve", "ACTIVE");
+    await ticksOver(id, back, 0);
+    const to = await cloud.compute.changed(id, "migrate", "VERIFY_RESIZE");
+    await cloud.compute.changed(id, "confirmResize", "ACTIVE");
+    await ticksOver(id, to, 0);
+    await cloud.compute.changed(id, "os-stop", "SHUTOFF");
+    onDisk(to, "read -P 0x5a 32M 64k");
+    await cloud.expectCleanAudit();
+    await cloud.compute.delete(id);
+    await cloud.compute.gone([id]);
+  });
+
   test("a server whose image's file was removed is rebuilt from it and moved to a host that has had guests of it", async () => {
     const image = "00000000-0000-4000-8000-0070727565aa";
     const file = join(dir.images, `${image}.raw`);

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
-import { OPERATION_KINDS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
+import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../contract/cell-fixtures.ts";
 import { OperationWorldModel } from "../rigs/operation-world.ts";
@@ -235,7 +235,7 @@ describe("a delete", () => {
       let length = 0;
       while (await uninterrupted.step()) length += 1;
       // A server without a host is deleted at once.
-      if (kind !== "shelve-offload") expect(length).toBeGreaterThan(2);
+      if (kind === null || OPERATIONS[kind].allocation !== "offloaded") expect(length).toBeGreaterThan(2);
       for (let at = 0; at <= length; at += 1) {
         const world = await ready();
         for (let steps = 0; steps < at; steps += 1) await world.step();

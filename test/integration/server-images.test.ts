@@ -43,6 +43,7 @@ describe("images of servers in a whole cloud", () => {
       const { json } = await imageOf(imageId);
       return json.status === "active" && json;
     });
+  const diskImageOf = async (id: string) => (await cloud.cells[0]?.store.servers([id]))?.[0]?.spec.diskImageRef;
   const gone = (imageId: string) => eventually("the image to go", async () => (await imageOf(imageId)).status === 404);
 
   test("a running server's image has its properties, and a server boots from it", async () => {
@@ -143,6 +144,45 @@ describe("images of servers in a whole cloud", () => {
     await settled(id, "ACTIVE");
     const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
     expect(instanceActions[0]).toMatchObject({ action: "createImage", message: "Error" });
+  });
+
+  test("an offloaded server keeps its disk in an image, is unshelved from it, and the image ends with the server", async () => {
+    const id = await boot({ name: "web" });
+    const shelvedImages = async () => (await call("GET", "/image/v2/images?name=web-shelved")).json.images;
+    await act(id, "shelve", null);
+    await settled(id, "SHELVED");
+    expect(await shelvedImages()).toEqual([]);
+    expect((await act(id, "shelveOffload", null)).status).toBe(202);
+    expect(await settled(id, "SHELVED_OFFLOADED")).toMatchObject({ image: { id: base } });
+    const [{ id: imageId }] = await shelvedImages();
+    expect(await active(imageId)).toMatchObject({ image_type: "snapshot", instance_uuid: id, base_image_ref: base });
+    expect(await diskImageOf(id)).toBe(imageId);
+    await act(id, "unshelve", null);
+    expect(await settled(id, "ACTIVE")).toMatchObject({ image: { id: base } });
+    expect(await diskImageOf(id)).toBe(imageId);
+    await active(imageId);
+    await act(id, "rebuild", { imageRef: base });
+    await settled(id, "ACTIVE");
+    expect(await diskImageOf(id)).toBe("");
+    await call("DELETE", `/v2.1/servers/${id}`);
+    await gone(imageId);
+  });
+
+  test("a server whose disk cannot be copied stays shelved on its host, and starts there again", async () => {
+    const id = await boot({ name: "db", ...faked({ snapshot_failures: 1 }) });
+    await act(id, "shelveOffload", null);
+    const shelved = await settled(id, "SHELVED");
+    expect(shelved["OS-EXT-SRV-ATTR:host"]).not.toBeNull();
+    await eventually("its image to go", async () => {
+      const { images } = (await call("GET", "/image/v2/images?name=db-shelved")).json;
+      return images.length === 0;
+    });
+    const { instanceActions } = (await call("GET", `/v2.1/servers/${id}/os-instance-actions`)).json;
+    expect(instanceActions[0]).toMatchObject({ action: "shelve", message: "Error" });
+    await act(id, "unshelve", null);
+    await settled(id, "ACTIVE");
+    await act(id, "shelveOffload", null);
+    await settled(id, "SHELVED_OFFLOADED");
   });
 
   test("backups beyond the rotation are removed, the oldest first, and those of another type are kept", async () => {

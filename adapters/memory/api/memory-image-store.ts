@@ -1,9 +1,15 @@
+import type { ApiStore } from "../../../core/stores/api/api-store.ts";
 import type { ImageQuery, ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 
-/** The in-process twin of the table of images. */
+/** The in-process twin of the table of images. It works over the store that holds the requests; without it, the images of shelved servers stay. */
 export class MemoryImageStore implements ImageStore {
   readonly #images = new Map<string, ImageRecord>();
   readonly #deleted = new Set<string>();
+  readonly #requests: Pick<ApiStore, "requests"> | null;
+
+  constructor(requests: Pick<ApiStore, "requests"> | null = null) {
+    this.#requests = requests;
+  }
 
   async createImage(image: ImageRecord, ownedMax: number | null): Promise<"created" | "id-taken" | "too-many"> {
     const owned = [...this.#images.values()].filter(({ owner }) => owner === image.owner);
@@ -48,6 +54,24 @@ export class MemoryImageStore implements ImageStore {
     const changed = structuredClone(change(image));
     this.#images.set(id, changed);
     return changed;
+  }
+
+  async endShelved(): Promise<readonly string[]> {
+    const requests = this.#requests;
+    const finished = [...this.#images.values()].filter(({ upload }) => upload === undefined);
+    const ended: string[] = [];
+    for (const { id, shelvedServer: server, createdAtMs, isProtected } of finished) {
+      if (server === undefined || isProtected || requests === null) continue;
+      const isReplaced = finished.some(
+        (one) =>
+          one.shelvedServer === server &&
+          (one.createdAtMs > createdAtMs || (one.createdAtMs === createdAtMs && one.id > id)),
+      );
+      const [record] = await requests.requests([server]);
+      if (isReplaced || record === undefined || record.state === "deleted") ended.push(id);
+    }
+    for (const id of ended) await this.deleteImage(id);
+    return ended;
   }
 
   async deleteImage(id: string): Promise<boolean> {

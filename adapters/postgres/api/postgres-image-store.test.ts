@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from "vitest";
 import { imageStoreContract } from "../../../test/contract/image-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { createPool } from "../client/pool.ts";
+import { PostgresApiStore } from "./postgres-api-store.ts";
 import { PostgresImageStore } from "./postgres-image-store.ts";
 
 let database: TestDatabase;
@@ -17,6 +18,6 @@ afterAll(async () => {
 });
 
 imageStoreContract("Postgres", async () => {
-  await pool.query("truncate images");
-  return new PostgresImageStore(pool);
+  await pool.query("truncate images, requests");
+  return { store: new PostgresImageStore(pool), requests: new PostgresApiStore(pool) };
 });

@@ -26,12 +26,17 @@ interface ImageRow {
   created_at_ms: number;
   updated_at_ms: number;
   upload: ImageUpload | null;
+  shelved_server: string | null;
   data: ImageData | "awaited" | null;
   version: number;
 }
 
 const COLUMNS = `id, name, owner, visibility, disk_format, container_format, min_disk_gib, min_ram_mib, is_protected,
-  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, data, version::float8`;
+  tags, properties, created_at_ms::float8, updated_at_ms::float8, upload, shelved_server, data, version::float8`;
+
+/** The row of a deleted image stays, without what its owner wrote into it. */
+const DELETED = (at: string): string =>
+  `deleted_at_ms = ${at}, name = null, tags = '[]', properties = '{}', upload = null, data = null, version = version + 1`;
 
 /** Images in the API database. A change is a compare-and-set. Throws `StoreError`. */
 export class PostgresImageStore implements ImageStore {
@@ -61,10 +66,10 @@ export class PostgresImageStore implements ImageStore {
         const rows = await queryRows(client, {
           name: "create_image",
           text: `insert into images (id, name, owner, visibility, disk_format, container_format, min_disk_gib,
-              min_ram_mib, is_protected, tags, properties, created_at_ms, updated_at_ms, upload, data)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+              min_ram_mib, is_protected, tags, properties, created_at_ms, updated_at_ms, upload, data, shelved_server)
+            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
             on conflict (id) do nothing returning id`,
-          values: valuesOf(image),
+          values: [...valuesOf(image), image.shelvedServer ?? null],
         });
         return rows.length > 0 ? "created" : "id-taken";
       }),
@@ -136,16 +141,28 @@ export class PostgresImageStore implements ImageStore {
     }
   }
 
-  /** The row stays, without what its owner wrote into it. */
   async deleteImage(id: string, atMs: number): Promise<boolean> {
     const rows = await queryStored(this.#pool, {
       name: "delete_image",
-      text: `update images set deleted_at_ms = $2, name = null, tags = '[]', properties = '{}', upload = null,
-          data = null, version = version + 1
-        where id = any($1::uuid[]) and deleted_at_ms is null returning id`,
+      text: `update images set ${DELETED("$2")} where id = any($1::uuid[]) and deleted_at_ms is null returning id`,
       values: [onlyUuids([id]), atMs],
     });
     return rows.length > 0;
+  }
+
+  async endShelved(atMs: number): Promise<readonly string[]> {
+    const rows = await queryStored<{ id: string }>(this.#pool, {
+      name: "end_shelved_images",
+      text: `update images set ${DELETED("$1")} where id in (
+          select i.id from images i where i.shelved_server is not null and i.deleted_at_ms is null and i.upload is null and not i.is_protected
+            and (not exists (select from requests r where r.server_uuid = i.shelved_server and r.state <> 'deleted')
+              or exists (select from images n where n.shelved_server = i.shelved_server and n.deleted_at_ms is null and n.upload is null
+                and (n.created_at_ms, n.id) > (i.created_at_ms, i.id)))
+          for update skip locked
+        ) returning id`,
+      values: [atMs],
+    });
+    return rows.map(({ id }) => id);
   }
 
   async #row(id: string): Promise<ImageRow | undefined> {
@@ -187,6 +204,7 @@ function recordOf(row: ImageRow): ImageRecord {
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     ...(row.upload !== null && { upload: row.upload }),
+    ...(row.shelved_server !== null && { shelvedServer: row.shelved_server }),
     ...(row.data !== null && { data: row.data }),
   };
 }

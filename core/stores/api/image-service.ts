@@ -64,6 +64,8 @@ export interface ImageService {
    * be repeated, by several processes at once. It may end after the call; until then `unfinished` returns the image.
    */
   finish(image: SnapshotImage): Promise<void>;
+  /** Removes the images of shelved servers that nothing needs any longer (`ImageStore.endShelved`). May be repeated. */
+  endShelved(): Promise<void>;
   /** Removes an image that was begun and is not wanted. May be repeated. */
   abandon(id: string): Promise<void>;
 }

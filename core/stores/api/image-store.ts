@@ -39,6 +39,8 @@ export interface ImageRecord {
   readonly updatedAtMs: number;
   /** Only while the image is being made from a server's disk. */
   readonly upload?: ImageUpload;
+  /** The server whose disk this image was made of when the server was shelved. Set once, when the image is created. */
+  readonly shelvedServer?: string;
   /** `awaited`: nobody has uploaded its bits yet. Absent for an image whose bits the Image API does not store. */
   readonly data?: ImageData | "awaited";
 }
@@ -86,6 +88,11 @@ export interface ImageStore {
    * image.
    */
   updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null>;
+  /**
+   * Deletes finished images of shelved servers that nothing needs any longer: those of servers that are deleted, and those that a newer one of the same
+   * server replaces. Protected images stay. Returns their ids.
+   */
+  endShelved(atMs: number): Promise<readonly string[]>;
   /** Deletes the image, whose id stays taken for ever. False if there is no such image. */
   deleteImage(id: string, atMs: number): Promise<boolean>;
 }

@@ -185,6 +185,8 @@ export interface ServerSpec {
   volumes: ServerVolume[];
   /** Files that the guest finds when it is first booted (Nova: personality). */
   files: InjectedFile[];
+  /** The image of which the local disk is made instead of image_ref: the copy of the disk that the server had when it was shelved. Empty for none. */
+  diskImageRef: string;
 }
 
 export interface ServerSpec_MetadataEntry {
@@ -1620,6 +1622,7 @@ function createBaseServerSpec(): ServerSpec {
     launchIndex: 0,
     volumes: [],
     files: [],
+    diskImageRef: "",
   };
 }
 
@@ -1717,6 +1720,9 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     for (const v of message.files) {
       InjectedFile.encode(v!, writer.uint32(250).fork()).join();
+    }
+    if (message.diskImageRef !== "") {
+      writer.uint32(258).string(message.diskImageRef);
     }
     return writer;
   },
@@ -1988,6 +1994,14 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.files.push(InjectedFile.decode(reader, reader.uint32()));
             continue;
           }
+          case 32: {
+            if (tag !== 258) {
+              break;
+            }
+
+            message.diskImageRef = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2056,6 +2070,7 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     message.launchIndex = object.launchIndex ?? 0;
     message.volumes = object.volumes?.map((e) => ServerVolume.fromPartial(e)) || [];
     message.files = object.files?.map((e) => InjectedFile.fromPartial(e)) || [];
+    message.diskImageRef = object.diskImageRef ?? "";
     return message;
   },
 };

@@ -75,6 +75,10 @@ export class OwnImages implements ImageService {
     await this.#change(image.id, ({ upload: _, ...active }) => ({ ...active, updatedAtMs }));
   }
 
+  async endShelved(): Promise<void> {
+    for (const id of await this.#store.endShelved(this.#clock.now())) this.#catalog.forget(id);
+  }
+
   async abandon(id: string): Promise<void> {
     await this.#store.deleteImage(id, this.#clock.now());
     this.#catalog.forget(id);

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { formatNumberList } from "../../../core/discovery/format-number-list.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
+import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import type { InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestName } from "../journal.ts";
@@ -125,10 +126,11 @@ function cloudInitOf({ userData, publicKey, hostname, files }: ServerSpec): Reco
 const writtenFileOf = ({ path, contents }: InjectedFile) => ({ path, encoding: "b64", content: contents });
 
 /** The cloud's facts about the server's image. */
-export function expectedLxdImageOf({ imageRef, imageProperties }: ServerSpec): {
+export function expectedLxdImageOf(server: ServerSpec): {
   readonly id: string;
   readonly sha512: string | null;
 } {
+  const { imageRef, imageProperties } = diskImageOf(server);
   if (imageRef === "") throw new Error("a container needs an image: name one, or choose hosts of another driver");
   const { os_hash_algo: algorithm, os_hash_value: value } = imageProperties;
   return { id: imageRef, sha512: algorithm === "sha512" && value !== undefined ? value.toLowerCase() : null };

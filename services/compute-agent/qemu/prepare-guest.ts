@@ -14,6 +14,7 @@ import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
+import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
@@ -146,7 +147,7 @@ async function buildDisks(
   const machine = withFinalErrors(() =>
     machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length, kernel }),
   );
-  const expected = expectedImageOf(server);
+  const expected = expectedImageOf(diskImageOf(server));
   const base = expected === null ? null : await options.images.image(expected);
   control.signal.throwIfAborted();
   control.onStep("disk");

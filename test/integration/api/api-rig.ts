@@ -113,7 +113,7 @@ export class ApiRig {
         groups: new MemoryServerGroupStore({ requests: this.store }),
         reservations: this.reservations,
         decisions: this.decisions,
-        images: new MemoryImageStore(),
+        images: new MemoryImageStore(this.store),
         imageFiles,
         moves: this.moves,
         networkPorts: this.networkPorts,

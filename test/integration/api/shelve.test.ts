@@ -30,7 +30,7 @@ const actionsOf = async (id: string) => {
 test("a member's server that is shelved is offloaded in the same operation when the setting says so", async () => {
   const id = await active({ shelvedOffloadTime: 0 });
   expect((await act(id, "shelve")).statusCode).toBe(202);
-  expect(operations()).toEqual(["shelve-offload"]);
+  expect(operations()).toEqual(["shelve-to-image"]);
   expect((await rig.get(`/v2.1/servers/${id}`, as(OWNER))).json().server["OS-EXT-STS:task_state"]).toBe("shelving");
   expect(await actionsOf(id)).toEqual(["shelve", "create"]);
   const again = await act(id, "shelve");

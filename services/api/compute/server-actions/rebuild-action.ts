@@ -77,7 +77,7 @@ export async function readRebuild(
   }
   const after = (before: ServerSpec): ServerSpec => ({
     ...changedSpec(before, changes),
-    ...{ imageRef, imageProperties, files },
+    ...{ imageRef, imageProperties, files, diskImageRef: "" },
     ...(userData !== undefined && { userData }),
     ...key,
   });

@@ -1,4 +1,5 @@
 import type { OperationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { bootsFromVolume } from "../../../../core/tasks/server-volumes.ts";
 import { callerOf } from "../../http/call.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
@@ -28,7 +29,7 @@ import { readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
 import { changePassword, injectNetworkInfo, restore } from "./small-actions.ts";
-import { acceptSnapshot, readBackup, readSnapshot } from "./snapshot-actions.ts";
+import { acceptSnapshot, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
 
 const ACCEPTED: ActionResult = { status: 202 };
 
@@ -87,12 +88,28 @@ const rebuild: RunAction = async (deps, one, { imageRule }) => {
   return { status: 202, shows: "server", givenPassword, after };
 };
 
+/** Gives back the host of a server that is or will be shelved. Its local disk is kept as an image. */
+async function offload(
+  deps: ActionDeps,
+  one: ActionCall,
+  { imagesPerProjectMax }: ActionOptions,
+  target: ActionTarget,
+): Promise<ActionResult> {
+  if (deps.images !== null && !bootsFromVolume(target.server.spec))
+    await acceptSnapshot(deps, target, shelvedImage(target), { ...one, ownedMax: imagesPerProjectMax });
+  else await beginInCell(deps, target, { kind: "shelve-offload", carrier: one.carrier, askedBy: callerOf(one.call) });
+  return ACCEPTED;
+}
+
+const shelveOffload: RunAction = async (deps, one, options) =>
+  offload(deps, one, options, await findTarget(deps, one.call, one));
+
 /** Shelves a server and, when shelved servers are offloaded at once, gives back its host in the same operation. */
-const shelve: RunAction = async (deps, one, { shelvedOffloadTime }) => {
+const shelve: RunAction = async (deps, one, options) => {
   const target = await findTarget(deps, one.call, one);
   if (target.server.status === "SHELVED") throw wrongState({ action: one.action, uuid: target.server.uuid }, "SHELVED");
-  const kind = shelvedOffloadTime === 0 ? "shelve-offload" : "shelve";
-  await beginInCell(deps, target, { kind, carrier: one.carrier, askedBy: callerOf(one.call) });
+  if (options.shelvedOffloadTime === 0) return offload(deps, one, options, target);
+  await beginInCell(deps, target, { kind: "shelve", carrier: one.carrier, askedBy: callerOf(one.call) });
   return ACCEPTED;
 };
 
@@ -138,11 +155,11 @@ const reset: RunAction = async (deps, one) => {
 
 /** Copies the server's disk into a new image. A backup that is not to be kept names no image. */
 const snapshot: RunAction = async (deps, one, { imagesPerProjectMax }) => {
-  const wish = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
+  const requested = one.action === "createBackup" ? readBackup(one.body) : readSnapshot(one.body);
   const target = await findTarget(deps, one.call, one);
   refuseVolumeBacked(target);
-  const imageId = await acceptSnapshot(deps, target, wish, { ...one, ownedMax: imagesPerProjectMax });
-  return { status: 202, ...(wish.rotation !== 0 && { imageId }) };
+  const imageId = await acceptSnapshot(deps, target, requested, { ...one, ownedMax: imagesPerProjectMax });
+  return { status: 202, ...(requested.rotation !== 0 && { imageId }) };
 };
 
 const lock: RunAction = async (deps, { call, id, body }) => {
@@ -205,7 +222,7 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["confirmResize", forMembers(inCell("confirm", { status: 204 }), WITHOUT_FIELDS)],
   ["revertResize", forMembers(inCell("revert"), WITHOUT_FIELDS)],
   ["shelve", forMembers(shelve, WITHOUT_FIELDS)],
-  ["shelveOffload", forAdmins("os-shelve:shelve_offload", inCell("shelve-offload"), WITHOUT_FIELDS)],
+  ["shelveOffload", forAdmins("os-shelve:shelve_offload", shelveOffload, WITHOUT_FIELDS)],
   ["os-start", forMembers(start, WITHOUT_FIELDS)],
   ["os-stop", forMembers(inCell("stop"), WITHOUT_FIELDS)],
   ["reboot", forMembers(reboot)],

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { DISK_FORMAT_KEY } from "../../../../core/scheduling/request/filters/image-type.ts";
 import type { ImageService, ServiceImage, SnapshotImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
+import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
@@ -17,7 +18,9 @@ import { type ActionTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
 
 /** An image of a server, as a call asks for it. */
-export interface SnapshotWish {
+export interface SnapshotRequest {
+  /** The operation that makes the image. */
+  readonly kind: "snapshot" | "backup" | "shelve-to-image";
   readonly name: string;
   readonly metadata: Readonly<Record<string, string>>;
   /** Null unless the image is a backup. */
@@ -29,17 +32,18 @@ export interface SnapshotWish {
 /** The type of the hypervisor of hosts whose guests are containers. */
 const CONTAINERS = "lxd";
 const NAME_MAX = 255;
+const SHELVED_SUFFIX = "-shelved";
 const ROTATION_MAX = 1_000;
 const METADATA_KEY = /^[a-zA-Z0-9\-_:. ]{1,255}$/;
 
 /** Reads `createImage`. Source: the schema `create_image` of Nova. */
-export function readSnapshot(body: ActionBody): SnapshotWish {
+export function readSnapshot(body: ActionBody): SnapshotRequest {
   body.refuseOthers("name", "metadata").require("name");
-  return { ...readCommon(body), backupType: null, rotation: null };
+  return { kind: "snapshot", ...readCommon(body), backupType: null, rotation: null };
 }
 
 /** Reads `createBackup`. Source: the schema `create_backup` of Nova. */
-export function readBackup(body: ActionBody): SnapshotWish {
+export function readBackup(body: ActionBody): SnapshotRequest {
   const fields = ["name", "backup_type", "rotation"];
   body.refuseOthers(...fields, "metadata").require(...fields);
   const rotation = body.raw("rotation");
@@ -49,10 +53,17 @@ export function readBackup(body: ActionBody): SnapshotWish {
   if (Number(rotation) < 0) throw invalidField("rotation", rotation, `${rotation} is less than the minimum of 0`);
   if (Number(rotation) > ROTATION_MAX)
     throw invalidField("rotation", rotation, `${rotation} is greater than the maximum of ${ROTATION_MAX}`);
-  return { ...readCommon(body), backupType: body.text("backup_type") ?? "", rotation: Number(rotation) };
+  const backupType = body.text("backup_type") ?? "";
+  return { kind: "backup", ...readCommon(body), backupType, rotation: Number(rotation) };
 }
 
-function readCommon(body: ActionBody): Pick<SnapshotWish, "name" | "metadata"> {
+/** The image of a server that is offloaded, which keeps its disk. Source: `shelve` of Nova's compute API. */
+export function shelvedImage({ server }: ActionTarget): SnapshotRequest {
+  const name = `${server.spec.name}${SHELVED_SUFFIX}`.slice(-NAME_MAX);
+  return { kind: "shelve-to-image", name, metadata: {}, backupType: null, rotation: null };
+}
+
+function readCommon(body: ActionBody): Pick<SnapshotRequest, "name" | "metadata"> {
   const name = body.text("name") ?? "";
   if (name.trim() === "") throw invalidField("name", name, `'${name}' is too short`);
   const metadata = body.raw("metadata") ?? {};
@@ -79,7 +90,7 @@ export async function acceptSnapshot(
     readonly events: ApiEvents;
   },
   target: ActionTarget,
-  wish: SnapshotWish,
+  requested: SnapshotRequest,
   {
     call,
     carrier,
@@ -95,23 +106,27 @@ export async function acceptSnapshot(
 ): Promise<string> {
   const { images } = deps;
   if (images === null) throw unavailable("This process has no images.");
-  const kind = wish.rotation === null ? "snapshot" : "backup";
+  const { kind } = requested;
   const { server } = target;
   if (!OPERATIONS[kind].allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
-  refuseManyItems(wish.metadata, await deps.limits.ofProject(call.identity.projectId));
+  refuseManyItems(requested.metadata, await deps.limits.ofProject(call.identity.projectId));
   const taskId = randomUUID();
   const isTarball = await isContainer(target);
   const caller = imageCallerOf(call);
   const found = server.spec.imageRef === "" ? null : await images.find(storedSpelling(server.spec.imageRef), caller);
   const base = found === "deleted" ? null : found;
-  const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call, isTarball }, target, wish);
+  const image = imageOf({ id: taskId, nowMs: deps.clock.now(), base, call, isTarball }, target, requested);
   refuseLargeImage(image.properties);
   const outcome = await images.begin(image, ownedMax, caller);
   if (outcome === "id-taken") throw badRequest(`Image ID ${taskId} already exists!`);
   if (outcome === "too-many") throw tooManyImages(403, image.owner, ownedMax);
   try {
-    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call), taskId });
+    // Until it is rebuilt, an offloaded server has its disk from this image.
+    const after = kind === "shelve-to-image" && {
+      after: (before: ServerSpec) => ({ ...before, diskImageRef: taskId }),
+    };
+    await beginInCell(deps, target, { kind, carrier, askedBy: callerOf(call), taskId, ...after });
   } catch (error) {
     // After any other error it is unknown whether the cell has begun, and the settler finds out.
     const isRefused = error instanceof Fault && error.status < 500;
@@ -143,7 +158,7 @@ function imageOf(
     readonly isTarball: boolean;
   },
   { server: { uuid: serverUuid, spec } }: ActionTarget,
-  { name, metadata, backupType, rotation }: SnapshotWish,
+  { kind, name, metadata, backupType, rotation }: SnapshotRequest,
 ): SnapshotImage {
   const {
     [DISK_FORMAT_KEY]: _format,
@@ -168,6 +183,7 @@ function imageOf(
     },
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
+    ...(kind === "shelve-to-image" && { shelvedServer: serverUuid }),
     upload: { state: "queued", serverUuid, rotation },
   };
 }

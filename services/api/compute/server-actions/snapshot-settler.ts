@@ -7,7 +7,10 @@ import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 
 /** The images that are made from servers. */
-type SnapshotPort = Pick<ImageService, "unfinished" | "markSaving" | "finish" | "abandon">;
+type SnapshotPort = Pick<ImageService, "unfinished" | "markSaving" | "finish" | "abandon" | "endShelved">;
+
+/** How often images of shelved servers that nothing needs any longer are looked for. */
+const SWEEP_MS = 5_000;
 
 type Outcome = "running" | "succeeded" | "failed" | "unknown";
 
@@ -26,6 +29,7 @@ export class SnapshotSettler {
   readonly #settleMs: number;
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<SnapshotImage>;
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
 
   constructor(
     deps: {
@@ -59,9 +63,13 @@ export class SnapshotSettler {
     return this.#ticker.stop();
   }
 
-  /** Looks at the images whose upload has not ended. Rejects as the API database does. */
-  settle(): Promise<void> {
-    return this.#rounds.run(async (page) => {
+  /** Looks at the images whose upload has not ended, and at times at those of shelved servers. Rejects as the API database does. */
+  async settle(): Promise<void> {
+    if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
+      await this.#images.endShelved();
+      this.#sweptAtMs = this.#clock.monotonic();
+    }
+    await this.#rounds.run(async (page) => {
       for (const image of page) await this.#settleOne(image);
     });
   }

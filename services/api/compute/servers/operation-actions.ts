@@ -1,4 +1,4 @@
-import { type OperationKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
+import { OPERATIONS, type OperationKind, operationKind } from "../../../../core/tasks/operation-kinds.ts";
 import type { TaskRecord } from "../../../../core/tasks/task-record.ts";
 import type { UserAction } from "../../../../core/tasks/user-changes.ts";
 import type { InstanceAction } from "./action-event.ts";
@@ -17,6 +17,7 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   revert: ["revertResize", "compute_revert_resize"],
   shelve: ["shelve", "compute_shelve_instance"],
   "shelve-offload": ["shelveOffload", "compute_shelve_offload_instance"],
+  "shelve-to-image": ["shelveOffload", "compute_shelve_offload_instance"],
   stop: ["stop", "compute_stop_instance"],
   start: ["start", "compute_start_instance"],
   reboot: ["reboot", "compute_reboot_instance"],
@@ -74,7 +75,7 @@ function namesOf({ task: { work } }: TaskRecord): Names | null {
   const wasShelved = work.value.statusBefore === "SHELVED";
   if (kind === "start" && wasShelved) return UNSHELVE;
   // Only a shelved server can be offloaded in Nova, so a server that was not shelved yet was shelved and offloaded in one.
-  return kind === "shelve-offload" && !wasShelved ? NAMES.shelve : NAMES[kind];
+  return OPERATIONS[kind].allocation === "offloaded" && !wasShelved ? NAMES.shelve : NAMES[kind];
 }
 
 /** Nova's names of the events of actions that need no operation. */
