@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { ApiStore, RequestOrder } from "../../core/stores/api/api-store.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
@@ -23,16 +23,43 @@ export function requestListContract(current: () => ApiStore): void {
       ]);
       const all = [4, 1, 2, 3, 5].map(serverId);
       expect(await list()).toEqual(all);
-      const paged = async (oldestFirst: boolean): Promise<readonly string[]> => {
+      const paged = async (order: RequestOrder): Promise<readonly string[]> => {
         const uuids: string[] = [];
         for (;;) {
-          const page = await list({ marker: uuids.at(-1) ?? null, limit: 2, oldestFirst });
+          const page = await list({ marker: uuids.at(-1) ?? null, limit: 2, order });
           if (page.length === 0) return uuids;
           uuids.push(...page);
         }
       };
-      expect(await paged(false)).toEqual(all);
-      expect(await paged(true)).toEqual(all.toReversed());
+      expect(await paged("newest-first")).toEqual(all);
+      expect(await paged("oldest-first")).toEqual(all.toReversed());
+    });
+
+    test("is ordered by the latest names, forwards or backwards, with the newest of one name first", async () => {
+      const store = current();
+      await store.accept([
+        ...[1, 2, 3].map((server) => serverSpec(server, { createdAtMs: 1_000 + server, name: "same" })),
+        serverSpec(4, { name: "Zoo" }),
+        serverSpec(5, { name: "x", projectId: "a" }),
+      ]);
+      await store.changeServer(serverId(5), () => ({ name: "alpha" }));
+      const paged = async (order: RequestOrder) => {
+        const uuids: string[] = [];
+        const scanned: string[] = [];
+        for (let page: readonly string[] = ["first"]; page.length > 0; uuids.push(...page))
+          page = await list({ marker: uuids.at(-1) ?? null, limit: 2, order });
+        for (let marker: string | null = null; ; ) {
+          const { records, resumeAt } = await store.scanRequests({ projectId: null, marker, rows: 2, order });
+          scanned.push(...records.map(({ serverUuid }) => serverUuid));
+          if (resumeAt === null) break;
+          marker = resumeAt;
+        }
+        expect(scanned).toEqual(uuids);
+        return uuids;
+      };
+      expect(await paged("by-name")).toEqual([4, 5, 3, 2, 1].map(serverId));
+      expect(await paged("by-name-backwards")).toEqual([3, 2, 1, 5, 4].map(serverId));
+      expect(await list({ projectId: "a", order: "by-name" })).toEqual([serverId(5)]);
     });
 
     test("finds a server by its latest name", async () => {
@@ -79,7 +106,7 @@ export function requestListContract(current: () => ApiStore): void {
         }
       };
       expect(await stretches({})).toEqual([[7, 6], [5, 4], [1, 2], [3]].map((page) => page.map(serverId)));
-      expect(await stretches({ oldestFirst: true })).toEqual(
+      expect(await stretches({ order: "oldest-first" })).toEqual(
         [[3, 2], [1, 4], [5, 6], [7]].map((page) => page.map(serverId)),
       );
       expect(await stretches({ projectId: "a" })).toEqual([[7, 6], [5, 4], []].map((page) => page.map(serverId)));

@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
 import type { PeriodQuery } from "../../core/stores/cell/cell-store.ts";
+import type { AttributeQuery } from "../../core/stores/cell/listed-servers.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import type { ServerStatus } from "../../core/tasks/server.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { conductorId, deleteTask, dispatchOf, hostName, numbered, serverId, swapTo, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
@@ -50,11 +52,60 @@ export function recordContract(cell: () => CellUnderTest): void {
     });
   });
 
+  describe("servers by an attribute", () => {
+    const found = async (query: Partial<AttributeQuery>) => {
+      const all = {
+        attribute: "flavor",
+        value: "1",
+        projectId: null,
+        oldestFirst: false,
+        after: null,
+        rows: 10,
+      } as const;
+      const { servers, resumeAt } = await cell().store.serversByAttribute({ ...all, ...query });
+      return [servers.map(({ uuid }) => uuid), resumeAt?.uuid ?? null];
+    };
+    const dispatchWith = (number: number, spec: Partial<ServerSpec>) =>
+      cell().store.dispatch([dispatchOf({ server: number, task: number, hosts: [0], spec })]);
+    const createdAtMs = 1_700_000_000_500;
+    const imageRef = "a-very-long-image-".repeat(50);
+
+    test("are found in the order of the list, in stretches of a given number of servers", async () => {
+      await dispatchWith(1, { createdAtMs, imageRef, userId: "ann" });
+      await dispatchWith(2, { createdAtMs, imageRef, userId: "ann", name: "x".repeat(255), projectId: "another" });
+      await dispatchWith(3, { createdAtMs: createdAtMs + 1, imageRef, userId: "bob" });
+      await dispatchWith(4, { createdAtMs, imageRef: "", userId: "carl" });
+      const query = { attribute: "image", value: imageRef } as const;
+      expect(await found(query)).toEqual([[3, 1, 2].map(serverId), null]);
+      expect(await found({ ...query, oldestFirst: true })).toEqual([[2, 1, 3].map(serverId), null]);
+      expect(await found({ ...query, rows: 2 })).toEqual([[3, 1].map(serverId), serverId(1)]);
+      const after = { uuid: serverId(1), createdAtMs };
+      expect(await found({ ...query, after })).toEqual([[serverId(2)], null]);
+      expect(await found({ ...query, after, oldestFirst: true })).toEqual([[serverId(3)], null]);
+      expect(await found({ ...query, projectId: "another", rows: 2 })).toEqual([[], serverId(1)]);
+      expect(await found({ ...query, projectId: "another" })).toEqual([[serverId(2)], null]);
+      expect(await found({ attribute: "user", value: "ann" })).toEqual([[1, 2].map(serverId), null]);
+      expect(await found({ attribute: "user", value: "an" })).toEqual([[], null]);
+    });
+
+    test("are found by their present flavor until they are deleted", async () => {
+      const { store } = cell();
+      await dispatchWith(1, {});
+      const [server] = await store.servers([serverId(1)]);
+      const value = server?.spec.flavor?.id ?? "";
+      expect(await found({ value })).toEqual([[serverId(1)], null]);
+      await store.requestDelete([deleteTask(1, 2)]);
+      expect(await found({ value })).toEqual([[serverId(1)], null]);
+      await store.commitDeleted([tenureOf(await cell().take(2, 0))]);
+      expect(await found({ value })).toEqual([[], null]);
+    });
+  });
+
   describe("servers by their status", () => {
     test("are found when it is neither BUILD nor ACTIVE, and while a task of theirs is open", async () => {
       const { store } = cell();
       const found = async (statuses: readonly ServerStatus[], busy = false) =>
-        (await store.serversByStatus({ statuses, busy }, 10)).toSorted();
+        (await store.serversByStatus({ statuses, busy }, 10)).map(({ uuid }) => uuid).toSorted();
       await dispatch();
       await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0] })]);
       expect([await found(["BUILD", "ERROR"]), await found([], true)]).toEqual([[], [serverId(1), serverId(2)]]);

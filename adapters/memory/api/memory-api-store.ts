@@ -24,6 +24,7 @@ import { nextAssignment } from "../../../core/stores/api/next-assignment.ts";
 import { changedSpec, type UserChanges } from "../../../core/tasks/user-changes.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
+import { isListedRequest, REQUEST_ORDERS } from "./listed-requests.ts";
 import { MemoryQuotaStore } from "./memory-quota-store.ts";
 import { PutOffs } from "./put-offs.ts";
 
@@ -159,12 +160,12 @@ export class MemoryApiStore implements ApiStore {
   async listRequests(query: RequestQuery): Promise<readonly RequestRecord[]> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return [];
-    const inOrder = orderOf(query);
+    const inOrder = REQUEST_ORDERS[query.order ?? "newest-first"];
     const isOpen = (record: RequestRecord) =>
       query.open !== true || (isBeingPlaced(record) && !this.#arrived.has(record.serverUuid));
     return [...this.#requests.values()]
       .filter(isOpen)
-      .filter((record) => isListed(record, query) && (marker === null || inOrder(marker, record) < 0))
+      .filter((record) => isListedRequest(record, query) && (marker === null || inOrder(marker, record) < 0))
       .sort(inOrder)
       .slice(0, query.limit);
   }
@@ -172,14 +173,14 @@ export class MemoryApiStore implements ApiStore {
   async scanRequests({ rows, ...query }: RequestScan): Promise<RequestStretch> {
     const marker = query.marker === null ? null : this.#requests.get(query.marker);
     if (marker === undefined) return { records: [], resumeAt: null };
-    const inOrder = orderOf(query);
+    const inOrder = REQUEST_ORDERS[query.order ?? "newest-first"];
     const after = [...this.#requests.values()]
       .filter((record) => record.state !== "deleted")
       .filter((record) => query.projectId === null || record.spec.projectId === query.projectId)
       .filter((record) => marker === null || inOrder(marker, record) < 0)
       .sort(inOrder)
       .slice(0, rows);
-    const records = after.filter((record) => isListed(record, query));
+    const records = after.filter((record) => isListedRequest(record, query));
     return { records, resumeAt: after.length < rows ? null : (after.at(-1)?.serverUuid ?? null) };
   }
 
@@ -365,28 +366,4 @@ export class MemoryApiStore implements ApiStore {
 
 function isBeingPlaced({ state }: RequestRecord): boolean {
   return state === "accepted" || state === "dispatched";
-}
-
-function isListed(record: RequestRecord, query: Omit<RequestQuery, "limit">): boolean {
-  const { projectId, nameContains = "", changedSinceMs = Number.NEGATIVE_INFINITY, tags, locked } = query;
-  const own = record.changes?.tags ?? [];
-  if (tags !== undefined && !tags.all.every((tag) => own.includes(tag))) return false;
-  if (tags !== undefined && tags.any.length > 0 && !tags.any.some((tag) => own.includes(tag))) return false;
-  if (query.failed === true && record.fault === null) return false;
-  if (locked === true && (record.changes?.lock ?? null) === null) return false;
-  return (
-    record.state !== "deleted" &&
-    record.state !== "cancelled" &&
-    (projectId === null || record.spec.projectId === projectId) &&
-    record.spec.name.includes(nameContains) &&
-    record.updatedAtMs >= changedSinceMs
-  );
-}
-
-function orderOf({ oldestFirst }: Pick<RequestQuery, "oldestFirst">): (a: RequestRecord, b: RequestRecord) => number {
-  return oldestFirst === true ? (a, b) => newestFirst(b, a) : newestFirst;
-}
-
-function newestFirst(a: RequestRecord, b: RequestRecord): number {
-  return b.createdAtMs - a.createdAtMs || compare(a.serverUuid, b.serverUuid);
 }

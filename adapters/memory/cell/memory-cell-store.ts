@@ -126,6 +126,9 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   readonly serversByStatus: CellStore["serversByStatus"] = async (query, limit) =>
     serverReads.serversByStatus(this.cell, query, limit);
 
+  readonly serversByAttribute: CellStore["serversByAttribute"] = async (query) =>
+    serverReads.serversByAttribute(this.cell, query);
+
   readonly attempts: CellStore["attempts"] = async (uuid) => serverReads.attemptsOf(this.cell, uuid);
 
   async attemptsOfAll(serverUuids: readonly string[]): Promise<readonly Attempt[]> {

@@ -1,7 +1,15 @@
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { PeriodQuery, PeriodStretch, StatusQuery } from "../../../core/stores/cell/cell-store.ts";
+import {
+  type AttributeQuery,
+  type AttributeStretch,
+  type IndexedAttribute,
+  type ListPosition,
+  newestFirst,
+} from "../../../core/stores/cell/listed-servers.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
 import type { TaskRecord } from "../../../core/tasks/task-record.ts";
+import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { AttemptRow, CellState, ServerRow } from "./cell-state.ts";
 
 /** The row as a server of the cell. Null when there is no row or it only marks the UUID as closed. */
@@ -38,14 +46,43 @@ export function serversOfPeriod(cell: CellState, query: PeriodQuery): PeriodStre
 /** The statuses of servers that are not listed apart, as in the table `unusual_servers`. */
 const USUAL_STATUSES: ReadonlySet<string> = new Set(["BUILD", "ACTIVE", "DELETED", "CLOSED"]);
 
-export function serversByStatus(cell: CellState, { statuses, busy }: StatusQuery, limit: number): readonly string[] {
+export function serversByStatus(
+  cell: CellState,
+  { statuses, busy }: StatusQuery,
+  limit: number,
+): readonly ListPosition[] {
   const wanted = new Set<string>(statuses.filter((status) => !USUAL_STATUSES.has(status)));
   const isBusy = (uuid: string) => (cell.tasksByServer.get(uuid) ?? []).some(({ outcome }) => outcome === null);
   return [...cell.servers.values()]
     .filter(({ uuid, status }) => wanted.has(status) || (busy && isBusy(uuid)))
-    .map(({ uuid }) => uuid)
-    .slice(0, limit);
+    .sort(newestFirst)
+    .slice(0, limit)
+    .map(positionOf);
 }
+
+const ATTRIBUTES: Readonly<Record<IndexedAttribute, (spec: ServerSpec) => string | undefined>> = {
+  flavor: ({ flavor }) => flavor?.id,
+  image: ({ imageRef }) => imageRef,
+  user: ({ userId }) => userId,
+};
+
+export function serversByAttribute(cell: CellState, query: AttributeQuery): AttributeStretch {
+  const { attribute, value, projectId, oldestFirst, after, rows } = query;
+  const inOrder = (one: ListPosition, other: ListPosition) => newestFirst(one, other) * (oldestFirst ? -1 : 1);
+  const scanned = [...cell.servers.values()]
+    .filter(({ spec, deletedAtMs }) => deletedAtMs === null && ATTRIBUTES[attribute](spec) === value)
+    .filter((row) => after === null || inOrder(after, row) < 0)
+    .sort(inOrder)
+    .slice(0, rows);
+  const last = scanned.length < rows ? undefined : scanned.at(-1);
+  const servers = scanned
+    .filter(({ spec }) => projectId === null || spec.projectId === projectId)
+    .map(serverOf)
+    .filter((server) => server !== null);
+  return { servers, resumeAt: last === undefined ? null : positionOf(last) };
+}
+
+const positionOf = ({ uuid, createdAtMs }: ListPosition): ListPosition => ({ uuid, createdAtMs });
 
 export function attemptsOf(cell: CellState, serverUuid: string): readonly Attempt[] {
   return cell

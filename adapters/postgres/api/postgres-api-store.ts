@@ -34,8 +34,9 @@ import {
   readFlavorsOfProject,
 } from "./flavor-projects.ts";
 import { deleteFlavor, describeFlavor, insertFlavor, readFlavor, readFlavors, updateExtraSpecs } from "./flavors.ts";
+import { listRequests, scanRequests } from "./list-requests.ts";
 import { readPlaceable } from "./read-placeable.ts";
-import { listRequests, readRequests, scanRequests } from "./read-requests.ts";
+import { readRequests } from "./read-requests.ts";
 import { putOff, takeStale } from "./sweep-requests.ts";
 import { assignCells, type Cancellation, cancelRequests, failRequests, markDeleted } from "./write-requests.ts";
 

@@ -21,6 +21,7 @@ import type {
   UnreadableEnd,
   UnreadableOutcome,
 } from "../../../core/stores/cell/cell-store.ts";
+import type { AttributeQuery, AttributeStretch, ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type {
   BeginOutcome,
   ClosingOutcome,
@@ -75,6 +76,7 @@ import {
   readServersChangedSince,
   readServersOfPeriod,
 } from "./read-servers.ts";
+import { readServersByAttribute } from "./read-servers-by-attribute.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
 import { giveUpLease, readOwnedTasks, releaseTasks, renewLease, sweepTasks, takeTasks } from "./take-tasks.ts";
@@ -127,8 +129,12 @@ export class PostgresCellStore implements CellStore {
     return readServersOfPeriod(this.#pool, query);
   }
 
-  serversByStatus(query: StatusQuery, limit: number): Promise<readonly string[]> {
+  serversByStatus(query: StatusQuery, limit: number): Promise<readonly ListPosition[]> {
     return readServersByStatus(this.#pool, query, limit);
+  }
+
+  serversByAttribute(query: AttributeQuery): Promise<AttributeStretch> {
+    return readServersByAttribute(this.#pool, query);
   }
 
   attempts(serverUuid: string): Promise<readonly Attempt[]> {

@@ -1,5 +1,6 @@
 import type { Pool } from "pg";
 import type { PeriodQuery, PeriodStretch, StatusQuery } from "../../../core/stores/cell/cell-store.ts";
+import type { ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type { Home } from "../../../core/tasks/home.ts";
 import type { OperationKind } from "../../../core/tasks/operation-kinds.ts";
 import type { Attempt, AttemptResult, Server, ServerStatus } from "../../../core/tasks/server.ts";
@@ -7,7 +8,7 @@ import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 
-interface ServerRow {
+export interface StoredServer {
   readonly uuid: string;
   readonly status: ServerStatus;
   readonly task_state: string | null;
@@ -23,7 +24,7 @@ interface ServerRow {
   readonly revision: number;
 }
 
-const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault, revision, ${[
+export const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault, revision, ${[
   "fault_at",
   "created_at",
   "updated_at",
@@ -34,7 +35,7 @@ const SERVER_COLUMNS = `uuid, status, task_state, spec, host, attempt_id, fault,
   .join(", ")}`;
 
 export async function readServers(pool: Pool, uuids: readonly string[]): Promise<readonly Server[]> {
-  const rows = await queryStored<ServerRow>(pool, {
+  const rows = await queryStored<StoredServer>(pool, {
     name: "servers",
     text: `select ${SERVER_COLUMNS} from servers where uuid = any ($1) and status <> 'CLOSED'`,
     values: [textArrayLiteral(onlyUuids(uuids))],
@@ -43,24 +44,24 @@ export async function readServers(pool: Pool, uuids: readonly string[]): Promise
   return uuids
     .map((uuid) => byUuid.get(uuid.toLowerCase()))
     .filter((row) => row !== undefined)
-    .map(serverOf);
+    .map(storedServerOf);
 }
 
 export async function readServersChangedSince(pool: Pool, sinceMs: number, limit: number): Promise<readonly Server[]> {
-  const rows = await queryStored<ServerRow>(pool, {
+  const rows = await queryStored<StoredServer>(pool, {
     name: "servers_changed_since",
     text: `select ${SERVER_COLUMNS} from servers
       where updated_at >= to_timestamp($1::float8 / 1000) and status <> 'CLOSED'
       order by updated_at, uuid limit $2`,
     values: [sinceMs, limit],
   });
-  return rows.map(serverOf);
+  return rows.map(storedServerOf);
 }
 
 /** Cost: one round trip and a look at `rows` servers in the order of the primary key. Only the servers that match are decoded. */
 export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promise<PeriodStretch> {
   const rows = await queryStored<
-    Omit<ServerRow, "uuid"> & {
+    Omit<StoredServer, "uuid"> & {
       readonly uuid: string | null;
       readonly scanned: number;
       readonly last_uuid: string | null;
@@ -88,7 +89,7 @@ export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promi
   });
   const [first] = rows;
   const isLast = first === undefined || first.scanned < query.rows;
-  const servers = rows.flatMap(({ uuid, ...row }) => (uuid === null ? [] : [serverOf({ uuid, ...row })]));
+  const servers = rows.flatMap(({ uuid, ...row }) => (uuid === null ? [] : [storedServerOf({ uuid, ...row })]));
   return { servers, resumeAt: isLast ? null : first.last_uuid };
 }
 
@@ -100,20 +101,22 @@ export async function readServersByStatus(
   pool: Pool,
   { statuses, busy }: StatusQuery,
   limit: number,
-): Promise<readonly string[]> {
-  const rows = await queryStored<{ readonly server_uuid: string }>(pool, {
-    name: "servers_by_status",
+): Promise<readonly ListPosition[]> {
+  const rows = await queryStored<{ readonly uuid: string; readonly created_at_ms: number }>(pool, {
+    name: "servers_by_status_in_order",
     // Rows that were removed from `servers` by hand, or written there past the trigger, are left out.
-    text: `select u.server_uuid from unusual_servers u join servers s on s.uuid = u.server_uuid and s.status = u.status
-      where u.status = any ($1)
-      union select server_uuid from tasks where outcome is null and $2::boolean
-      limit $3`,
+    text: `select f.uuid, ${selectMs("created_at", "f.")} from (
+        select s.uuid, s.created_at from unusual_servers u join servers s on s.uuid = u.server_uuid and s.status = u.status
+        where u.status = any ($1)
+        union select s.uuid, s.created_at from tasks t join servers s on s.uuid = t.server_uuid where t.outcome is null and $2::boolean
+      ) f
+      order by f.created_at desc, f.uuid limit $3`,
     values: [textArrayLiteral(statuses), busy, limit],
   });
-  return rows.map((row) => row.server_uuid);
+  return rows.map((row) => ({ uuid: row.uuid, createdAtMs: row.created_at_ms }));
 }
 
-function serverOf(row: ServerRow): Server {
+export function storedServerOf(row: StoredServer): Server {
   return {
     uuid: row.uuid,
     status: row.status,

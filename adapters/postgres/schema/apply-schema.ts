@@ -75,11 +75,9 @@ async function inTransaction(
   }
 }
 
-async function applyOneByOne(
-  { client, kind }: MigrationTarget,
-  migration: MigrationFile,
-  lockTimeoutMs?: number,
-): Promise<void> {
+async function applyOneByOne(target: MigrationTarget, migration: MigrationFile, lockTimeoutMs?: number): Promise<void> {
+  const { client, kind } = target;
+  await inTransaction(client, lockTimeoutMs, () => createRequired(target, migration));
   await client.query(`set lock_timeout = ${Math.round(lockTimeoutMs ?? CONCURRENT_LOCK_TIMEOUT_MS)}`);
   try {
     for (const statement of migration.sql.split(/;[ \t]*$/m)) {

@@ -125,13 +125,17 @@ export interface RequestFailure {
 }
 
 /**
- * Selects a page of requests, newest first, or oldest first. The order is (created_at desc, uuid), or the same backwards, and the page begins
- * after the marker.
+ * The orders of lists. The first one is (created_at desc, uuid), and the second one the same backwards. Servers with the same name are newest
+ * first, whichever way the names are ordered.
  */
+export type RequestOrder = "newest-first" | "oldest-first" | "by-name" | "by-name-backwards";
+
+/** Selects a page of requests, which begins after the marker. */
 export interface RequestQuery {
   /** Null selects the requests of all projects. */
   readonly projectId: string | null;
-  readonly oldestFirst?: boolean;
+  /** Newest first by default. */
+  readonly order?: RequestOrder;
   /** UUID of the last server of the previous page. Its request may be in any state. Nothing follows an unknown marker. */
   readonly marker: string | null;
   readonly limit: number;
@@ -149,7 +153,7 @@ export interface RequestQuery {
 }
 
 /** A stretch of the same list. The store examines `rows` requests after the marker and returns those that are listed. */
-export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "oldestFirst"> {
+export interface RequestScan extends Pick<RequestQuery, "projectId" | "marker" | "order"> {
   /** Also counts cancelled requests, so that the work of one call is bounded. */
   readonly rows: number;
 }

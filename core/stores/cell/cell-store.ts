@@ -8,6 +8,7 @@ import type { Home } from "../../tasks/home.ts";
 import type { Attempt, Host, Server, ServerStatus } from "../../tasks/server.ts";
 import type { TaskRecord } from "../../tasks/task-record.ts";
 import type { Fenced, Tenure } from "../../tasks/tenure.ts";
+import type { AttributeQuery, AttributeStretch, ListPosition } from "./listed-servers.ts";
 import type { OperationStore } from "./operation-store.ts";
 import type { QuarantineStore } from "./quarantine.ts";
 
@@ -110,10 +111,15 @@ export interface ServerStore {
    */
   serversOfPeriod(query: PeriodQuery): Promise<PeriodStretch>;
   /**
-   * UUIDs of at most `limit` servers of these statuses, in any order. BUILD, ACTIVE and DELETED find nothing: servers of these statuses are
+   * At most `limit` servers of these statuses, newest first. BUILD, ACTIVE and DELETED find nothing: servers of these statuses are
    * not listed apart. With `busy`, servers with an open task are found as well.
    */
-  serversByStatus(query: StatusQuery, limit: number): Promise<readonly string[]>;
+  serversByStatus(query: StatusQuery, limit: number): Promise<readonly ListPosition[]>;
+  /**
+   * The servers with a value of an attribute, except deleted ones. One call looks at a fixed number of servers with the value, so its time is
+   * bounded however few of them are of the project.
+   */
+  serversByAttribute(query: AttributeQuery): Promise<AttributeStretch>;
   /** The server's attempts, sorted by task (oldest first) and then by selection. */
   attempts(serverUuid: string): Promise<readonly Attempt[]>;
   /** The attempts of several servers in one question. Those of one server are together, in the order of `attempts`. */

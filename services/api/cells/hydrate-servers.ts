@@ -72,7 +72,8 @@ function keepUnlessDeleted(known: KnownServer, withDeleted: boolean): KnownServe
   return withDeleted || known.server.status !== "DELETED" ? known : null;
 }
 
-function livesInCell(record: RequestRecord): record is RequestRecord & { readonly cell: string } {
+/** Whether the server of the request is in its cell, or is on its way there. */
+export function livesInCell(record: RequestRecord): record is RequestRecord & { readonly cell: string } {
   return record.cell !== null && record.state !== "failed" && record.state !== "deleted";
 }
 

@@ -89,6 +89,23 @@ describe("filters of GET /servers", () => {
     expect((await names(query)).toSorted()).toEqual(expected);
   });
 
+  it.each(["flavor=1", "user_id=dora", "flavor=1&sort_key=created_at&sort_dir=asc", "flavor=1&sort_key=host"])(
+    "with %s find the same servers one at a time",
+    async (query) => {
+      for (const token of ["admin:p", OWNER]) {
+        const allowed = query.includes("host") ? "admin:p" : token;
+        const whole = await names(query, allowed);
+        const single: string[] = [];
+        for (let marker = ""; single.length < 9; marker = `&marker=${byName.get(single.at(-1) ?? "")}`) {
+          const [name] = await names(`${query}&limit=1${marker}`, allowed);
+          if (name === undefined) break;
+          single.push(name);
+        }
+        expect([whole.length, single]).toEqual([4, whole]);
+      }
+    },
+  );
+
   it("find a server by its uuid", async () => {
     expect(await names(`uuid=${byName.get("waits")}`)).toEqual(["waits"]);
     expect(await names("uuid=nonsense")).toEqual([]);

@@ -278,7 +278,9 @@ create table requests (
 ) with (fillfactor=70);
 CREATE INDEX requests_failed ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((fault IS NOT NULL) AND (NOT gone));
 CREATE INDEX requests_living ON public.requests USING btree (created_at DESC, server_uuid) WHERE (NOT gone);
+CREATE INDEX requests_living_by_name ON public.requests USING btree (name COLLATE "C", created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_living_of_project ON public.requests USING btree (project_id, created_at DESC, server_uuid) WHERE (NOT gone);
+CREATE INDEX requests_living_of_project_by_name ON public.requests USING btree (project_id, name COLLATE "C", created_at DESC, server_uuid) WHERE (NOT gone);
 CREATE INDEX requests_locked ON public.requests USING btree (created_at DESC, server_uuid) WHERE ((changes ->> 'lock'::text) IS NOT NULL);
 CREATE INDEX requests_name ON public.requests USING gin (name gin_trgm_ops) WITH (gin_pending_list_limit='256') WHERE (NOT gone);
 CREATE INDEX requests_tags ON public.requests USING gin (((changes -> 'tags'::text))) WHERE (changes ? 'tags'::text);

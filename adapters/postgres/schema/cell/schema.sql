@@ -377,8 +377,11 @@ create table servers (
   constraint servers_pkey PRIMARY KEY (uuid),
   constraint servers_status_check CHECK ((status = ANY (ARRAY['BUILD'::text, 'ACTIVE'::text, 'ERROR'::text, 'DELETED'::text, 'CLOSED'::text, 'SHUTOFF'::text, 'PAUSED'::text, 'SUSPENDED'::text, 'RESCUE'::text, 'VERIFY_RESIZE'::text, 'SHELVED'::text, 'SHELVED_OFFLOADED'::text])))
 ) with (fillfactor=50);
+CREATE INDEX servers_flavor ON public.servers USING btree (message_field(message_field(spec, 5), 1), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_host_idx ON public.servers USING btree (host) WHERE (host IS NOT NULL);
+CREATE INDEX servers_image ON public.servers USING btree (message_field(spec, 6), created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE INDEX servers_updated_at_idx ON public.servers USING brin (updated_at) WITH (pages_per_range='16', autosummarize='on');
+CREATE INDEX servers_user ON public.servers USING btree (user_id, created_at DESC, uuid) WHERE (deleted_at IS NULL);
 CREATE TRIGGER follow_unusual AFTER UPDATE ON public.servers FOR EACH ROW WHEN (((old.status <> new.status) AND ((old.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text])) OR (new.status <> ALL (ARRAY['BUILD'::text, 'ACTIVE'::text, 'DELETED'::text, 'CLOSED'::text]))))) EXECUTE FUNCTION follow_unusual_server();
 
 create table tasks (
@@ -785,6 +788,10 @@ create function ledger_write_tree_traits(batch ledger_tree_batch, ids integer[],
 create function ledger_write_trees(batch ledger_tree_batch, going boolean[])
   returns integer[]
   language plpgsql;
+
+create function message_field(message bytea, field integer)
+  returns bytea
+  language plpgsql immutable parallel safe strict;
 
 create function placement_create_providers(batch placement_writes, locked_at integer[], locked_id integer[])
   returns TABLE(at integer, root uuid, generation integer, written_at_ms double precision)

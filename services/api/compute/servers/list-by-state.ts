@@ -1,4 +1,4 @@
-import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import { type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
 import { SERVER_STATUSES, type ServerStatus } from "../../../../core/tasks/server.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
@@ -12,18 +12,18 @@ export function isServedByIndex(statuses: ReadonlySet<string>): boolean {
 }
 
 /**
- * Returns the requests of the servers that may be shown with one of the statuses, at most `limit` and one more: those that a cell has at rest in
+ * Returns the servers that may be shown with one of the statuses, newest first, at most `limit` and one more: those that a cell has at rest in
  * such a status, those with an open task, and those that no cell has. The caller compares each with the statuses again. Cells that do not
  * answer are left out, since their servers are shown as UNKNOWN.
  */
 export async function findByState(
-  { cells, store }: { readonly cells: Cells; readonly store: Pick<RequestsPort, "requests" | "listRequests"> },
+  { cells, store }: { readonly cells: Cells; readonly store: Pick<RequestsPort, "listRequests"> },
   {
     projectId,
     shown,
     limit,
   }: { readonly projectId: string | null; readonly shown: ReadonlySet<string>; readonly limit: number },
-): Promise<readonly RequestRecord[]> {
+): Promise<readonly ListPosition[]> {
   const statuses = SERVER_STATUSES.filter((status): status is ServerStatus => shown.has(status));
   // A status that a server only has during an operation.
   const busy = shown.has("BUILD") || [...shown].some((status) => !SERVER_STATUSES.includes(status as ServerStatus));
@@ -38,10 +38,9 @@ export async function findByState(
     shown.has("ERROR") ? store.listRequests({ ...page, failed: true }) : [],
     shown.has("BUILD") ? store.listRequests({ ...page, open: true }) : [],
   ]);
-  const found = new Map([...failed, ...open].map((record) => [record.serverUuid, record]));
-  const uuids = inCells.flatMap((answer) => (answer.kind === "answer" ? answer.value : []));
-  if (uuids.length > limit) return [...found.values(), ...(await store.requests(uuids.slice(0, most)))];
-  for (const record of await store.requests(uuids.filter((uuid) => !found.has(uuid))))
-    found.set(record.serverUuid, record);
-  return [...found.values()];
+  const found = [
+    ...inCells.flatMap((answer) => (answer.kind === "answer" ? answer.value : [])),
+    ...[...failed, ...open].map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs })),
+  ];
+  return [...new Map(found.map((place) => [place.uuid, place])).values()].sort(newestFirst).slice(0, most);
 }

@@ -1,3 +1,4 @@
+import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import { SERVER_STATUSES } from "../../../../core/tasks/server.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
@@ -26,6 +27,7 @@ export interface ListFilters {
   readonly name: ListPattern | null;
   /** Null when no index serves the filters. */
   readonly source: ListSource | null;
+  readonly indexed: AttributeValueAsked | null;
   readonly deleted: boolean;
 }
 
@@ -79,6 +81,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<Hos
   return {
     matchers,
     name: name === "" ? null : readPattern("name", name),
+    indexed: indexedOf(text),
     source: sourceOf({ uuid, host, tags, locked, statuses: status.statuses }),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
   };
@@ -97,6 +100,18 @@ function sourceOf(found: {
   if (tags.all.length + tags.any.length > 0) return { kind: "tags", all: tags.all, any: tags.any };
   if (locked === true) return { kind: "locked" };
   return isServedByIndex(found.statuses) ? { kind: "states", shown: found.statuses } : null;
+}
+
+/** The filters that the cells' indexes serve, the one first that is likely to select the fewest servers. */
+function indexedOf(text: (name: string) => string | undefined): AttributeValueAsked | null {
+  const asked = [
+    { attribute: "image", value: text("image") ?? text("image_ref") },
+    { attribute: "user", value: text("user_id") },
+    { attribute: "flavor", value: text("flavor") ?? text("instance_type_id") },
+  ] as const;
+  // Servers without an image have no entry in its index.
+  const [first] = asked.flatMap(({ attribute, value = "" }) => (value === "" ? [] : [{ attribute, value }]));
+  return first ?? null;
 }
 
 function* readMatchers(text: (name: string) => string | undefined, zones: Pick<HostZones, "of">): Generator<Matches> {

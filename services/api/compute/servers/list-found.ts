@@ -1,11 +1,13 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import { type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
 import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { findByState } from "./list-by-state.ts";
 import type { ListSource } from "./list-filters.ts";
-import { isOldestFirst } from "./list-order.ts";
+import { storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
+import { stretchReader } from "./read-stretches.ts";
 import type { ServerPage } from "./server-page.ts";
 
 /** Fewest servers about which cells are asked at a time. */
@@ -14,7 +16,7 @@ const CHUNK_MIN = 50;
 const SORTED_MAX = 10_000;
 
 interface Deps {
-  readonly store: Pick<RequestsPort, "requests" | "listRequests">;
+  readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
   readonly cells: Cells;
 }
 
@@ -28,30 +30,45 @@ export async function listFound(
   query: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage | null> {
-  const records = await recordsOf(deps, query);
-  const isTooMany = records.length > SORTED_MAX;
-  const isByCreation = query.order === null || isOldestFirst(query.order);
-  if (isTooMany && query.source?.kind === "states" && isByCreation) return null;
-  if (isTooMany)
-    throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
-  if (query.order === null) return newestOf(deps.cells, records, query, marker);
-  const known = await hydrateServers(records, deps.cells, { withDeleted: false });
+  const places = query.source === null ? null : await placesOf(deps, query, query.source);
+  const isTooMany = (places?.length ?? 0) > SORTED_MAX;
+  if (isTooMany && query.source?.kind === "states" && storedOrderOf(query.order) !== null) return null;
+  if (isTooMany) refuseSorting();
+  if (query.order === null && places !== null) return newestOf(deps, places, query, marker);
+  const known = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
   return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
 }
 
-/** Returns the page that begins after the marker, newest first. Cells are asked about as many servers as fill it. */
+function refuseSorting(): never {
+  throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
+}
+
+/** Reads all servers of a list that no index finds or orders. */
+async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServer[]> {
+  const known: KnownServer[] = [];
+  const read = stretchReader(deps, query, "newest-first", null);
+  for (;;) {
+    const stretch = await read(SORTED_MAX + 1);
+    known.push(...stretch.known);
+    if (known.length > SORTED_MAX) refuseSorting();
+    if (stretch.isLast) return known;
+  }
+}
+
+/** Returns the page that begins after the marker, newest first. Only as many servers are read as fill it. */
 async function newestOf(
-  cells: Cells,
-  records: readonly RequestRecord[],
-  { limit, matches }: ListQuery,
+  deps: Deps,
+  places: readonly ListPosition[],
+  { projectId, limit, matches }: ListQuery,
   marker: RequestRecord | null,
 ): Promise<ServerPage> {
-  const left = records.filter((record) => marker === null || newestFirst(marker, record) < 0).sort(newestFirst);
+  const after = marker && { uuid: marker.serverUuid, createdAtMs: marker.createdAtMs };
+  const left = places.filter((place) => after === null || newestFirst(after, place) < 0).sort(newestFirst);
   const servers: KnownServer[] = [];
   for (let at = 0; at < left.length; ) {
     const chunk = left.slice(at, at + Math.max(CHUNK_MIN, limit + 1 - servers.length));
     at += chunk.length;
-    for (const known of await hydrateServers(chunk, cells, { withDeleted: false })) {
+    for (const known of await readPlaces(deps, chunk, projectId)) {
       if (matches !== null && !matches(known)) continue;
       if (servers.length === limit) return { servers, nextMarker: servers.at(-1)?.server.uuid ?? null };
       servers.push(known);
@@ -60,9 +77,16 @@ async function newestOf(
   return { servers, nextMarker: null };
 }
 
-const newestFirst = (one: RequestRecord, other: RequestRecord): number =>
-  other.createdAtMs - one.createdAtMs ||
-  (one.serverUuid < other.serverUuid ? -1 : one.serverUuid > other.serverUuid ? 1 : 0);
+/** Reads the servers of the project at these places that are listed, in their order. */
+async function readPlaces(
+  { store, cells }: Deps,
+  places: readonly ListPosition[],
+  projectId: string | null,
+): Promise<readonly KnownServer[]> {
+  const records = await store.requests(places.map(({ uuid }) => uuid));
+  const listed = records.filter((record) => projectId === null || record.spec.projectId === projectId).filter(isListed);
+  return hydrateServers(listed, cells, { withDeleted: false });
+}
 
 /** Returns the page of these servers that begins after the marker. */
 export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker: KnownServer | null): ServerPage {
@@ -75,27 +99,23 @@ export function pageOf(servers: readonly KnownServer[], query: ListQuery, marker
   return { servers: page, nextMarker: page.length < wanted.length ? (page.at(-1)?.server.uuid ?? null) : null };
 }
 
-async function recordsOf(
+async function placesOf(
   deps: Deps,
-  { projectId, source, nameContains }: ListQuery,
-): Promise<readonly RequestRecord[]> {
-  const ofProject = (record: RequestRecord) =>
-    (projectId === null || record.spec.projectId === projectId) && isListed(record);
-  if (source?.kind === "uuid" || source?.kind === "host") {
-    const uuids =
-      source.kind === "host" ? await uuidsOnHost(deps.cells, source) : source.uuid === null ? [] : [source.uuid];
-    return (await deps.store.requests(uuids)).filter(ofProject);
-  }
-  if (source?.kind === "states") {
-    const found = await findByState(deps, { projectId, shown: source.shown, limit: SORTED_MAX });
-    return found.length > SORTED_MAX ? found : found.filter(ofProject);
-  }
-  return deps.store.listRequests({
-    ...{ projectId, marker: null, limit: SORTED_MAX + 1 },
-    ...(nameContains !== null && { nameContains }),
-    ...(source?.kind === "tags" && { tags: source }),
-    ...(source?.kind === "locked" && { locked: true }),
-  });
+  { projectId, nameContains }: ListQuery,
+  source: ListSource,
+): Promise<readonly ListPosition[]> {
+  if (source.kind === "states") return findByState(deps, { projectId, shown: source.shown, limit: SORTED_MAX });
+  const records =
+    source.kind === "host"
+      ? await deps.store.requests(await uuidsOnHost(deps.cells, source))
+      : source.kind === "uuid"
+        ? await deps.store.requests(source.uuid === null ? [] : [source.uuid])
+        : await deps.store.listRequests({
+            ...{ projectId, marker: null, limit: SORTED_MAX + 1 },
+            ...(nameContains !== null && { nameContains }),
+            ...(source.kind === "tags" ? { tags: source } : { locked: true }),
+          });
+  return records.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
 }
 
 const isListed = ({ state }: RequestRecord): boolean => state !== "deleted" && state !== "cancelled";

@@ -1,3 +1,4 @@
+import type { RequestOrder } from "../../../../core/stores/api/api-store.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
@@ -44,10 +45,14 @@ export function readOrder(query: QueryReader, call: KnownCall): ListOrder {
   return first === undefined || (others.length === 0 && first.key === "created_at" && first.descending) ? null : sorts;
 }
 
-/** Whether the order is that of the creation, oldest first: the default one backwards, which the index of the list serves, too. */
-export function isOldestFirst(order: ListOrder): boolean {
-  const [first, ...others] = order ?? [];
-  return first?.key === "created_at" && !first.descending && others.length === 0;
+/** Returns the order of the database's list that this order is, or null when no index has it. */
+export function storedOrderOf(order: ListOrder): RequestOrder | null {
+  if (order === null) return "newest-first";
+  const [first, ...others] = order;
+  if (first === undefined || others.length > 0) return null;
+  if (first.key === "created_at") return first.descending ? "newest-first" : "oldest-first";
+  if (first.key !== "display_name") return null;
+  return first.descending ? "by-name-backwards" : "by-name";
 }
 
 /** Returns null for a key that sorts nothing. */

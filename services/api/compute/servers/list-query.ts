@@ -1,3 +1,4 @@
+import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { requireAdmin } from "../../http/call.ts";
@@ -24,6 +25,8 @@ export interface ListQuery {
    */
   readonly deleted: boolean;
   readonly source: ListSource | null;
+  /** The filter whose servers the cells' indexes find, or null when it has none. */
+  readonly indexed: AttributeValueAsked | null;
   readonly order: ListOrder;
   /** Compares servers in the order. */
   readonly compare: (one: KnownServer, other: KnownServer) => number;
@@ -72,7 +75,7 @@ export function readListQuery(
     nameContains: name === null || name.contains === "" ? null : name.contains,
     ...{ changedSinceMs, changedBeforeMs, order },
     deleted: filters.deleted,
-    source: filters.source,
+    ...{ source: filters.source, indexed: filters.indexed },
     compare: compareIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),
   };

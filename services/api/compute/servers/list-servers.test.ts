@@ -45,7 +45,7 @@ function restored() {
   const page = (limit: number, marker: string | null) => {
     const query = {
       ...{ projectId: "p", limit, marker, nameContains: null, changedSinceMs: null, changedBeforeMs: null },
-      ...{ deleted: false, source: null, order: null, compare: () => 0, matches: null },
+      ...{ deleted: false, source: null, indexed: null, order: null, compare: () => 0, matches: null },
     };
     return listServers(deps, { identity: {} } as KnownCall, query);
   };
@@ -85,7 +85,7 @@ test.each([
   } as unknown as ListServersDeps;
   const query = {
     ...{ projectId: "p", limit: 5, marker: null, nameContains, changedSinceMs: null, changedBeforeMs: null },
-    ...{ deleted: false, source: null, order: null, compare: () => 0, matches: null },
+    ...{ deleted: false, source: null, indexed: null, order: null, compare: () => 0, matches: null },
   };
   const { servers } = await listServers(deps, { identity: {} } as KnownCall, query);
   expect([servers, reads]).toEqual([[], [way]]);

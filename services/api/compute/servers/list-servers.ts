@@ -1,4 +1,4 @@
-import type { RequestRecord, RequestStretch } from "../../../../core/stores/api/api-store.ts";
+import type { RequestOrder, RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import {
@@ -12,8 +12,9 @@ import type { KnownCall } from "../../http/call.ts";
 import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { listFound, pageOf } from "./list-found.ts";
-import { isOldestFirst } from "./list-order.ts";
+import { storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
+import { type ReadStretch, stretchReader } from "./read-stretches.ts";
 import type { RequestFinder } from "./request-finder.ts";
 import type { ServerPage } from "./server-page.ts";
 
@@ -33,11 +34,6 @@ const STRETCH_SPARE = 1.15;
 const SCANNED_MAX = 10_000;
 /** How long a search continues without finding a server. An empty page is answered only when no server follows. */
 const SEARCH_MS_MAX = 15_000;
-/**
- * What a text needs to be found by the index of names, whose entries are three letters or digits each. The search for another text would
- * read all rows in one statement.
- */
-const INDEXED_TEXT = /[\p{L}\p{N}]{3}/u;
 /** Maximum number of changes of one cell that one call reads. */
 const CHANGES_MAX = 10_000;
 
@@ -51,14 +47,11 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   if (query.limit === 0) return { servers: [], nextMarker: null };
   if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
     return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
-  const isByCreation = query.order === null || isOldestFirst(query.order);
-  const found = query.source !== null || !isByCreation ? await listFound(deps, query, marker) : null;
-  if (found !== null) return found;
-  return listByCreation(deps, query);
-}
-
-function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
-  return query.matches === null && query.nameContains === null ? listAll(deps, query) : search(deps, query);
+  const order = storedOrderOf(query.order);
+  const found = query.source !== null || order === null ? await listFound(deps, query, marker) : null;
+  if (found !== null || order === null) return found ?? { servers: [], nextMarker: null };
+  if (query.matches === null && query.nameContains === null) return listAll(deps, query, order);
+  return search(deps, query, stretchReader(deps, query, order, marker));
 }
 
 /**
@@ -66,14 +59,13 @@ function listByCreation(deps: ListServersDeps, query: ListQuery): Promise<Server
  * Where many are missing (after a restore of the API database), the rest of the page is read in large batches, within the time limit of a
  * search.
  */
-async function listAll(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
+async function listAll(deps: ListServersDeps, query: ListQuery, order: RequestOrder): Promise<ServerPage> {
   const { projectId, limit, marker: start } = query;
-  const oldestFirst = isOldestFirst(query.order);
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
   for (let marker = start, wanted = limit; ; wanted = STRETCH_ROWS) {
-    const records = await deps.store.listRequests({ projectId, marker, limit: wanted, oldestFirst });
+    const records = await deps.store.listRequests({ projectId, marker, limit: wanted, order });
     servers.push(...(await hydrateServers(records, deps.cells, { withDeleted: false })));
     scanned += records.length;
     marker = records.at(-1)?.serverUuid ?? marker;
@@ -88,12 +80,11 @@ async function listAll(deps: ListServersDeps, query: ListQuery): Promise<ServerP
 }
 
 /**
- * Lists through a filter: reads a batch of requests at a time, with one question per cell for each batch. Gives up with a 503 when it has
- * found nothing for too long, since an empty page would claim that there is nothing.
+ * Lists through a filter, some servers at a time. Gives up with a 503 when it has found nothing for too long, since an empty page would claim
+ * that there is nothing.
  */
-async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPage> {
-  const { projectId, limit, matches, nameContains } = query;
-  const from = { projectId, nameContains, oldestFirst: isOldestFirst(query.order) };
+async function search(deps: ListServersDeps, query: ListQuery, read: ReadStretch): Promise<ServerPage> {
+  const { limit, matches, nameContains } = query;
   const servers: KnownServer[] = [];
   const endMs = deps.clock.monotonic() + SEARCH_MS_MAX;
   let scanned = 0;
@@ -102,17 +93,17 @@ async function search(deps: ListServersDeps, query: ListQuery): Promise<ServerPa
     if ((isLate || scanned >= SCANNED_MAX) && servers.length > 0) return { servers, nextMarker: marker };
     if (isLate) throw foundNothingInTime(scanned);
     const rows = stretchFor(limit, servers.length, scanned);
-    const { records, resumeAt } = await readStretch(deps.store, { ...from, marker, rows });
+    const stretch = await read(rows);
     scanned += rows;
-    for (const known of await hydrateServers(records, deps.cells, { withDeleted: false })) {
+    for (const known of stretch.known) {
       // The server's name in its cell may differ from the name by which it was found.
       if (nameContains !== null && !known.server.spec.name.includes(nameContains)) continue;
       if (matches !== null && !matches(known)) continue;
       servers.push(known);
       if (servers.length === limit) return { servers, nextMarker: known.server.uuid };
     }
-    if (resumeAt === null) return { servers, nextMarker: null };
-    marker = resumeAt;
+    if (stretch.isLast) return { servers, nextMarker: null };
+    marker = stretch.known.at(-1)?.server.uuid ?? marker;
   }
 }
 
@@ -124,23 +115,6 @@ function stretchFor(limit: number, found: number, scanned: number): number {
   const share = scanned === 0 ? 1 : found / scanned;
   const rows = share === 0 ? STRETCH_ROWS : Math.ceil(((limit - found) / share) * STRETCH_SPARE);
   return Math.min(STRETCH_ROWS, Math.max(STRETCH_ROWS_MIN, rows));
-}
-
-/** Reads the next requests of the list, or the next ones whose names have the text if an index finds them. */
-async function readStretch(
-  store: Pick<RequestsPort, "listRequests" | "scanRequests">,
-  asked: {
-    readonly projectId: string | null;
-    readonly oldestFirst: boolean;
-    readonly marker: string | null;
-    readonly nameContains: string | null;
-    readonly rows: number;
-  },
-): Promise<RequestStretch> {
-  const { nameContains, rows, ...from } = asked;
-  if (nameContains === null || !INDEXED_TEXT.test(nameContains)) return store.scanRequests({ ...from, rows });
-  const records = await store.listRequests({ ...from, nameContains, limit: rows });
-  return { records, resumeAt: records.length < rows ? null : (records.at(-1)?.serverUuid ?? null) };
 }
 
 function foundNothingInTime(scanned: number): Fault {

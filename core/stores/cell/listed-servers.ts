@@ -1,0 +1,38 @@
+import type { Server } from "../../tasks/server.ts";
+
+/** A place in the list of servers, which is ordered by the time of creation and then by UUID. */
+export interface ListPosition {
+  readonly uuid: string;
+  readonly createdAtMs: number;
+}
+
+/** The attributes by whose values a cell finds its servers: the flavor's id, the image's id, and the user's id. */
+export type IndexedAttribute = "flavor" | "image" | "user";
+
+/** A value of an attribute. Of values longer than 1,024 bytes, a store may compare only these. */
+export interface AttributeValueAsked {
+  readonly attribute: IndexedAttribute;
+  readonly value: string;
+}
+
+/** Selects servers by an attribute, newest first. */
+export interface AttributeQuery extends AttributeValueAsked {
+  /** Null for the servers of all projects. */
+  readonly projectId: string | null;
+  readonly oldestFirst: boolean;
+  /** Only servers that follow in the list, or null for all. */
+  readonly after: ListPosition | null;
+  /** How many servers with the value are looked at. Those of other projects count, too. */
+  readonly rows: number;
+}
+
+/** Some of the selected servers. The next ones follow `resumeAt`, which is null when there are no more. */
+export interface AttributeStretch {
+  readonly servers: readonly Server[];
+  readonly resumeAt: ListPosition | null;
+}
+
+/** Compares two places of the list, newest first. */
+export function newestFirst(one: ListPosition, other: ListPosition): number {
+  return other.createdAtMs - one.createdAtMs || (one.uuid < other.uuid ? -1 : one.uuid > other.uuid ? 1 : 0);
+}

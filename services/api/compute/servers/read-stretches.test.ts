@@ -1,0 +1,127 @@
+import { expect, test } from "vitest";
+import type { RequestQuery, RequestRecord, RequestScan } from "../../../../core/stores/api/api-store.ts";
+import { type AttributeQuery, type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
+import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { stretchReader } from "./read-stretches.ts";
+
+const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
+const numbersOf = (servers: readonly { readonly server: { readonly uuid: string } }[]) =>
+  servers.map(({ server }) => Number(server.uuid.slice(-12)));
+
+interface Known {
+  readonly number: number;
+  readonly cell: string | null;
+  readonly user: string;
+  readonly project?: string;
+  readonly state?: RequestRecord["state"];
+}
+
+/** An API database and two cells. The server with the greatest number is the newest one. Calls are noted. */
+function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
+  const calls: string[] = [];
+  const records = servers
+    .map(
+      ({ number, cell, user, project = "p", state = "dispatched" }): RequestRecord => ({
+        ...{ serverUuid: uuidOf(number), state, cell, assignment: 0, changes: null, cancellation: null },
+        spec: ServerSpec.fromPartial({ uuid: uuidOf(number), projectId: project, userId: user }),
+        ...{ fault: state === "failed" ? "No valid host." : null, createdAtMs: number, updatedAtMs: number },
+      }),
+    )
+    .sort((a, b) => b.createdAtMs - a.createdAtMs);
+  const serverOf = ({ spec, serverUuid: uuid, createdAtMs }: RequestRecord) =>
+    ({ uuid, spec, createdAtMs, status: "ACTIVE" }) as const;
+  const pageOf = ({ projectId, marker, ...query }: Partial<RequestQuery & RequestScan>) => {
+    const start = marker == null ? 0 : records.findIndex(({ serverUuid }) => serverUuid === marker) + 1;
+    return records
+      .slice(start)
+      .filter(({ spec }) => projectId == null || spec.projectId === projectId)
+      .filter((record) => query.failed !== true || record.fault !== null)
+      .filter((record) => query.open !== true || record.state === "accepted");
+  };
+  const cellOf = (name: string) => ({
+    name,
+    servers: async (uuids: readonly string[]) =>
+      silent.includes(name)
+        ? { kind: "unreachable" }
+        : { kind: "answer", value: records.filter(({ serverUuid }) => uuids.includes(serverUuid)).map(serverOf) },
+    operations: (ask: (store: object) => Promise<unknown>) =>
+      silent.includes(name)
+        ? { kind: "unreachable" }
+        : ask({
+            serversByAttribute: async ({ value, after, rows, projectId }: AttributeQuery) => {
+              calls.push(`${name} ${rows}`);
+              const scanned = records
+                .filter(({ cell, spec }) => cell === name && spec.userId === value)
+                .map(serverOf)
+                .filter((server) => after === null || newestFirst(after, server) < 0)
+                .slice(0, rows);
+              const resumeAt: ListPosition | null = scanned.length < rows ? null : (scanned.at(-1) ?? null);
+              const found = scanned.filter(({ spec }) => projectId === null || spec.projectId === projectId);
+              return { kind: "answer", value: { servers: found, resumeAt } };
+            },
+          }),
+  });
+  const deps = {
+    store: {
+      requests: async (uuids: readonly string[]) => records.filter(({ serverUuid }) => uuids.includes(serverUuid)),
+      listRequests: async (query: RequestQuery) => pageOf(query).slice(0, query.limit),
+      scanRequests: async (scan: RequestScan) => {
+        calls.push(`scan ${scan.rows}`);
+        const page = pageOf(scan).slice(0, scan.rows);
+        return { records: page, resumeAt: page.length < scan.rows ? null : (page.at(-1)?.serverUuid ?? null) };
+      },
+    },
+    cells: new Map(["east", "west"].map((name) => [name, cellOf(name)])),
+  } as unknown as Parameters<typeof stretchReader>[0];
+  const reader = (projectId: string | null) =>
+    stretchReader(
+      deps,
+      {
+        ...{ projectId, nameContains: null, indexed: { attribute: "user", value: "ann" } },
+        matches: ({ server }) => server.spec.userId === "ann",
+      },
+      "newest-first",
+      null,
+    );
+  return { reader, calls };
+}
+
+const readAll = async (read: ReturnType<typeof stretchReader>, rows: number) => {
+  const stretches: number[][] = [];
+  for (;;) {
+    const { known, isLast } = await read(rows);
+    stretches.push(numbersOf(known.filter(({ server }) => server.spec.userId === "ann")));
+    if (isLast) return stretches;
+  }
+};
+
+test("servers of all cells, and those that are in none, come in one order and once each", async () => {
+  const { reader, calls } = cloudOf([
+    ...Array.from({ length: 8 }, (_, at) => ({ number: at + 1, cell: at % 3 === 0 ? "west" : "east", user: "ann" })),
+    { number: 9, cell: null, user: "ann", state: "failed" },
+    { number: 20, cell: null, user: "ann", state: "accepted" },
+    { number: 30, cell: "east", user: "bob" },
+  ]);
+  const stretches = await readAll(reader(null), 3);
+  expect(stretches.flat()).toEqual([20, 9, 8, 7, 6, 5, 4, 3, 2, 1]);
+  expect(calls.filter((call) => call.startsWith("scan"))).toEqual([]);
+});
+
+test("the list is read in its order when a cell does not answer, so that servers of that cell are found by their requests", async () => {
+  const { reader, calls } = cloudOf(
+    Array.from({ length: 6 }, (_, at) => ({ number: at + 1, cell: at % 2 === 0 ? "west" : "east", user: "ann" })),
+    ["west"],
+  );
+  expect((await readAll(reader(null), 10)).flat()).toEqual([6, 5, 4, 3, 2, 1]);
+  expect(calls).toContain("scan 10");
+});
+
+test("a project's servers are read first, and the index when few of them pass", async () => {
+  const many = Array.from({ length: 60 }, (_, at) => ({ number: at + 1, cell: "east", user: at < 2 ? "ann" : "bob" }));
+  const { reader, calls } = cloudOf([...many, { number: 99, cell: "west", user: "ann", project: "other" }]);
+  expect((await readAll(reader("p"), 20)).flat()).toEqual([2, 1]);
+  expect(calls).toEqual(["scan 20", "east 400", "west 400"]);
+  const few = cloudOf(many.slice(0, 10));
+  expect((await readAll(few.reader("p"), 20)).flat()).toEqual([2, 1]);
+  expect(few.calls).toEqual(["scan 20"]);
+});
