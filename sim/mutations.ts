@@ -2,15 +2,18 @@ import type { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts"
 import type { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
 import type { MemoryCellStore } from "../adapters/memory/cell/memory-cell-store.ts";
 import type { MemoryHostAdminStore } from "../adapters/memory/cell/memory-host-admin-store.ts";
+import type { AgentListener } from "../core/agent/link.ts";
 import type { AllocationChange, AllocationOutcome } from "../core/ledger/allocation-change.ts";
 import { StoreError } from "../core/stores/store-error.ts";
 import { OPERATION_KINDS, OPERATIONS, type OperationKind } from "../core/tasks/operation-kinds.ts";
 import type { Edges, Route, Stage } from "../core/tasks/operation-routes.ts";
 import type { StepWrite } from "../core/tasks/operation-step.ts";
 import type { Tenure } from "../core/tasks/tenure.ts";
+import type { Closable } from "../runtime/closable.ts";
 import { overriding } from "../runtime/overriding.ts";
 import type { Driver } from "../services/compute-agent/driver.ts";
 import type { Journal } from "../services/compute-agent/journal.ts";
+import { anyAgentSpeaks } from "./any-agent-speaks.ts";
 
 /** A bug that is injected on purpose, to show that the simulator finds it. Each part wraps or replaces the real one. */
 export interface Mutation {
@@ -25,6 +28,8 @@ export interface Mutation {
   readonly moveStore?: (store: MemoryMoveStore) => MemoryMoveStore;
   /** Replaces the routes of these operations. */
   readonly routes?: Partial<Record<OperationKind, Route>>;
+  /** Wraps what a conductor hears of agents. */
+  readonly listener?: (listener: AgentListener & Closable) => AgentListener & Closable;
   readonly driver?: (driver: Driver) => Driver;
   readonly journal?: (journal: Journal) => Journal;
 }
@@ -236,6 +241,12 @@ export const MUTATIONS: readonly Mutation[] = [
         begin: (begins) => store.begin(begins.map((begin) => ({ ...begin, write: withoutFence(begin.write) }))),
         commitStep: (steps) => store.commitStep(steps.map((step) => withoutFence(step))),
       }),
+  },
+  {
+    name: "any-agent-speaks",
+    about: "reports about a host count whichever agent sends them",
+    profile: "lies",
+    listener: anyAgentSpeaks,
   },
   {
     name: "journal-forgets",

@@ -25,7 +25,8 @@ export type SimFault =
   | "silence"
   | "restore"
   | "restore-midway"
-  | "guest-ends";
+  | "guest-ends"
+  | "lies";
 
 export interface Profile {
   readonly name: string;
@@ -132,6 +133,15 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 1_000,
     skewMs: 0,
     drivers: SLOW_AND_LOSSY,
+  },
+  {
+    name: "lies",
+    about: "agents lie about their guests and orders, and about the hosts and guests of others",
+    faults: ["lies", "lies", "lies", "kill", "cut-agent"],
+    swarm: false,
+    everyMs: 1_500,
+    skewMs: 0,
+    drivers: QUICK,
   },
   {
     name: "restores",

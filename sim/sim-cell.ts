@@ -7,11 +7,13 @@ import { noTracing } from "../adapters/telemetry/tracing.ts";
 import type { CellReading, RunningGuest } from "../core/audit/facts.ts";
 import { capacityOf } from "../core/ledger/model.ts";
 import type { RowChange } from "../core/ledger/row-change.ts";
-import type { Server } from "../core/tasks/server.ts";
+import { destinationOf, factsOf } from "../core/tasks/operation-facts.ts";
+import { attemptIdOf, type Server } from "../core/tasks/server.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import { createConductor } from "../services/conductor/service.ts";
 import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
 import { randomUuidOf } from "./determinism.ts";
+import type { CellKnowledge } from "./lies.ts";
 import { ledgerOf } from "./mutated-ledger.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
@@ -77,7 +79,7 @@ export class SimCell {
       (_, index) =>
         new SimHosts(
           world,
-          { name: `${name}-agent-${index + 1}`, mutation, habits },
+          { name: `${name}-agent-${index + 1}`, mutation, habits, knowledge: () => this.#knowledge() },
           hosts.slice(index * ofAgent, (index + 1) * ofAgent),
         ),
     );
@@ -237,6 +239,31 @@ export class SimCell {
     return this.#hosts.flatMap((hosts) => (hosts.isDark ? hosts.hosts.map(({ name }) => name) : []));
   }
 
+  /** Lets an agent lie for a while. */
+  lie(agent: string, forMs: number): void {
+    this.#hosts.find(({ name }) => name === agent)?.liar.lie(forMs);
+  }
+
+  /** Makes all agents honest again. An operator then decides about the guests that lies have put into quarantine: none of them exists. */
+  async endLies(): Promise<void> {
+    for (const { liar } of this.#hosts) liar.repent();
+    if (this.#hosts.some(({ liar }) => liar.hasLied)) await this.#store.quarantine.condemn(null);
+  }
+
+  /** Names of the hosts whose agent has ever lied. */
+  lyingHosts(): readonly string[] {
+    return this.#hosts.flatMap(({ liar, hosts }) => (liar.hasLied ? hosts.map(({ name }) => name) : []));
+  }
+
+  /**
+   * Whether a lying agent was ever told to build a guest of the server, or has its home: an agent may report the guest of a build that is on
+   * its way to it.
+   */
+  isInLiarsHands(serverUuid: string): boolean {
+    if (this.#hosts.some(({ liar }) => liar.hasLied && liar.built.has(serverUuid))) return true;
+    return this.lyingHosts().includes(this.look(serverUuid)?.host ?? "");
+  }
+
   /** Describes what is wrong with allocations and with guests left on hosts when nothing is under way. */
   async remains(): Promise<string[]> {
     const { servers } = this.#store.facts();
@@ -266,6 +293,33 @@ export class SimCell {
     this.#broker.close();
   }
 
+  #knowledge(): CellKnowledge {
+    const { servers, moves, hosts } = this.#store.facts();
+    const atHome = servers.flatMap(({ uuid, host, attemptId }) =>
+      host !== null && attemptId !== null ? [{ host, serverUuid: uuid, attemptId }] : [],
+    );
+    const arriving = moves.map(({ serverUuid, destHost, destAttemptId }) => ({
+      ...{ host: destHost, serverUuid, attemptId: destAttemptId },
+    }));
+    return { hosts, guests: [...atHome, ...arriving], awaited: this.#awaited() };
+  }
+
+  /** The guests about which the open tasks may ask a host now. */
+  #awaited(): CellKnowledge["awaited"] {
+    return this.#store.tasks().flatMap(({ id, serverUuid, task, selection, step, outcome }) => {
+      if (outcome !== null) return [];
+      const orderId = `${id}/${step * 2}`;
+      if (task.work?.$case === "operate") {
+        const facts = factsOf(task);
+        const places = [facts.source, destinationOf(facts, selection)].filter((place) => place !== null);
+        return places.map(({ host, attemptId }) => ({ host, serverUuid, attemptId, orderId }));
+      }
+      const selected = task.work?.$case === "build" ? task.work.value.selections[selection]?.host : undefined;
+      const host = selected ?? this.#store.look(serverUuid)?.host ?? null;
+      return host === null ? [] : [{ host, serverUuid, attemptId: attemptIdOf(id, selection), orderId }];
+    });
+  }
+
   *#guestsOn(hosts: SimHosts, name: string) {
     for (const { host, guest } of hosts.running()) if (host === name) yield guest;
   }
@@ -274,12 +328,13 @@ export class SimCell {
     const { network } = this.#world;
     const bus = this.#broker.connect(conductorPermissions(this.name));
     const place = this.databasePlace;
+    const listener = this.#links.listen(process, process.name);
     const conductor = createConductor(
       {
         store: remote(process, place, this.#mutated(this.#store)),
         ledger: remote(process, place, this.#ledger),
         bus: simBus(process, this.brokerPlace, bus, network),
-        listener: this.#links.listen(process, process.name),
+        listener: this.#mutation?.listener?.(listener) ?? listener,
         clock: process.clock,
         logger: this.#world.logger(process.name),
         registry: createRegistry({ service: "conductor", withProcess: false }),

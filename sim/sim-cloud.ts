@@ -52,6 +52,7 @@ export interface ApiCall {
 }
 /** Every prefix and every route costs each start of an api some time, so apis get only those that the users of the simulation call. */
 const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
+const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 /** Headers for the newest microversion of the Compute API. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
 
@@ -161,6 +162,26 @@ export class SimCloud {
   /** Fences a host without power, so that it stays without, or lifts the fence. */
   fence(host: string, isFenced: boolean): void {
     for (const cell of this.cells) cell.fence(host, isFenced);
+  }
+
+  /** Hosts on which the server runs now. The hosts of agents that lied do not count for the servers that they were told to build. */
+  homesOf(serverUuid: string): string[] {
+    return this.cells.flatMap((cell) => {
+      const homes = cell.homesOf(serverUuid);
+      if (!cell.isInLiarsHands(serverUuid)) return homes;
+      const lying = new Set(cell.lyingHosts());
+      return homes.filter((host) => !lying.has(host));
+    });
+  }
+
+  /**
+   * Whether a lie explains a violation: it is about the guest of a server that an agent was told to build which has lied. The laws of the ledger
+   * hold for such a server, too, and everything that is done with it ends.
+   */
+  isExcused(law: number | "groups", text: string): boolean {
+    if (law !== 4 && law !== 6 && !text.includes("runs nowhere")) return false;
+    const servers = text.match(UUIDS) ?? [];
+    return servers.some((uuid) => this.cells.some((cell) => cell.isInLiarsHands(uuid)));
   }
 
   /** Hosts without power, as a person in front of them sees it. */

@@ -7,6 +7,8 @@ import type { HostConfig } from "../services/compute-agent/host-config.ts";
 import type { GuestName } from "../services/compute-agent/journal.ts";
 import type { MemoryDisk } from "../services/compute-agent/memory-journal.ts";
 import { type ComputeAgent, createComputeAgent } from "../services/compute-agent/service.ts";
+import type { CellKnowledge } from "./lies.ts";
+import { LyingAgent } from "./lying-agent.ts";
 import type { Mutation } from "./mutations.ts";
 import { simJournal } from "./sim-journal.ts";
 import type { SimLinks } from "./sim-links.ts";
@@ -23,6 +25,8 @@ export class SimHosts {
   readonly #driver: FakeDriver;
   readonly #disk: MemoryDisk = { records: [] };
   readonly #hosts: readonly HostConfig[];
+  /** Stands between the agent and its conductors, and is honest unless it is told to lie. */
+  readonly liar: LyingAgent;
   readonly #habits: DriverHabits;
   readonly #random: () => number;
   #process: SimProcess | null = null;
@@ -38,7 +42,14 @@ export class SimHosts {
       name,
       mutation,
       habits,
-    }: { readonly name: string; readonly mutation: Mutation | null; readonly habits: DriverHabits },
+      knowledge,
+    }: {
+      readonly name: string;
+      readonly mutation: Mutation | null;
+      readonly habits: DriverHabits;
+      /** What an attacker knows of the cell. */
+      readonly knowledge: () => CellKnowledge;
+    },
     hosts: readonly HostConfig[],
   ) {
     this.name = name;
@@ -47,6 +58,7 @@ export class SimHosts {
     this.#habits = habits;
     this.#random = world.random(`hypervisor of ${name}`);
     this.#hosts = hosts;
+    this.liar = new LyingAgent(world, { name, hosts: hosts.map((host) => host.name), knowledge });
     this.#driver = new FakeDriver({
       clock: world.clock,
       seed: world.seed,
@@ -112,7 +124,7 @@ export class SimHosts {
     const driver = this.#driverOf(process);
     this.#agent = createComputeAgent(
       {
-        dialer: links.dialer(process),
+        dialer: this.liar.overhear(links.dialer(process, this.liar.permit)),
         journal: this.#mutation?.journal?.(journal) ?? journal,
         driver: this.#mutation?.driver?.(driver) ?? driver,
         clock: process.clock,

@@ -42,7 +42,8 @@ export class SimLinks {
     };
   }
 
-  dialer(process: SimProcess): ConductorDialer {
+  /** The agent has a certificate for `permit`. */
+  dialer(process: SimProcess, permit: AgentPermit): ConductorDialer {
     return {
       dial: (address) => {
         const near = new SimLinkEnd<AgentMessage, ConductorMessage>(this.#world, process);
@@ -57,7 +58,7 @@ export class SimLinks {
         far.peer = near;
         entry.streams.add(far);
         this.#world.clock.setTimer(0, () => {
-          if (entry.process.alive && !far.closed) entry.arrived(far, null);
+          if (entry.process.alive && !far.closed) entry.arrived(far, permit);
         });
         return near;
       },

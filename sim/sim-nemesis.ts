@@ -13,6 +13,10 @@ const STALL_MS_MIN = 6_000;
 
 /** Minimum time between a backup and its restore. */
 const BACKUP_AGE_MS_MIN = 1_000;
+/** How long an agent lies at a time. */
+const LIES_MS_MAX = 10_000;
+/** When operators look for guests in quarantine after the end of the lies. */
+const LOOKS_AFTER_LIES_MS = [0, 20_000, 60_000];
 const QUIET_LOOK_MS = 20;
 /** How long a database that is restored is away. Calls that were on their way to it have ended by then. */
 const RESTORE_MS = 1_500;
@@ -45,17 +49,20 @@ export class SimNemesis {
     this.#stopped = true;
     this.#world.network.heal();
     this.#world.history.record("nemesis", "stops");
+    for (const cell of this.#cloud.cells) this.#endLies(cell);
   }
 
   #next(): void {
     this.#world.clock.setTimer(this.#random() * 2 * this.#everyMs, () => {
       if (this.#stopped) return;
-      this.#harm(this.#pick(this.#faults));
+      const fault = this.#pick(this.#faults);
+      if (fault === "lies") this.#lie();
+      else this.#harm(fault);
       this.#next();
     });
   }
 
-  #harm(fault: SimFault): void {
+  #harm(fault: Exclude<SimFault, "lies">): void {
     const { supervisor, cells } = this.#cloud;
     const cell = this.#pick(cells);
     const name = this.#pick(supervisor.names());
@@ -67,14 +74,13 @@ export class SimNemesis {
         supervisor.kill(name, durationMs / 3);
         break;
       case "kill-all":
-        for (const each of supervisor.names()) if (this.#random() < 0.7) supervisor.kill(each, durationMs / 3);
+        this.#killMost(durationMs / 3);
         break;
       case "pause":
         supervisor.pause(name, durationMs);
         break;
       case "power-loss":
-        this.#cut([[name, "*"]], durationMs);
-        supervisor.kill(name, durationMs);
+        this.#losePower(name, durationMs);
         break;
       case "host-power":
       case "host-away":
@@ -118,12 +124,36 @@ export class SimNemesis {
         this.#weather("twiceShare", chance * 0.5, durationMs);
         break;
       case "spikes":
-        this.#world.network.weather.spikeMs = 3_000;
         this.#weather("spikeShare", chance * 0.3, durationMs);
         break;
       default:
         fault satisfies never;
     }
+  }
+
+  /** At most half of the agents of a cell ever lie, so that there are servers whose hosts are all honest. */
+  #lie(): void {
+    const cell = this.#pick(this.#cloud.cells);
+    const agents = this.#cloud.supervisor.names("agent").filter((name) => name.startsWith(`${cell.name}-`));
+    const agent = this.#pick(agents.slice(0, Math.max(1, Math.floor(agents.length / 2))));
+    const durationMs = Math.round(this.#random() * LIES_MS_MAX);
+    this.#world.history.record("nemesis", "lies", { agent, durationMs });
+    cell.lie(agent, durationMs);
+  }
+
+  /** What was said before the end of the lies may arrive later, so operators look again. */
+  #endLies(cell: SimCell): void {
+    for (const delayMs of LOOKS_AFTER_LIES_MS) this.#world.clock.setTimer(delayMs, () => void cell.endLies());
+  }
+
+  #killMost(awayMs: number): void {
+    const { supervisor } = this.#cloud;
+    for (const each of supervisor.names()) if (this.#random() < 0.7) supervisor.kill(each, awayMs);
+  }
+
+  #losePower(name: string, forMs: number): void {
+    this.#cut([[name, "*"]], forMs);
+    this.#cloud.supervisor.kill(name, forMs);
   }
 
   #flush(durationMs: number, chance: number): void {
@@ -241,6 +271,7 @@ export class SimNemesis {
   #weather(what: "lossShare" | "twiceShare" | "spikeShare", share: number, forMs: number): void {
     const { network, clock } = this.#world;
     network.weather[what] = share;
+    if (what === "spikeShare") network.weather.spikeMs = 3_000;
     clock.setTimer(forMs, () => {
       network.weather[what] = 0;
     });

@@ -175,9 +175,9 @@ class Simulation {
 
   /** Tolerates no work in flight, because nothing is under way. */
   async #violationsNow(): Promise<Violation[]> {
-    const all = await this.#cloud.facts();
-    const facts = this.#trueFacts(all);
-    const restored = all.cells.filter((cell) => !facts.cells.includes(cell));
+    const known = await this.#cloud.facts();
+    const facts = this.#trueFacts(known);
+    const restored = known.cells.filter((cell) => !facts.cells.includes(cell));
     const violations = [
       ...auditCloud(facts, 0),
       ...restored.flatMap((cell) => [
@@ -186,7 +186,7 @@ class Simulation {
         ...checkGroups(cell),
       ]),
     ].map(({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const);
-    const open = await this.#openTasks(all);
+    const open = await this.#openTasks(known);
     const pending = (facts.api?.requests ?? [])
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
@@ -225,22 +225,13 @@ class Simulation {
     );
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
-      .filter((uuid) => !all.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
+      .filter((uuid) => !known.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
-    return [
-      ...violations,
-      ...open,
-      ...pending,
-      ...moves,
-      ...still,
-      ...unhealed,
-      ...misplaced,
-      ...wrong,
-      ...kept,
-      ...deaf,
-      ...calls,
-      ...lost,
+    const all = [
+      ...[...violations, ...open, ...pending, ...moves, ...still, ...unhealed],
+      ...[...misplaced, ...wrong, ...kept, ...deaf, ...calls, ...lost],
     ];
+    return all.filter(([law, text]) => !this.#cloud.isExcused(law, text));
   }
 
   /**
@@ -281,7 +272,7 @@ class Simulation {
         ...checkGroups(facts),
         ...(cell.isTrue ? checkCopies(facts) : []),
       ])
-        this.#world.find(law, `${what} (${where}; ${proof})`);
+        this.#find(law, `${what} (${where}; ${proof})`);
     };
     cell.onChange = () => {
       if (isDue) return;
@@ -292,7 +283,7 @@ class Simulation {
 
   /** Checks law 4 whenever a guest begins to run. */
   #checkHomes(serverUuid: string): void {
-    const homes = this.#cloud.cells.flatMap((cell) => cell.homesOf(serverUuid));
+    const homes = this.#cloud.homesOf(serverUuid);
     if (homes.length > 1) this.#world.find(4, `server ${serverUuid} runs on ${homes.join(" and ")}`);
   }
 
@@ -302,8 +293,13 @@ class Simulation {
       const facts = cell.copyFacts();
       const servers = facts.servers.filter(({ uuid }) => uuid === serverUuid);
       for (const { law, what, where, proof } of checkCopies({ ...facts, servers }))
-        this.#world.find(law, `${what} (${where}; ${proof})`);
+        this.#find(law, `${what} (${where}; ${proof})`);
     }
+  }
+
+  /** Records a violation, unless a lie has caused it. */
+  #find(law: SimFinding["law"], text: string): void {
+    if (!this.#cloud.isExcused(law, text)) this.#world.find(law, text);
   }
 
   async #count(): Promise<SimResult["counts"]> {
@@ -342,6 +338,6 @@ class Simulation {
       .flatMap(({ runningGuests }) => [...runningGuests])
       .flatMap(([host, guests]) => guests.map(({ serverUuid }) => ({ host, serverUuid })))
       .map(({ host, serverUuid }) => [4, `server ${serverUuid} was deleted and runs on ${host}`] as const);
-    return [...there, ...held, ...running];
+    return [...there, ...held, ...running].filter(([law, text]) => !this.#cloud.isExcused(law, text));
   }
 }

@@ -9,6 +9,8 @@ import { TIMEOUT_MS, world } from "./world.ts";
 const ONE_API_OUT = mixedWorld(500_807);
 /** Worlds in which the restored database does not want a guest that is the last copy of its server. */
 const RESTORED = [4, 6];
+/** Worlds in which agents lie, also about hosts of others. */
+const LIED = [2, 3];
 /** The heartbeats, leases and sweeps of 18 processes. */
 const QUIET_STEPS_PER_SECOND = 200;
 
@@ -41,6 +43,17 @@ test("a cell's database that is restored to an earlier moment costs no server it
     expect(history.filter((line) => line.includes('"what":"restored"')).length).toBeGreaterThan(0);
     // It is the quarantine that keeps the copies.
     expect((await simulate(world(seed, "restores", { mutation: ignored }))).findings).toMatchObject([{ law: 6 }]);
+  }
+});
+
+test("an agent that lies about its hosts and about those of others harms no server that is not on its hosts", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  for (const seed of LIED) {
+    const { findings, history } = await simulate(world(seed, "lies", { wholeHistory: true }));
+    expect(findings, `berth sim --profile lies --seed ${seed}`).toEqual([]);
+    expect(history.filter((line) => line.includes('"what":"lies","message"')).length).toBeGreaterThan(0);
+    expect(history.some((line) => line.includes("it is about a host or an attempt of another agent"))).toBe(true);
   }
 });
 
