@@ -4,9 +4,10 @@ import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
 import { keepKnown } from "../../core/discovery/keep-known.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
+import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import { readMachine, treeOfMachine } from "./discover-machine.ts";
 import type { DiscoveryOptions } from "./discovery-settings.ts";
-import { derivedProviderUuid, type HostConfig } from "./host-config.ts";
+import type { HostConfig } from "./host-config.ts";
 import type { HostSource, LookAtHosts } from "./host-source.ts";
 
 /**

@@ -1,8 +1,8 @@
-import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { type Static, Type } from "typebox";
 import { cpuTraits } from "../../core/discovery/cpu-traits.ts";
 import type { HypervisorReport, ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { FakeScript } from "./fake-script.ts";
 import { firstFault } from "./first-fault.ts";
@@ -153,13 +153,4 @@ function inventoriesOf(config: ProviderConfig): ProviderReport["inventories"] {
     },
   ]);
   return Object.fromEntries(entries);
-}
-
-/** A UUID (of version 8) that is derived from a provider's name. */
-export function derivedProviderUuid(name: string): string {
-  const bytes = createHash("sha256").update(`berth provider ${name}`).digest().subarray(0, 16);
-  bytes[6] = (bytes[6]! & 0x0f) | 0x80;
-  bytes[8] = (bytes[8]! & 0x3f) | 0x80;
-  const hex = bytes.toString("hex");
-  return [hex.slice(0, 8), hex.slice(8, 12), hex.slice(12, 16), hex.slice(16, 20), hex.slice(20)].join("-");
 }

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { mergeReport } from "../../core/ledger/merge-report.ts";
 import type { TreeReport } from "../../proto/gen/berth/agent.ts";
+import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import { foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
 
 const uuid = "00000000-0000-4000-8000-000000000001";
@@ -21,6 +22,12 @@ function renamed(name: string): TreeReport {
 
 function traits(...names: string[]): TreeReport["providers"] {
   return report({}).providers.map((provider) => ({ ...provider, traits: names }));
+}
+
+/** A tree with a provider below its root. */
+function below(name: string, id: string): TreeReport {
+  const [root] = report({}).providers;
+  return { ...report({}), providers: [root!, { ...root!, uuid: id, name, parent: uuid }] };
 }
 
 /** Providers each of which is below the one before. */
@@ -73,6 +80,21 @@ test.each([
   ],
   ["a host's name that no database keeps", { ...report({}), host: "h\u0000" }, "is not the name of a host"],
   ["a root that is named after another host", renamed("h2"), "it must have the name of its host, h"],
+  [
+    "a provider below the root that has the name of a host",
+    below("h2", "00000000-0000-4000-8000-000000000002"),
+    'provider "h2" must have a name that begins with "h_"',
+  ],
+  [
+    "a provider whose name only begins like the host's",
+    below("h2_gpu", "00000000-0000-4000-8000-000000000002"),
+    'must have a name that begins with "h_"',
+  ],
+  [
+    "a provider with the UUID that another host's root gets",
+    below("h_gpu", derivedProviderUuid("h2")),
+    "is derived from another name",
+  ],
   ["a list without its root", { ...report({}), rootProvider: "nonsense" }, "lacks its root provider"],
   ["a provider without a name", renamed(""), "is not the name of a provider"],
   ["a provider's name that no database keeps", renamed("h\u0000"), "is not the name of a provider"],
@@ -83,6 +105,22 @@ test.each([
   ],
 ])("refuses %s", (_, given, why) => {
   expect(treeOfReport(given)).toEqual({ refused: expect.stringContaining(why) });
+});
+
+test.each([
+  ["a UUID of its own", "h_gpu", "00000000-0000-4000-8000-000000000002"],
+  ["the UUID that belongs to its name", "h_numa0_gpu", derivedProviderUuid("h_numa0_gpu")],
+  ["the UUID that it has in a flat tree", "h_numa0_gpu_1", derivedProviderUuid("h_gpu_1")],
+])("accepts a provider below the root with %s", (_, name, id) => {
+  expect(treeOfReport(below(name, id))).toMatchObject({ providers: [{}, { name, uuid: id }] });
+});
+
+test("a new root may have the UUID that is derived from the name of its own host, and of no other", () => {
+  const unknown = { name: null, hosts: [] };
+  expect(foreignRoot(report({}, derivedProviderUuid("h")), unknown)).toBeNull();
+  expect(foreignRoot(report({}, derivedProviderUuid("h2")), unknown)).toContain("the name of another host");
+  // Such a root of an older version stays.
+  expect(foreignRoot(report({}, derivedProviderUuid("h2")), { name: "h", hosts: ["h"] })).toBeNull();
 });
 
 test("describes why the ledger refused a tree, or which resources it keeps", () => {

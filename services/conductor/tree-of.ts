@@ -4,9 +4,12 @@ import type { Inventory } from "../../core/ledger/model.ts";
 import type { ProviderTree } from "../../core/ledger/provider-tree.ts";
 import type { ReportOutcome } from "../../core/ledger/report-outcome.ts";
 import type { KnownRoot } from "../../core/stores/cell/cell-store.ts";
-import type { InventoryReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+import type { InventoryReport, ProviderReport, TreeReport } from "../../proto/gen/berth/agent.ts";
+import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
+/** A UUID of version 8, like those that agents derive from names. */
+const DERIVED = /^.{14}8/;
 const INT_MAX = 2_147_483_647;
 /** Control characters are excluded. The ledger's database refuses U+0000, and the others would make log lines hard to read. */
 const NAME = /^\P{Cc}{1,500}$/u;
@@ -46,6 +49,10 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
     return {
       refused: `the root provider is named ${JSON.stringify(root.name)}: it must have the name of its host, ${report.host}`,
     };
+  for (const provider of report.providers) {
+    const stolen = provider === root ? null : stolenFrom(report.host, provider);
+    if (stolen !== null) return { refused: stolen };
+  }
   return {
     root: providerUuid(report.rootProvider),
     providers: report.providers.map((provider) => ({
@@ -64,6 +71,21 @@ export function treeOfReport(report: TreeReport): ProviderTree | { readonly refu
   };
 }
 
+/**
+ * Why the name or the UUID of a provider below the root may belong to another host, or null. Names of providers are unique in a cell, and a host
+ * takes its name and the UUID that is derived from it when it comes up first. So an agent could keep a new host from coming up.
+ */
+function stolenFrom(host: string, { name, uuid }: ProviderReport): string | null {
+  if (!name.startsWith(`${host}_`) || name === `${host}_`)
+    return `provider ${shown(name)} must have a name that begins with ${shown(`${host}_`)}: rename it, since other names belong to other hosts`;
+  if (!DERIVED.test(uuid)) return null;
+  // A device of a NUMA node keeps the UUID that it has in a flat tree, where the node's name is not part of its own.
+  const parts = name.slice(host.length).split("_").slice(1);
+  const ends = parts.map((_, at) => parts.slice(at).join("_"));
+  if (ends.some((end) => derivedProviderUuid(`${host}_${end}`) === uuid)) return null;
+  return `provider ${shown(name)}: the UUID ${uuid} is derived from another name: give the provider another UUID, or none`;
+}
+
 function tooLarge({ providers }: TreeReport): string | null {
   if (providers.length > PROVIDERS_MAX)
     return `the report has ${providers.length} providers, and a host has ${PROVIDERS_MAX} at most`;
@@ -75,12 +97,20 @@ function tooLarge({ providers }: TreeReport): string | null {
 
 /**
  * Why the root of a report cannot belong to the reporting host, or null when it can. A root belongs to the host that came up with it. Until
- * a host has come up with it (an operator imported it, or the host never came up), the root belongs to the host of the same name.
+ * a host has come up with it (an operator imported it, or the host never came up), the root belongs to the host of the same name, and so does a
+ * UUID that is derived from a name.
  */
 export function foreignRoot(report: TreeReport, known: KnownRoot): string | null {
   const { host, rootProvider } = report;
   const other = known.hosts.find((name) => name !== host);
   if (other !== undefined) return `provider ${rootProvider} is the root of host ${other}: give ${host} another UUID`;
+  if (
+    known.hosts.length === 0 &&
+    known.name === null &&
+    DERIVED.test(rootProvider) &&
+    rootProvider !== derivedProviderUuid(host)
+  )
+    return `provider ${rootProvider}: its UUID is derived from the name of another host: give ${host} another UUID, or none`;
   if (known.hosts.length > 0 || known.name === null || known.name === host) return null;
   return `provider ${rootProvider} is ${JSON.stringify(known.name)} in the ledger, not host ${host}: give the host another UUID, or rename the provider`;
 }

@@ -88,6 +88,14 @@ function tree(host: number, root: number, name = hostName(host)): Body {
   return { $case: "tree", value: { ...report, providers: [provider] } };
 }
 
+/** The tree of the host with one more provider below its root. */
+function treeWith(host: number, child: { readonly name: string; readonly uuid: string }): Body {
+  const body = tree(host, host);
+  if (body.$case !== "tree") throw new Error("not a tree");
+  const below = { ...child, parent: body.value.rootProvider, inventories: {}, traits: [] };
+  return { $case: "tree", value: { ...body.value, revision: 2, providers: [...body.value.providers, below] } };
+}
+
 /** A host that is up and does only what its test says. */
 async function mute(host: number): Promise<LyingAgent> {
   const agent = new LyingAgent(`agent-${host}`, [host]);
@@ -116,6 +124,19 @@ describe("an agent that speaks for a host it does not carry", () => {
     expect(gate.held("commitActive")).toBe(0);
     commits();
     expect(await cell.server(1)).toMatchObject({ status: "BUILD" });
+  });
+
+  test("cannot take the name of a host that has not come up yet", async () => {
+    await cell.startConductor(1);
+    const liar = await mute(5);
+    liar.say(treeWith(5, { name: hostName(0), uuid: providerOf(77) }));
+    await eventually("a verdict", () => liar.verdicts.length === 2);
+    expect(liar.verdicts[1]).toContain(`must have a name that begins with "${hostName(5)}_"`);
+    const host = new LyingAgent("agent-0", [0]);
+    await host.welcomed();
+    host.say(tree(0, 0));
+    await cell.hostsUp(2);
+    expect(host.verdicts).toEqual([""]);
   });
 
   test("cannot release a server's allocation by reporting that its guest is gone", async () => {
