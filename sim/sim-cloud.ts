@@ -280,6 +280,8 @@ export class SimCloud {
       announce: (id, ttlMs) => ask((state) => state.announce(id, ttlMs), [id]),
       living: () => ask((state) => state.living(), []),
       withdraw: (id) => ask((state) => state.withdraw(id), undefined),
+      recordFigures: (id, figures, ttlMs) => ask((state) => state.recordFigures(id, figures, ttlMs), undefined),
+      figuresOf: (ids) => ask((state) => state.figuresOf(ids), new Map()),
       recordBuildFailure: (cell, host) => ask((state) => state.recordBuildFailure(cell, host), undefined),
       clearBuildFailures: (cell, host) => ask((state) => state.clearBuildFailures(cell, host), undefined),
       buildFailures: () => ask((state) => state.buildFailures(), new Map()),

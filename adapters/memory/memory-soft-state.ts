@@ -1,5 +1,6 @@
 import type { HostPick } from "../../core/scheduling/host-pick.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
+import type { SchedulerFigures } from "../../core/stores/scheduler-figures.ts";
 import {
   buildFailureFadeMs,
   fadedCount,
@@ -15,6 +16,7 @@ export class MemorySoftState implements SoftState {
   readonly #fadeMs: number;
   readonly #aliveUntilMs = new Map<string, number>();
   readonly #failures = new Map<string, { count: number; lastAtMs: number }>();
+  readonly #figures = new Map<string, { readonly figures: SchedulerFigures; readonly untilMs: number }>();
   #laws: { readonly reading: LawsReading; readonly untilMs: number } | null = null;
 
   /** By scheduler and host. The oldest pick is first. */
@@ -40,6 +42,23 @@ export class MemorySoftState implements SoftState {
 
   async withdraw(schedulerId: string): Promise<void> {
     this.#aliveUntilMs.delete(schedulerId);
+    this.#figures.delete(schedulerId);
+  }
+
+  async recordFigures(schedulerId: string, figures: SchedulerFigures, ttlMs: number): Promise<void> {
+    const nowMs = this.#clock.monotonic();
+    for (const [id, { untilMs }] of this.#figures) if (untilMs <= nowMs) this.#figures.delete(id);
+    this.#figures.set(schedulerId, { figures, untilMs: nowMs + ttlMs });
+  }
+
+  async figuresOf(schedulerIds: readonly string[]): Promise<ReadonlyMap<string, SchedulerFigures>> {
+    const nowMs = this.#clock.monotonic();
+    const found = new Map<string, SchedulerFigures>();
+    for (const id of schedulerIds) {
+      const kept = this.#figures.get(id);
+      if (kept !== undefined && kept.untilMs > nowMs) found.set(id, kept.figures);
+    }
+    return found;
   }
 
   async recordBuildFailure(cell: string, host: string): Promise<void> {

@@ -1,6 +1,7 @@
 import { Redis } from "ioredis";
 import type { HostPick } from "../../core/scheduling/host-pick.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
+import type { SchedulerFigures } from "../../core/stores/scheduler-figures.ts";
 import { buildFailureFadeMs, pickFadeMs, picksReadMax, type SoftState } from "../../core/stores/soft-state.ts";
 
 const callMsMax = 200;
@@ -11,6 +12,7 @@ const failureCountsKey = "berth:build-failures:counts";
 const picksKey = "berth:picks";
 const lawsKey = "berth:laws";
 const failureTimesKey = "berth:build-failures:times";
+const figuresKey = (schedulerId: string): string => `berth:schedulers:figures:${schedulerId}`;
 
 /** All times are the server's own, so that schedulers with different clocks agree on which of them are alive. */
 const nowMs = `local t = redis.call('time'); local now = t[1] * 1000 + math.floor(t[2] / 1000)`;
@@ -151,7 +153,26 @@ export class RedisSoftState implements SoftState {
   }
 
   async withdraw(schedulerId: string): Promise<void> {
-    await this.#orElse(0, (redis) => redis.zrem(schedulersKey, schedulerId));
+    await this.#orElse(null, (redis) =>
+      Promise.all([redis.zrem(schedulersKey, schedulerId), redis.del(figuresKey(schedulerId))]),
+    );
+  }
+
+  async recordFigures(schedulerId: string, figures: SchedulerFigures, ttlMs: number): Promise<void> {
+    await this.#orElse(null, (redis) => redis.set(figuresKey(schedulerId), JSON.stringify(figures), "PX", ttlMs));
+  }
+
+  figuresOf(schedulerIds: readonly string[]): Promise<ReadonlyMap<string, SchedulerFigures>> {
+    if (schedulerIds.length === 0) return Promise.resolve(new Map());
+    return this.#orElse(new Map(), async (redis) => {
+      const texts = await redis.mget(schedulerIds.map(figuresKey));
+      const found = new Map<string, SchedulerFigures>();
+      for (const [index, id] of schedulerIds.entries()) {
+        const text = texts[index];
+        if (text != null) found.set(id, JSON.parse(text) as SchedulerFigures);
+      }
+      return found;
+    });
   }
 
   async recordBuildFailure(cell: string, host: string): Promise<void> {

@@ -1,7 +1,13 @@
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import { durationText } from "../../runtime/duration-text.ts";
 import { tableOf } from "../../runtime/print-table.ts";
-import { LAWS_FRESH_MS, LIVE_UP, type LiveCounts, type LivePath } from "../../services/api/dashboard/live-picture.ts";
+import {
+  LAWS_FRESH_MS,
+  LIVE_UP,
+  type LiveCounts,
+  type LiveFigures,
+  type LivePath,
+} from "../../services/api/dashboard/live-picture.ts";
 import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
 import { oneLine } from "./one-line.ts";
 
@@ -37,9 +43,17 @@ function headText({ figures, hosts }: HeldPicture, { rates, nowMs }: TopOptions)
   const down = [...hosts.values()].filter((row) => (row[2] & LIVE_UP) === 0).length;
   return [
     `waiting ${waiting}${oldest}   in motion ${busy}   active ${counts.active}${rate("active")}   hops ${counts.hops}${rate("hops")}   failed ${counts.failed}${rate("failed")}`,
-    `hosts ${hosts.size}, ${down} down   schedulers ${schedulers.length}   laws: ${lawsText(laws, nowMs)}`,
+    `hosts ${hosts.size}, ${down} down   schedulers ${schedulersText(schedulers)}   laws: ${lawsText(laws, nowMs)}`,
     "",
   ].join("\n");
+}
+
+function schedulersText(schedulers: LiveFigures["schedulers"]): string {
+  const known = schedulers.filter(({ placed }) => placed !== null);
+  if (known.length === 0) return `${schedulers.length}`;
+  const sum = (name: "placed" | "racesLost") => known.reduce((total, one) => total + (one[name] ?? 0), 0).toFixed(1);
+  const ages = known.map(({ queueAgeMs }) => queueAgeMs ?? 0);
+  return `${schedulers.length}: ${sum("placed")} placed/s, ${sum("racesLost")} races lost/s, ${durationText(Math.max(...ages))} in the queue`;
 }
 
 function lawsText(laws: LawsReading | null, nowMs: number): string {

@@ -15,7 +15,13 @@ const PATH: LivePath = {
 const picture = (active: number): LivePicture => ({
   classes: ["VCPU"],
   cells: [
-    { name: "north", ready: true, answers: true, lagMs: 4, conductors: [{ id: "c", name: "c", alive: true }] },
+    {
+      name: "north",
+      ready: true,
+      answers: true,
+      lagMs: 4,
+      conductors: [{ id: "c", name: "c", alive: true, tasks: 3 }],
+    },
     { name: "south", ready: true, answers: false, lagMs: null, conductors: [] },
   ],
   hosts: [
@@ -23,8 +29,14 @@ const picture = (active: number): LivePicture => ({
     [0, "two", 0, 0, 0, 0, 0, 8],
   ],
   paths: [PATH],
+  history: [],
   figures: {
-    ...{ at: 0, busy: 1, waiting: 2, oldestWaitingAt: 500, schedulers: ["s"], faults: null },
+    ...{ at: 0, busy: 1, waiting: 2, oldestWaitingAt: 500, faults: null },
+    cellCounts: [],
+    schedulers: [
+      { id: "s", placed: 7.5, refused: 0, racesLost: 0.5, queueAgeMs: 12 },
+      { id: "t", placed: null, refused: null, racesLost: null, queueAgeMs: null },
+    ],
     counts: { placed: 0, hops: 1, active, failed: 0, deleted: 0 },
     laws: { at: 0, broken: [{ law: 2, subject: "x", evidence: "y" }], unchecked: [] },
   },
@@ -34,6 +46,7 @@ test("shows cells, laws and the path of each request, without control characters
   const text = topText(holdPicture(picture(3)), { nowMs: 3_000, rates: null, pathsMax: 5, width: 200 });
   expect(text).toContain("waiting 2, the oldest for 2.5 s   in motion 1   active 3   hops 1   failed 0");
   expect(text).toContain("laws: BROKEN law 2: x");
+  expect(text).toContain("schedulers 2: 7.5 placed/s, 0.5 races lost/s, 12 ms in the queue");
   expect(text).toMatch(/^north +2 +1 +2 +1 +25% of 16 +1 +4 ms +follows$/m);
   expect(text).toMatch(/^south +0 +0 +0 +0 +- +0 +- +DOES NOT ANSWER$/m);
   expect(text).toContain("x one (disk full ?[31m) → + two");

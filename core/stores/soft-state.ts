@@ -1,5 +1,6 @@
 import type { HostPick } from "../scheduling/host-pick.ts";
 import type { LawsReading } from "./laws-reading.ts";
+import type { SchedulerFigures } from "./scheduler-figures.ts";
 
 /** How long a host's build failures are remembered after the last of them. */
 export const buildFailureFadeMs = 3_600_000;
@@ -31,6 +32,10 @@ export interface SoftState {
   /** The sorted ids of all live schedulers. */
   living(): Promise<readonly string[]>;
   withdraw(schedulerId: string): Promise<void>;
+  /** Keeps the figures of a scheduler for `ttlMs`, or until the next ones. */
+  recordFigures(schedulerId: string, figures: SchedulerFigures, ttlMs: number): Promise<void>;
+  /** The last figures of these schedulers, by id. Schedulers without figures are left out. */
+  figuresOf(schedulerIds: readonly string[]): Promise<ReadonlyMap<string, SchedulerFigures>>;
   /** Counts a build that failed through the host's fault. */
   recordBuildFailure(cell: string, host: string): Promise<void>;
   /** Resets the host's count after a build has succeeded there. */

@@ -1,7 +1,8 @@
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { LiveFaults } from "../../services/api/dashboard/live-picture.ts";
 import { callApi } from "./call-api.ts";
 import { byName } from "./format.ts";
+import { hostNames } from "./hosts-by-cell.ts";
 import { picture } from "./live-state.ts";
 
 const FLAVOR = { id: "demo-small", name: "demo-small", vcpus: 2, ram: 2048, disk: 10 };
@@ -20,7 +21,6 @@ export function Faults() {
     );
   };
   const change = (body: object) => run(callApi("PUT", "/berth/v1/faults", body));
-  const hosts = [...held.hosts.values()].map((row) => row[1]).sort(byName((name) => name));
   const conductors = held.cells.flatMap((cell) => cell.conductors.map(({ name }) => name));
   return (
     <section class="card faults" aria-labelledby="faults-title">
@@ -38,7 +38,13 @@ export function Faults() {
       <div class="fields">
         <Load onRun={run} />
         <Builds faults={faults} onChange={change} />
-        <Breaker label="Take a host down" kind="host" names={hosts} broken={faults.hostsDown} onChange={change} />
+        <Breaker
+          label="Take a host down"
+          kind="host"
+          names={hostNames.value}
+          broken={faults.hostsDown}
+          onChange={change}
+        />
         <Breaker
           label="Kill a conductor"
           kind="conductor"
@@ -114,7 +120,7 @@ async function bootServers(count: number): Promise<void> {
 function Builds({ faults, onChange }: { readonly faults: LiveFaults; readonly onChange: (body: object) => void }) {
   const set = (share: number, ms: number) => onChange({ fail_share: share, build_ms: ms });
   return (
-    <div class="group column">
+    <div class="group sliders">
       <label>
         <span>
           Builds that fail: <b>{Math.round(100 * faults.failShare)} %</b>
@@ -157,18 +163,24 @@ function Breaker({ label, kind, names, broken, onChange }: BreakerProps) {
   const [chosen, setChosen] = useState("");
   const name = names.includes(chosen) ? chosen : (names[0] ?? "");
   const isBroken = broken.includes(name);
+  // There may be 10,000 names, so the options are made again only when a name or its mark changes.
+  const options = useMemo(
+    () =>
+      names.map((one) => (
+        <option key={one} value={one}>
+          {one}
+          {broken.includes(one) ? " (broken)" : ""}
+        </option>
+      )),
+    [names.join(), broken.join()],
+  );
   return (
     <div class="group column">
       <div class="group">
         <label>
           {label}
           <select value={name} onChange={(event) => setChosen(event.currentTarget.value)}>
-            {names.map((one) => (
-              <option key={one} value={one}>
-                {one}
-                {broken.includes(one) ? " (broken)" : ""}
-              </option>
-            ))}
+            {options}
           </select>
         </label>
         <button

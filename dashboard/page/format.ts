@@ -28,3 +28,8 @@ export function byName<Item>(nameOf: (item: Item) => string): (a: Item, b: Item)
   const order = new Intl.Collator("en", { numeric: true });
   return (a, b) => order.compare(nameOf(a), nameOf(b));
 }
+
+/** 1 server, 2 servers. */
+export function countText(count: number, noun: string): string {
+  return `${numberText(count)} ${noun}${count === 1 ? "" : "s"}`;
+}

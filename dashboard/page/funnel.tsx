@@ -5,6 +5,7 @@ import { open } from "./open-panel.ts";
 /** How many hosts each step left, with what it removed and why. */
 export function Funnel({ hosts, steps }: { readonly hosts: number; readonly steps: readonly KeptStep[] }) {
   const rows = [{ step: "all hosts", left: hosts, removed: [] as KeptStep["removed"] }, ...steps];
+  const shareOf = (count: number) => (hosts === 0 ? 0 : (100 * count) / hosts);
   return (
     <ol class="funnel">
       {rows.map(({ step, left, removed }) => (
@@ -12,7 +13,8 @@ export function Funnel({ hosts, steps }: { readonly hosts: number; readonly step
           <span class="step">{step}</span>
           <span class="left">{numberText(left)}</span>
           <span class="bar" aria-hidden="true">
-            <i style={{ width: `${hosts === 0 ? 0 : (100 * left) / hosts}%` }} />
+            <i style={{ width: `${shareOf(left)}%` }} />
+            <i class="lost" style={{ width: `${shareOf(removed.reduce((sum, one) => sum + one.hosts, 0))}%` }} />
           </span>
           {removed.length > 0 && (
             <ul class="removed">

@@ -1,29 +1,27 @@
-import { signal } from "@preact/signals";
-import { useEffect, useRef } from "preact/hooks";
-import { LIVE_DISABLED, LIVE_UP, type LiveHostRow } from "../../services/api/dashboard/live-picture.ts";
-import { type HeldPicture, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
-import { byName, classText, numberText, percentText } from "./format.ts";
-import { picture } from "./live-state.ts";
-import { open } from "./open-panel.ts";
+import { LIVE_DISABLED, LIVE_UP, type LiveCell, type LiveHostRow } from "../../services/api/dashboard/live-picture.ts";
+import { type HeldPicture, hostKeyOf, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
+import { CellCanvas, pointed } from "./cell-canvas.tsx";
+import { classText, countText, numberText, percentText } from "./format.ts";
+import { hostKeys, rowsAt, zoomed } from "./hosts-by-cell.ts";
+import { picture, shownClass } from "./live-state.ts";
 
-/** The place of the shown class in `classes`. */
-export const shownClass = signal(0);
-/** The cell that is shown alone, or null. */
-const zoomed = signal<string | null>(null);
-const pointed = signal<{ readonly row: LiveHostRow; readonly cell: string } | null>(null);
+/** From this number of cells on they are drawn small, over the whole width of the page. */
+const MANY_CELLS = 17;
+/** The height of the map of the largest cell, in pixels: alone, beside few others, beside many others. */
+const HEIGHTS = { alone: 420, few: 170, many: 76 } as const;
 
-const GAP = 2;
-const SIDE_MIN = 4;
-const SIDE_MAX = 30;
+export const hasManyCells = (held: HeldPicture): boolean => held.cells.length >= MANY_CELLS;
 
+/** Every cell with its hosts as squares; one cell alone when its name was selected. */
 export function HeatMap() {
   const held = picture.value;
   if (held === null) return null;
-  const byCell = Map.groupBy(held.hosts.values(), (row) => row[0]);
+  const keys = hostKeys.value;
   const cells = held.cells
-    .map((cell, index) => ({ cell, rows: (byCell.get(index) ?? []).toSorted(byName((row) => row[1])) }))
+    .map((cell, index) => ({ cell, keys: keys[index] ?? [] }))
     .filter(({ cell }) => zoomed.value === null || zoomed.value === cell.name);
-  const most = Math.max(1, ...cells.map(({ rows }) => rows.length));
+  const most = Math.max(1, ...cells.map((one) => one.keys.length));
+  const size = cells.length === 1 ? "alone" : cells.length < MANY_CELLS ? "few" : "many";
   return (
     <section class="card" aria-labelledby="map-title">
       <header class="card-head">
@@ -41,15 +39,14 @@ export function HeatMap() {
         )}
         <ClassChoice held={held} />
       </header>
-      <div class={`cells ${cells.length === 1 ? "one" : ""}`}>
-        {cells.map(({ cell, rows }) => (
+      <div class={`cells ${size}${size === "few" && cells.length % 3 !== 0 ? " pairs" : ""}`}>
+        {cells.map((one) => (
           <CellBlock
-            key={cell.name}
-            name={cell.name}
-            isWell={cell.ready && cell.answers}
-            rows={rows}
+            key={one.cell.name}
+            cell={one.cell}
+            rows={rowsAt(held, one.keys)}
             most={most}
-            held={held}
+            heightWanted={HEIGHTS[size]}
           />
         ))}
       </div>
@@ -59,6 +56,7 @@ export function HeatMap() {
           ? "Point at a host, or move to it with the arrow keys; Enter opens it."
           : hostText(held)}
       </p>
+      <Tip held={held} />
     </section>
   );
 }
@@ -84,19 +82,21 @@ function ClassChoice({ held }: { readonly held: HeldPicture }) {
 }
 
 interface CellBlockProps {
-  readonly name: string;
-  readonly isWell: boolean;
+  readonly cell: LiveCell;
   readonly rows: readonly LiveHostRow[];
-  /** The number of hosts of the largest cell that is shown. */
   readonly most: number;
-  readonly held: HeldPicture;
+  readonly heightWanted: number;
 }
 
-function CellBlock({ name, isWell, rows, most, held }: CellBlockProps) {
-  const sums = rows.map((row) => liveAmountOf(row, shownClass.value));
-  const used = sums.reduce((sum, one) => sum + one.used, 0);
-  const capacity = sums.reduce((sum, one) => sum + one.capacity, 0);
-  const down = rows.filter((row) => (row[2] & LIVE_UP) === 0).length;
+function CellBlock({ cell: { name, ready, answers }, rows, most, heightWanted }: CellBlockProps) {
+  let [used, capacity, down] = [0, 0, 0];
+  for (const row of rows) {
+    const amount = liveAmountOf(row, shownClass.value);
+    used += amount.used;
+    capacity += amount.capacity;
+    if ((row[2] & LIVE_UP) === 0) down += 1;
+  }
+  const isWell = ready && answers;
   return (
     <div class={`cell ${isWell ? "" : "cut"}`}>
       <div class="cell-head">
@@ -109,160 +109,17 @@ function CellBlock({ name, isWell, rows, most, held }: CellBlockProps) {
         >
           {name}
         </button>
-        <span class="muted">
-          {rows.length} hosts{down > 0 && <b class="bad"> · {down} down</b>}
-        </span>
+        <span class="muted hosts">{countText(rows.length, "host")}</span>
+        {down > 0 && <b class="bad">{down} down</b>}
         <span class="push">{percentText(used, capacity)}</span>
       </div>
       <div class="bar" aria-hidden="true">
         <i style={{ width: `${capacity <= 0 ? 0 : Math.min(100, (100 * used) / capacity)}%` }} />
       </div>
-      <CellCanvas name={name} rows={rows} most={most} held={held} />
-      {!isWell && <p class="bad small">The cell does not answer.</p>}
+      <CellCanvas name={name} rows={rows} most={most} heightWanted={heightWanted} />
+      {!isWell && <p class="bad small">{answers ? "The view of the cell loads." : "The cell does not answer."}</p>}
     </div>
   );
-}
-
-function CellCanvas({ name, rows, most, held }: Omit<CellBlockProps, "isWell">) {
-  const canvas = useRef<HTMLCanvasElement>(null);
-  const shape = useRef({ columns: 1, step: 1 });
-  const chosen = pointed.value?.cell === name ? rows.findIndex((row) => row[1] === pointed.value?.row[1]) : -1;
-  const cells = zoomed.value === null ? held.cells.length : 1;
-  useEffect(() => {
-    const draw = () => {
-      if (canvas.current !== null) shape.current = drawHosts(canvas.current, rows, { most, cells, chosen });
-    };
-    draw();
-    const observer = new ResizeObserver(draw);
-    if (canvas.current?.parentElement) observer.observe(canvas.current.parentElement);
-    const scheme = matchMedia("(prefers-color-scheme: dark)");
-    scheme.addEventListener("change", draw);
-    return () => {
-      observer.disconnect();
-      scheme.removeEventListener("change", draw);
-    };
-  });
-  const rowAt = (event: MouseEvent): LiveHostRow | undefined => {
-    const { columns, step } = shape.current;
-    const column = Math.floor(event.offsetX / step);
-    return column >= columns ? undefined : rows[Math.floor(event.offsetY / step) * columns + column];
-  };
-  const point = (row: LiveHostRow | undefined) => {
-    pointed.value = row === undefined ? null : { row, cell: name };
-  };
-  const onKeyDown = (event: KeyboardEvent) => {
-    const { columns } = shape.current;
-    const moves: Record<string, number> = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns };
-    const by = moves[event.key];
-    const current = rows[chosen];
-    if (by !== undefined) point(rows[Math.max(0, Math.min(rows.length - 1, chosen < 0 ? 0 : chosen + by))]);
-    else if (event.key === "Enter" && current !== undefined) open({ kind: "host", host: current[1] });
-    else return;
-    event.preventDefault();
-  };
-  return (
-    <div class="canvas-box">
-      {/* biome-ignore lint/a11y/noInteractiveElementToNoninteractiveRole: a canvas has no elements for hosts, so it takes the keys itself, and the line below the map says in words what is chosen. */}
-      <canvas
-        ref={canvas}
-        tabIndex={0}
-        role="application"
-        aria-roledescription="map of hosts"
-        aria-label={`Hosts of ${name}. Arrow keys choose a host, Enter opens it.`}
-        onMouseMove={(event) => point(rowAt(event))}
-        onMouseLeave={() => point(undefined)}
-        onFocus={() => chosen < 0 && point(rows[0])}
-        onBlur={() => point(undefined)}
-        onKeyDown={onKeyDown}
-        onClick={(event) => {
-          const row = rowAt(event);
-          if (row !== undefined) open({ kind: "host", host: row[1] });
-        }}
-      />
-    </div>
-  );
-}
-
-interface Drawing {
-  readonly most: number;
-  readonly cells: number;
-  readonly chosen: number;
-}
-
-/** Draws the hosts as squares, and returns where they are. */
-function drawHosts(canvas: HTMLCanvasElement, rows: readonly LiveHostRow[], { most, cells, chosen }: Drawing) {
-  const width = canvas.parentElement?.clientWidth ?? 200;
-  // Many cells share the page, so their squares are smaller.
-  const height = cells > 12 ? 90 : cells === 1 ? 420 : 170;
-  const fitting = Math.floor(Math.sqrt((width * height) / most));
-  const step = Math.max(SIDE_MIN, Math.min(SIDE_MAX, fitting)) + GAP;
-  const columns = Math.max(1, Math.floor((width + GAP) / step));
-  const tall = Math.max(1, Math.ceil(rows.length / columns)) * step;
-  const ratio = devicePixelRatio;
-  canvas.width = Math.round(width * ratio);
-  canvas.height = Math.round(tall * ratio);
-  canvas.style.width = `${width}px`;
-  canvas.style.height = `${tall}px`;
-  const paint = canvas.getContext("2d");
-  if (paint === null) return { columns, step };
-  const colours = coloursOf(canvas);
-  paint.scale(ratio, ratio);
-  for (const [index, row] of rows.entries()) {
-    const [x, y] = [(index % columns) * step, Math.floor(index / columns) * step];
-    drawHost(paint, row, { x, y, side: step - GAP }, colours);
-    if (index === chosen) {
-      paint.strokeStyle = colours.text;
-      paint.lineWidth = 2;
-      paint.strokeRect(x - 1, y - 1, step, step);
-    }
-  }
-  return { columns, step };
-}
-
-type Colours = ReturnType<typeof coloursOf>;
-
-function coloursOf(element: HTMLElement) {
-  const style = getComputedStyle(element);
-  const of = (name: string) => style.getPropertyValue(name).trim();
-  const ramp = [0, 1, 2, 3, 4, 5].map((step) => of(`--heat-${step}`));
-  return { ramp, down: of("--down"), bad: of("--bad"), warn: of("--warn"), text: of("--text"), busy: of("--busy") };
-}
-
-function drawHost(
-  paint: CanvasRenderingContext2D,
-  row: LiveHostRow,
-  { x, y, side }: { readonly x: number; readonly y: number; readonly side: number },
-  colours: Colours,
-): void {
-  const { used, capacity } = liveAmountOf(row, shownClass.value);
-  const [, , state, , busy, failures] = row;
-  const share = capacity <= 0 ? 0 : Math.min(1, used / capacity);
-  const isUp = (state & LIVE_UP) !== 0;
-  const step = share === 0 ? 0 : 1 + Math.min(4, Math.floor(share * 5));
-  paint.fillStyle = isUp ? (colours.ramp[step] ?? "") : colours.down;
-  paint.fillRect(x, y, side, side);
-  if (!isUp || (state & LIVE_DISABLED) !== 0) {
-    paint.strokeStyle = isUp ? colours.warn : colours.bad;
-    paint.lineWidth = side > 10 ? 2 : 1;
-    paint.beginPath();
-    if (isUp) paint.rect(x + 1, y + 1, side - 2, side - 2);
-    else {
-      paint.moveTo(x + 2, y + 2);
-      paint.lineTo(x + side - 2, y + side - 2);
-      paint.moveTo(x + side - 2, y + 2);
-      paint.lineTo(x + 2, y + side - 2);
-    }
-    paint.stroke();
-  }
-  if (failures > 0.05) dot(paint, x + side - side / 4, y + side / 4, side / 6, colours.bad);
-  if (busy > 0) dot(paint, x + side / 4, y + side - side / 4, side / 6, colours.busy);
-}
-
-function dot(paint: CanvasRenderingContext2D, x: number, y: number, radius: number, colour: string): void {
-  paint.fillStyle = colour;
-  paint.beginPath();
-  paint.arc(x, y, Math.max(1, radius), 0, 2 * Math.PI);
-  paint.fill();
 }
 
 function Legend() {
@@ -298,18 +155,63 @@ function Legend() {
   );
 }
 
+/** The row as it is now: the pointer may rest on a host that changes. */
+function rowNow(held: HeldPicture): LiveHostRow {
+  const { row } = pointed.value!;
+  return held.hosts.get(hostKeyOf(row[0], row[1])) ?? row;
+}
+
+const stateText = (state: number): string =>
+  `${(state & LIVE_UP) === 0 ? "down" : "up"}${(state & LIVE_DISABLED) === 0 ? "" : ", disabled"}`;
+
 function hostText(held: HeldPicture): string {
-  const { row, cell } = pointed.value!;
-  const now = held.hosts.get(`${row[0]}/${row[1]}`) ?? row;
-  const [, name, state, servers, busy, failures] = now;
+  const row = rowNow(held);
+  const [, name, state, servers, busy, failures] = row;
   const amounts = held.classes.map((one, index) => {
-    const { used, capacity } = liveAmountOf(now, index);
+    const { used, capacity } = liveAmountOf(row, index);
     return `${classText(one)} ${numberText(used)} of ${numberText(capacity)}`;
   });
   return [
-    `${name} in ${cell}: ${(state & LIVE_UP) === 0 ? "down" : "up"}${(state & LIVE_DISABLED) === 0 ? "" : ", disabled"}`,
-    `${servers} servers${busy > 0 ? `, ${busy} in motion` : ""}`,
+    `${name} in ${pointed.value!.cell}: ${stateText(state)}`,
+    `${countText(servers, "server")}${busy > 0 ? `, ${busy} in motion` : ""}`,
     ...amounts,
     ...(failures > 0 ? [`failed builds ${numberText(failures)}`] : []),
   ].join(" · ");
+}
+
+/** The same beside the pointer. The line below the map has it for screen readers. */
+function Tip({ held }: { readonly held: HeldPicture }) {
+  const at = pointed.value?.at ?? null;
+  if (at === null) return null;
+  const row = rowNow(held);
+  const [, name, state, servers, busy, failures] = row;
+  const isLeft = at.x > innerWidth / 2;
+  const side = isLeft ? { right: `${innerWidth - at.x + 14}px` } : { left: `${at.x + 14}px` };
+  return (
+    <div class="tip" aria-hidden="true" style={{ ...side, top: `${Math.min(at.y + 14, innerHeight - 150)}px` }}>
+      <p>
+        <b>{name}</b> <span class={(state & LIVE_UP) === 0 ? "bad" : "muted"}>{stateText(state)}</span>
+      </p>
+      {held.classes.map((one, index) => {
+        const { used, capacity } = liveAmountOf(row, index);
+        if (capacity <= 0) return null;
+        return (
+          <p key={one} class="tip-row">
+            <span class="muted">{classText(one)}</span>
+            <span class="bar">
+              <i style={{ width: `${Math.min(100, (100 * used) / capacity)}%` }} />
+            </span>
+            <span>
+              {numberText(used)} of {numberText(capacity)}
+            </span>
+          </p>
+        );
+      })}
+      <p class="muted">
+        {countText(servers, "server")}
+        {busy > 0 && `, ${busy} in motion`}
+        {failures > 0.05 && <span class="bad"> · {numberText(failures)} failed builds lately</span>}
+      </p>
+    </div>
+  );
 }

@@ -1,5 +1,5 @@
-import { signal } from "@preact/signals";
-import type { LiveCounts } from "../../services/api/dashboard/live-picture.ts";
+import { batch, signal } from "@preact/signals";
+import type { LiveCellCounts, LiveCounts } from "../../services/api/dashboard/live-picture.ts";
 import {
   applyLiveChange,
   type HeldPicture,
@@ -22,6 +22,7 @@ export type Connection = "connecting" | "live" | "lost" | "refused";
 export interface Sample {
   readonly at: number;
   readonly counts: LiveCounts;
+  readonly cellCounts: readonly LiveCellCounts[];
   /** By class: used and capacity of the whole cloud. */
   readonly amounts: readonly { readonly used: number; readonly capacity: number }[];
 }
@@ -31,9 +32,15 @@ export const connection = signal<Connection>("connecting");
 export const refusal = signal("");
 /** Null until the first picture has come. A new object with each change; its maps are the same ones. */
 export const picture = signal<HeldPicture | null>(null);
+/** Rises with each whole picture. */
+export const pictureNumber = signal(0);
+/** The place in `classes` of the class that is shown. */
+export const shownClass = signal(0);
 export const samples = signal<readonly Sample[]>([]);
 
 let lastId = "";
+/** The api's run of the model that the counts belong to. */
+let run = "";
 let abort: AbortController | null = null;
 
 /** Follows the api until the page is closed. Called again with another token, it begins again. */
@@ -104,8 +111,12 @@ async function* piecesOf(body: ReadableStream<Uint8Array>, heard: () => void): A
 function take(event: LiveEvent): void {
   lastId = event.id;
   if (event.kind === "picture") {
-    picture.value = holdPicture(event.picture);
-    samples.value = [];
+    batch(() => {
+      picture.value = holdPicture(event.picture);
+      pictureNumber.value += 1;
+      if (event.id.split("-")[0] !== run) samples.value = [];
+    });
+    run = event.id.split("-")[0] ?? "";
   } else if (picture.value !== null) picture.value = applyLiveChange(picture.value, event.change);
 }
 
@@ -121,14 +132,24 @@ export function takeSample(): void {
       sum.capacity += capacity;
     }
   }
-  samples.value = [...samples.value.slice(1 - SAMPLES_MAX), { at: Date.now(), counts: held.figures.counts, amounts }];
+  const { counts, cellCounts } = held.figures;
+  samples.value = [...samples.value.slice(1 - SAMPLES_MAX), { at: Date.now(), counts, cellCounts, amounts }];
 }
 
 /** A count's events a second over the last few seconds, as of the sample at `index`. */
 export function rateAt(all: readonly Sample[], index: number, count: keyof LiveCounts): number {
+  return rateOf(all, index, ({ counts }) => counts[count]);
+}
+
+/** The same for a count of one cell, now: 0 became active, 1 hops, 2 failed. */
+export function cellRate(all: readonly Sample[], cell: number, count: 0 | 1 | 2): number {
+  return rateOf(all, all.length - 1, ({ cellCounts }) => cellCounts[cell]?.[count] ?? 0);
+}
+
+function rateOf(all: readonly Sample[], index: number, countIn: (sample: Sample) => number): number {
   const last = all[index];
   if (last === undefined) return 0;
-  const first = all.find(({ at }) => at >= last.at - RATE_WINDOW_MS);
-  const seconds = (last.at - (first?.at ?? last.at)) / 1000;
-  return seconds <= 0 ? 0 : Math.max(0, last.counts[count] - (first?.counts[count] ?? 0)) / seconds;
+  const first = all.find(({ at }) => at >= last.at - RATE_WINDOW_MS) ?? last;
+  const seconds = (last.at - first.at) / 1000;
+  return seconds <= 0 ? 0 : Math.max(0, countIn(last) - countIn(first)) / seconds;
 }

@@ -1,9 +1,10 @@
 import { render } from "preact";
 import { useState } from "preact/hooks";
 import { setToken } from "./call-api.ts";
+import { CapacityChart } from "./capacity-chart.tsx";
 import { Control, Lamps } from "./control.tsx";
 import { Faults } from "./faults.tsx";
-import { HeatMap } from "./heat-map.tsx";
+import { HeatMap, hasManyCells } from "./heat-map.tsx";
 import { connection, followApi, picture, refusal, takeSample } from "./live-state.ts";
 import { Paths } from "./paths.tsx";
 import { SidePanel } from "./side-panel.tsx";
@@ -38,16 +39,18 @@ function App() {
           <>
             <Summary />
             <Faults />
+            {hasManyCells(held) && <HeatMap />}
             <div class="columns">
               <div class="stack">
-                <HeatMap />
-                <WhatIf />
+                {!hasManyCells(held) && <HeatMap />}
+                <CapacityChart />
               </div>
               <div class="stack">
                 <Paths />
                 <Control />
               </div>
             </div>
+            <WhatIf />
           </>
         )}
       </main>

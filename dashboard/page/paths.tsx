@@ -100,7 +100,7 @@ function Path({ path }: { readonly path: LivePath }) {
             {path.kind === "build" ? "accepted" : "asked"} <small>{timeText(path.at).slice(0, 8)}</small>
           </span>
           {path.attempts.map((attempt, index) => (
-            <AttemptChip key={`${index} ${attempt.host}`} attempt={attempt} />
+            <AttemptChip key={`${index} ${attempt.host}`} attempt={attempt} isOver={path.endedAt !== null} />
           ))}
           <End path={path} />
         </span>
@@ -111,16 +111,23 @@ function Path({ path }: { readonly path: LivePath }) {
 
 const MARKS: Readonly<Record<string, string>> = { success: "✓", failed: "✗", skipped: "»", cancelled: "–" };
 
-function AttemptChip({ attempt: { host, result, reason, at, endedAt } }: { readonly attempt: LiveAttempt }) {
+interface AttemptChipProps {
+  readonly attempt: LiveAttempt;
+  /** Whether the path has ended. The end of an attempt may become known later than the end of its path, for example while its cell is silent. */
+  readonly isOver: boolean;
+}
+
+function AttemptChip({ attempt: { host, result, reason, at, endedAt }, isOver }: AttemptChipProps) {
+  const isOpen = endedAt === null && !isOver;
   return (
     <>
       <i class="arrow" aria-hidden="true">
         →
       </i>
-      <span class={`chip ${result ?? "open"}`}>
+      <span class={`chip ${result ?? (isOver ? "stale" : "open")}`}>
         {result !== null && <span class="visually-hidden">{result}: </span>}
-        <span aria-hidden="true">{MARKS[result ?? ""] ?? "…"} </span>
-        {host} <small>{endedAt === null ? <Since at={at} /> : durationText(endedAt - at)}</small>
+        {(result !== null || isOpen) && <span aria-hidden="true">{MARKS[result ?? ""] ?? "…"} </span>}
+        {host} <small>{isOpen ? <Since at={at} /> : endedAt !== null && durationText(endedAt - at)}</small>
         {reason !== null && result !== "success" && <em>{reason}</em>}
       </span>
     </>
@@ -145,7 +152,7 @@ function End({ path }: { readonly path: LivePath }) {
       </i>
       <span class={`chip end ${state}`}>
         {text} <small>{endedAt === null ? <Since at={at} /> : `after ${durationText(endedAt - at)}`}</small>
-        {fault !== null && !isRepeated && <em>{fault}</em>}
+        {fault !== null && !isRepeated && <em>{fault.replace(/ See: berth explain \S+$/, "")}</em>}
       </span>
     </>
   );

@@ -1,7 +1,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { LiveHostTree, LiveProvider } from "../../services/api/dashboard/read-tree.ts";
 import { callApi } from "./call-api.ts";
-import { classText, numberText, percentText } from "./format.ts";
+import { classText, countText, numberText, percentText } from "./format.ts";
 import { connection, picture } from "./live-state.ts";
 import { closePanel, open, opened } from "./open-panel.ts";
 import { Story } from "./story.tsx";
@@ -80,7 +80,7 @@ function HostTree({ host }: { readonly host: string }) {
           <Provider key={provider.uuid} provider={provider} depth={depthOf(tree.providers, provider)} />
         ))}
       </ul>
-      <h3>{tree.serverCount} servers</h3>
+      <h3>{countText(tree.serverCount, "server")}</h3>
       <ul class="plain">
         {tree.servers.map(({ id, project, flavor, busy }) => (
           <li key={id}>
@@ -131,7 +131,7 @@ function Provider({ provider, depth }: { readonly provider: LiveProvider; readon
       )}
       {provider.traits.length > 0 && (
         <details>
-          <summary>{provider.traits.length} traits</summary>
+          <summary>{countText(provider.traits.length, "trait")}</summary>
           <p class="small muted">{provider.traits.join(", ")}</p>
         </details>
       )}

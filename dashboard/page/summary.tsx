@@ -1,8 +1,7 @@
 import { durationText } from "../../runtime/duration-text.ts";
 import type { LiveCounts } from "../../services/api/dashboard/live-picture.ts";
 import { classText, numberText, percentText } from "./format.ts";
-import { shownClass } from "./heat-map.tsx";
-import { picture, rateAt, samples } from "./live-state.ts";
+import { picture, rateAt, samples, shownClass } from "./live-state.ts";
 
 /** The stages of requests with counts and rates, and how full the cloud is. */
 export function Summary() {

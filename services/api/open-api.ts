@@ -175,12 +175,13 @@ function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, clos
   };
 }
 
-/** Used without Redis: neither failed builds nor the state of the laws are known. */
+/** Used without Redis: neither failed builds nor schedulers nor the state of the laws are known. */
 const NO_SOFT_STATE: OperatorStores["softState"] = {
   buildFailures: async () => new Map(),
   clearBuildFailures: async () => undefined,
   laws: async () => null,
   living: async () => [],
+  figuresOf: async () => new Map(),
 };
 
 function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {

@@ -45,7 +45,7 @@ export interface OperatorStores {
   readonly ratios: RatioStore;
   readonly settings: SettingsStore;
   readonly hostMap: HostMapStore;
-  readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures" | "laws" | "living">;
+  readonly softState: Pick<SoftState, "buildFailures" | "clearBuildFailures" | "figuresOf" | "laws" | "living">;
 }
 
 export type ReservationsPort = Pick<ReservationStore, "reserve">;

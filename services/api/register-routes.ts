@@ -28,8 +28,7 @@ import { registerAttachmentRoutes } from "./compute/server-volumes/attachment-ro
 import { registerServerRoutes } from "./compute/servers/server-routes.ts";
 import { registerAuditLogRoutes } from "./compute/usage/audit-log-routes.ts";
 import { registerUsageRoutes } from "./compute/usage/usage-routes.ts";
-import type { LiveStream } from "./dashboard/live-stream.ts";
-import { registerDashboard } from "./dashboard/register-dashboard.ts";
+import { type Dashboard, registerDashboard } from "./dashboard/register-dashboard.ts";
 import type { Http } from "./http/create-http.ts";
 import { registerDocument } from "./http/document-route.ts";
 import type { ResolveIdentity } from "./http/identity.ts";
@@ -62,8 +61,8 @@ export function registerOperatorRoutes(
   registerOperators(http, { stores, cells: server.cells, syncer }, explain, deps.images ?? null, resolveIdentity);
 }
 
-/** Registers the dashboard. Returns its stream of changes, which the service closes. */
-export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolveIdentity: ResolveIdentity): LiveStream {
+/** Registers the dashboard, which the service closes. */
+export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolveIdentity: ResolveIdentity): Dashboard {
   const { store, cells: ports, operators, clock, laws = null, faults = null } = deps;
   const { cells } = server;
   return registerDashboard(

@@ -2,6 +2,7 @@ import { Counter, Gauge, type Registry } from "prom-client";
 import { QuickHistogram } from "../../adapters/telemetry/quick-histogram.ts";
 import type { SearchLimit } from "../../core/candidates/search-budget.ts";
 import type { DecisionStage } from "../../core/scheduling/stage-watch.ts";
+import type { SchedulerFigures } from "../../core/stores/scheduler-figures.ts";
 import type { MoveRequest } from "../../proto/gen/berth/scheduler.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -21,6 +22,7 @@ export class SchedulerEvents {
   readonly #clock: Clock;
   readonly #metrics: ReturnType<typeof createMetrics>;
   readonly #loggedAtMs = new Map<string, number>();
+  readonly #done = { placed: 0, refused: 0, racesLost: 0, taken: 0, queuedMs: 0 };
 
   constructor(options: {
     readonly logger: Logger;
@@ -33,6 +35,11 @@ export class SchedulerEvents {
     this.#logger = options.logger;
     this.#clock = options.clock;
     this.#metrics = createMetrics(options.registry, options);
+  }
+
+  /** What this scheduler has done since it started, for dashboards. */
+  figures(): SchedulerFigures {
+    return { at: this.#clock.now(), ...this.#done };
   }
 
   decided(decision: {
@@ -64,10 +71,13 @@ export class SchedulerEvents {
 
   /** Records how long a request waited between its acceptance and the first time it was taken. */
   taken(queuedMs: number): void {
+    this.#done.taken += 1;
+    this.#done.queuedMs += Math.max(0, queuedMs);
     this.#metrics.queueSeconds.observe(Math.max(0, queuedMs) / 1_000);
   }
 
   dispatched(serverUuid: string, cell: string, host: string, ageMs: number, traceId = ""): void {
+    this.#done.placed += 1;
     this.#metrics.placed.inc({ outcome: "dispatched" });
     this.#metrics.placeSeconds.observe(Math.max(0, ageMs) / 1_000, {}, traceId);
     this.#logger.debug({ server: serverUuid, cell, host, ageMs }, "a request was dispatched to a cell");
@@ -84,6 +94,7 @@ export class SchedulerEvents {
   }
 
   refused(serverUuid: string, fault: string): void {
+    this.#done.refused += 1;
     this.#metrics.placed.inc({ outcome: "refused" });
     this.#logger.info(
       { server: serverUuid, fault },
@@ -92,11 +103,13 @@ export class SchedulerEvents {
   }
 
   moveBegun({ serverUuid, kind, createdAtMs }: MoveRequest, host: string): void {
+    this.#done.placed += 1;
     this.#metrics.moves.inc({ outcome: "begun" });
     this.#logger.debug({ server: serverUuid, kind, host, askedAtMs: createdAtMs }, "a move has begun");
   }
 
   moveRefused({ serverUuid, kind }: MoveRequest, fault: string): void {
+    this.#done.refused += 1;
     this.#metrics.moves.inc({ outcome: "refused" });
     this.#logger.info({ server: serverUuid, kind, fault }, "a move was refused; the server stays as it is");
   }
@@ -126,6 +139,7 @@ export class SchedulerEvents {
   }
 
   raceLost(serverUuid: string, cell: string, host: string, why: string): void {
+    this.#done.racesLost += 1;
     this.#metrics.racesLost.inc();
     this.#logger.debug(
       { server: serverUuid, cell, host, why },

@@ -7,12 +7,13 @@ import type { SchedulerEvents } from "./events.ts";
 import type { SchedulerSettings } from "./settings.ts";
 
 /**
- * Announces this scheduler to the others, and learns from their announcements which schedulers are alive and on which hosts builds fail.
+ * Announces this scheduler to the others, with its figures for dashboards, and learns from their announcements which schedulers are alive and on which hosts builds fail.
  */
 export class SelfAnnouncer {
   readonly #softState: SoftState;
   readonly #slice: OwnSlice;
   readonly #failures: BuildFailureCounts;
+  readonly #events: SchedulerEvents;
   readonly #settings: SchedulerSettings;
   readonly #ticker: Ticker;
 
@@ -29,6 +30,7 @@ export class SelfAnnouncer {
     this.#softState = deps.softState;
     this.#slice = deps.slice;
     this.#failures = deps.failures;
+    this.#events = deps.events;
     this.#settings = settings;
     this.#ticker = new Ticker({
       clock: deps.clock,
@@ -49,7 +51,9 @@ export class SelfAnnouncer {
   }
 
   async #announce(): Promise<void> {
-    this.#slice.setMembers(await this.#softState.announce(this.#settings.schedulerId, this.#settings.announceTtlMs));
-    await this.#failures.refresh();
+    const { schedulerId, announceTtlMs } = this.#settings;
+    const figures = this.#softState.recordFigures(schedulerId, this.#events.figures(), announceTtlMs);
+    this.#slice.setMembers(await this.#softState.announce(schedulerId, announceTtlMs));
+    await Promise.all([figures, this.#failures.refresh()]);
   }
 }

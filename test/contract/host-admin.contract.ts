@@ -205,13 +205,20 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       expect(await admin.adminHosts(["nobody"])).toEqual([]);
     });
 
-    test("conductors are shown by id, alive as long as their lease holds", async () => {
+    test("conductors are shown by id, alive as long as their lease holds, with the tasks that they have not finished", async () => {
       const leave = { id: "00000000-0000-4000-8000-00000000000d", name: "gone", leaseMs: 0 };
       await subject.cell.renewLease({ id: "00000000-0000-4000-8000-00000000000c", name: "here", leaseMs: 60_000 });
       await subject.cell.renewLease(leave);
+      const tasks = [1, 2, 3].map((number) => dispatchOf({ server: number, task: number, hosts: [7] }));
+      await subject.cell.dispatch(tasks);
+      const taken = await subject.cell.takeTasks("00000000-0000-4000-8000-00000000000c", [taskId(1), taskId(2)]);
+      const [first] = taken;
+      if (first === undefined) throw new Error("no task was taken");
+      const ended = { taskId: taskId(1), serverUuid: serverId(1), epoch: first.epoch, selection: 0 };
+      await subject.cell.commitActive([ended]);
       expect(await admin.conductors()).toEqual([
-        { id: "00000000-0000-4000-8000-00000000000c", name: "here", alive: true },
-        { id: "00000000-0000-4000-8000-00000000000d", name: "gone", alive: false },
+        { id: "00000000-0000-4000-8000-00000000000c", name: "here", alive: true, tasks: 1 },
+        { id: "00000000-0000-4000-8000-00000000000d", name: "gone", alive: false, tasks: 0 },
       ]);
     });
 

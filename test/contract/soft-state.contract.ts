@@ -50,6 +50,25 @@ export function softStateContract(name: string, subject: () => SoftStateSubject)
       expect(await state.announce("c", 100)).toEqual(["b", "c"]);
     });
 
+    test("keeps the last figures of each scheduler until their time is over or the scheduler leaves", async () => {
+      const [one, two] = [connect(), connect()];
+      const figures = { at: 1, placed: 2, refused: 3, racesLost: 4, taken: 5, queuedMs: 6.5 };
+      await one.recordFigures("a", { ...figures, placed: 1 }, longMs);
+      await one.recordFigures("a", figures, longMs);
+      await two.recordFigures("b", figures, longMs);
+      await two.recordFigures("dead", figures, 100);
+      expect(await two.figuresOf(["a", "b", "nobody"])).toEqual(
+        new Map([
+          ["a", figures],
+          ["b", figures],
+        ]),
+      );
+      await one.withdraw("b");
+      expect([...(await one.figuresOf(["a", "b"])).keys()]).toEqual(["a"]);
+      await eventually("the end of old figures", async () => (await one.figuresOf(["dead"])).size === 0);
+      expect(await one.figuresOf([])).toEqual(new Map());
+    });
+
     test("counts build failures of a host of a cell until a build succeeds there", async () => {
       const [one, two] = [connect(), connect()];
       expect(await one.buildFailures()).toEqual(new Map());

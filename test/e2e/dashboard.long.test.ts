@@ -139,6 +139,24 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     await story.waitFor({ state: "hidden" });
   });
 
+  test("shows what each scheduler and conductor does, and how much of a class was in use over time", async () => {
+    const control = page.getByRole("region", { name: "Schedulers and conductors" });
+    const schedulers = control.getByRole("table").first();
+    await eventually("a rate of placements, and a time in the queue", async () => {
+      await boot("steady");
+      const cells = await schedulers.getByRole("cell").allTextContents();
+      return /^[1-9]\d*(\.\d)? \/ s$|^0\.\d \/ s$/.test(cells[0] ?? "") && /^\d.* m?s$/.test(cells[3] ?? "");
+    });
+    await control.getByText("conductor-1 holds its lease").first().waitFor();
+    const chart = page.getByRole("region", { name: "Capacity over time" });
+    await chart
+      .getByRole("img", { name: /^vCPU in use over the last .*: between \d+ and \d+, now \d+ of 768$/ })
+      .waitFor();
+    await page.getByLabel("Shade by").selectOption({ label: "Disk" });
+    await chart.getByText("Disk in use").waitFor();
+    await page.getByLabel("Shade by").selectOption({ label: "vCPU" });
+  });
+
   test("requests are filtered by outcome, and by words", async () => {
     await boot("plain");
     await page.locator(".path", { hasText: "plain" }).locator(".chip.end.active").waitFor();
@@ -158,6 +176,7 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     const panel = page.getByRole("dialog");
     await panel.getByRole("heading", { name: "Host cell-1-host-2" }).waitFor();
     await panel.getByRole("rowheader", { name: "vCPU" }).waitFor();
+    await shoot(page, "host");
     expect(page.url()).toMatch(/#host\/cell-1-host-2$/);
     await panel.getByRole("button", { name: "Close" }).click();
   });
@@ -191,7 +210,7 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     await shoot(page, "faults");
     await panel.getByRole("button", { name: "Heal everything" }).click();
     await page.locator(".cell", { hasText: "1 down" }).waitFor({ state: "detached" });
-    await page.locator(".chip.success", { hasText: "cell-2-conductor-1" }).waitFor();
+    await page.locator(".chip.success[title='cell-2-conductor-1']").waitFor();
     await eventually("nothing in motion", async () => {
       const values = await page.locator(".tile .value").allTextContents();
       return values[0] === "0" && values[1] === "0";

@@ -50,9 +50,11 @@ export class MemoryHostAdminStore implements HostAdminStore {
 
   async conductors(): Promise<readonly ConductorSighting[]> {
     const nowMs = this.#clock.now();
+    const open = [...this.#cell.tasks.values()].filter(({ outcome }) => outcome === null);
     return Array.from(this.#cell.leases, ([id, untilMs]) => ({
       ...{ id, name: this.#cell.conductorNames.get(id) ?? id },
       alive: untilMs > nowMs,
+      tasks: open.filter(({ owner }) => owner === id).length,
     })).sort((a, b) => compare(a.id, b.id));
   }
 

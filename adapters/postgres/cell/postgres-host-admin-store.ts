@@ -90,7 +90,10 @@ export class PostgresHostAdminStore implements HostAdminStore {
   conductors(): Promise<readonly ConductorSighting[]> {
     return queryStored<ConductorSighting>(this.#pool, {
       name: "conductors",
-      text: "select id, name, lease_expires_at > now() as alive from conductors order by id",
+      text: `select id, name, lease_expires_at > now() as alive, coalesce(t.tasks, 0)::integer as tasks
+        from conductors
+        left join (select owner, count(*) as tasks from tasks where outcome is null group by owner) t on t.owner = id
+        order by id`,
       values: [],
     });
   }

@@ -22,6 +22,8 @@ export interface ConductorSighting {
   readonly name: string;
   /** Whether the conductor's lease is still valid. */
   readonly alive: boolean;
+  /** The number of unfinished tasks that it has taken. */
+  readonly tasks: number;
 }
 
 /** Allocation ratios by resource class. */

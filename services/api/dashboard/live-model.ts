@@ -5,8 +5,10 @@ import type { Cells } from "../cells/hydrate-servers.ts";
 import type { CellPort, OperatorStores, RequestsPort } from "../ports.ts";
 import type { FaultPanel } from "./fault-panel.ts";
 import { HostPicture } from "./host-picture.ts";
-import type { LiveCell, LiveChange, LiveFigures, LivePicture } from "./live-picture.ts";
+import type { LiveCell, LiveChange, LiveFigures, LivePicture, LiveScheduler } from "./live-picture.ts";
 import { PathBook } from "./path-book.ts";
+import { SchedulerRates } from "./scheduler-rates.ts";
+import type { UsageHistory } from "./usage-history.ts";
 
 const TICK_MS = 250;
 /** How often the API database is asked for requests, and the cells and Redis for data that is not in the views. */
@@ -26,6 +28,7 @@ export interface LiveModelDeps {
   readonly laws: (() => LawsReading | null) | null;
   /** Null where faults cannot be injected. */
   readonly faults: FaultPanel | null;
+  readonly history: Pick<UsageHistory, "samples">;
   readonly clock: Clock;
 }
 
@@ -45,10 +48,11 @@ export class LiveModel {
   readonly #deps: LiveModelDeps;
   readonly #onChange: (change: LiveChange | "everything") => void;
   readonly #hosts: HostPicture;
-  readonly #book = new PathBook();
+  readonly #book: PathBook;
   readonly #askings: readonly Asking[];
   readonly #answers = new Map<string, Pick<LiveCell, "answers" | "conductors">>();
-  #schedulers: readonly string[] = [];
+  #schedulers: readonly LiveScheduler[] = [];
+  readonly #rates = new SchedulerRates();
   #laws: LawsReading | null = null;
   #toldCells = "";
   #toldFigures = "";
@@ -59,6 +63,7 @@ export class LiveModel {
   constructor(deps: LiveModelDeps, onChange: (change: LiveChange | "everything") => void) {
     this.#deps = deps;
     this.#onChange = onChange;
+    this.#book = new PathBook(deps.clock.now());
     this.#hosts = new HostPicture(deps.ports);
     const { ports, softState } = deps;
     const asking = (everyMs: number, ask: () => Promise<void>): Asking => {
@@ -90,6 +95,7 @@ export class LiveModel {
       hosts: this.#hosts.rows(),
       paths: this.#book.paths(),
       figures: this.#figures(),
+      history: this.#deps.history.samples(this.#hosts.classes),
     };
   }
 
@@ -166,6 +172,7 @@ export class LiveModel {
       busy: this.#hosts.busy,
       waiting: waiting.length,
       oldestWaitingAt: waiting.length === 0 ? null : Math.min(...waiting.map(({ at }) => at)),
+      cellCounts: this.#deps.ports.map(({ name }) => this.#book.countsOf(name)),
       schedulers: this.#schedulers,
       laws: this.#deps.laws === null ? this.#laws : this.#deps.laws(),
       faults: this.#deps.faults?.state() ?? null,
@@ -184,8 +191,8 @@ export class LiveModel {
 
   async #askSoftState(softState: OperatorStores["softState"]): Promise<void> {
     const asked = [softState.living(), softState.laws(), softState.buildFailures()] as const;
-    const [schedulers, laws, failures] = await Promise.all(asked);
-    this.#schedulers = schedulers;
+    const [alive, laws, failures] = await Promise.all(asked);
+    this.#schedulers = this.#rates.take(alive, await softState.figuresOf(alive));
     this.#laws = laws;
     this.#hosts.setFailures(failures);
   }

@@ -14,7 +14,12 @@ export interface LivePicture {
   readonly hosts: readonly LiveHostRow[];
   readonly paths: readonly LivePath[];
   readonly figures: LiveFigures;
+  /** The last hour, a sample every 15 s, the oldest first. It comes with the picture only: watchers take their own samples of what follows. */
+  readonly history: readonly LiveSample[];
 }
+
+/** All hosts together at a time: used and capacity for each of `classes`, as in a host's row. */
+export type LiveSample = readonly [at: number, ...amounts: number[]];
 
 /** Only the differences from the previous picture. */
 export interface LiveChange {
@@ -55,7 +60,26 @@ export interface LiveCell {
   readonly answers: boolean;
   /** How many milliseconds the view was behind at its last transaction. */
   readonly lagMs: number | null;
-  readonly conductors: readonly { readonly id: string; readonly name: string; readonly alive: boolean }[];
+  readonly conductors: readonly LiveConductor[];
+}
+
+export interface LiveConductor {
+  readonly id: string;
+  readonly name: string;
+  /** Whether its lease is still valid. */
+  readonly alive: boolean;
+  /** The number of unfinished tasks that it has taken. */
+  readonly tasks: number;
+}
+
+/** A scheduler that is alive, with what it did each second of the last ten. Null: not known, or for the age, no request was taken. */
+export interface LiveScheduler {
+  readonly id: string;
+  readonly placed: number | null;
+  readonly refused: number | null;
+  readonly racesLost: number | null;
+  /** How long requests had waited in the queue when they were taken, on average. */
+  readonly queueAgeMs: number | null;
 }
 
 /** `accepted` waits for a host, and `building` is in its cell. The other states are final. */
@@ -94,13 +118,17 @@ export interface LiveFigures {
   /** Requests among the newest that have no host yet, and since when the oldest of them waits. */
   readonly waiting: number;
   readonly oldestWaitingAt: number | null;
-  /** Ids of the schedulers that live. */
-  readonly schedulers: readonly string[];
+  /** The counts of each cell, in the order of `cells`. A server that got no host is counted in none. */
+  readonly cellCounts: readonly LiveCellCounts[];
+  readonly schedulers: readonly LiveScheduler[];
   /** Null when no audit reports here. */
   readonly laws: LawsReading | null;
   /** The faults that are being injected. Null where that is not possible. */
   readonly faults: LiveFaults | null;
 }
+
+/** Counted since somebody began to watch, as LiveCounts are. */
+export type LiveCellCounts = readonly [active: number, hops: number, failed: number];
 
 export interface LiveCounts {
   /** Servers that got a host by a scheduler. */

@@ -4,10 +4,10 @@ import type { LiveChange, LivePicture } from "./live-picture.ts";
 import { LiveStream } from "./live-stream.ts";
 
 const FIGURES = {
-  ...{ at: 0, busy: 0, waiting: 0, oldestWaitingAt: null, schedulers: [], laws: null, faults: null },
+  ...{ at: 0, busy: 0, waiting: 0, oldestWaitingAt: null, cellCounts: [], schedulers: [], laws: null, faults: null },
   counts: { placed: 0, hops: 0, active: 0, failed: 0, deleted: 0 },
 };
-const PICTURE: LivePicture = { classes: ["VCPU"], cells: [], hosts: [], paths: [], figures: FIGURES };
+const PICTURE: LivePicture = { classes: ["VCPU"], cells: [], hosts: [], paths: [], figures: FIGURES, history: [] };
 
 class Sink {
   unsentBytes = 0;

@@ -1,7 +1,7 @@
 import type { ServerPut } from "../../../core/ledger/row-change.ts";
 import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
 import type { Attempt, Server } from "../../../core/tasks/server.ts";
-import type { LiveAttempt, LiveCounts, LivePath, PathState } from "./live-picture.ts";
+import type { LiveAttempt, LiveCellCounts, LiveCounts, LivePath, PathState } from "./live-picture.ts";
 
 /** Maximum number of paths that are shown. */
 const PATHS_MAX = 300;
@@ -28,9 +28,21 @@ export class PathBook {
   readonly #changed = new Set<string>();
   #gone: string[] = [];
   readonly #counts = { placed: 0, hops: 0, active: 0, failed: 0, deleted: 0 };
+  readonly #sinceMs: number;
+  readonly #byCell = new Map<string, { hops: number; active: number; failed: number }>();
+
+  /** Counts what happens from `sinceMs` on, in milliseconds since the epoch. */
+  constructor(sinceMs: number) {
+    this.#sinceMs = sinceMs;
+  }
 
   get counts(): LiveCounts {
     return { ...this.#counts };
+  }
+
+  countsOf(cell: string): LiveCellCounts {
+    const { active, hops, failed } = this.#byCell.get(cell) ?? { active: 0, hops: 0, failed: 0 };
+    return [active, hops, failed];
   }
 
   paths(): readonly LivePath[] {
@@ -48,7 +60,8 @@ export class PathBook {
       const known = this.#paths.get(id)?.path;
       const base = known ?? startOf(id, spec, "build", createdAtMs);
       if (state === "failed" && base.state !== "error") {
-        this.#counts.failed += known === undefined ? 0 : 1;
+        // A request may have ended before it was first seen here.
+        if (known !== undefined || updatedAtMs >= this.#sinceMs) this.#counts.failed += 1;
         this.#put({ ...base, state: "error", fault: clip(fault), endedAt: updatedAtMs }, cell !== null);
       } else if (state === "accepted" && known === undefined) this.#put(base, false);
       else if (state === "dispatched" && cell !== null && known?.cell == null)
@@ -69,7 +82,7 @@ export class PathBook {
     const { uuid, status, taskState, host } = change;
     const known = this.#paths.get(uuid)?.path;
     const state = stateOf(change);
-    this.#count(state, host, before);
+    this.#count(cell, state, host, before);
     if (state === "building") {
       const kind = taskState === null || status === "BUILD" ? "build" : taskState;
       const isSame = known !== undefined && (known.kind === kind || known.endedAt === null);
@@ -133,15 +146,23 @@ export class PathBook {
   }
 
   #count(
+    cell: string,
     state: PathState,
     host: string | null,
     before: { readonly host: string; readonly busy: boolean } | null,
   ): void {
     if (state === "building" && before === null) this.#counts.placed += 1;
-    else if (state === "building" && before?.busy && host !== before.host) this.#counts.hops += 1;
-    else if (state === "active" && before?.busy) this.#counts.active += 1;
-    else if (state === "error" && before !== null && host === null) this.#counts.failed += 1;
+    else if (state === "building" && before?.busy && host !== before.host) this.#countIn(cell, "hops");
+    else if (state === "active" && before?.busy) this.#countIn(cell, "active");
+    else if (state === "error" && before !== null && host === null) this.#countIn(cell, "failed");
     else if (state === "deleted" && before !== null) this.#counts.deleted += 1;
+  }
+
+  #countIn(cell: string, what: "hops" | "active" | "failed"): void {
+    const own = this.#byCell.get(cell) ?? { hops: 0, active: 0, failed: 0 };
+    own[what] += 1;
+    this.#counts[what] += 1;
+    this.#byCell.set(cell, own);
   }
 
   #put(path: LivePath, mayBeStale: boolean): void {

@@ -7,6 +7,8 @@ export interface HeldPicture extends Omit<LivePicture, "hosts" | "paths"> {
   /** Keyed by cell and name, as `hostKeyOf` makes it. */
   readonly hosts: Map<string, LiveHostRow>;
   readonly paths: Map<string, LivePath>;
+  /** Rises whenever a host has come or gone. */
+  readonly hostsRevision: number;
 }
 
 export type LiveEvent =
@@ -18,6 +20,7 @@ export const hostKeyOf = (cell: number, name: string): string => `${cell}/${name
 export function holdPicture({ hosts, paths, ...rest }: LivePicture): HeldPicture {
   return {
     ...rest,
+    hostsRevision: 0,
     hosts: new Map(hosts.map((row) => [hostKeyOf(row[0], row[1]), row])),
     paths: new Map(paths.map((path) => [path.id, path])),
   };
@@ -26,11 +29,14 @@ export function holdPicture({ hosts, paths, ...rest }: LivePicture): HeldPicture
 /** Returns the picture after the change. Its maps are the same objects, changed. */
 export function applyLiveChange(held: HeldPicture, change: LiveChange): HeldPicture {
   const { hosts, paths } = held;
-  for (const [cell, name] of change.goneHosts ?? []) hosts.delete(hostKeyOf(cell, name));
+  const countBefore = hosts.size;
+  const gone = change.goneHosts ?? [];
+  for (const [cell, name] of gone) hosts.delete(hostKeyOf(cell, name));
   for (const row of change.hosts ?? []) hosts.set(hostKeyOf(row[0], row[1]), row);
   for (const id of change.gonePaths ?? []) paths.delete(id);
   for (const path of change.paths ?? []) paths.set(path.id, path);
-  return { ...held, cells: change.cells ?? held.cells, figures: change.figures ?? held.figures };
+  const hostsRevision = held.hostsRevision + (gone.length > 0 || hosts.size !== countBefore ? 1 : 0);
+  return { ...held, hostsRevision, cells: change.cells ?? held.cells, figures: change.figures ?? held.figures };
 }
 
 /** Used and capacity of the class at this place of `classes`. */

@@ -6,17 +6,34 @@ import { registerDashboardPage } from "./dashboard-page.ts";
 import { LiveModel, type LiveModelDeps } from "./live-model.ts";
 import { registerLiveRoutes } from "./live-routes.ts";
 import { LiveStream } from "./live-stream.ts";
+import { UsageHistory } from "./usage-history.ts";
 
-/** Mounts the dashboard: the page and the routes that it calls. Returns the stream, which must be closed before the HTTP server. */
-export function registerDashboard(http: Http, deps: LiveModelDeps, resolveIdentity: ResolveIdentity): LiveStream {
+export interface Dashboard {
+  /** Disconnects everybody who watches. Call it before the HTTP server is closed. */
+  close(): void;
+}
+
+/** Mounts the dashboard: the page and the routes that it calls. */
+export function registerDashboard(
+  http: Http,
+  deps: Omit<LiveModelDeps, "history">,
+  resolveIdentity: ResolveIdentity,
+): Dashboard {
+  const history = new UsageHistory(deps.ports, deps.clock);
   const stream = new LiveStream({
     clock: deps.clock,
     newEpoch: () => randomUUID().slice(0, 8),
-    openModel: (onChange) => new LiveModel(deps, onChange),
+    openModel: (onChange) => new LiveModel({ ...deps, history }, onChange),
   });
   registerDashboardPage(http);
   registerNeighbour(http, "/berth/v1", resolveIdentity, (scope) =>
     registerLiveRoutes(scope, { stream, ports: deps.ports, faults: deps.faults }),
   );
-  return stream;
+  history.start();
+  return {
+    close: () => {
+      history.stop();
+      stream.close();
+    },
+  };
 }

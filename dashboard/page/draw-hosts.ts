@@ -1,0 +1,135 @@
+import { LIVE_DISABLED, LIVE_UP, type LiveHostRow } from "../../services/api/dashboard/live-picture.ts";
+import { liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
+
+const GAP = 2;
+const SIDE_MIN = 4;
+const SIDE_MAX = 30;
+
+/** Where the squares of a canvas are. */
+export interface MapShape {
+  readonly columns: number;
+  /** The width and height of a square with its gap, which need not be whole pixels. */
+  readonly step: number;
+  readonly width: number;
+  readonly height: number;
+}
+
+export interface MapColours {
+  readonly ramp: readonly string[];
+  readonly down: string;
+  readonly bad: string;
+  readonly warn: string;
+  readonly text: string;
+  readonly busy: string;
+  readonly card: string;
+}
+
+/** Fits `count` squares into the width. All cells get squares of the size that suits the largest one, which has `most` hosts. */
+export function shapeOf(count: number, most: number, width: number, heightWanted: number): MapShape {
+  const fitting = Math.floor(Math.sqrt((width * heightWanted) / Math.max(1, most)));
+  const side = Math.max(SIDE_MIN, Math.min(SIDE_MAX, fitting)) + GAP;
+  const columns = Math.max(1, Math.floor((width + GAP) / side));
+  // The squares are stretched to fill the width, unless they are at their largest.
+  const step = side === SIDE_MAX + GAP ? side : (width + GAP) / columns;
+  return { columns, step, width, height: Math.max(1, Math.ceil(Math.max(1, count) / columns) * step - GAP) };
+}
+
+/** What a canvas shows now, so that only the squares that differ are painted again. */
+export interface DrawnMap {
+  readonly shape: MapShape;
+  readonly colours: MapColours;
+  readonly classIndex: number;
+  readonly rows: readonly LiveHostRow[];
+  readonly chosen: number;
+}
+
+/** Paints the map onto the canvas. `before` is what the canvas shows, or null for an empty one. */
+export function drawHosts(canvas: HTMLCanvasElement, map: DrawnMap, before: DrawnMap | null): void {
+  const { shape, colours, classIndex, rows, chosen } = map;
+  const isSame =
+    before?.shape.width === shape.width &&
+    before.shape.height === shape.height &&
+    before.shape.step === shape.step &&
+    before.colours === colours &&
+    before.classIndex === classIndex;
+  const ratio = devicePixelRatio;
+  const paint = canvas.getContext("2d");
+  if (paint === null) return;
+  if (!isSame) {
+    canvas.width = Math.round(shape.width * ratio);
+    canvas.height = Math.round(shape.height * ratio);
+    canvas.style.width = `${shape.width}px`;
+    canvas.style.height = `${shape.height}px`;
+  }
+  paint.setTransform(ratio, 0, 0, ratio, 0, 0);
+  const wasChosen = isSame ? before.chosen : -1;
+  // The frame of a chosen host lies in the gaps around it, so the gaps are cleared with it.
+  if (wasChosen !== chosen && wasChosen >= 0) clear(paint, squareOf(shape, wasChosen), colours);
+  for (const [index, row] of rows.entries()) {
+    if (isSame && before.rows[index] === row && index !== wasChosen && index !== chosen) continue;
+    drawHost(paint, row, squareOf(shape, index), colours, classIndex);
+  }
+  if (isSame)
+    for (let index = rows.length; index < before.rows.length; index += 1) clear(paint, squareOf(shape, index), colours);
+  if (chosen >= 0) {
+    const { x, y, side } = squareOf(shape, chosen);
+    paint.strokeStyle = colours.text;
+    paint.lineWidth = 2;
+    paint.strokeRect(x - 1, y - 1, side + 2, side + 2);
+  }
+}
+
+interface Square {
+  readonly x: number;
+  readonly y: number;
+  readonly side: number;
+}
+
+/** Squares begin at whole pixels, so that their edges are sharp. */
+function squareOf({ columns, step }: MapShape, index: number): Square {
+  const [x, y] = [Math.round((index % columns) * step), Math.round(Math.floor(index / columns) * step)];
+  return { x, y, side: Math.floor(step) - GAP };
+}
+
+function clear(paint: CanvasRenderingContext2D, { x, y, side }: Square, colours: MapColours): void {
+  paint.fillStyle = colours.card;
+  paint.fillRect(x - GAP, y - GAP, side + 2 * GAP, side + 2 * GAP);
+}
+
+function drawHost(
+  paint: CanvasRenderingContext2D,
+  row: LiveHostRow,
+  { x, y, side }: Square,
+  colours: MapColours,
+  classIndex: number,
+): void {
+  const { used, capacity } = liveAmountOf(row, classIndex);
+  const [, , state, , busy, failures] = row;
+  const share = capacity <= 0 ? 0 : Math.min(1, used / capacity);
+  const isUp = (state & LIVE_UP) !== 0;
+  const step = share === 0 ? 0 : 1 + Math.min(4, Math.floor(share * 5));
+  paint.fillStyle = isUp ? (colours.ramp[step] ?? "") : colours.down;
+  paint.fillRect(x, y, side, side);
+  if (!isUp || (state & LIVE_DISABLED) !== 0) {
+    paint.strokeStyle = isUp ? colours.warn : colours.bad;
+    paint.lineWidth = side > 10 ? 2 : 1;
+    paint.beginPath();
+    if (isUp) paint.rect(x + 1, y + 1, side - 2, side - 2);
+    else {
+      paint.moveTo(x + 2, y + 2);
+      paint.lineTo(x + side - 2, y + side - 2);
+      paint.moveTo(x + side - 2, y + 2);
+      paint.lineTo(x + 2, y + side - 2);
+    }
+    paint.stroke();
+  }
+  if (failures > 0.05) dot(paint, x + side - side / 4, y + side / 4, side / 6, colours.bad);
+  if (busy > 0) dot(paint, x + side / 4, y + side - side / 4, side / 6, colours.busy);
+}
+
+function dot(paint: CanvasRenderingContext2D, x: number, y: number, radius: number, colour: string): void {
+  paint.fillStyle = colour;
+  paint.beginPath();
+  paint.arc(x, y, Math.max(1, radius), 0, 2 * Math.PI);
+  paint.fill();
+}

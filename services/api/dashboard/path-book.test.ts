@@ -1,0 +1,45 @@
+import { expect, test } from "vitest";
+import type { ServerPut } from "../../../core/ledger/row-change.ts";
+import type { RequestRecord } from "../../../core/stores/api/api-store.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { PathBook } from "./path-book.ts";
+
+const spec = serverSpec(1);
+const SINCE = 10_000;
+
+const request = (id: string, change: Partial<RequestRecord>): RequestRecord => ({
+  ...{ serverUuid: id, state: "accepted", cell: null, assignment: 0, spec, changes: null, fault: null },
+  ...{ cancellation: null, createdAtMs: SINCE, updatedAtMs: SINCE },
+  ...change,
+});
+const row = (uuid: string, status: string, host: string) =>
+  ({ uuid, status, taskState: null, host, spec: () => spec }) as unknown as ServerPut;
+
+test("counts a request that fails before it was seen, and none that had failed before the book was opened", () => {
+  const book = new PathBook(SINCE);
+  const old = request("old", { state: "failed", updatedAtMs: SINCE - 1, fault: "no host" });
+  const quick = request("quick", { state: "failed", updatedAtMs: SINCE + 1, fault: "no host" });
+  book.requestsSeen([old, quick]);
+  book.requestsSeen([old, quick]);
+  expect(book.counts.failed).toBe(1);
+  expect(book.paths().map(({ id, state }) => [id, state])).toEqual([
+    ["old", "error"],
+    ["quick", "error"],
+  ]);
+});
+
+test("counts hops, ends and failures for each cell, and all of them together", () => {
+  const book = new PathBook(SINCE);
+  const busyOn = (host: string) => ({ host, busy: true });
+  book.serverPut("north", row("a", "BUILD", "one"), null, SINCE);
+  book.serverPut("north", row("a", "BUILD", "two"), busyOn("one"), SINCE);
+  book.serverPut("north", row("a", "ACTIVE", "two"), busyOn("two"), SINCE);
+  book.serverPut("south", row("b", "BUILD", "six"), null, SINCE);
+  book.serverPut("south", row("b", "BUILD", "seven"), busyOn("six"), SINCE);
+  expect([book.countsOf("north"), book.countsOf("south"), book.countsOf("west")]).toEqual([
+    [1, 1, 0],
+    [0, 1, 0],
+    [0, 0, 0],
+  ]);
+  expect(book.counts).toEqual({ placed: 2, hops: 2, active: 1, failed: 0, deleted: 0 });
+});
