@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { DispatchOutcome } from "../../core/stores/cell/cell-store.ts";
 import {
   closingOf,
@@ -104,6 +104,102 @@ export function raceContract(cell: () => CellUnderTest): void {
         ]).toContainEqual([dispatched?.kind, closed]);
       }),
     );
+  });
+
+  describe("a cell that is opened again to servers that have left it", () => {
+    /** Dispatches the server under an assignment. */
+    const dispatchUnder = async (server: number, assignment: number, task = server) => {
+      const dispatch = { ...dispatchOf({ server, task, hosts: [0] }), assignment };
+      return (await cell().store.dispatch([dispatch]))[0]?.kind;
+    };
+    /** The cell is closed to all servers under assignment 1. */
+    const leave = async () => {
+      await makeRoom();
+      await cell().store.close(rounds.map((server) => closingOf(server, 1)));
+    };
+
+    test("a dispatch under the present assignment against one under an earlier assignment: one claim", async () => {
+      await leave();
+      await Promise.all(
+        rounds.map(async (server) => {
+          const kinds = await Promise.all([dispatchUnder(server, 2), dispatchUnder(server, 1, 1000 + server)]);
+          expect([
+            ["dispatched", "closed"],
+            ["dispatched", "already-dispatched"],
+            ["already-dispatched", "dispatched"],
+          ]).toContainEqual(kinds);
+        }),
+      );
+      expect(await cell().used()).toEqual([ROUNDS, 0, 0]);
+    });
+
+    test("two schedulers under the present assignment: one claim", async () => {
+      await leave();
+      await Promise.all(
+        rounds.map(async (server) => {
+          const kinds = await Promise.all([dispatchUnder(server, 2), dispatchUnder(server, 2, 1000 + server)]);
+          expect(kinds.sort()).toEqual(["already-dispatched", "dispatched"]);
+        }),
+      );
+      expect(await cell().used()).toEqual([ROUNDS, 0, 0]);
+    });
+
+    test("requestDelete against the dispatch: either the server has a delete task, or no assignment opens the cell to it", async () => {
+      await leave();
+      const outcomes = await Promise.all(
+        rounds.map(async (server) => {
+          const [dispatched, [deleted]] = await Promise.all([
+            dispatchUnder(server, 2),
+            cell().store.requestDelete([deleteTask(server, 1000 + server)]),
+          ]);
+          expect([
+            ["dispatched", "queued"],
+            ["closed", "deleted"],
+          ]).toContainEqual([dispatched, deleted?.kind]);
+          expect(await dispatchUnder(server, 3, 2000 + server)).toBe(
+            dispatched === "closed" ? "closed" : "already-dispatched",
+          );
+          return dispatched;
+        }),
+      );
+      const claims = outcomes.filter((kind) => kind === "dispatched").length;
+      expect(await cell().used()).toEqual([claims, 0, 0]);
+    });
+
+    test("a close under an earlier assignment against the dispatch: the server is dispatched", async () => {
+      await leave();
+      await Promise.all(
+        rounds.map(async (server) => {
+          const [dispatched, [closed]] = await Promise.all([
+            dispatchUnder(server, 2),
+            cell().store.close([closingOf(server, 1)]),
+          ]);
+          expect(dispatched).toBe("dispatched");
+          expect(["closed", "present"]).toContain(closed);
+        }),
+      );
+      expect(await cell().used()).toEqual([ROUNDS, 0, 0]);
+    });
+
+    test("a close under the present assignment against the dispatch: never both dispatched and closed", async () => {
+      await leave();
+      const outcomes = await Promise.all(
+        rounds.map(async (server) => {
+          const [dispatched, [closed]] = await Promise.all([
+            dispatchUnder(server, 2),
+            cell().store.close([closingOf(server, 2)]),
+          ]);
+          expect([
+            ["dispatched", "present"],
+            ["closed", "closed"],
+          ]).toContainEqual([dispatched, closed]);
+          if (dispatched === "closed") expect(await dispatchUnder(server, 1, 2000 + server)).toBe("closed");
+          return dispatched;
+        }),
+      );
+      const claims = outcomes.filter((kind) => kind === "dispatched").length;
+      expect(await cell().used()).toEqual([claims, 0, 0]);
+    });
   });
 
   test("two conductors take one task: one has it", async () => {
