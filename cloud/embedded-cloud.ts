@@ -38,9 +38,10 @@ import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
 import type { NetworkRule } from "../services/api/network/network-rule.ts";
 import type { Authenticate } from "../services/api/placement/identity.ts";
-import { Policy } from "../services/api/placement/policy/policy.ts";
+import { legacyDefaults } from "../services/api/placement/placement-rules.ts";
 import { placementMounts } from "../services/api/placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS } from "../services/api/placement/settings.ts";
+import { Policy } from "../services/api/policy/policy.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import type { VolumeRule } from "../services/api/volume/volume-rule.ts";
@@ -316,7 +317,7 @@ function placementOf(
 ) {
   if (authenticate === undefined) return [];
   const ledgers = cells.map((cell) => cell.placement);
-  const deps = { cells: ledgers, authenticate, policy: new Policy("legacy"), cors: null, arbiter, logger };
+  const deps = { cells: ledgers, authenticate, policy: new Policy(legacyDefaults()), cors: null, arbiter, logger };
   return placementMounts(deps, DEFAULT_PLACEMENT_SETTINGS);
 }
 

@@ -54,6 +54,7 @@ const ORDERS: Readonly<Record<string, readonly string[]>> = {
   "core/scheduling": ["packing", "filters", "weighers", "ranking", "request", "explain"],
   "services/api": [
     "identity",
+    "policy",
     "placement",
     "http",
     "identity-api",

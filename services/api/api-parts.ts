@@ -37,6 +37,7 @@ import { ListBudget } from "./http/list-budget.ts";
 import { ImageCatalog } from "./image/image-catalog.ts";
 import { OwnImages } from "./image/own-images.ts";
 import { PortSweeper } from "./network/port-sweeper.ts";
+import type { Policy } from "./policy/policy.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
 import type { ApiSettings } from "./settings.ts";
 
@@ -70,6 +71,8 @@ export interface ApiDeps {
   /** The keypairs of users. Without this store, there are none. */
   readonly keypairs?: KeypairStore;
   readonly consoleTokens?: ConsoleTokenStore;
+  /** The rules of the Compute API; by default those of Nova. */
+  readonly policy?: Policy;
   /** The accepted moves. Without this store, no server is moved to another host. */
   readonly moves?: MoveStore;
   /** Finds the identity behind a token; required where Keystone authenticates callers. */

@@ -43,6 +43,9 @@ import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
 import { placementMounts } from "./placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS } from "./placement/settings.ts";
+import { computeDefaults } from "./policy/compute-rules.ts";
+import { followPolicy } from "./policy/follow-policy.ts";
+import { Policy } from "./policy/policy.ts";
 import type { CellPort, OperatorStores } from "./ports.ts";
 import { type ApiService, createApi } from "./service.ts";
 import { type ApiOptions, apiSettings } from "./settings.ts";
@@ -112,6 +115,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       mounts,
       remarks: () => countObstacles(opened),
       keystone: access.keystone,
+      policy: await openComputePolicy(settings.computePolicyFile, logger, closers),
       beforeListening: () => room.close(),
     };
     const api = createApi(deps, apiSettings(settings));
@@ -123,6 +127,16 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     await closeAll();
     throw error;
   }
+}
+
+/** Returns the rules of the Compute API, which follow the policy file, if there is one. Throws when it is broken. */
+async function openComputePolicy(path: string | null, logger: Logger, closers: Closers): Promise<Policy> {
+  const policy = new Policy(computeDefaults());
+  if (path === null) return policy;
+  const file = followPolicy(path, policy, logger);
+  await file.start();
+  closers.push(() => file.close());
+  return policy;
 }
 
 /** Combines the api with its metrics: both start together, and closing it closes everything that was opened for it. */

@@ -2,12 +2,14 @@ import type { FastifyInstance } from "fastify";
 import { apiStreams } from "../../adapters/nats/streams.ts";
 import type { Service } from "../../runtime/service.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
-import { type ApiDeps, createParts } from "./api-parts.ts";
+import { type ApiDeps, type ApiParts, createParts } from "./api-parts.ts";
 import { CellWatch } from "./compute/servers/cell-watch.ts";
-import { identityResolver } from "./http/identity.ts";
+import { identityByRoles, identityResolver, type ResolveIdentity } from "./http/identity.ts";
 import { registerProbes } from "./http/probe-routes.ts";
 import { registerCompute } from "./http/register-compute.ts";
 import { registerVersionList } from "./http/version-routes.ts";
+import { computeDefaults } from "./policy/compute-rules.ts";
+import { Policy } from "./policy/policy.ts";
 import { queueRemarks } from "./queue-remarks.ts";
 import {
   openDashboard,
@@ -52,11 +54,10 @@ export function createApi(deps: ApiDeps, settings: ApiSettings, register: Regist
     prefixes: settings.http.computePrefixes,
     bodyBytesMax: Math.min(settings.http.computeBodyBytesMax, settings.http.bodyBytesMax),
     resolveIdentity,
+    policy: deps.policy ?? new Policy(computeDefaults()),
     register: (scope, prefix) => register(scope, prefix, deps, parts, settings),
   });
-  registerOperatorRoutes(deps, parts, settings, resolveIdentity);
-  registerNeighbours(deps, parts, settings, resolveIdentity);
-  const live = settings.dashboard ? openDashboard(deps, parts, resolveIdentity) : null;
+  const live = registerOthers(deps, parts, settings, identityByRoles(resolveIdentity));
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
   });
@@ -100,4 +101,16 @@ export function createApi(deps: ApiDeps, settings: ApiSettings, register: Regist
       return closed;
     },
   };
+}
+
+/** Registers the APIs beside the Compute API. Returns the dashboard's stream of changes, if there is a dashboard. */
+function registerOthers(
+  deps: ApiDeps,
+  parts: ApiParts,
+  settings: ApiSettings,
+  resolveIdentity: ResolveIdentity,
+): ReturnType<typeof openDashboard> | null {
+  registerOperatorRoutes(deps, parts, settings, resolveIdentity);
+  registerNeighbours(deps, parts, settings, resolveIdentity);
+  return settings.dashboard ? openDashboard(deps, parts, resolveIdentity) : null;
 }

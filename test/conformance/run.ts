@@ -73,7 +73,7 @@ async function main(): Promise<number> {
 }
 
 async function openRules(): Promise<string> {
-  const { RULES } = await import("../../services/api/placement/policy/defaults.ts");
+  const { RULES } = await import("../../services/api/placement/placement-rules.ts");
   return Object.values(RULES)
     .map((rule) => `"${rule}": "@"\n`)
     .join("");

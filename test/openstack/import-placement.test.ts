@@ -9,7 +9,8 @@ import { PostgresLedger } from "../../adapters/postgres/ledger/postgres-ledger.t
 import { createPlacementStore } from "../../adapters/postgres/placement/postgres-placement-store.ts";
 import { handlePlacement, type PlacementDeps } from "../../services/api/placement/app.ts";
 import { authenticateNoauth2 } from "../../services/api/placement/identity.ts";
-import { Policy } from "../../services/api/placement/policy/policy.ts";
+import { legacyDefaults } from "../../services/api/placement/placement-rules.ts";
+import { Policy } from "../../services/api/policy/policy.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { type FilledPlacement, fillPlacement, PROJECT } from "./fill-placement.ts";
 import { hasMariadb, startRealMariadb } from "./real-mariadb.ts";
@@ -85,7 +86,7 @@ describe.each([
         // None of these calls asks for candidates.
         source: {} as PlacementDeps["source"],
         authenticate: authenticateNoauth2,
-        policy: new Policy("legacy"),
+        policy: new Policy(legacyDefaults()),
         onBoundReached: () => {},
         onUnexpected: (error) => {
           throw error;

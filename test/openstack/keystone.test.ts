@@ -2,8 +2,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import { KeystoneAuthenticator } from "../../services/api/identity/keystone-authenticator.ts";
 import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/identity/keystone-settings.ts";
-import { RULES } from "../../services/api/placement/policy/defaults.ts";
-import { Policy } from "../../services/api/placement/policy/policy.ts";
+import { legacyDefaults, RULES, secureDefaults } from "../../services/api/placement/placement-rules.ts";
+import { Policy } from "../../services/api/policy/policy.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { passwordOf } from "../rigs/fake-keystone.ts";
 import { hasKeystone, type RealKeystone, SERVICE_PASSWORD, startRealKeystone } from "./real-keystone.ts";
@@ -58,7 +58,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     });
     expect([...identity.roles].sort()).toEqual(expect.arrayContaining(["admin", "member", "reader"]));
     const own = { project_id: identity.projectId };
-    expect(new Policy("secure").allows(RULES.providersCreate, identity, own)).toBe(true);
+    expect(new Policy(secureDefaults()).allows(RULES.providersCreate, identity, own)).toBe(true);
   });
 
   test.each([
@@ -69,7 +69,7 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     async (_scope, scope, expected) => {
       const identity = await create().ask(await keystone.issue(scope ?? "unscoped"));
       expect(identity).toMatchObject(expected);
-      expect(new Policy("legacy").allows(RULES.providersList, identity, {})).toBe(false);
+      expect(new Policy(legacyDefaults()).allows(RULES.providersList, identity, {})).toBe(false);
     },
   );
 

@@ -8,9 +8,10 @@ import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { authenticateNoauth2 } from "../../services/api/placement/identity.ts";
 import { placementCell } from "../../services/api/placement/placement-cell.ts";
-import { Policy } from "../../services/api/placement/policy/policy.ts";
+import { legacyDefaults } from "../../services/api/placement/placement-rules.ts";
 import { createPlacement, type PlacementCell, type PlacementService } from "../../services/api/placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS, type PlacementSettings } from "../../services/api/placement/settings.ts";
+import { Policy } from "../../services/api/policy/policy.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { PlacementClient } from "./placement-client.ts";
 
@@ -57,7 +58,7 @@ export class PlacementRig {
     const deps = {
       cells: [first!, ...others] as const,
       authenticate: authenticateNoauth2,
-      policy: new Policy("legacy"),
+      policy: new Policy(legacyDefaults()),
       cors: null,
       arbiter: null,
       logger: pino(

@@ -1,5 +1,7 @@
 import type { FastifyRequest } from "fastify";
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
+import { policyName } from "../policy/compute-rules.ts";
+import type { Policy } from "../policy/policy.ts";
 import { Fault } from "./fault.ts";
 import type { Identity } from "./identity.ts";
 
@@ -13,6 +15,10 @@ export interface Call {
   readonly identity: Identity | null;
   /** The caller's token, with which other services are called in the caller's name. Null where callers have none. */
   readonly token: string | null;
+  /** The rules that say what the caller may do. Null in APIs that have none, where `isAdmin` decides. */
+  readonly policy: Policy | null;
+  /** The rules of the route and of its action, which were checked for the caller's own project before the handler ran. */
+  rules: readonly string[];
 }
 
 declare module "fastify" {
@@ -43,7 +49,30 @@ export function callerOf({ requestId, identity }: KnownCall): Caller {
   return { requestId, userId: identity.userId, projectId: identity.projectId };
 }
 
-/** Refuses callers who are not admins. `action` names the refused action as upstream's policies do. */
-export function requireAdmin(call: KnownCall, action: string): void {
-  if (!call.identity.isAdmin) throw new Fault(403, `Policy doesn't allow os_compute_api:${action} to be performed.`);
+/** The owner of what a rule is about. What is left out is the caller's. */
+export interface RuleTarget {
+  readonly projectId?: string | undefined;
+  readonly userId?: string | undefined;
+}
+
+/** Whether the policy lets the caller do what the rule names to something of this owner. */
+export function mayDo({ identity, policy }: KnownCall, rule: string, target: RuleTarget = {}): boolean {
+  if (policy === null) return identity.isAdmin;
+  const { projectId = identity.projectId, userId = identity.userId } = target;
+  const caller = { ...identity, systemScope: null };
+  return policy.allows(policyName(rule), caller, { project_id: projectId, user_id: userId });
+}
+
+/** Refuses callers whom the policy does not let do what the rule names. */
+export function requireRule(call: KnownCall, rule: string, target: RuleTarget = {}): void {
+  if (!mayDo(call, rule, target)) throw new Fault(403, `Policy doesn't allow ${policyName(rule)} to be performed.`);
+}
+
+/**
+ * Checks the rules of the route again for something of another project, which only admins find: a policy may let them use the route for
+ * their own project alone.
+ */
+export function requireRulesFor(call: KnownCall, projectId: string): void {
+  if (projectId === call.identity.projectId) return;
+  for (const rule of call.rules) requireRule(call, rule, { projectId });
 }

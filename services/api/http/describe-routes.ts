@@ -1,4 +1,5 @@
 import type { OpenApiDocument } from "../placement/openapi.ts";
+import { policyName } from "../policy/compute-rules.ts";
 import { DocumentSchemas } from "./document-schemas.ts";
 import type { KnownRoute } from "./known-paths.ts";
 import { MINOR_MAX, MINOR_MIN } from "./microversion.ts";
@@ -115,7 +116,7 @@ function describeFacts(facts: ActionFacts, hasMicroversions: boolean): Readonly<
   return {
     ...(hasMicroversions && { "x-since": `2.${since}` }),
     ...(until < MINOR_MAX && { "x-until": `2.${until}` }),
-    ...(facts.rule !== undefined && { "x-policy-rule": `os_compute_api:${facts.rule}` }),
+    ...(typeof facts.rule === "string" && { "x-policy-rule": policyName(facts.rule) }),
   };
 }
 

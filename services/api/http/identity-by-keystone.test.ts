@@ -1,10 +1,11 @@
 import { expect, test } from "vitest";
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import { TokenRefused } from "../identity/token-refused.ts";
-import { faultOf, identityByKeystone } from "./identity.ts";
+import { faultOf, identityByKeystone, identityByRoles } from "./identity.ts";
 
 const PROJECT: TokenIdentity = { userId: "u", projectId: "p", systemScope: null, domainId: null, roles: [] };
 const resolver = (identity: Partial<TokenIdentity>) => identityByKeystone(async () => ({ ...PROJECT, ...identity }));
+const byRoles = (identity: Partial<TokenIdentity>) => identityByRoles(resolver(identity));
 
 test.each([
   [["admin", "manager", "member", "reader"], "DELETE", "known"],
@@ -14,8 +15,9 @@ test.each([
   [["reader"], "PUT", "forbidden"],
   [["auditor"], "GET", "forbidden"],
   [[], "GET", "forbidden"],
-])("with the roles %j a %s is %s", async (roles, method, kind) => {
-  expect(await resolver({ roles })({}, method)).toMatchObject({ kind });
+])("where there is no policy, a caller with the roles %j and the method %s is %s", async (roles, method, kind) => {
+  expect(await byRoles({ roles })({}, method)).toMatchObject({ kind });
+  expect(await resolver({ roles })({}, method)).toMatchObject({ kind: "known", identity: { roles } });
 });
 
 test("only the role admin makes an administrator, and the project is the token's, whatever the headers say", async () => {
@@ -23,11 +25,11 @@ test("only the role admin makes an administrator, and the project is the token's
   const identity = { projectId: "p", userId: "u" };
   expect(await resolver({ roles: ["member"] })(headers, "GET")).toEqual({
     kind: "known",
-    identity: { ...identity, isAdmin: false },
+    identity: { ...identity, isAdmin: false, roles: ["member"] },
   });
   expect(await resolver({ roles: ["admin"] })(headers, "GET")).toEqual({
     kind: "known",
-    identity: { ...identity, isAdmin: true },
+    identity: { ...identity, isAdmin: true, roles: ["admin"] },
   });
 });
 

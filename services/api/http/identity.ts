@@ -11,6 +11,8 @@ export interface Identity {
   readonly userId: string;
   /** May see all projects, and hosts. */
   readonly isAdmin: boolean;
+  /** The roles in the project, including implied ones. */
+  readonly roles: readonly string[];
 }
 
 export type IdentityOutcome =
@@ -50,6 +52,10 @@ export function identityResolver(auth: AuthKind, keystone: AuthenticateToken | n
   }
 }
 
+/** The roles of callers without a token of Keystone. */
+const MEMBER_ROLES = ["member", "reader"];
+const ALL_ROLES = ["admin", "manager", ...MEMBER_ROLES, "service"];
+
 const NAME = /^[A-Za-z0-9._@-]{1,255}$/;
 
 /** Without authentication, every caller is an admin of the project that `X-Project-Id` names, or of `default`. */
@@ -58,7 +64,7 @@ export function everybodyIsAdmin(headers: IncomingHttpHeaders): IdentityOutcome 
   const userId = single(headers["x-user-id"]) ?? "admin";
   if (!NAME.test(projectId)) return { kind: "unauthorized", why: "X-Project-Id is not a project id" };
   if (!NAME.test(userId)) return { kind: "unauthorized", why: "X-User-Id is not a user id" };
-  return { kind: "known", identity: { projectId, userId, isAdmin: true } };
+  return { kind: "known", identity: { projectId, userId, isAdmin: true, roles: ALL_ROLES } };
 }
 
 /** Authentication for tests and trials, as upstream's `noauth2`: `X-Auth-Token` is `user:project`, and the user `admin` is an admin. */
@@ -71,7 +77,8 @@ export function identityFromPlainToken(headers: IncomingHttpHeaders): IdentityOu
   const projectId = colon === -1 ? token : token.slice(colon + 1);
   if (!NAME.test(userId) || !NAME.test(projectId))
     return { kind: "unauthorized", why: "X-Auth-Token is not of the form user:project." };
-  return { kind: "known", identity: { projectId, userId, isAdmin: userId === "admin" } };
+  const isAdmin = userId === "admin";
+  return { kind: "known", identity: { projectId, userId, isAdmin, roles: isAdmin ? ALL_ROLES : MEMBER_ROLES } };
 }
 
 /** Returns the identity behind a request's token. Throws `TokenRefused`. */
@@ -80,15 +87,13 @@ export type AuthenticateToken = (asking: { readonly headers: IncomingHttpHeaders
 const READ_METHODS = ["GET", "HEAD", "OPTIONS"];
 
 /**
- * Identifies callers by Keystone, in the project of their token. `admin` may do everything, `member` may change the resources of the
- * project, and `reader` may read them. A token without a project (unscoped, or of domain or system scope) may do nothing.
- *
- * Source: Nova's secure RBAC defaults. Keystone itself adds the roles that a role implies.
+ * Identifies callers by Keystone, in the project of their token. A token without a project (unscoped, or of domain or system scope) may do
+ * nothing. Keystone itself adds the roles that a role implies.
  */
 export function identityByKeystone(authenticate: AuthenticateToken): ResolveIdentity {
-  return async (headers, method) => {
+  return async (headers) => {
     try {
-      return admitted(await authenticate({ headers }), method);
+      return admitted(await authenticate({ headers }));
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;
       if (error.status === 503) return { kind: "unavailable", why: error.message };
@@ -101,17 +106,30 @@ export function identityByKeystone(authenticate: AuthenticateToken): ResolveIden
   };
 }
 
-function admitted({ projectId, userId, roles }: TokenIdentity, method: string): IdentityOutcome {
+function admitted({ projectId, userId, roles }: TokenIdentity): IdentityOutcome {
   if (projectId === null || userId === null)
     return { kind: "forbidden", why: "The token has no project: ask for one of the scope of a project." };
-  const isAdmin = roles.includes("admin");
-  const mayWrite = isAdmin || roles.includes("member");
-  const mayRead = mayWrite || roles.includes("reader");
-  if (!(READ_METHODS.includes(method) ? mayRead : mayWrite)) {
+  return { kind: "known", identity: { projectId, userId, isAdmin: roles.includes("admin"), roles } };
+}
+
+/**
+ * Adds the rules of APIs without a policy: `admin` may do everything, `member` may change the resources of the project, and `reader` may
+ * read them.
+ */
+export function identityByRoles(resolve: ResolveIdentity): ResolveIdentity {
+  const judged = (outcome: IdentityOutcome, method: string): IdentityOutcome => {
+    if (outcome.kind !== "known") return outcome;
+    const { isAdmin, roles } = outcome.identity;
+    const mayWrite = isAdmin || roles.includes("member");
+    const mayRead = mayWrite || roles.includes("reader");
+    if (READ_METHODS.includes(method) ? mayRead : mayWrite) return outcome;
     const role = mayRead ? "member" : "reader";
     return { kind: "forbidden", why: `Policy doesn't allow this to be performed: it takes the role ${role}.` };
-  }
-  return { kind: "known", identity: { projectId, userId, isAdmin } };
+  };
+  return (headers, method) => {
+    const outcome = resolve(headers, method);
+    return outcome instanceof Promise ? outcome.then((one) => judged(one, method)) : judged(outcome, method);
+  };
 }
 
 function single(value: string | readonly string[] | undefined): string | undefined {

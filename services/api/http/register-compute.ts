@@ -1,4 +1,6 @@
-import type { FastifyReply, FastifyRequest, preHandlerHookHandler } from "fastify";
+import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteOptions } from "fastify";
+import { assert } from "../../../core/assert.ts";
+import type { Policy } from "../policy/policy.ts";
 import { callerTokenOf } from "./call.ts";
 import { urlBaseOf } from "./compute-urls.ts";
 import type { Http } from "./create-http.ts";
@@ -12,6 +14,7 @@ export interface ComputeRoutes {
   /** Largest body of a request. */
   readonly bodyBytesMax: number;
   readonly resolveIdentity: ResolveIdentity;
+  readonly policy: Policy;
   /** Registers the routes below one prefix. */
   readonly register: (http: Http, prefix: string) => void;
 }
@@ -23,19 +26,35 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
       (scope, _options, done) => {
         scope.addHook("onRoute", (route) => {
           route.bodyLimit = routes.bodyBytesMax;
+          requireFacts(route);
         });
         scope.addHook("onRequest", (request, reply, next) => {
           const { project, isLegacy } = urlBaseOf(request, prefix);
           const minor = isLegacy ? MINOR_MIN : negotiate(request, reply);
           if (request.routeOptions.config.public === true) {
-            request.call = { requestId: request.id, minor, identity: null, token: null };
+            request.call = {
+              requestId: request.id,
+              minor,
+              identity: null,
+              token: null,
+              policy: routes.policy,
+              rules: [],
+            };
             return next();
           }
           const admit = (outcome: IdentityOutcome) => {
             if (outcome.kind !== "known") return next(refused(reply, outcome));
             const fault = project === null ? null : explainOtherProject(project, outcome.identity);
             if (fault !== null) return next(fault);
-            request.call = { requestId: request.id, minor, identity: outcome.identity, token: callerTokenOf(request) };
+            const identity = judgedBy(routes.policy, outcome.identity);
+            request.call = {
+              requestId: request.id,
+              minor,
+              identity,
+              token: callerTokenOf(request),
+              policy: routes.policy,
+              rules: [],
+            };
             next();
           };
           // Most resolvers answer synchronously; an await would cost each call a turn of the event loop.
@@ -44,8 +63,13 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
           else admit(outcome);
         });
         scope.addHook("preHandler", refuseUnknownParameters);
-        routes.register(scope as Http, prefix);
-        done();
+        try {
+          routes.register(scope as Http, prefix);
+          done();
+        } catch (error) {
+          // Fastify would wait for `done` for ever.
+          done(error as Error);
+        }
       },
       { prefix },
     );
@@ -64,6 +88,21 @@ const refuseUnknownParameters: preHandlerHookHandler = ({ call, query, routeOpti
     refuseOtherParameters(query as object, known ?? {}, call.minor);
   done();
 };
+
+/** A route without a rule would be open to callers of any role, so each of them states its rule, or that it has none. */
+function requireFacts({ url, config = {} }: RouteOptions): void {
+  const isDecided = config.public === true || config.removed === true;
+  assert(
+    isDecided || config.actions !== undefined || config.rule !== undefined,
+    `the route ${url} states no policy rule`,
+  );
+}
+
+/** Whether a caller is an admin is the policy's decision, too. */
+function judgedBy(policy: Policy, identity: Identity): Identity {
+  const isAdmin = policy.allows("context_is_admin", { ...identity, systemScope: null }, {});
+  return isAdmin === identity.isAdmin ? identity : { ...identity, isAdmin };
+}
 
 function refused(reply: FastifyReply, outcome: Exclude<IdentityOutcome, { kind: "known" }>): Fault {
   if (outcome.kind === "unauthorized") reply.header("www-authenticate", outcome.authenticate ?? "Keystone");

@@ -24,6 +24,8 @@ export function registerNeighbour(
           minor: MINOR_MAX,
           identity: outcome.identity,
           token: callerTokenOf(request),
+          policy: null,
+          rules: [],
         };
       });
       register(scope as Http);

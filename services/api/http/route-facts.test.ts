@@ -10,8 +10,8 @@ beforeAll(async () => {
   http.addHook("onRoute", checkFacts);
   http.addHook("onRequest", (request, _reply, done) => {
     const { minor, role } = request.headers;
-    const identity = { projectId: "p", userId: "u", isAdmin: role === "admin", isReader: false };
-    request.call = { requestId: randomUUID(), minor: Number(minor), identity } as never;
+    const identity = { projectId: "p", userId: "u", isAdmin: role === "admin", roles: [] };
+    request.call = { requestId: randomUUID(), minor: Number(minor), identity, token: null, policy: null, rules: [] };
     done();
   });
   http.setErrorHandler((error: Fault | FastifyError, _request, reply) =>

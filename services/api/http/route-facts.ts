@@ -1,5 +1,5 @@
 import type { FastifyContextConfig, preHandlerHookHandler, preValidationHookHandler, RouteOptions } from "fastify";
-import { callOf, requireAdmin } from "./call.ts";
+import { callOf, requireRule } from "./call.ts";
 import { notFound } from "./fault.ts";
 import { MINOR_MAX, MINOR_MIN } from "./microversion.ts";
 import type { QueryParameters } from "./query-reader.ts";
@@ -10,8 +10,8 @@ export interface ActionFacts {
   readonly since?: number;
   /** The last microversion 2.<until> that has the action; the newest one if it is left out. */
   readonly until?: number;
-  /** The policy, without `os_compute_api:`, that reserves the action for admins. */
-  readonly rule?: string;
+  /** The rule of the policy, without `os_compute_api:`, that says who may do it; null for every caller. */
+  readonly rule?: string | null;
   /** What the action's value in the body is checked for, at every microversion, as a JSON Schema. Without it, any value is taken. */
   readonly value?: Readonly<Record<string, unknown>>;
 }
@@ -54,7 +54,7 @@ export function isServedAt(minor: number, facts: ActionFacts): boolean {
  * Adds the checks of its facts to a route, for the hook `onRoute`. A route without facts gets none, so that it costs nothing.
  *
  * Like Nova, a call is refused in this order: a body that is no JSON (400), a microversion without the route (404), a body or query of another
- * form (400), a caller who is not an admin (403). Source: Nova's `wsgi.Resource`, and the decorators of its controllers.
+ * form (400), a caller whom the policy refuses (403). Source: Nova's `wsgi.Resource`, and the decorators of its controllers.
  */
 export function checkFacts(route: RouteOptions): void {
   const facts: FastifyContextConfig = route.config ?? {};
@@ -66,8 +66,8 @@ export function checkFacts(route: RouteOptions): void {
   };
   if (since !== undefined || until !== undefined || actions !== undefined)
     route.preValidation = [...[route.preValidation ?? []].flat(), refuseOtherMinors(factsOf)];
-  if (rule !== undefined || actions !== undefined)
-    route.preHandler = [...[route.preHandler ?? []].flat(), requireAdmins(factsOf)];
+  if (typeof rule === "string" || actions !== undefined)
+    route.preHandler = [...[route.preHandler ?? []].flat(), requireRules(factsOf)];
 }
 
 type FactsOf = (body: unknown) => readonly ActionFacts[];
@@ -82,9 +82,11 @@ const refuseOtherMinors =
     done(isServed ? undefined : notFound("The resource could not be found."));
   };
 
-const requireAdmins =
+const requireRules =
   (factsOf: FactsOf): preHandlerHookHandler =>
   (request, _reply, done) => {
-    for (const { rule } of factsOf(request.body)) if (rule !== undefined) requireAdmin(callOf(request), rule);
+    const call = callOf(request);
+    call.rules = factsOf(request.body).flatMap(({ rule }) => rule ?? []);
+    for (const rule of call.rules) requireRule(call, rule);
     done();
   };

@@ -70,7 +70,7 @@ export function registerVersion(http: Http, prefix: string, publicUrl: string | 
   }));
 
   const withId = { ...OneVersion, params: Type.Object({ id: Type.String() }) };
-  http.get("/versions/:id", { schema: withId }, async (request) => {
+  http.get("/versions/:id", { config: { rule: null }, schema: withId }, async (request) => {
     const id = urlBaseOf(request, prefix).isLegacy ? "v2.0" : request.params.id;
     if (!isVersion(id)) throw notFound("The resource could not be found.");
     return { version: wholeVersionView(id, placeOf(request, prefix, publicUrl)) };

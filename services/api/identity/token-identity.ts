@@ -7,4 +7,6 @@ export interface TokenIdentity {
   /** Set for a token of domain scope. */
   readonly domainId?: string | null;
   readonly roles: readonly string[];
+  /** Whether the rule `context_is_admin` of the Compute API admits the caller. Left out where nothing asks. */
+  readonly isAdmin?: boolean;
 }

@@ -10,7 +10,7 @@ import { imageCallerOf } from "./image-caller.ts";
 import { briefProxyView, proxyView } from "./image-view.ts";
 
 /** The microversions that have the proxy. */
-const config = { until: 35 };
+const config = { until: 35, rule: null };
 const QUERY: QueryParameters = { limit: 1, marker: 1, name: 1 };
 
 export interface ImageProxyOptions {

@@ -20,7 +20,7 @@ imageServiceContract("the api itself", async () => {
     bob: member("bob"),
     sortsBySeconds: false,
     upload: async ({ projectId }, { bits, ...fields }) => {
-      const identity = { projectId, userId: projectId, isAdmin: false };
+      const identity = { projectId, userId: projectId, isAdmin: false, roles: [] };
       const { id } = await createImage(deps, identity, { ...fields, id: randomUUID() });
       if (bits !== null) {
         const [md5, sha512] = ["md5", "sha512"].map((name) => createHash(name).update(bits).digest("hex"));
@@ -31,7 +31,7 @@ imageServiceContract("the api itself", async () => {
     },
     copyDisk: async () => undefined,
     show: async (id) => {
-      const admin = { projectId: "admin", userId: "admin", isAdmin: true };
+      const admin = { projectId: "admin", userId: "admin", isAdmin: true, roles: [] };
       const found = await findOwn(store, admin, id).catch(() => null);
       return found && imageView(found);
     },

@@ -4,10 +4,11 @@ import Fastify, { type FastifyInstance } from "fastify";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { providerUuid, resourceClass } from "../../../core/ledger/ids.ts";
 import { LedgerView } from "../../../core/ledger/ledger-view.ts";
+import { Policy } from "../policy/policy.ts";
 import type { PlacementDeps } from "./app.ts";
 import { authenticateNoauth2 } from "./identity.ts";
 import { mountPlacement } from "./mount.ts";
-import { Policy } from "./policy/policy.ts";
+import { legacyDefaults } from "./placement-rules.ts";
 import { createViewCandidates } from "./view-candidates.ts";
 
 const VCPU = resourceClass("VCPU");
@@ -39,7 +40,7 @@ beforeAll(async () => {
     store: {} as PlacementDeps["store"],
     source: createViewCandidates(() => [cell], bounds),
     authenticate: authenticateNoauth2,
-    policy: new Policy("legacy"),
+    policy: new Policy(legacyDefaults()),
     onUnexpected: (error) => {
       throw error;
     },

@@ -1,12 +1,12 @@
 import type { PlacementStore } from "../../../core/stores/cell/placement-store.ts";
 import type { TokenIdentity } from "../identity/token-identity.ts";
+import type { Policy } from "../policy/policy.ts";
 import type { Cors } from "./cors.ts";
 import type { Answer, PlacementCall, PlacementRequest, PlacementResponse } from "./http.ts";
 import type { Authenticate } from "./identity.ts";
 import { MAX_MINOR, MIN_MINOR, type Microversion, negotiate } from "./microversion.ts";
 import { errorDocument, PlacementError, placementNotFound } from "./placement-error.ts";
-import { RULES } from "./policy/defaults.ts";
-import type { Policy } from "./policy/policy.ts";
+import { RULES } from "./placement-rules.ts";
 import { refusalOf } from "./refusal-of.ts";
 import { type PlacementRoute, routeFor } from "./routes.ts";
 import { parseJson } from "./validate.ts";

@@ -1,11 +1,12 @@
 import Fastify, { type FastifyInstance } from "fastify";
 import { afterEach, describe, expect, test } from "vitest";
+import { Policy } from "../policy/policy.ts";
 import type { PlacementDeps } from "./app.ts";
 import { Cors, DEFAULT_CORS_SETTINGS } from "./cors.ts";
 import { authenticateNoauth2 } from "./identity.ts";
 import { mountPlacement } from "./mount.ts";
 import { openApiDocument } from "./openapi.ts";
-import { Policy } from "./policy/policy.ts";
+import { secureDefaults } from "./placement-rules.ts";
 
 const origin = "http://valid.example.com";
 // No call here gets as far as the store.
@@ -20,7 +21,7 @@ async function mounted(mount: string, cors?: Cors): Promise<FastifyInstance> {
     store: untouched(),
     source: untouched(),
     authenticate: authenticateNoauth2,
-    policy: new Policy("secure"),
+    policy: new Policy(secureDefaults()),
     cors,
     onUnexpected: (error) => {
       throw error;

@@ -1,13 +1,13 @@
-import { systemClock } from "../../../runtime/clock.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import type { ValuesOf } from "../../../runtime/settings.ts";
 import type { DeployedAuthKind } from "../identity/auth-kind.ts";
 import type { KeystoneAuthenticator } from "../identity/keystone-authenticator.ts";
 import { openKeystone } from "../identity/open-keystone.ts";
+import { followPolicy } from "../policy/follow-policy.ts";
+import { Policy } from "../policy/policy.ts";
 import { Cors } from "./cors.ts";
 import { type Authenticate, authenticateNoauth2, authenticateNobody } from "./identity.ts";
-import { Policy } from "./policy/policy.ts";
-import { PolicyFile } from "./policy/policy-file.ts";
+import { legacyDefaults, secureDefaults } from "./placement-rules.ts";
 import { corsSettings, type placementApiSettings } from "./settings.ts";
 
 /** The permissions of callers of the Placement API, and the origins from which browsers may call. */
@@ -24,7 +24,7 @@ type AccessOptions = ValuesOf<typeof placementApiSettings> & { readonly auth: De
 
 /** Reads the policy file, if there is one, and follows it until `close`. Throws when it is broken. */
 export async function openAccess(options: AccessOptions, logger: Logger): Promise<PlacementAccess> {
-  const policy = new Policy(options.enforceNewDefaults ? "secure" : "legacy");
+  const policy = new Policy(options.enforceNewDefaults ? secureDefaults() : legacyDefaults());
   const file = options.policyFile === null ? null : followPolicy(options.policyFile, policy, logger);
   const cors = corsSettings(options);
   const { authenticate, keystone, close } = openAuthenticate(options, logger);
@@ -66,26 +66,4 @@ function openAuthenticate(
 function authenticateByKeystone(options: AccessOptions, logger: Logger) {
   const { authenticate, close } = openKeystone(options, logger);
   return { authenticate, keystone: authenticate, close };
-}
-
-function followPolicy(path: string, policy: Policy, logger: Logger): PolicyFile {
-  return new PolicyFile({
-    path,
-    policy,
-    clock: systemClock,
-    events: {
-      policyLoaded: (loaded, overrides) =>
-        logger.info({ path: loaded, overrides }, "the rules of the policy file are in force"),
-      policyRefused: (refused, reason) =>
-        logger.error(
-          { path: refused, reason },
-          "the policy file is refused, and the previous rules stay in force: correct the file",
-        ),
-      policyDoubted: (doubted, doubt) =>
-        logger.warn(
-          { path: doubted, doubt },
-          "the policy file probably contains a mistake: compare it with the documented rules",
-        ),
-    },
-  });
 }

@@ -39,7 +39,7 @@ import {
 } from "./handlers/traits.ts";
 import { listProviderUsages, listTotalUsages } from "./handlers/usages.ts";
 import type { Answer, PlacementCall } from "./http.ts";
-import { RULES, type RuleName } from "./policy/defaults.ts";
+import { RULES, type RuleName } from "./placement-rules.ts";
 import type { CandidateSource } from "./view-candidates.ts";
 
 /** The handler of one verb of one path, with the checks before it. */

@@ -32,6 +32,7 @@ import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
 import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
+import type { Policy } from "../../../services/api/policy/policy.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
 import { conductorId, hostName, hostTree, owner, providerOf, vcpusOf } from "../../contract/cell-fixtures.ts";
@@ -95,6 +96,7 @@ export class ApiRig {
     quotas: MemoryQuotaStore,
     keystone: AuthenticateToken | null,
     imageFiles: ImageDirectory | null,
+    policy: Policy | null,
   ) {
     this.store = store;
     this.quotas = quotas;
@@ -142,6 +144,7 @@ export class ApiRig {
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
         keystone,
+        ...(policy !== null && { policy }),
       },
       { ...DEFAULT_API_SETTINGS, cells: { deadlineMs: 50, retryMs: 50 }, ...settings },
     );
@@ -154,6 +157,7 @@ export class ApiRig {
     given: ApiStore | null = null,
     keystone: AuthenticateToken | null = null,
     imageFiles: ImageDirectory | null = null,
+    policy: Policy | null = null,
   ): Promise<ApiRig> {
     const quotas = new MemoryQuotaStore({ clock });
     const store = given ?? new MemoryApiStore({ clock, quotas });
@@ -183,7 +187,7 @@ export class ApiRig {
       cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
       views.set(name, { view, facts });
     }
-    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, quotas, keystone, imageFiles);
+    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, quotas, keystone, imageFiles, policy);
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
     }

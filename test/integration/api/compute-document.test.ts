@@ -5,6 +5,9 @@ import { COMPUTE_OPERATIONS } from "../../../services/api/compute/openapi/comput
 import { REMOVED_ROUTES } from "../../../services/api/compute/removed/removed-routes.ts";
 import { SERVER_ACTIONS } from "../../../services/api/compute/server-actions/server-actions.ts";
 import { MINOR_MAX, MINOR_MIN } from "../../../services/api/http/microversion.ts";
+import type { TokenIdentity } from "../../../services/api/identity/token-identity.ts";
+import { computeDefaults } from "../../../services/api/policy/compute-rules.ts";
+import { Policy } from "../../../services/api/policy/policy.ts";
 import { openApiErrors } from "../../rigs/openapi-errors.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -83,8 +86,14 @@ it("states the microversions of each operation: the api answers 404 for every me
   }
 });
 
+/** Whether the default policy refuses members what the rule names. */
+const POLICY = new Policy(computeDefaults());
+const BOB: TokenIdentity = { userId: "bob", projectId: "p", systemScope: null, roles: ["member", "reader"] };
+const isReserved = (rule: string | undefined): boolean =>
+  rule !== undefined && !POLICY.allows(rule, BOB, { project_id: "p", user_id: "bob" });
+
 it("states the policy of each operation that is reserved for admins: the api names it when it refuses others", async () => {
-  const reserved = operations.filter(({ of }) => of["x-policy-rule"] !== undefined && of.requestBody === undefined);
+  const reserved = operations.filter(({ of }) => isReserved(of["x-policy-rule"]) && of.requestBody === undefined);
   expect(reserved.length).toBeGreaterThan(20);
   for (const { name, method, path, of } of reserved) {
     const { statusCode, body } = await send(method, path, Number(of["x-since"].slice(2)), MEMBER);
@@ -100,7 +109,8 @@ it("states the actions of servers with their policies: the api names them when i
   for (const [action, facts] of Object.entries(actions)) {
     const { body } = await send("POST", path, Number(facts["x-since"]!.slice(2)), MEMBER, { [action]: null });
     const refusal = /Policy doesn't allow (\S+) to be performed/.exec(body)?.[1];
-    expect([action, refusal]).toEqual([action, facts["x-policy-rule"]]);
+    const rule = facts["x-policy-rule"];
+    expect([action, refusal]).toEqual([action, isReserved(rule) ? rule : undefined]);
   }
 });
 

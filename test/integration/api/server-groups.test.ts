@@ -138,7 +138,9 @@ describe("joinGroup", () => {
     requestId: "req-1",
     minor: 64,
     token: null,
-    identity: { projectId, userId: "ann", isAdmin },
+    identity: { projectId, userId: "ann", isAdmin, roles: [] },
+    policy: null,
+    rules: [],
   });
   const uuid = "0000000e-0000-4000-8000-000000000001";
   const hints = [{ name: "group", values: [uuid] }];

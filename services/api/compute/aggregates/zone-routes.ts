@@ -26,7 +26,7 @@ export interface ZoneDeps {
 /** `/os-availability-zone` for everybody, with its hosts for admins. A zone is available if it has an enabled host. */
 export function registerZoneRoutes(http: Http, deps: ZoneDeps): void {
   const schema = { querystring: AnyQuery, response: { 200: Zones } };
-  http.get("/os-availability-zone", { schema }, async () => {
+  http.get("/os-availability-zone", { config: { rule: "os-availability-zone:list" }, schema }, async () => {
     return { availabilityZoneInfo: await listZones(deps, false) };
   });
   const ofAdmins = { config: { rule: "os-availability-zone:detail" }, schema };

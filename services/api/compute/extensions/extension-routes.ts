@@ -23,7 +23,7 @@ const CONSTANTS = {
 /** Registers `/extensions`, for every caller. Source: Nova's api-ref, "Extensions (DEPRECATED)". */
 export function registerExtensionRoutes(http: Http): void {
   const list = { querystring: AnyQuery, response: { 200: Type.Object({ extensions: Type.Array(ExtensionView) }) } };
-  http.get("/extensions", { schema: list }, async (request) => {
+  http.get("/extensions", { config: { rule: "extensions" }, schema: list }, async (request) => {
     callOf(request);
     return { extensions: SERVED_EXTENSIONS.map(extensionView) };
   });
@@ -33,7 +33,7 @@ export function registerExtensionRoutes(http: Http): void {
     querystring: AnyQuery,
     response: { 200: Type.Object({ extension: ExtensionView }) },
   };
-  http.get("/extensions/:alias", { schema: show }, async (request) => {
+  http.get("/extensions/:alias", { config: { rule: "extensions" }, schema: show }, async (request) => {
     callOf(request);
     const found = SERVED_EXTENSIONS.find(({ alias }) => alias === request.params.alias);
     if (found === undefined) throw notFound("The resource could not be found.");

@@ -49,7 +49,7 @@ const Answer = Type.Object({
 });
 
 /**
- * `/os-server-external-events`: events that Neutron, Cinder and other services report about servers, for admins. Each event is checked, answered with a code of
+ * `/os-server-external-events`: events that Neutron, Cinder and other services report about servers. Each event is checked, answered with a code of
  * its own and logged. No work of this cloud waits for one, so none has an effect on its server.
  *
  * Source: Nova's api-ref, "Create external events".

@@ -66,17 +66,31 @@ export function registerExtraSpecRoutes(http: Http, deps: FlavorDeps): void {
 }
 
 function registerReads(http: Http, deps: FlavorDeps, path: string): void {
-  http.get(path, { schema: { params: FlavorParams, response: { 200: ExtraSpecsAnswer } } }, async (request) => {
-    const flavor = await findFlavor(deps.store, request.params.flavorId, callOf(request).identity);
-    return { extra_specs: flavor.extraSpecs };
-  });
+  http.get(
+    path,
+    {
+      config: { rule: "os-flavor-extra-specs:index" },
+      schema: { params: FlavorParams, response: { 200: ExtraSpecsAnswer } },
+    },
+    async (request) => {
+      const flavor = await findFlavor(deps.store, request.params.flavorId, callOf(request).identity);
+      return { extra_specs: flavor.extraSpecs };
+    },
+  );
 
-  http.get(`${path}/:key`, { schema: { params: KeyParams, response: { 200: ExtraSpecAnswer } } }, async (request) => {
-    const { flavorId, key } = request.params;
-    const { extraSpecs } = await findFlavor(deps.store, flavorId, callOf(request).identity);
-    if (!Object.hasOwn(extraSpecs, key)) throw noSuchKey(flavorId, key);
-    return { [key]: extraSpecs[key] ?? "" };
-  });
+  http.get(
+    `${path}/:key`,
+    {
+      config: { rule: "os-flavor-extra-specs:show" },
+      schema: { params: KeyParams, response: { 200: ExtraSpecAnswer } },
+    },
+    async (request) => {
+      const { flavorId, key } = request.params;
+      const { extraSpecs } = await findFlavor(deps.store, flavorId, callOf(request).identity);
+      if (!Object.hasOwn(extraSpecs, key)) throw noSuchKey(flavorId, key);
+      return { [key]: extraSpecs[key] ?? "" };
+    },
+  );
 }
 
 async function change(deps: FlavorDeps, flavorId: string, next: (now: Specs) => Specs): Promise<void> {

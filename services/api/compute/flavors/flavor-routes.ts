@@ -1,6 +1,7 @@
+import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { FlavorRecord } from "../../../../core/stores/api/api-store.ts";
-import { callOf } from "../../http/call.ts";
+import { callOf, mayDo } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { type Fault, notFound } from "../../http/fault.ts";
 import type { Identity } from "../../http/identity.ts";
@@ -17,7 +18,7 @@ import {
   FlavorListAnswer,
   UpdateFlavorBody,
 } from "./flavor-schemas.ts";
-import { flavorBriefView, flavorDetailView } from "./flavor-view.ts";
+import { type FlavorViewer, flavorBriefView, flavorDetailView } from "./flavor-view.ts";
 import { FLAVOR_QUERY, listFlavors } from "./list-flavors.ts";
 
 export interface FlavorDeps {
@@ -55,15 +56,15 @@ export async function findFlavor(
 
 /** Registers `/flavors`. Callers who are not admins may only read public flavors. */
 export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: FlavorRouteOptions): void {
-  const { prefix, publicUrl, pageMax } = options;
+  const { pageMax } = options;
 
   const list = {
-    config: { query: FLAVOR_QUERY },
+    config: { query: FLAVOR_QUERY, rule: null },
     schema: { querystring: AnyQuery, response: { 200: FlavorListAnswer } },
   };
   http.get("/flavors", list, async (request) => {
     const call = callOf(request);
-    const viewer = { place: placeOf(request, prefix, publicUrl), minor: call.minor };
+    const viewer = viewerOf(request, options);
     const { flavors, limit, nextMarker } = await listFlavors(deps, call, request.query, pageMax);
     const next =
       nextMarker === null ? [] : [nextLink(viewer.place, "flavors", request.query, { marker: nextMarker, limit })];
@@ -75,10 +76,13 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
 
   http.get(
     "/flavors/detail",
-    { config: { query: FLAVOR_QUERY }, schema: { querystring: AnyQuery, response: { 200: FlavorDetailListAnswer } } },
+    {
+      config: { query: FLAVOR_QUERY, rule: null },
+      schema: { querystring: AnyQuery, response: { 200: FlavorDetailListAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
-      const viewer = { place: placeOf(request, prefix, publicUrl), minor: call.minor };
+      const viewer = viewerOf(request, options);
       const { flavors, limit, nextMarker } = await listFlavors(deps, call, request.query, pageMax);
       const next =
         nextMarker === null
@@ -96,14 +100,18 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
     const call = callOf(request);
     const flavor = await createFlavor(deps, request.body, call.minor);
     deps.catalog.forget(flavor.id);
-    return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
+    return { flavor: flavorDetailView(flavor, viewerOf(request, options)) };
   });
 
-  http.get("/flavors/:id", { schema: { params: IdParams, response: { 200: FlavorAnswer } } }, async (request) => {
-    const call = callOf(request);
-    const flavor = await findFlavor(deps.store, request.params.id, call.identity);
-    return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
-  });
+  http.get(
+    "/flavors/:id",
+    { config: { rule: null }, schema: { params: IdParams, response: { 200: FlavorAnswer } } },
+    async (request) => {
+      const call = callOf(request);
+      const flavor = await findFlavor(deps.store, request.params.id, call.identity);
+      return { flavor: flavorDetailView(flavor, viewerOf(request, options)) };
+    },
+  );
 
   registerDescription(http, deps, options);
 
@@ -117,7 +125,14 @@ export function registerFlavorRoutes(http: Http, deps: FlavorDeps, options: Flav
   });
 }
 
-function registerDescription(http: Http, deps: FlavorDeps, { prefix, publicUrl }: FlavorRouteOptions): void {
+/** Returns the caller as a viewer of flavors. */
+function viewerOf(request: FastifyRequest, { prefix, publicUrl }: FlavorRouteOptions): FlavorViewer {
+  const call = callOf(request);
+  const showsExtraSpecs = mayDo(call, "os-flavor-extra-specs:index");
+  return { place: placeOf(request, prefix, publicUrl), minor: call.minor, showsExtraSpecs };
+}
+
+function registerDescription(http: Http, deps: FlavorDeps, options: FlavorRouteOptions): void {
   http.put(
     "/flavors/:id",
     {
@@ -130,7 +145,7 @@ function registerDescription(http: Http, deps: FlavorDeps, { prefix, publicUrl }
       const { description } = request.body.flavor;
       if (!FLAVOR_ID.test(id) || !(await deps.store.describeFlavor(id, description))) throw flavorNotFound(id);
       const flavor = await findFlavor(deps.store, id, call.identity);
-      return { flavor: flavorDetailView(flavor, { place: placeOf(request, prefix, publicUrl), minor: call.minor }) };
+      return { flavor: flavorDetailView(flavor, viewerOf(request, options)) };
     },
   );
 }

@@ -5,7 +5,14 @@ import type { FlavorDetail } from "./flavor-schemas.ts";
 /** From this microversion on flavors have no `rxtx_factor`, and do not say whether they are disabled. */
 export const WITHOUT_FACTOR_FROM_MINOR = 102;
 
-export function flavorBriefView(flavor: FlavorRecord, viewer: { readonly place: Place; readonly minor: number }) {
+/** The caller to whom a flavor is shown, with the base of links and the microversion. */
+export interface FlavorViewer {
+  readonly place: Place;
+  readonly minor: number;
+  readonly showsExtraSpecs: boolean;
+}
+
+export function flavorBriefView(flavor: FlavorRecord, viewer: FlavorViewer) {
   return {
     id: flavor.id,
     name: flavor.name,
@@ -15,10 +22,7 @@ export function flavorBriefView(flavor: FlavorRecord, viewer: { readonly place: 
 }
 
 /** Source: Nova's api-ref, "Flavors". */
-export function flavorDetailView(
-  flavor: FlavorRecord,
-  viewer: { readonly place: Place; readonly minor: number },
-): FlavorDetail {
+export function flavorDetailView(flavor: FlavorRecord, viewer: FlavorViewer): FlavorDetail {
   return {
     ...flavorBriefView(flavor, viewer),
     ram: flavor.memoryMib,
@@ -31,6 +35,6 @@ export function flavorDetailView(
       "OS-FLV-DISABLED:disabled": false,
       rxtx_factor: flavor.rxtxFactor,
     }),
-    ...(viewer.minor >= 61 && { extra_specs: flavor.extraSpecs }),
+    ...(viewer.minor >= 61 && viewer.showsExtraSpecs && { extra_specs: flavor.extraSpecs }),
   };
 }

@@ -1,7 +1,7 @@
 import { Type } from "typebox";
 import type { KeypairRecord, KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import { callOf, type KnownCall } from "../../http/call.ts";
+import { callOf, type KnownCall, requireRule } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
@@ -36,7 +36,7 @@ const OF_LIST: QueryParameters = { ...OF_ONE, limit: KEYPAIR_MINORS.paging, mark
 export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: KeypairRouteOptions): void {
   http.get(
     "/os-keypairs",
-    { config: { query: OF_LIST }, schema: { querystring: AnyQuery, response: { 200: KeypairListAnswer } } },
+    { config: { query: OF_LIST, rule: null }, schema: { querystring: AnyQuery, response: { 200: KeypairListAnswer } } },
     async (request) =>
       listKeypairs(
         deps.store,
@@ -53,7 +53,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
 
   http.post(
     "/os-keypairs",
-    { schema: { body: CreateKeypairBody, response: { "2xx": CreatedKeypairAnswer } } },
+    { config: { rule: null }, schema: { body: CreateKeypairBody, response: { "2xx": CreatedKeypairAnswer } } },
     async (request, reply) => {
       const call = callOf(request);
       const asked = readKeypair(request.body, call.minor);
@@ -73,7 +73,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
   http.get(
     "/os-keypairs/:name",
     {
-      config: { query: OF_ONE },
+      config: { query: OF_ONE, rule: null },
       schema: { params: NameParams, querystring: AnyQuery, response: { 200: KeypairAnswer } },
     },
     async (request) => {
@@ -88,7 +88,7 @@ export function registerKeypairRoutes(http: Http, deps: KeypairDeps, options: Ke
 
   http.delete(
     "/os-keypairs/:name",
-    { config: { query: OF_ONE }, schema: { params: NameParams, querystring: AnyQuery } },
+    { config: { query: OF_ONE, rule: null }, schema: { params: NameParams, querystring: AnyQuery } },
     async (request, reply) => {
       const call = callOf(request);
       const { name } = request.params;
@@ -153,12 +153,11 @@ function ownerOfQuery(
   return ownerFor(call, call.minor >= KEYPAIR_MINORS.users ? query.all("user_id")[0] || null : null, rule);
 }
 
-/** Returns the user whose keypairs a call is about. Source: Nova's policies, `os-keypairs`: an admin, or the user itself. */
-function ownerFor({ identity }: KnownCall, asked: string | null, rule: string): string {
-  if (asked === null || asked === identity.userId) return identity.userId;
-  if (!identity.isAdmin)
-    throw new Fault(403, `Policy doesn't allow os_compute_api:os-keypairs:${rule} to be performed.`);
-  return asked;
+/** Returns the user whose keypairs a call is about. Refuses callers whom the policy does not let do this to that user's keypairs. */
+function ownerFor(call: KnownCall, asked: string | null, rule: string): string {
+  const userId = asked ?? call.identity.userId;
+  requireRule(call, `os-keypairs:${rule}`, { userId });
+  return userId;
 }
 
 function keypairNotFound(name: string, userId: string): Fault {

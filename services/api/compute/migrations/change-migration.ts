@@ -26,7 +26,7 @@ export async function serverMigrations(
   call: KnownCall,
   id: string,
 ): Promise<{ readonly cell: CellClient | null; readonly migrations: readonly ShownMigration[] }> {
-  const record: RequestRecord | null = await deps.finder.find(id, call.identity);
+  const record: RequestRecord | null = await deps.finder.find(id, call);
   const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
   if (record === null || known === null) throw serverNotFound(id);
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);

@@ -3,6 +3,7 @@ import type { MigrationQuery } from "../../../../core/stores/cell/operation-stor
 import type { Migration } from "../../../../core/tasks/migration.ts";
 import { ManualClock } from "../../../../runtime/manual-clock.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
+import type { KnownCall } from "../../http/call.ts";
 import { listMigrations, readMigrationQuery } from "./list-migrations.ts";
 
 const START_MS = 1_700_000_000_000;
@@ -38,12 +39,21 @@ function cellOf(name: string, rows: readonly Migration[]) {
   return { name, operations } as unknown as CellClient;
 }
 
+const CALL: KnownCall = {
+  requestId: "req-1",
+  minor: 96,
+  token: null,
+  identity: { projectId: "p", userId: "u", isAdmin: true, roles: ["admin"] },
+  policy: null,
+  rules: [],
+};
+
 function world(counts: readonly number[], status: (number: number) => string) {
   const rows = counts.map((count, cell) => migrationsOf(cell, count, status));
   const cells = new Map(rows.map((ofCell, at) => [`cell-${at}`, cellOf(`cell-${at}`, ofCell)]));
   const sorted = rows.flat().sort((a, b) => b.createdAtMs - a.createdAtMs || (a.uuid < b.uuid ? -1 : 1));
   const page = (query: Record<string, string>) =>
-    listMigrations({ cells, clock: new ManualClock(0) }, readMigrationQuery(query, { minor: 96 }, 1_000));
+    listMigrations({ cells, clock: new ManualClock(0) }, readMigrationQuery(query, CALL, 1_000));
   /** All pages, one after the other. */
   const pages = async (query: Record<string, string>) => {
     const found: string[][] = [];

@@ -3,7 +3,7 @@ import type { Migration } from "../../../../core/tasks/migration.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, requireRule } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
@@ -38,13 +38,20 @@ export interface MigrationListQuery {
   readonly limit: number | null;
 }
 
-/** Reads the query of `GET /os-migrations`. Refuses malformed parameters and those that the microversion does not have. */
+/**
+ * Reads the query of `GET /os-migrations`. Refuses malformed parameters and those that the microversion does not have, and callers whom the policy
+ * does not let list the migrations of all projects unless they filter by their own.
+ */
 export function readMigrationQuery(
   raw: Readonly<Record<string, string | string[]>>,
-  { minor }: Pick<KnownCall, "minor">,
+  call: KnownCall,
   pageMax: number,
 ): MigrationListQuery {
+  const { minor } = call;
   const query = new QueryReader({ ...raw });
+  // Without a filter for the caller's own project, the list is one of all projects.
+  const isOwn = query.text("project_id") === call.identity.projectId;
+  if (!isOwn) requireRule(call, "os-migrations:index:all_projects");
   const pages = minor >= PAGES_FROM_MINOR;
   const uuid = query.text("instance_uuid");
   const time = (name: string, from: number) => (minor >= from ? query.time(name) : undefined);
@@ -57,7 +64,7 @@ export function readMigrationQuery(
     status: query.text("status"),
     source: query.text("source_compute"),
     user: owner ? query.text("user_id") : undefined,
-    project: owner ? query.text("project_id") : undefined,
+    project: owner || isOwn ? query.text("project_id") : undefined,
   };
   const is = (want: string | undefined, value: string | null) => want === undefined || want === value;
   return {

@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf } from "../../http/call.ts";
+import { callOf, mayDo } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
 import { badRequest, notFound } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
@@ -23,7 +23,7 @@ export interface MigrationRouteOptions {
   readonly pageMax: number;
 }
 
-/** `/os-migrations`: all moves, past and present; and `/servers/{id}/migrations`: live migrations that are under way. Admins only. */
+/** `/os-migrations`: all moves, past and present; and `/servers/{id}/migrations`: live migrations that are under way. */
 export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: MigrationRouteOptions): void {
   const list = { config: { query: MIGRATION_QUERY, rule: "os-migrations:index" }, schema: { querystring: AnyQuery } };
   http.get("/os-migrations", list, async (request) => {
@@ -31,7 +31,8 @@ export function registerMigrationRoutes(http: Http, deps: ServerDeps, options: M
     const query = readMigrationQuery(request.query, call, options.pageMax);
     const { migrations, nextMarker } = await listMigrations(deps, query);
     const place = placeOf(request, options.prefix, options.publicUrl);
-    const shown = migrations.map((one) => migrationView(one, call.minor, linksOf(place, one.migration)));
+    const viewer = { minor: call.minor, showsHosts: mayDo(call, "os-migrations:index:host") };
+    const shown = migrations.map((one) => migrationView(one, viewer, linksOf(place, one.migration)));
     if (nextMarker === null || query.limit === null) return { migrations: shown };
     const next = nextLink(place, "os-migrations", request.query, { marker: nextMarker, limit: query.limit });
     return { migrations: shown, migrations_links: [next] };
@@ -47,7 +48,8 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
   http.get("/servers/:id/migrations", list, async (request) => {
     const call = callOf(request);
     const { migrations } = await serverMigrations(deps, call, request.params.id);
-    return { migrations: migrations.filter(isLiveInProgress).map((one) => serverMigrationView(one, call.minor)) };
+    const viewer = { minor: call.minor, showsHosts: mayDo(call, "servers:migrations:index:host") };
+    return { migrations: migrations.filter(isLiveInProgress).map((one) => serverMigrationView(one, viewer)) };
   });
 
   const show = {
@@ -62,7 +64,7 @@ function registerServerMigrations(http: Http, deps: ServerDeps): void {
     if (found === undefined) throw notFound(`In-progress live migration ${named} is not found.`);
     if (found.type !== "live-migration") throw notFound(`Migration ${named} is not live-migration.`);
     if (!isLiveInProgress(found)) throw notFound(`Live migration ${named} is not in progress.`);
-    return { migration: serverMigrationView(found, call.minor) };
+    return { migration: serverMigrationView(found, { minor: call.minor, showsHosts: true }) };
   });
 
   const abort = {

@@ -42,15 +42,25 @@ export function isLiveInProgress({ migration, type }: ShownMigration): boolean {
   return type === "live-migration" && !migration.ended && IN_PROGRESS.has(migration.status);
 }
 
+/** The caller to whom a migration is shown. The policy may hide the hosts, which are then null, as in Nova. */
+export interface MigrationViewer {
+  readonly minor: number;
+  readonly showsHosts: boolean;
+}
+
 /** The format of `GET /os-migrations`. */
-export function migrationView(shown: ShownMigration, minor: number, links: readonly unknown[]) {
+export function migrationView(
+  shown: ShownMigration,
+  { minor, showsHosts }: MigrationViewer,
+  links: readonly unknown[],
+) {
   const { migration, type } = shown;
   const flavors = {
     old_instance_type_id: numberOfFlavor(migration.operation?.before?.flavor?.id),
     new_instance_type_id: numberOfFlavor(migration.server?.flavor?.id),
   };
   return {
-    ...common(migration, minor),
+    ...common(migration, { minor, showsHosts }),
     instance_uuid: migration.serverUuid,
     ...flavors,
     ...(minor >= TYPE_FROM_MINOR && { migration_type: type }),
@@ -59,10 +69,10 @@ export function migrationView(shown: ShownMigration, minor: number, links: reado
 }
 
 /** Returns a migration as `GET /servers/{id}/migrations` shows it. Amounts that the host's driver does not report are 0. */
-export function serverMigrationView({ migration }: ShownMigration, minor: number) {
+export function serverMigrationView({ migration }: ShownMigration, viewer: MigrationViewer) {
   const { memory, disks } = migration.progress ?? { memory: NO_AMOUNTS, disks: NO_AMOUNTS };
   return {
-    ...common(migration, minor),
+    ...common(migration, viewer),
     server_uuid: migration.serverUuid,
     disk_processed_bytes: disks.processed,
     disk_remaining_bytes: disks.remaining,
@@ -73,14 +83,15 @@ export function serverMigrationView({ migration }: ShownMigration, minor: number
   };
 }
 
-function common(migration: Migration, minor: number) {
+function common(migration: Migration, { minor, showsHosts }: MigrationViewer) {
   const { uuid, status, sourceHost, destHost, server } = migration;
-  const dest = destHost === "" ? null : destHost;
+  const dest = destHost === "" || !showsHosts ? null : destHost;
+  const source = showsHosts ? sourceHost : null;
   return {
     id: migrationNumber(uuid),
     status,
-    source_compute: sourceHost,
-    source_node: sourceHost,
+    source_compute: source,
+    source_node: source,
     dest_compute: dest,
     dest_node: dest,
     dest_host: dest,

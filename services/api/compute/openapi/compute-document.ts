@@ -15,7 +15,7 @@ export function computeDocument(routes: readonly KnownRoute[], prefix: string): 
   return describeRoutes(routes, { prefix, info, operations: COMPUTE_OPERATIONS, hasMicroversions: true });
 }
 
-const DESCRIPTION = `Microversions 2.${MINOR_MIN} to 2.${MINOR_MAX}. An operation is there from \`x-since\` to \`x-until\`, or in all later ones, and is \
-reserved for admins where it has an \`x-policy-rule\`; outside of its microversions it answers 404. Bodies have the schemas that they are checked with. \
+const DESCRIPTION = `Microversions 2.${MINOR_MIN} to 2.${MINOR_MAX}. An operation is there from \`x-since\` to \`x-until\`, or in all later ones. The rule \
+\`x-policy-rule\` of the policy says who may call it; outside of its microversions it answers 404. Bodies have the schemas that they are checked with. \
 Some fields depend on the microversion as well. From 2.75 on, \
 operations that have query parameters refuse all others.`;

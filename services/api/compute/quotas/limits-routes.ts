@@ -1,7 +1,6 @@
 import { limitsOfProject, type QuotaResource } from "../../../../core/stores/api/quota-limits.ts";
-import { callOf } from "../../http/call.ts";
+import { callOf, requireRule } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
-import { Fault } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
@@ -38,13 +37,15 @@ const QUERY: QueryParameters = { tenant_id: 1 };
 
 /** `/limits`: the limits of the caller's project with its use, or for an admin those of `tenant_id`. */
 export function registerLimitsRoutes(http: Http, deps: QuotaDeps): void {
-  const show = { config: { query: QUERY }, schema: { querystring: AnyQuery, response: { 200: LimitsAnswer } } };
+  const show = {
+    config: { query: QUERY, rule: "limits" },
+    schema: { querystring: AnyQuery, response: { 200: LimitsAnswer } },
+  };
   http.get("/limits", show, async (request) => {
     const call = callOf(request);
     const query = new QueryReader(request.query);
     const asked = query.text("tenant_id");
-    if (asked !== undefined && !call.identity.isAdmin)
-      throw new Fault(403, "Policy doesn't allow os_compute_api:limits:other_project to be performed.");
+    if (asked !== undefined) requireRule(call, "limits:other_project");
     const projectId = asked ?? call.identity.projectId;
     const limits = limitsOfProject(await deps.store.limits(projectId), deps.limits.defaults);
     const used = await readQuotaUsage(deps, { projectId, userId: null });

@@ -7,7 +7,7 @@ import {
   type SetLimits,
 } from "../../../../core/stores/api/quota-limits.ts";
 import type { QuotaScope } from "../../../../core/stores/api/quota-store.ts";
-import { callOf, type KnownCall } from "../../http/call.ts";
+import { callOf, type KnownCall, requireRule } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { badRequest } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
@@ -15,7 +15,7 @@ import { AnyQuery, readFlag } from "../../http/schema.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 import { QuotaDetailAnswer, QuotaSetAnswer, readLimits, UpdateQuotaSetBody } from "./quota-schemas.ts";
 import { pickResources, resourcesOfSets } from "./quota-view.ts";
-import { readQuotaUsage, requireOwnProject } from "./read-quota-usage.ts";
+import { readQuotaUsage } from "./read-quota-usage.ts";
 import { refuseOutOfRange } from "./settable-range.ts";
 
 const IdParams = Type.Object({ id: Type.String({ minLength: 1, maxLength: 255 }) });
@@ -26,7 +26,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
   const { store, limits } = deps;
   const withQuery = { params: IdParams, querystring: AnyQuery };
 
-  const show = { config: { query: QUERY }, schema: { ...withQuery, response: { 200: QuotaSetAnswer } } };
+  const show = { config: { query: QUERY, rule: null }, schema: { ...withQuery, response: { 200: QuotaSetAnswer } } };
   http.get("/os-quota-sets/:id", show, async (request) => {
     const call = callOf(request);
     const scope = scopeOf(call, request.params.id, request.query, "show");
@@ -36,7 +36,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
 
   http.get(
     "/os-quota-sets/:id/detail",
-    { config: { query: QUERY }, schema: { ...withQuery, response: { 200: QuotaDetailAnswer } } },
+    { config: { query: QUERY, rule: null }, schema: { ...withQuery, response: { 200: QuotaDetailAnswer } } },
     async (request) => {
       const call = callOf(request);
       const scope = scopeOf(call, request.params.id, request.query, "detail");
@@ -53,8 +53,9 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
 
   http.get(
     "/os-quota-sets/:id/defaults",
-    { schema: { ...withQuery, response: { 200: QuotaSetAnswer } } },
+    { config: { rule: null }, schema: { ...withQuery, response: { 200: QuotaSetAnswer } } },
     async (request) => {
+      requireRule(callOf(request), "os-quota-sets:defaults", { projectId: request.params.id });
       const defaults = { ...limits.defaults, ...(await store.classLimits("default")) };
       return { quota_set: { id: request.params.id, ...shown(callOf(request), defaults) } };
     },
@@ -63,7 +64,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
   http.put(
     "/os-quota-sets/:id",
     {
-      config: { query: QUERY, rule: "os-quota-sets:update" },
+      config: { query: QUERY, rule: null },
       schema: { ...withQuery, body: UpdateQuotaSetBody, response: { 200: QuotaSetAnswer } },
     },
     async (request) => {
@@ -80,7 +81,7 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
     },
   );
 
-  const deletion = { config: { query: QUERY, rule: "os-quota-sets:delete" }, schema: withQuery };
+  const deletion = { config: { query: QUERY, rule: null }, schema: withQuery };
   http.delete("/os-quota-sets/:id", deletion, async (request, reply) => {
     const scope = scopeOf(callOf(request), request.params.id, request.query, "delete");
     await store.forgetLimits(scope);
@@ -89,14 +90,14 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
   });
 }
 
-/** Reads the project and the user that a call is about. Refuses the project of others (403) to callers who are not admins. */
+/** Reads the project and the user that a call is about. Refuses callers whom the policy does not let do this to the project (403). */
 function scopeOf(
   call: KnownCall,
   projectId: string,
   raw: Readonly<Record<string, string | readonly string[]>>,
   rule: string,
 ): QuotaScope {
-  requireOwnProject(call, projectId, `os-quota-sets:${rule}`);
+  requireRule(call, `os-quota-sets:${rule}`, { projectId });
   const query = new QueryReader(raw);
   const userId = query.all("user_id")[0] ?? "";
   if (userId.length > 255) throw badRequest("Invalid input for query parameters user_id. It is longer than 255.");

@@ -1,7 +1,5 @@
 import { NO_SERVERS, type QuotaResource } from "../../../../core/stores/api/quota-limits.ts";
 import type { QuotaScope } from "../../../../core/stores/api/quota-store.ts";
-import type { KnownCall } from "../../http/call.ts";
-import { Fault } from "../../http/fault.ts";
 import type { QuotaDeps } from "./quota-deps.ts";
 
 /**
@@ -15,10 +13,4 @@ export async function readQuotaUsage(
   const [usage, serverGroups] = await Promise.all([store.usage(projectId), groups.countGroups(projectId)]);
   const servers = userId === null ? usage.ofProject : (usage.ofUsers.get(userId) ?? NO_SERVERS);
   return { ...servers, server_groups: serverGroups };
-}
-
-/** Refuses callers who are neither admins nor of the project. */
-export function requireOwnProject({ identity }: KnownCall, projectId: string, rule: string): void {
-  if (!identity.isAdmin && identity.projectId !== projectId)
-    throw new Fault(403, `Policy doesn't allow os_compute_api:${rule} to be performed.`);
 }

@@ -49,7 +49,7 @@ const TokenAnswer = Type.Object({
 /** `/servers/{id}/remote-consoles` and `/os-console-auth-tokens/{token}`. */
 export function registerRemoteConsoleRoutes(http: Http, deps: RemoteConsoleDeps, options: RemoteConsoleOptions): void {
   const toOpen = {
-    config: { since: REMOTE_CONSOLES_FROM_MINOR },
+    config: { since: REMOTE_CONSOLES_FROM_MINOR, rule: "os-remote-consoles" },
     schema: { params: Type.Object({ id: Type.String() }), body: Body, response: { 200: Answer } },
   };
   http.post("/servers/:id/remote-consoles", toOpen, async (request) => {

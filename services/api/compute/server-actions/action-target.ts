@@ -31,7 +31,7 @@ export async function findTarget(
   call: KnownCall,
   { id, action }: { readonly id: string; readonly action: string },
 ): Promise<ActionTarget> {
-  const record = await deps.finder.find(id, call.identity);
+  const record = await deps.finder.find(id, call);
   if (record === null || record.state === "deleted") throw serverNotFound(id);
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
   const known = await hydrateServer(record, deps.cells, { withDeleted: false });

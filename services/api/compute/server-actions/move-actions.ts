@@ -1,6 +1,6 @@
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
-import { type KnownCall, requireAdmin } from "../../http/call.ts";
+import { type KnownCall, requireRule } from "../../http/call.ts";
 import { badRequest, conflict, notFound, unavailable } from "../../http/fault.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
@@ -57,6 +57,7 @@ export const readMigrate: ReadMove = async (_, target, body, call) => {
   // Before this microversion a host could not be named, and Nova ignored the field.
   const host = call.minor >= MIGRATE_HOST_FROM ? body.refuseOthers("host").host() : "";
   if (host !== "") {
+    requireRule(call, "os-migrate-server:migrate:host", target.record.spec);
     if (host === target.server.host) throw badRequest("Cannot migrate to the host where the server exists.");
     if (!(await isInCell(target, host))) throw badRequest(`Compute host ${host} could not be found.`);
   }
@@ -73,6 +74,7 @@ export const readLiveMigrate: ReadMove = async (_, target, body, call) => {
   if (hasOverCommit || body.raw("block_migration") !== "auto") body.flag("block_migration");
   if (hasOverCommit) body.flag("disk_over_commit");
   const host = body.host();
+  if (host !== "") requireRule(call, "os-migrate-server:migrate_live:host", target.record.spec);
   const force = mayForce && body.flag("force");
   if (force && host === "") throw badRequest("Can't force to a non-provided destination");
   if (host !== "" && host === server.host)
@@ -109,9 +111,9 @@ export const readEvacuate: ReadMove = async ({ evacuateUnfenced }, target, body,
   return { kind: "evacuate", host, forced, fenceWaived: evacuateUnfenced };
 };
 
-/** Refuses callers who are not admins and name the host to unshelve on. This is checked before the server is looked up. */
+/** Refuses callers whom the policy does not let name the host to unshelve on. This is checked before the server is looked up. */
 export function requireMayUnshelve(body: ActionBody, call: KnownCall): void {
-  if (call.minor >= UNSHELVE_HOST_FROM && body.host() !== "") requireAdmin(call, "os-shelve:unshelve_to_host");
+  if (call.minor >= UNSHELVE_HOST_FROM && body.host() !== "") requireRule(call, "os-shelve:unshelve_to_host");
 }
 
 /** Reads the unshelving of an offloaded server. Any other shelved server is started on its own host. */

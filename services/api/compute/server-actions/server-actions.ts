@@ -198,12 +198,8 @@ export interface ServerAction extends ActionFacts {
 
 type OtherFacts = Omit<ServerAction, "run" | "rule" | "value">;
 
-function forMembers(run: RunAction, facts: OtherFacts = {}): ServerAction {
-  return { run, ...facts, ...(facts.ignoredUntil === undefined && { value: ACTION_VALUE }) };
-}
-
-function forAdmins(rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction {
-  return { rule, ...forMembers(run, facts) };
+function action(rule: string, run: RunAction, facts: OtherFacts = {}): ServerAction {
+  return { rule, run, ...facts, ...(facts.ignoredUntil === undefined && { value: ACTION_VALUE }) };
 }
 
 /** From 2.6 on, consoles are opened by a route of their own. */
@@ -213,37 +209,37 @@ const LOCK_FIELDS_FROM_MINOR = 73;
 
 /** The actions by their name in the body. Source: Nova's api-ref, "Servers - run an action", and the defaults of its policies. */
 export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
-  ["resize", forMembers(toHost(readResize))],
-  ["migrate", forAdmins("os-migrate-server:migrate", toHost(readMigrate))],
-  ["os-migrateLive", forAdmins("os-migrate-server:migrate_live", toHost(readLiveMigrate))],
-  ["evacuate", forAdmins("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
-  ["unshelve", forMembers(unshelve)],
-  ["rebuild", forMembers(rebuild)],
-  ["confirmResize", forMembers(inCell("confirm", { status: 204 }), WITHOUT_FIELDS)],
-  ["revertResize", forMembers(inCell("revert"), WITHOUT_FIELDS)],
-  ["shelve", forMembers(shelve, WITHOUT_FIELDS)],
-  ["shelveOffload", forAdmins("os-shelve:shelve_offload", shelveOffload, WITHOUT_FIELDS)],
-  ["os-start", forMembers(start, WITHOUT_FIELDS)],
-  ["os-stop", forMembers(inCell("stop"), WITHOUT_FIELDS)],
-  ["reboot", forMembers(reboot)],
-  ["pause", forMembers(inCell("pause"), WITHOUT_FIELDS)],
-  ["unpause", forMembers(inCell("unpause"), WITHOUT_FIELDS)],
-  ["suspend", forMembers(inCell("suspend"), WITHOUT_FIELDS)],
-  ["resume", forMembers(inCell("resume"), WITHOUT_FIELDS)],
-  ["trigger_crash_dump", forMembers(inCell("crash-dump"), { since: 17, ...WITHOUT_FIELDS })],
-  ["rescue", forMembers(rescue)],
-  ["unrescue", forMembers(inCell("unrescue"), WITHOUT_FIELDS)],
-  ["createImage", forMembers(snapshot)],
-  ["createBackup", forMembers(snapshot)],
-  ["lock", forMembers(lock, { ignoredUntil: LOCK_FIELDS_FROM_MINOR - 1 })],
-  ["unlock", forMembers(unlock, WITHOUT_FIELDS)],
-  ["os-getConsoleOutput", forMembers(consoleOutput)],
-  ["os-getVNCConsole", forMembers(remoteConsole("vnc"), REMOTE_CONSOLE_FACTS)],
-  ["os-getSPICEConsole", forMembers(remoteConsole("spice"), REMOTE_CONSOLE_FACTS)],
-  ["os-getSerialConsole", forMembers(remoteConsole("serial"), REMOTE_CONSOLE_FACTS)],
-  ["forceDelete", forMembers(forceDelete, WITHOUT_FIELDS)],
-  ["restore", forMembers(restore, WITHOUT_FIELDS)],
-  ["changePassword", forMembers(changePassword)],
-  ["injectNetworkInfo", forAdmins("os-admin-actions:inject_network_info", injectNetworkInfo, WITHOUT_FIELDS)],
-  ["os-resetState", forAdmins("os-admin-actions:reset_state", reset)],
+  ["resize", action("servers:resize", toHost(readResize))],
+  ["migrate", action("os-migrate-server:migrate", toHost(readMigrate))],
+  ["os-migrateLive", action("os-migrate-server:migrate_live", toHost(readLiveMigrate))],
+  ["evacuate", action("os-evacuate", toHost(readEvacuate, { status: 200, shows: "password" }))],
+  ["unshelve", action("os-shelve:unshelve", unshelve)],
+  ["rebuild", action("servers:rebuild", rebuild)],
+  ["confirmResize", action("servers:confirm_resize", inCell("confirm", { status: 204 }), WITHOUT_FIELDS)],
+  ["revertResize", action("servers:revert_resize", inCell("revert"), WITHOUT_FIELDS)],
+  ["shelve", action("os-shelve:shelve", shelve, WITHOUT_FIELDS)],
+  ["shelveOffload", action("os-shelve:shelve_offload", shelveOffload, WITHOUT_FIELDS)],
+  ["os-start", action("servers:start", start, WITHOUT_FIELDS)],
+  ["os-stop", action("servers:stop", inCell("stop"), WITHOUT_FIELDS)],
+  ["reboot", action("servers:reboot", reboot)],
+  ["pause", action("os-pause-server:pause", inCell("pause"), WITHOUT_FIELDS)],
+  ["unpause", action("os-pause-server:unpause", inCell("unpause"), WITHOUT_FIELDS)],
+  ["suspend", action("os-suspend-server:suspend", inCell("suspend"), WITHOUT_FIELDS)],
+  ["resume", action("os-suspend-server:resume", inCell("resume"), WITHOUT_FIELDS)],
+  ["trigger_crash_dump", action("servers:trigger_crash_dump", inCell("crash-dump"), { since: 17, ...WITHOUT_FIELDS })],
+  ["rescue", action("os-rescue", rescue)],
+  ["unrescue", action("os-unrescue", inCell("unrescue"), WITHOUT_FIELDS)],
+  ["createImage", action("servers:create_image", snapshot)],
+  ["createBackup", action("os-create-backup", snapshot)],
+  ["lock", action("os-lock-server:lock", lock, { ignoredUntil: LOCK_FIELDS_FROM_MINOR - 1 })],
+  ["unlock", action("os-lock-server:unlock", unlock, WITHOUT_FIELDS)],
+  ["os-getConsoleOutput", action("os-console-output", consoleOutput)],
+  ["os-getVNCConsole", action("os-remote-consoles", remoteConsole("vnc"), REMOTE_CONSOLE_FACTS)],
+  ["os-getSPICEConsole", action("os-remote-consoles", remoteConsole("spice"), REMOTE_CONSOLE_FACTS)],
+  ["os-getSerialConsole", action("os-remote-consoles", remoteConsole("serial"), REMOTE_CONSOLE_FACTS)],
+  ["forceDelete", action("os-deferred-delete:force", forceDelete, WITHOUT_FIELDS)],
+  ["restore", action("os-deferred-delete:restore", restore, WITHOUT_FIELDS)],
+  ["changePassword", action("os-admin-password", changePassword)],
+  ["injectNetworkInfo", action("os-admin-actions:inject_network_info", injectNetworkInfo, WITHOUT_FIELDS)],
+  ["os-resetState", action("os-admin-actions:reset_state", reset)],
 ]);

@@ -35,7 +35,7 @@ export async function injectNetworkInfo(
   { finder }: { readonly finder: RequestFinder },
   { id, call, action }: SmallAction,
 ): Promise<{ readonly status: 202 }> {
-  const record = await finder.find(id, call.identity);
+  const record = await finder.find(id, call);
   if (record === null || record.state === "deleted" || record.state === "cancelled") throw serverNotFound(id);
   refuseLocked({ uuid: record.serverUuid, lock: record.changes?.lock ?? null }, action, call);
   return { status: 202 };

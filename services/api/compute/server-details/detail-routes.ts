@@ -1,5 +1,5 @@
 import { Type } from "typebox";
-import { callOf, type KnownCall } from "../../http/call.ts";
+import { callOf, type KnownCall, mayDo } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound, unavailable } from "../../http/fault.ts";
 import { AnyQuery } from "../../http/schema.ts";
@@ -21,24 +21,32 @@ const ofLabel = { params: Type.Object({ id: Type.String(), label: Type.String() 
 export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
   const specOf = async (call: KnownCall, id: string) => (await findServer(deps, call, id)).known.server.spec;
 
-  http.get("/servers/:id/ips", { schema: ofServer }, async (request) => {
+  http.get("/servers/:id/ips", { config: { rule: "ips:index" }, schema: ofServer }, async (request) => {
     return { addresses: addressesOf(await specOf(callOf(request), request.params.id)) };
   });
 
-  http.get("/servers/:id/ips/:label", { schema: ofLabel }, async (request) => {
+  http.get("/servers/:id/ips/:label", { config: { rule: "ips:show" }, schema: ofLabel }, async (request) => {
     const { id, label } = request.params;
     const addresses = addressesOf(await specOf(callOf(request), id));
     if (!Object.hasOwn(addresses, label)) throw notFound("Instance is not a member of specified network");
     return { [label]: addresses[label] };
   });
 
-  http.get("/servers/:id/os-security-groups", { schema: ofServer }, async (request) => {
-    return { security_groups: securityGroupsView(await specOf(callOf(request), request.params.id)) };
-  });
+  http.get(
+    "/servers/:id/os-security-groups",
+    { config: { rule: "os-security-groups:list" }, schema: ofServer },
+    async (request) => {
+      return { security_groups: securityGroupsView(await specOf(callOf(request), request.params.id)) };
+    },
+  );
 
-  http.get("/servers/:id/topology", { config: { since: TOPOLOGY_FROM_MINOR }, schema: ofServer }, async (request) => {
-    return readTopology(deps, callOf(request), request.params.id);
-  });
+  http.get(
+    "/servers/:id/topology",
+    { config: { since: TOPOLOGY_FROM_MINOR, rule: "compute:server:topology:index" }, schema: ofServer },
+    async (request) => {
+      return readTopology(deps, callOf(request), request.params.id);
+    },
+  );
 
   const diagnostics = { config: { rule: "os-server-diagnostics" }, schema: ofServer };
   http.get("/servers/:id/diagnostics", diagnostics, async (request) => {
@@ -53,25 +61,33 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
  * as in Nova when no guest has sent any.
  */
 function registerPasswordRoutes(http: Http, deps: DetailDeps): void {
-  http.get("/servers/:id/os-server-password", { schema: ofServer }, async (request) => {
-    await findServer(deps, callOf(request), request.params.id);
-    return { password: "" };
-  });
+  http.get(
+    "/servers/:id/os-server-password",
+    { config: { rule: "os-server-password:show" }, schema: ofServer },
+    async (request) => {
+      await findServer(deps, callOf(request), request.params.id);
+      return { password: "" };
+    },
+  );
 
-  http.delete("/servers/:id/os-server-password", { schema: ofServer }, async (request, reply) => {
-    await findServer(deps, callOf(request), request.params.id);
-    return reply.code(204).send();
-  });
+  http.delete(
+    "/servers/:id/os-server-password",
+    { config: { rule: "os-server-password:clear" }, schema: ofServer },
+    async (request, reply) => {
+      await findServer(deps, callOf(request), request.params.id);
+      return reply.code(204).send();
+    },
+  );
 }
 
-/** Only administrators see the host's nodes and CPUs, which the host is asked for. When it does not answer, they are left out. */
+/** Only callers whom the policy lets, by default administrators, see the host's nodes and CPUs, which the host is asked for. When it does not answer, they are left out. */
 async function readTopology(deps: DetailDeps, call: KnownCall, id: string): Promise<ReturnType<typeof topologyView>> {
   const { record, known } = await findServer(deps, call, id);
   const { spec, host, attemptId, uuid: serverUuid } = known.server;
   const view = topologyView(spec);
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
   const isKnown = cell !== undefined && !known.unreachable && host !== null && attemptId !== null;
-  if (!call.identity.isAdmin || view.nodes.length === 0 || !isKnown) return view;
+  if (!mayDo(call, "compute:server:topology:host:index", spec) || view.nodes.length === 0 || !isKnown) return view;
   const answer = await cell.console({
     host,
     serverUuid,

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Type } from "typebox";
 import type { ServerGroupRecord } from "../../../../core/stores/api/server-group-store.ts";
-import { callOf, type KnownCall } from "../../http/call.ts";
+import { callOf, type KnownCall, mayDo, requireRulesFor } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { Fault, notFound } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
@@ -24,11 +24,14 @@ const QUERY: QueryParameters = { all_projects: 1, limit: 1, offset: 1 };
 export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options: GroupRouteOptions): void {
   http.get(
     "/os-server-groups",
-    { config: { query: QUERY }, schema: { querystring: AnyQuery, response: { 200: GroupListAnswer } } },
+    {
+      config: { query: QUERY, rule: "os-server-groups:index" },
+      schema: { querystring: AnyQuery, response: { 200: GroupListAnswer } },
+    },
     async (request) => {
       const call = callOf(request);
       const query = new QueryReader(request.query);
-      const ofAll = query.text("all_projects") !== undefined && call.identity.isAdmin;
+      const ofAll = query.text("all_projects") !== undefined && mayDo(call, "os-server-groups:index:all_projects");
       const groups = await store.groups({
         projectId: ofAll ? null : call.identity.projectId,
         limit: query.limit(options.pageMax),
@@ -40,7 +43,7 @@ export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options
 
   http.post(
     "/os-server-groups",
-    { schema: { body: CreateGroupBody, response: { 200: GroupAnswer } } },
+    { config: { rule: "os-server-groups:create" }, schema: { body: CreateGroupBody, response: { 200: GroupAnswer } } },
     async (request) => {
       const call = callOf(request);
       const { projectId, userId } = call.identity;
@@ -54,27 +57,32 @@ export function registerGroupRoutes(http: Http, store: ServerGroupsPort, options
 
   http.get(
     "/os-server-groups/:id",
-    { schema: { params: IdParams, response: { 200: GroupAnswer } } },
+    { config: { rule: "os-server-groups:show" }, schema: { params: IdParams, response: { 200: GroupAnswer } } },
     async (request) => {
       const call = callOf(request);
       return { server_group: groupView(await findGroup(store, call, request.params.id), call.minor) };
     },
   );
 
-  http.delete("/os-server-groups/:id", { schema: { params: IdParams } }, async (request, reply) => {
-    const { uuid } = await findGroup(store, callOf(request), request.params.id);
-    if (!(await store.deleteGroup(uuid))) throw groupNotFound(uuid);
-    return reply.code(204).send();
-  });
+  http.delete(
+    "/os-server-groups/:id",
+    { config: { rule: "os-server-groups:delete" }, schema: { params: IdParams } },
+    async (request, reply) => {
+      const { uuid } = await findGroup(store, callOf(request), request.params.id);
+      if (!(await store.deleteGroup(uuid))) throw groupNotFound(uuid);
+      return reply.code(204).send();
+    },
+  );
 }
 
-async function findGroup(store: ServerGroupsPort, { identity }: KnownCall, id: string): Promise<ServerGroupRecord> {
+async function findGroup(store: ServerGroupsPort, call: KnownCall, id: string): Promise<ServerGroupRecord> {
   const uuid = readUuidLike(id);
   const group = uuid === null ? null : await store.group(uuid);
   // Nova answers 403 for a group of another project, which shows that the group exists. Here the answer is the same as for an
   // unknown group.
-  const isVisible = group !== null && (identity.isAdmin || group.projectId === identity.projectId);
-  if (!isVisible) throw groupNotFound(id);
+  const { isAdmin, projectId } = call.identity;
+  if (group === null || !(isAdmin || group.projectId === projectId)) throw groupNotFound(id);
+  requireRulesFor(call, group.projectId);
   return group;
 }
 

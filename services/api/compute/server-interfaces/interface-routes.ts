@@ -13,20 +13,21 @@ import { detachInterface } from "./detach-interface.ts";
 import { AttachBody, InterfaceAnswer, InterfaceListAnswer } from "./interface-schemas.ts";
 import { interfaceView } from "./interface-view.ts";
 
+const of = (name: string) => ({ rule: `os-attach-interfaces:${name}` });
 const ServerParams = Type.Object({ id: Type.String() });
 const PortParams = Type.Object({ id: Type.String(), portId: Type.String() });
 
 /** `/servers/{id}/os-interface`: attaches and detaches the ports of a server, with their resource requests. */
 export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
   const list = { params: ServerParams, querystring: AnyQuery, response: { 200: InterfaceListAnswer } };
-  http.get("/servers/:id/os-interface", { schema: list }, async (request) => {
+  http.get("/servers/:id/os-interface", { config: of("list"), schema: list }, async (request) => {
     const call = callOf(request);
     const { ports } = await specOf(deps, call, request.params.id);
     return { interfaceAttachments: ports.map((port) => interfaceView(port, call)) };
   });
 
   const show = { params: PortParams, querystring: AnyQuery, response: { 200: InterfaceAnswer } };
-  http.get("/servers/:id/os-interface/:portId", { schema: show }, async (request) => {
+  http.get("/servers/:id/os-interface/:portId", { config: of("show"), schema: show }, async (request) => {
     const call = callOf(request);
     const { id, portId } = request.params;
     const { ports } = await specOf(deps, call, id);
@@ -37,21 +38,25 @@ export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
   });
 
   const attach = { params: ServerParams, body: AttachBody, response: { 200: InterfaceAnswer } };
-  http.post("/servers/:id/os-interface", { schema: attach }, async (request) => {
+  http.post("/servers/:id/os-interface", { config: of("create"), schema: attach }, async (request) => {
     const call = callOf(request);
     const port = await attachInterface(deps, call, request.params.id, request.body);
     return { interfaceAttachment: interfaceView(port, call) };
   });
 
-  http.delete("/servers/:id/os-interface/:portId", { schema: { params: PortParams } }, async (request, reply) => {
-    const { id, portId } = request.params;
-    await detachInterface(deps, callOf(request), id, portId);
-    return reply.code(202).send();
-  });
+  http.delete(
+    "/servers/:id/os-interface/:portId",
+    { config: of("delete"), schema: { params: PortParams } },
+    async (request, reply) => {
+      const { id, portId } = request.params;
+      await detachInterface(deps, callOf(request), id, portId);
+      return reply.code(202).send();
+    },
+  );
 }
 
 async function specOf(deps: ServerDeps, call: KnownCall, id: string): Promise<ServerSpec> {
-  const record = await deps.finder.find(id, call.identity);
+  const record = await deps.finder.find(id, call);
   const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
   if (known === null) throw serverNotFound(id);
   return known.server.spec;

@@ -8,6 +8,7 @@ import { findChangeable, findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { writeChanges } from "../servers/update-server.ts";
 
+const of = (name: string) => ({ rule: `server-metadata:${name}` });
 const ServerParams = Type.Object({ id: Type.String() });
 const ItemParams = Type.Object({ id: Type.String(), key: Type.String() });
 const AllBody = Type.Object({ metadata: Metadata }, { additionalProperties: false });
@@ -20,44 +21,70 @@ export function registerMetadataRoutes(http: Http, deps: ServerDeps): void {
   const all = { response: { 200: AllBody } };
   const one = { response: { 200: OneBody } };
 
-  http.get("/servers/:id/metadata", { schema: { params: ServerParams, ...all } }, async (request) => {
-    return { metadata: await itemsOf(deps, callOf(request), request.params.id) };
-  });
+  http.get(
+    "/servers/:id/metadata",
+    { config: of("index"), schema: { params: ServerParams, ...all } },
+    async (request) => {
+      return { metadata: await itemsOf(deps, callOf(request), request.params.id) };
+    },
+  );
 
-  http.post("/servers/:id/metadata", { schema: { params: ServerParams, body: AllBody, ...all } }, async (request) => {
-    const { metadata } = request.body;
-    return { metadata: await write(deps, callOf(request), request.params.id, (items) => ({ ...items, ...metadata })) };
-  });
+  http.post(
+    "/servers/:id/metadata",
+    { config: of("create"), schema: { params: ServerParams, body: AllBody, ...all } },
+    async (request) => {
+      const { metadata } = request.body;
+      return {
+        metadata: await write(deps, callOf(request), request.params.id, (items) => ({ ...items, ...metadata })),
+      };
+    },
+  );
 
-  http.put("/servers/:id/metadata", { schema: { params: ServerParams, body: AllBody, ...all } }, async (request) => {
-    const { metadata } = request.body;
-    return { metadata: await write(deps, callOf(request), request.params.id, () => metadata) };
-  });
+  http.put(
+    "/servers/:id/metadata",
+    { config: of("update_all"), schema: { params: ServerParams, body: AllBody, ...all } },
+    async (request) => {
+      const { metadata } = request.body;
+      return { metadata: await write(deps, callOf(request), request.params.id, () => metadata) };
+    },
+  );
 
-  http.get("/servers/:id/metadata/:key", { schema: { params: ItemParams, ...one } }, async (request) => {
-    const { id, key } = request.params;
-    return { meta: { [key]: itemIn(await itemsOf(deps, callOf(request), id), key) } };
-  });
+  http.get(
+    "/servers/:id/metadata/:key",
+    { config: of("show"), schema: { params: ItemParams, ...one } },
+    async (request) => {
+      const { id, key } = request.params;
+      return { meta: { [key]: itemIn(await itemsOf(deps, callOf(request), id), key) } };
+    },
+  );
 
-  http.put("/servers/:id/metadata/:key", { schema: { params: ItemParams, body: OneBody, ...one } }, async (request) => {
-    const { id, key } = request.params;
-    const { meta } = request.body;
-    if (Object.keys(meta).length !== 1)
-      throw badRequest("Invalid input for field/attribute meta. It has exactly one item.");
-    const call = callOf(request);
-    await itemsOf(deps, call, id);
-    if (!Object.hasOwn(meta, key)) throw badRequest("Request body and URI mismatch");
-    await write(deps, call, id, (items) => ({ ...items, ...meta }));
-    return { meta };
-  });
+  http.put(
+    "/servers/:id/metadata/:key",
+    { config: of("update"), schema: { params: ItemParams, body: OneBody, ...one } },
+    async (request) => {
+      const { id, key } = request.params;
+      const { meta } = request.body;
+      if (Object.keys(meta).length !== 1)
+        throw badRequest("Invalid input for field/attribute meta. It has exactly one item.");
+      const call = callOf(request);
+      await itemsOf(deps, call, id);
+      if (!Object.hasOwn(meta, key)) throw badRequest("Request body and URI mismatch");
+      await write(deps, call, id, (items) => ({ ...items, ...meta }));
+      return { meta };
+    },
+  );
 
-  http.delete("/servers/:id/metadata/:key", { schema: { params: ItemParams } }, async (request, reply) => {
-    const { id, key } = request.params;
-    const call = callOf(request);
-    itemIn(await itemsOf(deps, call, id), key);
-    await remove(deps, call, id, key);
-    return reply.code(204).send();
-  });
+  http.delete(
+    "/servers/:id/metadata/:key",
+    { config: of("delete"), schema: { params: ItemParams } },
+    async (request, reply) => {
+      const { id, key } = request.params;
+      const call = callOf(request);
+      itemIn(await itemsOf(deps, call, id), key);
+      await remove(deps, call, id, key);
+      return reply.code(204).send();
+    },
+  );
 }
 
 async function itemsOf(deps: ServerDeps, call: KnownCall, id: string): Promise<Items> {

@@ -8,8 +8,8 @@ import { findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { VM_STATES } from "../servers/shown-state.ts";
 
-const config = { since: 97 };
-const ofRead = { ...config, query: {} };
+const of = (name: string) => ({ since: 97, rule: `os-server-shares:${name}` });
+const ofRead = (name: string) => ({ ...of(name), query: {} });
 
 const ServerParams = Type.Object({ id: Type.String() });
 const ShareParams = Type.Object({ id: Type.String(), shareId: Type.String() });
@@ -36,7 +36,7 @@ const TO_DETACH: ReadonlySet<ServerStatus> = new Set(["SHUTOFF", "ERROR"]);
  */
 export function registerShareRoutes(http: Http, deps: ServerDeps): void {
   const list = {
-    config: ofRead,
+    config: ofRead("index"),
     schema: { params: ServerParams, querystring: AnyQuery, response: { 200: ListAnswer } },
   };
   http.get("/servers/:id/shares", list, async (request) => {
@@ -45,20 +45,24 @@ export function registerShareRoutes(http: Http, deps: ServerDeps): void {
     return { shares: [] };
   });
 
-  http.post("/servers/:id/shares", { config, schema: { params: ServerParams, body: Body } }, async (request) => {
-    const { id } = request.params;
-    await findInState(deps, callOf(request), { id, action: "create share", allowed: TO_ATTACH });
-    throw conflict("Feature not supported because either compute or instance are not configured correctly.");
-  });
+  http.post(
+    "/servers/:id/shares",
+    { config: of("create"), schema: { params: ServerParams, body: Body } },
+    async (request) => {
+      const { id } = request.params;
+      await findInState(deps, callOf(request), { id, action: "create share", allowed: TO_ATTACH });
+      throw conflict("Feature not supported because either compute or instance are not configured correctly.");
+    },
+  );
 
-  const one = { config: ofRead, schema: { params: ShareParams, querystring: AnyQuery } };
-  http.get("/servers/:id/shares/:shareId", one, async (request) => {
+  const one = { params: ShareParams, querystring: AnyQuery };
+  http.get("/servers/:id/shares/:shareId", { config: ofRead("show"), schema: one }, async (request) => {
     const call = callOf(request);
     await findServer(deps, call, request.params.id);
     throw noSuchShare(request.params.shareId);
   });
 
-  http.delete("/servers/:id/shares/:shareId", one, async (request) => {
+  http.delete("/servers/:id/shares/:shareId", { config: ofRead("delete"), schema: one }, async (request) => {
     const { id, shareId } = request.params;
     await findInState(deps, callOf(request), { id, action: "delete share", allowed: TO_DETACH });
     throw noSuchShare(shareId);

@@ -9,7 +9,7 @@ import { distinctTags, TAG_CHARACTERS_MAX, TAGS_MAX, Tags } from "../servers/ser
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { writeChanges } from "../servers/update-server.ts";
 
-const config = { since: 26 };
+const of = (name: string) => ({ since: 26, rule: `os-server-tags:${name}` });
 
 const ServerParams = Type.Object({ id: Type.String() });
 const TagParams = Type.Object({ id: Type.String(), tag: Type.String() });
@@ -24,46 +24,58 @@ export function registerTagRoutes(
   registerTagReads(http, deps);
 
   const all = { params: ServerParams, body: TagsBody, response: { 200: TagsBody } };
-  http.put("/servers/:id/tags", { config, schema: all }, async (request) => {
+  http.put("/servers/:id/tags", { config: of("update_all"), schema: all }, async (request) => {
     const tags = distinctTags(request.body.tags);
     await write(deps, callOf(request), { id: request.params.id, action: "update tags" }, () => ({ tags }));
     return { tags };
   });
 
-  http.put("/servers/:id/tags/:tag", { config, schema: { params: TagParams } }, async (request, reply) => {
-    const { id, tag } = request.params;
-    const call = callOf(request);
-    const isThere = await addTag(deps, call, id, tag);
-    if (isThere) return reply.code(204).send();
-    const { versioned } = placeOf(request, options.prefix, options.publicUrl);
-    return reply
-      .code(201)
-      .header("location", `${versioned}/servers/${id}/tags/${encodeURIComponent(tag)}`)
-      .send();
-  });
+  http.put(
+    "/servers/:id/tags/:tag",
+    { config: of("update"), schema: { params: TagParams } },
+    async (request, reply) => {
+      const { id, tag } = request.params;
+      const call = callOf(request);
+      const isThere = await addTag(deps, call, id, tag);
+      if (isThere) return reply.code(204).send();
+      const { versioned } = placeOf(request, options.prefix, options.publicUrl);
+      return reply
+        .code(201)
+        .header("location", `${versioned}/servers/${id}/tags/${encodeURIComponent(tag)}`)
+        .send();
+    },
+  );
 
-  http.delete("/servers/:id/tags", { config, schema: { params: ServerParams } }, async (request, reply) => {
-    const { id } = request.params;
-    await write(deps, callOf(request), { id, action: "delete tags" }, () => ({ tags: [] }));
-    return reply.code(204).send();
-  });
+  http.delete(
+    "/servers/:id/tags",
+    { config: of("delete_all"), schema: { params: ServerParams } },
+    async (request, reply) => {
+      const { id } = request.params;
+      await write(deps, callOf(request), { id, action: "delete tags" }, () => ({ tags: [] }));
+      return reply.code(204).send();
+    },
+  );
 
-  http.delete("/servers/:id/tags/:tag", { config, schema: { params: TagParams } }, async (request, reply) => {
-    const { id, tag } = request.params;
-    await write(deps, callOf(request), { id, action: "delete tag" }, (tags) =>
-      tags.includes(tag) ? { tags: tags.filter((one) => one !== tag) } : noSuchTag(id, tag),
-    );
-    return reply.code(204).send();
-  });
+  http.delete(
+    "/servers/:id/tags/:tag",
+    { config: of("delete"), schema: { params: TagParams } },
+    async (request, reply) => {
+      const { id, tag } = request.params;
+      await write(deps, callOf(request), { id, action: "delete tag" }, (tags) =>
+        tags.includes(tag) ? { tags: tags.filter((one) => one !== tag) } : noSuchTag(id, tag),
+      );
+      return reply.code(204).send();
+    },
+  );
 }
 
 function registerTagReads(http: Http, deps: ServerDeps): void {
   const list = { params: ServerParams, response: { 200: TagsBody } };
-  http.get("/servers/:id/tags", { config, schema: list }, async (request) => {
+  http.get("/servers/:id/tags", { config: of("index"), schema: list }, async (request) => {
     return { tags: await tagsOf(deps, callOf(request), request.params.id) };
   });
 
-  http.get("/servers/:id/tags/:tag", { config, schema: { params: TagParams } }, async (request, reply) => {
+  http.get("/servers/:id/tags/:tag", { config: of("show"), schema: { params: TagParams } }, async (request, reply) => {
     const { id, tag } = request.params;
     const tags = await tagsOf(deps, callOf(request), id);
     if (!tags.includes(tag)) throw noSuchTag(id, tag);

@@ -24,6 +24,7 @@ const QUERY = { limit: 1, offset: 1 };
 const ServerParams = Type.Object({ id: Type.String() });
 const VolumeParams = Type.Object({ id: Type.String(), volumeId: Type.String() });
 const NoBody = Type.Unsafe<undefined>({ type: "null" });
+const of = (name: string) => ({ rule: `os-volumes-attachments:${name}` });
 const URL = "/servers/:id/os-volume_attachments";
 
 /** `/servers/{id}/os-volume_attachments`: attaches and detaches the volumes of a server. Source: Nova's `VolumeAttachmentController`. */
@@ -31,7 +32,7 @@ export function registerAttachmentRoutes(http: Http, deps: ServerDeps, options: 
   registerReads(http, deps, options);
 
   const attach = { params: ServerParams, body: AttachVolumeBody, response: { 200: AttachmentAnswer, 202: NoBody } };
-  http.post(URL, { schema: attach }, async (request, reply) => {
+  http.post(URL, { config: of("create"), schema: attach }, async (request, reply) => {
     const call = callOf(request);
     const context = { call, carrier: carrierFor(request) };
     const { volumeId, attachment } = await attachVolume(deps, context, request.params.id, request.body);
@@ -41,23 +42,27 @@ export function registerAttachmentRoutes(http: Http, deps: ServerDeps, options: 
 
   http.put(
     `${URL}/:volumeId`,
-    { schema: { params: VolumeParams, body: UpdateAttachmentBody } },
+    { config: { rule: null }, schema: { params: VolumeParams, body: UpdateAttachmentBody } },
     async (request, reply) => {
       await updateAttachment(deps, callOf(request), request.params, request.body);
       return reply.code(202).send();
     },
   );
 
-  http.delete(`${URL}/:volumeId`, { schema: { params: VolumeParams } }, async (request, reply) => {
-    const { id, volumeId } = request.params;
-    await detachVolume(deps, { call: callOf(request), carrier: carrierFor(request) }, id, volumeId);
-    return reply.code(202).send();
-  });
+  http.delete(
+    `${URL}/:volumeId`,
+    { config: of("delete"), schema: { params: VolumeParams } },
+    async (request, reply) => {
+      const { id, volumeId } = request.params;
+      await detachVolume(deps, { call: callOf(request), carrier: carrierFor(request) }, id, volumeId);
+      return reply.code(202).send();
+    },
+  );
 }
 
 function registerReads(http: Http, deps: ServerDeps, { pageMax }: Pick<RouteOptions, "pageMax">): void {
   const list = {
-    config: { query: QUERY },
+    config: { ...of("index"), query: QUERY },
     schema: { params: ServerParams, querystring: AnyQuery, response: { 200: AttachmentListAnswer } },
   };
   http.get(URL, list, async (request) => {
@@ -73,7 +78,7 @@ function registerReads(http: Http, deps: ServerDeps, { pageMax }: Pick<RouteOpti
   });
 
   const show = { params: VolumeParams, querystring: AnyQuery, response: { 200: AttachmentAnswer } };
-  http.get(`${URL}/:volumeId`, { schema: show }, async (request) => {
+  http.get(`${URL}/:volumeId`, { config: of("show"), schema: show }, async (request) => {
     const call = callOf(request);
     const { id, volumeId } = request.params;
     const { record } = await findServer(deps, call, id);

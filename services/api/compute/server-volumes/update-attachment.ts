@@ -1,4 +1,4 @@
-import { type KnownCall, requireAdmin } from "../../http/call.ts";
+import { type KnownCall, requireRule } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, notFound } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
@@ -31,7 +31,7 @@ export async function updateAttachment(
   if (onlySwaps && newer !== undefined) throw unexpected(newer);
   const { record } = await findServer(deps, call, id);
   const swaps = onlySwaps || storedSpelling(asked.volumeId) !== storedSpelling(volumeId);
-  if (swaps) requireAdmin(call, SWAP);
+  requireRule(call, swaps ? SWAP : "os-volumes-attachments:update", record.spec);
   if (!onlySwaps) await update(deps, record.serverUuid, volumeId, asked);
   if (!swaps) return;
   const { volumes } = deps;

@@ -29,7 +29,7 @@ export async function deleteServer(
   id: string,
   carrier: Readonly<Record<string, string>>,
 ): Promise<void> {
-  const known = await deps.finder.find(id, call.identity);
+  const known = await deps.finder.find(id, call);
   if (known === null || known.state === "deleted") throw serverNotFound(id);
   refuseLocked({ uuid: known.serverUuid, lock: known.changes?.lock ?? null }, "delete", call);
   // A repeated delete asks the cell: if the server is gone there, it is gone, even if the API database has not noted it yet.

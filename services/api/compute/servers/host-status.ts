@@ -1,5 +1,5 @@
 import type { Cells, KnownServer } from "../../cells/hydrate-servers.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, mayDo } from "../../http/call.ts";
 
 /** The first microversion that shows admins the status of a server's host. */
 const FROM_MINOR = 16;
@@ -8,7 +8,8 @@ const FROM_MINOR = 16;
 export type HostStatuses = ReadonlyMap<string, string>;
 
 /**
- * Reads the status of the servers' hosts for an admin, with one question per cell. The status of a host in a cell that does not answer is
+ * Reads the status of the servers' hosts, with one question per cell. By default the policy shows it to admins; it may show others only
+ * that a status is UNKNOWN. The status of a host in a cell that does not answer is
  * UNKNOWN, and a server that is on no host has an empty one.
  *
  * Source: `get_instance_host_status` of Nova's compute API.
@@ -18,7 +19,9 @@ export async function readHostStatuses(
   call: KnownCall,
   servers: readonly KnownServer[],
 ): Promise<HostStatuses> {
-  if (!call.identity.isAdmin || call.minor < FROM_MINOR) return new Map();
+  const seesAll = mayDo(call, "servers:show:host_status");
+  const seesUnknown = seesAll || mayDo(call, "servers:show:host_status:unknown-only");
+  if (!seesUnknown || call.minor < FROM_MINOR) return new Map();
   const hostsByCell = new Map<string, Set<string>>();
   for (const { cell, server } of servers) {
     if (cell === null || server.host === null) continue;
@@ -33,12 +36,11 @@ export async function readHostStatuses(
       for (const host of answer.value) statuses.set(host.name, statusOf(host));
     }),
   );
-  return new Map(
-    servers.map(({ server, unreachable }) => {
-      if (server.host === null) return [server.uuid, unreachable ? "UNKNOWN" : ""];
-      return [server.uuid, statuses.get(server.host) ?? "UNKNOWN"];
-    }),
-  );
+  const shown = servers.map(({ server, unreachable }): readonly [uuid: string, status: string] => {
+    if (server.host === null) return [server.uuid, unreachable ? "UNKNOWN" : ""];
+    return [server.uuid, statuses.get(server.host) ?? "UNKNOWN"];
+  });
+  return new Map(shown.filter(([, status]) => seesAll || status === "UNKNOWN"));
 }
 
 function statusOf(host: { readonly up: boolean; readonly disabled: boolean; readonly forcedDown: boolean }): string {

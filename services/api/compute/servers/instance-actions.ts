@@ -8,7 +8,7 @@ import { isoMicroseconds } from "../../http/times.ts";
 import { type ActionEvent, attemptEvent, type InstanceAction } from "./action-event.ts";
 import { type KnownMoves, moveActionsOf, NO_MOVES } from "./move-actions.ts";
 import { operationActionsOf, userActionsOf } from "./operation-actions.ts";
-import { hostIdOf, type Viewer } from "./server-view.ts";
+import { hostIdOf } from "./server-view.ts";
 
 /** Nova's names for the choice of a host and for one try to build on a host. */
 const EVENT_SCHEDULE = "conductor_schedule_and_build_instances";
@@ -145,17 +145,21 @@ export function actionView(action: InstanceAction, record: RequestRecord, minor:
   };
 }
 
+/** What the policy lets the viewer of an action see. */
+interface ActionViewer {
+  readonly minor: number;
+  /** Events with tracebacks and hosts. */
+  readonly showsEvents: boolean;
+  readonly showsDetails: boolean;
+}
+
 /**
- * Returns one action with the events that the viewer may see (before microversion 2.51, only admins see events). As in Nova's default
- * policies, only admins see hosts, tracebacks and, from 2.84 on, details, because the reasons in them name hosts.
+ * Returns one action with the events that the viewer may see (before microversion 2.51, only viewers whom the policy shows events). By
+ * default only admins see hosts, tracebacks and, from 2.84 on, details, because the reasons in them name hosts.
  */
-export function actionDetailView(
-  action: InstanceAction,
-  record: RequestRecord,
-  viewer: Pick<Viewer, "minor" | "isAdmin">,
-) {
+export function actionDetailView(action: InstanceAction, record: RequestRecord, viewer: ActionViewer) {
   const view = actionView(action, record, viewer.minor);
-  if (!viewer.isAdmin && viewer.minor < 51) return view;
+  if (!viewer.showsEvents && viewer.minor < 51) return view;
   return {
     ...view,
     events: action.events.map((event) => ({
@@ -163,10 +167,10 @@ export function actionDetailView(
       start_time: isoMicroseconds(event.startedAtMs),
       finish_time: event.finishedAtMs === null ? null : isoMicroseconds(event.finishedAtMs),
       result: event.result,
-      ...(viewer.isAdmin && { traceback: detailsOf(event) }),
-      ...(viewer.isAdmin && viewer.minor >= 62 && { host: event.host }),
+      ...(viewer.showsEvents && { traceback: detailsOf(event) }),
+      ...(viewer.showsEvents && viewer.minor >= 62 && { host: event.host }),
       ...(viewer.minor >= 62 && { hostId: hostIdOf(record.spec.projectId, event.host) }),
-      ...(viewer.isAdmin && viewer.minor >= 84 && { details: detailsOf(event) }),
+      ...(viewer.showsDetails && viewer.minor >= 84 && { details: detailsOf(event) }),
     })),
   };
 }

@@ -1,7 +1,7 @@
 import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import { SERVER_STATUSES } from "../../../../core/tasks/server.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, mayDo } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
 import type { QueryReader } from "../../http/query-reader.ts";
@@ -59,14 +59,15 @@ const STATUSES: ReadonlySet<string> = new Set([
 const STRICT_STATUS_FROM_MINOR = 38;
 
 /**
- * Reads the filters of a list. As in Nova, a filter that is reserved for admins is ignored when another caller sends it.
+ * Reads the filters of a list. As in Nova, a filter that is reserved, by default for admins, is ignored when another caller sends it.
  *
  * Source: Nova's `ServersController._get_servers` and its schema `index_query`.
  */
 export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<HostZones, "of">): ListFilters {
+  const seesAll = mayDo(call, "servers:allow_all_filters");
   const text = (name: string): string | undefined => {
     const from = FOR_EVERYBODY[name] ?? Number.POSITIVE_INFINITY;
-    return call.identity.isAdmin || call.minor >= from ? query.text(name) : undefined;
+    return seesAll || call.minor >= from ? query.text(name) : undefined;
   };
   const name = text("name") ?? text("display_name") ?? "";
   const tags = readTags(text);

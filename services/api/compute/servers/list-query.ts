@@ -1,7 +1,7 @@
 import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { requireAdmin } from "../../http/call.ts";
+import { requireRule } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
 import { type QueryParameters, QueryReader } from "../../http/query-reader.ts";
@@ -56,7 +56,11 @@ export const SERVER_QUERY: QueryParameters = {
 export function readListQuery(
   raw: Readonly<Record<string, string | readonly string[]>>,
   call: KnownCall,
-  { pageMax, zones }: { readonly pageMax: number; readonly zones: Pick<HostZones, "of"> },
+  {
+    pageMax,
+    zones,
+    isDetailed,
+  }: { readonly pageMax: number; readonly zones: Pick<HostZones, "of">; readonly isDetailed: boolean },
 ): ListQuery {
   const query = new QueryReader(raw);
   const filters = readFilters(query, call, zones);
@@ -69,7 +73,11 @@ export function readListQuery(
   if (changedSinceMs !== null && changedBeforeMs !== null && changedBeforeMs < changedSinceMs)
     throw badRequest("The value of changes-since must be less than or equal to changes-before.");
   return {
-    projectId: readProject(query, call),
+    projectId: readProject(
+      query,
+      call,
+      isDetailed ? "servers:detail:get_all_tenants" : "servers:index:get_all_tenants",
+    ),
     limit: query.limit(pageMax),
     marker: readMarker(query),
     nameContains: name === null || name.contains === "" ? null : name.contains,
@@ -82,9 +90,9 @@ export function readListQuery(
 }
 
 /** Reads the project. As in Nova, `project_id` has an effect only together with `all_tenants`. */
-function readProject(query: QueryReader, call: KnownCall): string | null {
+function readProject(query: QueryReader, call: KnownCall, rule: string): string | null {
   if (!query.flag("all_tenants")) return call.identity.projectId;
-  requireAdmin(call, "servers:index:get_all_tenants");
+  requireRule(call, rule);
   return query.text("project_id") ?? query.text("tenant_id") ?? null;
 }
 

@@ -42,7 +42,7 @@ const CHANGES_MAX = 10_000;
  * page. A page is empty only when no server follows.
  */
 export async function listServers(deps: ListServersDeps, call: KnownCall, query: ListQuery): Promise<ServerPage> {
-  const marker = query.marker === null ? null : await deps.finder.find(query.marker, call.identity);
+  const marker = query.marker === null ? null : await deps.finder.find(query.marker, call);
   if (marker === null && query.marker !== null) refuseMarker(query.marker);
   if (query.limit === 0) return { servers: [], nextMarker: null };
   if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)

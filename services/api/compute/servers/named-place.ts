@@ -1,6 +1,6 @@
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { requireAdmin } from "../../http/call.ts";
+import { requireRule } from "../../http/call.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { mayHaveHost } from "../aggregates/find-host.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -38,13 +38,13 @@ export async function readPlace(
     host === undefined ? "hypervisor_hostname" : "host",
     host ?? node,
   );
-  if (forcedHost !== "") requireAdmin(call, "servers:create:forced_host");
+  if (forcedHost !== "") requireRule(call, "servers:create:forced_host");
   if (host !== undefined || node !== undefined) {
     if (call.minor < HOST_FROM_MINOR) {
       const field = host === undefined ? "hypervisor_hostname" : "host";
       throw badRequest(`Additional properties are not allowed ('${field}' was unexpected)`);
     }
-    requireAdmin(call, "compute:servers:create:requested_destination");
+    requireRule(call, "compute:servers:create:requested_destination");
     if (forcedHost !== "")
       throw badRequest(
         "A host can be requested by availability_zone, or by host and hypervisor_hostname, but not by both.",

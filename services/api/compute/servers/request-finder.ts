@@ -1,8 +1,8 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import { Batcher } from "../../../../runtime/batcher.ts";
+import { type KnownCall, requireRulesFor } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { type Fault, notFound } from "../../http/fault.ts";
-import type { Identity } from "../../http/identity.ts";
 import type { RequestsPort } from "../../ports.ts";
 
 /**
@@ -24,12 +24,18 @@ export class RequestFinder {
     });
   }
 
-  /** Returns null when the server is unknown or of another project. Finds deleted servers too. */
-  async find(id: string, identity: Identity): Promise<RequestRecord | null> {
+  /**
+   * Returns null when the server is unknown or of another project. Finds deleted servers too. Refuses (403) an admin whom the policy does not
+   * let use the route for the server's project.
+   */
+  async find(id: string, call: KnownCall): Promise<RequestRecord | null> {
     const uuid = canonicalUuid(id);
     if (uuid === null) return null;
     const record = await this.#reads.submit(uuid);
-    return record !== null && (identity.isAdmin || record.spec.projectId === identity.projectId) ? record : null;
+    const { isAdmin, projectId } = call.identity;
+    if (record === null || !(isAdmin || record.spec.projectId === projectId)) return null;
+    requireRulesFor(call, record.spec.projectId);
+    return record;
   }
 }
 

@@ -16,7 +16,7 @@ export async function findServer(
   call: KnownCall,
   id: string,
 ) {
-  const record = await deps.finder.find(id, call.identity);
+  const record = await deps.finder.find(id, call);
   const known = record === null ? null : await hydrateServer(record, deps.cells, { withDeleted: false });
   if (record === null || known === null) throw serverNotFound(id);
   return { record, known };

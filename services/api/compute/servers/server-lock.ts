@@ -1,6 +1,6 @@
 import type { ServerLock } from "../../../../core/tasks/user-changes.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, mayDo } from "../../http/call.ts";
 import { conflict, Fault } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { ActionBody } from "../server-actions/action-body.ts";
@@ -10,6 +10,8 @@ import { type RequestFinder, serverNotFound } from "./request-finder.ts";
 /** The first microversion in which a lock has a reason. */
 const REASON_FROM_MINOR = 73;
 const REASON_CHARACTERS_MAX = 255;
+
+const OVERRIDE = "os-lock-server:unlock:unlock_override";
 
 /** Actions that a locked server allows to everybody, as in Nova. */
 const ALLOWED_WHEN_LOCKED: ReadonlySet<string> = new Set([
@@ -59,23 +61,26 @@ export async function lockServer(deps: LockDeps, call: KnownCall, id: string, re
   );
 }
 
-/** Unlocks a server. A lock of an admin can be taken away by admins only. */
+/** Unlocks a server. A lock of an admin can be taken away by those alone whom the policy lets override it. */
 export async function unlockServer(deps: LockDeps, call: KnownCall, id: string): Promise<void> {
-  const { serverUuid, isOwner } = await find(deps, call, id);
+  const { serverUuid, isOwner, projectId } = await find(deps, call, id);
   let isRefused = false;
   await deps.store.changeServer(serverUuid, ({ changes }) => {
     const lock = changes?.lock ?? null;
-    isRefused = lock !== null && lock.by !== (isOwner ? "owner" : "admin") && !call.identity.isAdmin;
+    isRefused = lock !== null && lock.by !== (isOwner ? "owner" : "admin") && !mayDo(call, OVERRIDE, { projectId });
     return lock === null || isRefused
       ? null
       : { ...withAction(changes, "unlock", { call, clock: deps.clock, host: null }), lock: null };
   });
-  if (isRefused)
-    throw new Fault(403, "Policy doesn't allow os_compute_api:os-lock-server:unlock:unlock_override to be performed.");
+  if (isRefused) throw new Fault(403, `Policy doesn't allow os_compute_api:${OVERRIDE} to be performed.`);
 }
 
 async function find({ finder }: LockDeps, call: KnownCall, id: string) {
-  const record = await finder.find(id, call.identity);
+  const record = await finder.find(id, call);
   if (record === null || record.state === "deleted") throw serverNotFound(id);
-  return { serverUuid: record.serverUuid, isOwner: record.spec.projectId === call.identity.projectId };
+  return {
+    serverUuid: record.serverUuid,
+    isOwner: record.spec.projectId === call.identity.projectId,
+    projectId: record.spec.projectId,
+  };
 }

@@ -8,7 +8,7 @@ import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
-import { callOf } from "../../http/call.ts";
+import { callOf, mayDo } from "../../http/call.ts";
 import { carrierFor, type Http } from "../../http/create-http.ts";
 import { notFound } from "../../http/fault.ts";
 import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.ts";
@@ -94,7 +94,7 @@ export function registerServerRoutes(http: Http, deps: ServerDeps, options: Rout
 function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): void {
   http.post(
     "/servers",
-    { schema: { body: CreateServerBody, response: { 202: CreateAnswer } } },
+    { config: { rule: "servers:create" }, schema: { body: CreateServerBody, response: { 202: CreateAnswer } } },
     async (request, reply) => {
       const carrier = carrierFor(request);
       const accepted = await createServer(deps, callOf(request), request.body, {
@@ -110,17 +110,21 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
   );
 
   const update = { params: IdParams, body: UpdateServerBody, response: { 200: ServerAnswer } };
-  http.put("/servers/:id", { schema: update }, async (request) => {
+  http.put("/servers/:id", { config: { rule: "servers:update" }, schema: update }, async (request) => {
     const call = callOf(request);
     const { id } = request.params;
     await updateServer(deps, call, id, request.body);
     return { server: updatedView(await showServer(deps, request, id, options), call.minor) };
   });
 
-  http.delete("/servers/:id", { schema: { params: IdParams } }, async (request, reply) => {
-    await deleteServer(deps, callOf(request), request.params.id, carrierFor(request));
-    return reply.code(204).send();
-  });
+  http.delete(
+    "/servers/:id",
+    { config: { rule: "servers:delete" }, schema: { params: IdParams } },
+    async (request, reply) => {
+      await deleteServer(deps, callOf(request), request.params.id, carrierFor(request));
+      return reply.code(204).send();
+    },
+  );
 }
 
 function createView(accepted: AcceptedServers, place: Place, password: string | null) {
@@ -141,7 +145,7 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
   const page = async (request: Parameters<typeof callOf>[0], raw: Record<string, string | string[]>, path: string) => {
     const call = callOf(request);
     const zones = await deps.zones.current();
-    const query = readListQuery(raw, call, { pageMax: options.pageMax, zones });
+    const query = readListQuery(raw, call, { pageMax: options.pageMax, zones, isDetailed: path !== "servers" });
     const { servers: listed, nextMarker } = await listServers(deps, call, query);
     const uuids = listed.map(({ server }) => server.uuid);
     const waiting = await readWaitingMoves(deps.movesStore, uuids);
@@ -153,7 +157,7 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
   };
 
   const list = {
-    config: { query: SERVER_QUERY },
+    config: { query: SERVER_QUERY, rule: "servers:index" },
     schema: { querystring: AnyQuery, response: { 200: ServerListAnswer } },
   };
   http.get("/servers", list, async (request) => {
@@ -163,23 +167,30 @@ function registerReads(http: Http, deps: ServerDeps, options: RouteOptions): voi
 
   http.get(
     "/servers/detail",
-    { config: { query: SERVER_QUERY }, schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } } },
+    {
+      config: { query: SERVER_QUERY, rule: "servers:detail" },
+      schema: { querystring: AnyQuery, response: { 200: ServerDetailListAnswer } },
+    },
     async (request) => {
       const { servers, viewer, links } = await page(request, request.query, "servers/detail");
       return { servers: servers.map((known) => serverView(known, viewer, { groups: null })), ...links };
     },
   );
 
-  http.get("/servers/:id", { schema: { params: IdParams, response: { 200: ServerAnswer } } }, async (request) => {
-    return { server: await showServer(deps, request, request.params.id, options) };
-  });
+  http.get(
+    "/servers/:id",
+    { config: { rule: "servers:show" }, schema: { params: IdParams, response: { 200: ServerAnswer } } },
+    async (request) => {
+      return { server: await showServer(deps, request, request.params.id, options) };
+    },
+  );
 }
 
 function registerActions(http: Http, deps: ServerDeps, options: RouteOptions): void {
   http.get(
     "/servers/:id/os-instance-actions",
     {
-      config: INSTANCE_ACTION_QUERY,
+      config: { ...INSTANCE_ACTION_QUERY, rule: "os-instance-actions:list" },
       schema: { params: IdParams, querystring: AnyQuery, response: { 200: ActionListAnswer } },
     },
     async (request) => {
@@ -201,6 +212,7 @@ function registerActions(http: Http, deps: ServerDeps, options: RouteOptions): v
   http.get(
     "/servers/:id/os-instance-actions/:requestId",
     {
+      config: { rule: "os-instance-actions:show" },
       schema: { params: Type.Object({ id: Type.String(), requestId: Type.String() }), response: { 200: ActionAnswer } },
     },
     async (request) => {
@@ -210,7 +222,11 @@ function registerActions(http: Http, deps: ServerDeps, options: RouteOptions): v
       const action = actions.find((one) => one.requestId === requestId);
       if (action === undefined) throw notFound(`Action ${requestId.slice(0, 100)} not found`);
       return {
-        instanceAction: actionDetailView(action, record, { minor: call.minor, isAdmin: call.identity.isAdmin }),
+        instanceAction: actionDetailView(action, record, {
+          minor: call.minor,
+          showsEvents: mayDo(call, "os-instance-actions:events", record.spec),
+          showsDetails: mayDo(call, "os-instance-actions:events:details", record.spec),
+        }),
       };
     },
   );

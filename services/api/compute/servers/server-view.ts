@@ -24,6 +24,9 @@ export interface Viewer {
   readonly place: Place;
   readonly minor: number;
   readonly isAdmin: boolean;
+  /** Whether the policy shows the host, and the server's name there. */
+  readonly showsAttributes: boolean;
+  readonly showsExtraSpecs: boolean;
   readonly zones: Pick<HostZones, "of">;
   readonly hostStatuses: HostStatuses;
   readonly volumes: AttachedVolumes;
@@ -124,7 +127,7 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
   };
   if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
   if (WITH_PROGRESS.includes(status)) view.progress = 0;
-  if (viewer.isAdmin) addHostFields(view, server, viewer.minor);
+  if (viewer.showsAttributes) addHostFields(view, server, viewer.minor);
   addVersionedFields(view, known, viewer, options);
   return view;
 }
@@ -160,11 +163,11 @@ function flavorView(flavor: Flavor | undefined, viewer: Viewer): ServerDetail["f
     disk: flavor.diskGib,
     ephemeral: flavor.ephemeralGib,
     swap: flavor.swapMib,
-    extra_specs: flavor.extraSpecs,
+    ...(viewer.showsExtraSpecs && { extra_specs: flavor.extraSpecs }),
   };
 }
 
-/** Adds the fields for admins: the host, and the server's name there. */
+/** Adds the fields that the policy shows to admins by default: the host, and the server's name there. */
 function addHostFields(view: ServerDetail, server: Server, minor: number): void {
   view["OS-EXT-SRV-ATTR:host"] = server.host;
   view["OS-EXT-SRV-ATTR:hypervisor_hostname"] = server.host;

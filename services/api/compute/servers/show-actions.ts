@@ -24,7 +24,7 @@ export async function showActions(
   call: KnownCall,
   id: string,
 ): Promise<{ readonly record: RequestRecord; readonly actions: readonly InstanceAction[] }> {
-  const record = await deps.finder.find(id, call.identity);
+  const record = await deps.finder.find(id, call);
   if (record === null || (record.state === "deleted" && call.minor < DELETED_FROM_MINOR)) throw serverNotFound(id);
   const decisions = (await deps.decisions?.decisionsOf(record.serverUuid)) ?? [];
   if (record.cell === null) return { record, actions: actionsOf(record, null, [], decisions) };

@@ -3,7 +3,7 @@ import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Cells, hydrateServer, type KnownServer } from "../../cells/hydrate-servers.ts";
-import { callOf } from "../../http/call.ts";
+import { callOf, mayDo } from "../../http/call.ts";
 import { placeOf } from "../../http/links.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
 import { readAttachedVolumes } from "./attached-volumes.ts";
@@ -49,6 +49,8 @@ export async function viewerFor(
     place: placeOf(request, options.prefix, options.publicUrl),
     minor: call.minor,
     isAdmin: call.identity.isAdmin,
+    showsAttributes: mayDo(call, "os-extended-server-attributes"),
+    showsExtraSpecs: mayDo(call, "servers:show:flavor-extra-specs"),
     zones,
     hostStatuses,
     volumes,
@@ -67,7 +69,7 @@ export async function showServer(
   as: (spec: ServerSpec) => ServerSpec = (spec) => spec,
 ): Promise<Partial<ServerDetail>> {
   const call = callOf(request);
-  const record = await deps.finder.find(id, call.identity);
+  const record = await deps.finder.find(id, call);
   if (record === null) throw serverNotFound(id);
   const waiting = await readWaitingMoves(deps.movesStore, [record.serverUuid]);
   const found = await hydrateServer(record, deps.cells, { withDeleted: false });

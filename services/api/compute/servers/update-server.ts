@@ -61,7 +61,7 @@ export async function updateServer(
     ...(diskConfig !== undefined && { manualDisk: diskConfig === "MANUAL" }),
     ...readAddresses(asked),
   };
-  const record = await deps.finder.find(id, call.identity);
+  const record = await deps.finder.find(id, call);
   if (record === null || record.state === "deleted") throw serverNotFound(id);
   const zone = asked.pinned_availability_zone;
   const wanted = { ...fields, ...(zone !== undefined && (await readPinnedZone(deps, record, zone))) };

@@ -1,11 +1,10 @@
 import type { FastifyRequest } from "fastify";
 import { Type } from "typebox";
 import type { Server } from "../../../../core/tasks/server.ts";
-import { callOf } from "../../http/call.ts";
+import { callOf, requireRule } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { nextLink, placeOf } from "../../http/links.ts";
 import { AnyQuery } from "../../http/schema.ts";
-import { requireOwnProject } from "../quotas/read-quota-usage.ts";
 import { findUsages, type UsageDeps } from "./find-usages.ts";
 import { readUsageQuery, USAGE_LIST_QUERY, USAGE_QUERY, type UsageQuery } from "./read-usage-query.ts";
 import { projectUsageViews } from "./usage-view.ts";
@@ -42,10 +41,10 @@ export function registerUsageRoutes(http: Http, deps: UsageDeps, options: UsageR
     return { ...usages, tenant_usages_links: [linkTo(request, request.query, { query, marker, path: RULE })] };
   });
 
-  const ofOne = { config: { query: USAGE_QUERY }, schema: { params: IdParams, querystring: AnyQuery } };
+  const ofOne = { config: { query: USAGE_QUERY, rule: null }, schema: { params: IdParams, querystring: AnyQuery } };
   http.get("/os-simple-tenant-usage/:id", ofOne, async (request) => {
     const { id } = request.params;
-    requireOwnProject(callOf(request), id, `${RULE}:show`);
+    requireRule(callOf(request), `${RULE}:show`, { projectId: id });
     const query = read(request, request.query, true);
     const { servers, nextMarker: marker } = await findUsages(deps, id, query);
     const [usage = {}] = projectUsageViews(await withNames(deps, servers), query, deps.clock.now());

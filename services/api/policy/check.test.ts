@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { TokenIdentity } from "../../identity/token-identity.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
 import { type Check, holds, parseCheck } from "./check.ts";
 
 const person = (userId: string, projectId: string, roles: readonly string[]): TokenIdentity => ({

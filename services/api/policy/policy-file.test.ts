@@ -2,10 +2,10 @@ import { mkdtemp, rename, rm, unlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { ManualClock } from "../../../../runtime/manual-clock.ts";
-import { SettingsError } from "../../../../runtime/settings.ts";
-import { eventually } from "../../../../test/rigs/eventually.ts";
-import { RULES } from "./defaults.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { SettingsError } from "../../../runtime/settings.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { RULES, secureDefaults } from "../placement/placement-rules.ts";
 import { Policy } from "./policy.ts";
 import { PolicyFile, parsePolicyFile } from "./policy-file.ts";
 
@@ -49,7 +49,7 @@ describe("a policy file that is followed", () => {
     dir = await mkdtemp(join(tmpdir(), "berth-policy-"));
     path = join(dir, "policy.yaml");
     told = [];
-    policy = new Policy("secure");
+    policy = new Policy(secureDefaults());
     file = new PolicyFile({
       path,
       policy,

@@ -2,8 +2,8 @@ import { type FSWatcher, watch } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { basename, dirname } from "node:path";
 import { parse, YAMLParseError } from "yaml";
-import type { Clock, Timer } from "../../../../runtime/clock.ts";
-import { SettingsError } from "../../../../runtime/settings.ts";
+import type { Clock, Timer } from "../../../runtime/clock.ts";
+import { SettingsError } from "../../../runtime/settings.ts";
 import type { Policy } from "./policy.ts";
 
 /** Events of a policy file that an operator may want to know. */

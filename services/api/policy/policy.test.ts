@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import type { TokenIdentity } from "../../identity/token-identity.ts";
-import { RULES, type RuleName } from "./defaults.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
+import { legacyDefaults, RULES, type RuleName, secureDefaults } from "../placement/placement-rules.ts";
 import { Policy } from "./policy.ts";
 
 const identity = (...roles: string[]): TokenIdentity => ({ userId: "u", projectId: "p", systemScope: null, roles });
@@ -18,7 +18,7 @@ const letting = (policy: Policy, who: TokenIdentity, target = own) =>
   rules.filter((rule) => policy.allows(rule, who, target));
 
 describe("legacy defaults", () => {
-  const policy = new Policy("legacy");
+  const policy = new Policy(legacyDefaults());
   test("let an administrator of any project do everything", () => expect(letting(policy, admin)).toEqual(rules));
   test("let a service do everything", () => expect(letting(policy, service)).toEqual(rules));
   test("let a reader see the usage of the own project, and nothing else", () => {
@@ -29,7 +29,7 @@ describe("legacy defaults", () => {
 });
 
 describe("secure defaults", () => {
-  const policy = new Policy("secure");
+  const policy = new Policy(secureDefaults());
   test("let an administrator do everything except reshape", () =>
     expect(letting(policy, admin)).toEqual(rules.filter((rule) => rule !== RULES.reshape)));
   test("let a service do everything", () => expect(letting(policy, service)).toEqual(rules));
@@ -40,32 +40,33 @@ describe("secure defaults", () => {
 });
 
 describe("scope", () => {
-  const open = new Policy("legacy", Object.fromEntries(rules.map((rule) => [rule, "@"])));
+  const open = new Policy(legacyDefaults(), Object.fromEntries(rules.map((rule) => [rule, "@"])));
   test("a rule that admits everybody admits every caller with a project, whatever the roles", () =>
     expect(letting(open, identity())).toEqual(rules));
   test.each([
     ["system", systemAdmin],
     ["domain", domainAdmin],
   ])("a token of %s scope may do nothing, even where the rule admits everybody", (_scope, who) => {
-    for (const policy of [open, new Policy("legacy"), new Policy("secure")]) expect(letting(policy, who)).toEqual([]);
+    for (const policy of [open, new Policy(legacyDefaults()), new Policy(secureDefaults())])
+      expect(letting(policy, who)).toEqual([]);
   });
 });
 
 describe("overrides", () => {
   test("replace a rule, and the rules made of it", () => {
-    const policy = new Policy("secure", { admin_or_service_api: "role:operator", "placement:traits:list": "" });
+    const policy = new Policy(secureDefaults(), { admin_or_service_api: "role:operator", "placement:traits:list": "" });
     expect(policy.allows(RULES.providersList, identity("operator"), own)).toBe(true);
     expect(policy.allows(RULES.providersList, admin, own)).toBe(false);
     expect(policy.allows(RULES.traitsList, identity(), own)).toBe(true);
   });
   test("replace the previous ones", () => {
-    const policy = new Policy("secure", { [RULES.reshape]: "@" });
+    const policy = new Policy(secureDefaults(), { [RULES.reshape]: "@" });
     policy.replaceOverrides({ [RULES.traitsList]: "@" });
     expect(policy.allows(RULES.reshape, reader, own)).toBe(false);
     expect(policy.allows(RULES.traitsList, reader, own)).toBe(true);
   });
   test("that cannot be parsed are refused, and the previous ones stay", () => {
-    const policy = new Policy("secure", { [RULES.traitsList]: "@" });
+    const policy = new Policy(secureDefaults(), { [RULES.traitsList]: "@" });
     expect(() => policy.replaceOverrides({ [RULES.reshape]: "role:a or" })).toThrow(
       'policy rule "placement:reshaper:reshape": a check is missing at word 3 of "role:a or"',
     );
@@ -77,10 +78,10 @@ describe("overrides", () => {
     [{ default: "rule:nowhere" }, "default → nowhere → nowhere"],
     [{ service_api: "rule:placement:reshaper:reshape" }, "service_api → placement:reshaper:reshape → service_api"],
   ])("that call each other in a circle are refused: %j", (overrides, circle) => {
-    expect(() => new Policy("secure", overrides as unknown as Record<string, string>)).toThrow(circle);
+    expect(() => new Policy(secureDefaults(), overrides as unknown as Record<string, string>)).toThrow(circle);
   });
   test("are reported as suspicious when no route uses them or a rule that they name does not exist", () => {
-    const policy = new Policy("legacy");
+    const policy = new Policy(legacyDefaults());
     const overrides = {
       "placement:trait:list": "@",
       mine: "role:x",

@@ -1,4 +1,4 @@
-import type { TokenIdentity } from "../../identity/token-identity.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
 
 /** A parsed rule expression, in oslo.policy's language: `role:admin or (rule:x and not project_id:%(project_id)s)`. */
 export type Check =
@@ -182,6 +182,8 @@ function credentials(identity: TokenIdentity, name: string): readonly string[] {
       return present(identity.systemScope);
     case "roles":
       return identity.roles;
+    case "is_admin":
+      return identity.isAdmin === undefined ? [] : [identity.isAdmin ? "True" : "False"];
     default:
       return [];
   }

@@ -1,15 +1,14 @@
-import type { TokenIdentity } from "../../identity/token-identity.ts";
+import type { TokenIdentity } from "../identity/token-identity.ts";
 import { type Check, calledRules, holds, type PolicyTarget, parseCheck, ruleOf } from "./check.ts";
-import { legacyDefaults, type RuleName, secureDefaults } from "./defaults.ts";
 
-/** The rules in force. Replaced as a whole: a request sees the old ones or the new ones. */
+/** The rules of one API that are in force. Replaced as a whole: a request sees the old ones or the new ones. */
 export class Policy {
   #rules: ReadonlyMap<string, Check>;
   readonly #defaults: Readonly<Record<string, string>>;
 
-  /** `defaults`: upstream's old or new set. Throws when an override does not parse, or when rules call each other in a circle. */
-  constructor(defaults: "legacy" | "secure", overrides: Readonly<Record<string, string>> = {}) {
-    this.#defaults = defaults === "secure" ? secureDefaults() : legacyDefaults();
+  /** `defaults`: the rules of an API by name. Throws when an override does not parse, or when rules call each other in a circle. */
+  constructor(defaults: Readonly<Record<string, string>>, overrides: Readonly<Record<string, string>> = {}) {
+    this.#defaults = defaults;
     this.#rules = parseRules({ ...this.#defaults, ...overrides });
   }
 
@@ -39,7 +38,7 @@ export class Policy {
    * Whether this identity may do what the rule names. Every rule is of project scope: a token of system or domain scope may
    * not, not even if the rule allows every caller. Source: upstream's `scope_types` with `enforce_scope`.
    */
-  allows(rule: RuleName, identity: TokenIdentity, target: PolicyTarget): boolean {
+  allows(rule: string, identity: TokenIdentity, target: PolicyTarget): boolean {
     const check = this.#rules.get(rule);
     if (check === undefined) return false;
     if (identity.systemScope !== null || (identity.domainId ?? null) !== null) return false;
