@@ -1,4 +1,5 @@
 import { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts";
+import { MemoryImageStore } from "../adapters/memory/api/memory-image-store.ts";
 import { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
 import { MemoryReservationStore } from "../adapters/memory/api/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../adapters/memory/api/memory-server-group-store.ts";
@@ -75,6 +76,7 @@ export class SimCloud {
   readonly #store: MemoryApiStore;
   readonly #groups: MemoryServerGroupStore;
   readonly #reservations: MemoryReservationStore;
+  readonly #images: MemoryImageStore;
   readonly #moves: MemoryMoveStore;
   readonly #broker: MemoryBroker;
   #softState: SoftState;
@@ -94,6 +96,7 @@ export class SimCloud {
     this.#size = options;
     this.#mutation = options.mutation;
     this.#store = new MemoryApiStore({ clock: world.clock });
+    this.#images = new MemoryImageStore(this.#store);
     this.#moves = new MemoryMoveStore(world.clock);
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
     this.#reservations = new MemoryReservationStore({ clock: world.clock, requests: this.#store });
@@ -250,6 +253,7 @@ export class SimCloud {
           const { name, store, bus, admin } = cell.fromAbove(process);
           return { name, store, bus, admin, view: null };
         }),
+        images: remote(process, "api-db", this.#images),
         moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         bus: this.#bus(process),
         clock: process.clock,
