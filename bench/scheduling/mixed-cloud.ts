@@ -130,12 +130,17 @@ export class MixedCloud {
 
   /** The rows for a server that was placed (1) or removed (-1). */
   move(server: string, host: number, flavor: number, sign: 1 | -1): void {
+    this.take(host, flavor, sign);
+    this.apply(sign > 0 ? serverRow(server, host, flavor) : { kind: "server-removed", uuid: server });
+  }
+
+  /** The rows of the inventories of a host that a server takes (1) or leaves (-1). */
+  take(host: number, flavor: number, sign: 1 | -1 = 1): void {
     CLASSES.forEach((_, index) => {
       const at = host * CLASSES.length + index;
       this.used[at] = this.used[at]! + sign * FLAVORS[flavor]![index]!;
       this.apply(inventoryRow(host, index, this.used[at]!));
     });
-    this.apply(sign > 0 ? serverRow(server, host, flavor) : { kind: "server-removed", uuid: server });
   }
 
   #addHost(host: number, fill: number, random: () => number): void {

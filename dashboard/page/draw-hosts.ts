@@ -34,49 +34,53 @@ export function shapeOf(count: number, most: number, width: number, heightWanted
   return { columns, step, width, height: Math.max(1, Math.ceil(Math.max(1, count) / columns) * step - GAP) };
 }
 
-/** What a canvas shows now, so that only the squares that differ are painted again. */
+/** What the canvas shows of a cell now, so that only the squares that differ are painted again. */
 export interface DrawnMap {
+  /** Rises whenever the canvas has become empty. */
+  readonly surface: number;
   readonly shape: MapShape;
   readonly colours: MapColours;
   readonly classIndex: number;
   readonly rows: readonly LiveHostRow[];
   readonly chosen: number;
+  /** A cell that does not answer is drawn pale: its squares are old. */
+  readonly isPale: boolean;
 }
 
-/** Paints the map onto the canvas. `before` is what the canvas shows, or null for an empty one. */
-export function drawHosts(canvas: HTMLCanvasElement, map: DrawnMap, before: DrawnMap | null): void {
-  const { shape, colours, classIndex, rows, chosen } = map;
-  const isSame =
-    before?.shape.width === shape.width &&
-    before.shape.height === shape.height &&
-    before.shape.step === shape.step &&
-    before.colours === colours &&
-    before.classIndex === classIndex;
-  const ratio = devicePixelRatio;
-  const paint = canvas.getContext("2d");
-  if (paint === null) return;
-  if (!isSame) {
-    canvas.width = Math.round(shape.width * ratio);
-    canvas.height = Math.round(shape.height * ratio);
-    canvas.style.width = `${shape.width}px`;
-    canvas.style.height = `${shape.height}px`;
-  }
-  paint.setTransform(ratio, 0, 0, ratio, 0, 0);
+/** Paints a cell, with its first square at the origin of `paint`. `before` is what is painted there, or null for nothing. */
+export function drawHosts(paint: CanvasRenderingContext2D, map: DrawnMap, before: DrawnMap | null): void {
+  const { shape, colours, rows, chosen } = map;
+  const isSame = before !== null && hasSameLook(map, before);
   const wasChosen = isSame ? before.chosen : -1;
   // The frame of a chosen host lies in the gaps around it, so the gaps are cleared with it.
   if (wasChosen !== chosen && wasChosen >= 0) clear(paint, squareOf(shape, wasChosen), colours);
   for (const [index, row] of rows.entries()) {
     if (isSame && before.rows[index] === row && index !== wasChosen && index !== chosen) continue;
-    drawHost(paint, row, squareOf(shape, index), colours, classIndex);
+    const square = squareOf(shape, index);
+    if (map.isPale) clear(paint, square, colours);
+    paint.globalAlpha = map.isPale ? 0.5 : 1;
+    drawHost(paint, row, square, colours, map.classIndex);
+    paint.globalAlpha = 1;
   }
-  if (isSame)
-    for (let index = rows.length; index < before.rows.length; index += 1) clear(paint, squareOf(shape, index), colours);
+  const count = before !== null && before.surface === map.surface ? before.rows.length : 0;
+  for (let index = rows.length; index < count; index += 1) clear(paint, squareOf(shape, index), colours);
   if (chosen >= 0) {
     const { x, y, side } = squareOf(shape, chosen);
     paint.strokeStyle = colours.text;
     paint.lineWidth = 2;
     paint.strokeRect(x - 1, y - 1, side + 2, side + 2);
   }
+}
+
+function hasSameLook(map: DrawnMap, before: DrawnMap): boolean {
+  return (
+    before.surface === map.surface &&
+    before.shape.width === map.shape.width &&
+    before.shape.step === map.shape.step &&
+    before.colours === map.colours &&
+    before.classIndex === map.classIndex &&
+    before.isPale === map.isPale
+  );
 }
 
 interface Square {

@@ -1,9 +1,12 @@
+import { computed } from "@preact/signals";
+import { useEffect, useRef } from "preact/hooks";
 import { LIVE_DISABLED, LIVE_UP, type LiveCell, type LiveHostRow } from "../../services/api/dashboard/live-picture.ts";
 import { type HeldPicture, hostKeyOf, liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
-import { CellCanvas, pointed } from "./cell-canvas.tsx";
+import { CellHosts, pointed } from "./cell-hosts.tsx";
 import { classText, countText, numberText, percentText } from "./format.ts";
-import { hostKeys, rowsAt, zoomed } from "./hosts-by-cell.ts";
+import { hostKeys, rowsOf, zoomed } from "./hosts-by-cell.ts";
 import { picture, shownClass } from "./live-state.ts";
+import { spreadOver } from "./surface.ts";
 
 /** From this number of cells on they are drawn small, over the whole width of the page. */
 const MANY_CELLS = 17;
@@ -12,15 +15,25 @@ const HEIGHTS = { alone: 420, few: 170, many: 76 } as const;
 
 export const hasManyCells = (held: HeldPicture): boolean => held.cells.length >= MANY_CELLS;
 
+/** The part of the cells that the map shows, as text: it is the same text until something of it changes. */
+const cellStates = computed(() =>
+  JSON.stringify(picture.value?.cells.map(({ name, ready, answers }) => ({ name, ready, answers })) ?? []),
+);
+const classNames = computed(() => picture.value?.classes ?? []);
+
 /** Every cell with its hosts as squares; one cell alone when its name was selected. */
 export function HeatMap() {
-  const held = picture.value;
-  if (held === null) return null;
+  const grid = useRef<HTMLDivElement>(null);
+  const canvas = useRef<HTMLCanvasElement>(null);
+  useEffect(() => {
+    if (grid.current !== null && canvas.current !== null) return spreadOver(grid.current, canvas.current);
+    return undefined;
+  }, []);
   const keys = hostKeys.value;
-  const cells = held.cells
-    .map((cell, index) => ({ cell, keys: keys[index] ?? [] }))
+  const cells = (JSON.parse(cellStates.value) as CellState[])
+    .map((cell, index) => ({ cell, index, count: keys[index]?.length ?? 0 }))
     .filter(({ cell }) => zoomed.value === null || zoomed.value === cell.name);
-  const most = Math.max(1, ...cells.map((one) => one.keys.length));
+  const most = Math.max(1, ...cells.map(({ count }) => count));
   const size = cells.length === 1 ? "alone" : cells.length < MANY_CELLS ? "few" : "many";
   return (
     <section class="card" aria-labelledby="map-title">
@@ -37,31 +50,35 @@ export function HeatMap() {
             All cells
           </button>
         )}
-        <ClassChoice held={held} />
+        <ClassChoice />
       </header>
-      <div class={`cells ${size}${size === "few" && cells.length % 3 !== 0 ? " pairs" : ""}`}>
-        {cells.map((one) => (
-          <CellBlock
-            key={one.cell.name}
-            cell={one.cell}
-            rows={rowsAt(held, one.keys)}
-            most={most}
-            heightWanted={HEIGHTS[size]}
-          />
+      <div ref={grid} class={`cells ${size}${size === "few" && cells.length % 3 !== 0 ? " pairs" : ""}`}>
+        {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: it cannot have the focus; the boxes of the cells have it. */}
+        <canvas ref={canvas} aria-hidden="true" />
+        {cells.map(({ cell, index }) => (
+          <CellBlock key={cell.name} cell={cell} index={index} most={most} heightWanted={HEIGHTS[size]} />
         ))}
       </div>
       <Legend />
-      <p class="pointed" aria-live="polite">
-        {pointed.value === null
-          ? "Point at a host, or move to it with the arrow keys; Enter opens it."
-          : hostText(held)}
-      </p>
-      <Tip held={held} />
+      <Pointed />
+      <Tip />
     </section>
   );
 }
 
-function ClassChoice({ held }: { readonly held: HeldPicture }) {
+/** The host that was pointed at, in words. */
+function Pointed() {
+  const held = picture.value;
+  return (
+    <p class="pointed" aria-live="polite">
+      {pointed.value === null || held === null
+        ? "Point at a host, or move to it with the arrow keys; Enter opens it."
+        : hostText(held)}
+    </p>
+  );
+}
+
+function ClassChoice() {
   return (
     <label class="choice">
       <span>Shade by</span>
@@ -71,7 +88,7 @@ function ClassChoice({ held }: { readonly held: HeldPicture }) {
           shownClass.value = Number(event.currentTarget.value);
         }}
       >
-        {held.classes.map((name, index) => (
+        {classNames.value.map((name, index) => (
           <option key={name} value={index}>
             {classText(name)}
           </option>
@@ -81,14 +98,17 @@ function ClassChoice({ held }: { readonly held: HeldPicture }) {
   );
 }
 
+type CellState = Pick<LiveCell, "name" | "ready" | "answers">;
+
 interface CellBlockProps {
-  readonly cell: LiveCell;
-  readonly rows: readonly LiveHostRow[];
+  readonly cell: CellState;
+  readonly index: number;
   readonly most: number;
   readonly heightWanted: number;
 }
 
-function CellBlock({ cell: { name, ready, answers }, rows, most, heightWanted }: CellBlockProps) {
+function CellBlock({ cell: { name, ready, answers }, index, most, heightWanted }: CellBlockProps) {
+  const rows = rowsOf(index);
   let [used, capacity, down] = [0, 0, 0];
   for (const row of rows) {
     const amount = liveAmountOf(row, shownClass.value);
@@ -116,7 +136,7 @@ function CellBlock({ cell: { name, ready, answers }, rows, most, heightWanted }:
       <div class="bar" aria-hidden="true">
         <i style={{ width: `${capacity <= 0 ? 0 : Math.min(100, (100 * used) / capacity)}%` }} />
       </div>
-      <CellCanvas name={name} rows={rows} most={most} heightWanted={heightWanted} />
+      <CellHosts name={name} isWell={isWell} rows={rows} most={most} heightWanted={heightWanted} />
       {!isWell && <p class="bad small">{answers ? "The view of the cell loads." : "The cell does not answer."}</p>}
     </div>
   );
@@ -180,9 +200,10 @@ function hostText(held: HeldPicture): string {
 }
 
 /** The same beside the pointer. The line below the map has it for screen readers. */
-function Tip({ held }: { readonly held: HeldPicture }) {
+function Tip() {
   const at = pointed.value?.at ?? null;
-  if (at === null) return null;
+  const held = picture.value;
+  if (at === null || held === null) return null;
   const row = rowNow(held);
   const [, name, state, servers, busy, failures] = row;
   const isLeft = at.x > innerWidth / 2;

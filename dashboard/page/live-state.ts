@@ -32,6 +32,8 @@ export const connection = signal<Connection>("connecting");
 export const refusal = signal("");
 /** Null until the first picture has come. A new object with each change; its maps are the same ones. */
 export const picture = signal<HeldPicture | null>(null);
+/** The time, twice a second: everything that counts up does so at once, which costs one frame and not one for each. */
+export const ticked = signal(Date.now());
 /** Rises with each whole picture. */
 export const pictureNumber = signal(0);
 /** The place in `classes` of the class that is shown. */

@@ -5,7 +5,7 @@ import { CapacityChart } from "./capacity-chart.tsx";
 import { Control, Lamps } from "./control.tsx";
 import { Faults } from "./faults.tsx";
 import { HeatMap, hasManyCells } from "./heat-map.tsx";
-import { connection, followApi, picture, refusal, takeSample } from "./live-state.ts";
+import { connection, followApi, picture, refusal, takeSample, ticked } from "./live-state.ts";
 import { Paths } from "./paths.tsx";
 import { SidePanel } from "./side-panel.tsx";
 import { Summary } from "./summary.tsx";
@@ -93,4 +93,7 @@ function Admission() {
 const root = document.getElementById("app");
 if (root !== null) render(<App />, root);
 setInterval(takeSample, 1_000);
+setInterval(() => {
+  ticked.value = Date.now();
+}, 500);
 void followApi();

@@ -1,12 +1,12 @@
-import { computed, signal } from "@preact/signals";
-import { useEffect, useState } from "preact/hooks";
+import { computed, effect, signal } from "@preact/signals";
 import { durationText } from "../../runtime/duration-text.ts";
 import type { LiveAttempt, LivePath } from "../../services/api/dashboard/live-picture.ts";
 import { timeText } from "./format.ts";
-import { picture } from "./live-state.ts";
+import { inALaterFrame } from "./frames.ts";
+import { picture, rateAt, samples, ticked } from "./live-state.ts";
 import { open } from "./open-panel.ts";
 
-const SHOWN_MAX = 60;
+const SHOWN_MAX = 40;
 const OUTCOMES = {
   all: "all outcomes",
   flight: "in flight",
@@ -19,11 +19,38 @@ const outcome = signal<keyof typeof OUTCOMES>("all");
 /** Matches a project, a host, or the server's name or id. */
 const words = signal("");
 
-const shown = computed(() => {
-  const wanted = words.value.trim().toLowerCase();
-  const paths = [...(picture.value?.paths.values() ?? [])].filter((path) => isOutcome(path) && mentions(path, wanted));
-  return paths.sort((a, b) => b.at - a.at);
+/** The paths as they are drawn. They follow the picture in a frame of their own. */
+const drawn = signal<readonly LivePath[]>([]);
+const redraw = () => {
+  drawn.value = [...(picture.peek()?.paths.values() ?? [])];
+};
+effect(() => {
+  if (picture.value !== null) inALaterFrame(redraw);
 });
+
+/** From so many new requests a second on, the list moves away under the pointer before a row can be clicked, so it waits. */
+const WAITS_FROM_RATE = 4;
+/** The ids that are shown while the list waits for somebody who points at it. */
+const heldStill = signal<readonly string[] | null>(null);
+
+const shown = computed(() => {
+  if (heldStill.value !== null) {
+    const byId = new Map(drawn.value.map((path) => [path.id, path]));
+    return heldStill.value.map((id) => byId.get(id)).filter((path) => path !== undefined);
+  }
+  const wanted = words.value.trim().toLowerCase();
+  return drawn.value.filter((path) => isOutcome(path) && mentions(path, wanted)).sort((a, b) => b.at - a.at);
+});
+
+function holdStill(): void {
+  const all = samples.peek();
+  const isFast = rateAt(all, all.length - 1, "placed") >= WAITS_FROM_RATE;
+  if (isFast && heldStill.value === null) heldStill.value = shown.peek().map(({ id }) => id);
+}
+
+function letGo(): void {
+  heldStill.value = null;
+}
 
 function isOutcome(path: LivePath): boolean {
   if (outcome.value === "all") return path.state !== "deleted" || path.attempts.length > 0;
@@ -73,13 +100,20 @@ export function Paths() {
       {paths.length === 0 ? (
         <p class="empty">No requests yet. They appear here as soon as a server is asked for or moved.</p>
       ) : (
-        <ul class="paths">
+        <ul class="paths" onMouseMove={holdStill} onMouseLeave={letGo}>
           {paths.slice(0, SHOWN_MAX).map((path) => (
             <Path key={path.id} path={path} />
           ))}
         </ul>
       )}
-      {paths.length > SHOWN_MAX && <p class="muted small">and {paths.length - SHOWN_MAX} more</p>}
+      {paths.length > 0 && (
+        <p class="muted small more">
+          {heldStill.value !== null
+            ? "The list waits while you point at it."
+            : paths.length > SHOWN_MAX && `and ${paths.length - SHOWN_MAX} more`}
+          &nbsp;
+        </p>
+      )}
     </section>
   );
 }
@@ -160,10 +194,5 @@ function End({ path }: { readonly path: LivePath }) {
 
 /** Counts up while something goes on. */
 function Since({ at }: { readonly at: number }) {
-  const [now, setNow] = useState(Date.now());
-  useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 500);
-    return () => clearInterval(timer);
-  }, []);
-  return <>{durationText(now - at)}</>;
+  return <>{durationText(Math.max(0, ticked.value - at))}</>;
 }

@@ -6,6 +6,8 @@ import { picture } from "./live-state.ts";
 
 /** The question is sent this long after the last key press. */
 const PAUSE_MS = 150;
+/** An answer is asked for again at most this often when servers were placed meanwhile. */
+const ASK_AGAIN_MS = 2_000;
 
 interface Wish {
   readonly flavor: string;
@@ -22,8 +24,13 @@ export function WhatIf() {
   const [wish, setWish] = useState<Wish>({ flavor: "", image: "", zone: "", host: "", hints: "", count: 1 });
   const [answer, setAnswer] = useState<ExplainAnswer | null>(null);
   const [error, setError] = useState("");
-  // When this number changes, the answer may have changed, too.
-  const placed = picture.value?.figures.counts.placed ?? 0;
+  // When this number changes, the answer may have changed, too. A busy cloud places all the time, so it is read every other second.
+  const [placed, setPlaced] = useState(0);
+  useEffect(() => {
+    const read = () => setPlaced(picture.peek()?.figures.counts.placed ?? 0);
+    const timer = setInterval(read, ASK_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
   const readFlavors = () => {
     callApi<{ flavors: { id: string; name: string }[] }>("GET", "/v2.1/flavors").then(
       ({ flavors: found }) => {
