@@ -9,7 +9,7 @@ import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
 import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
-import { NETWORK_RULES } from "../services/api/network/network-rule.ts";
+import { OWN_NETWORK_RULES } from "../services/api/network/network-rule.ts";
 import { VOLUME_RULES } from "../services/api/volume/volume-rule.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
@@ -58,7 +58,7 @@ const declaration = {
     quotas: optional(oneOf(...QUOTA_KINDS), {
       about: "limits of projects: Nova's, or unlimited (the default without authentication)",
     }),
-    networks: setting(oneOf(...NETWORK_RULES), {
+    networks: setting(oneOf(...OWN_NETWORK_RULES), {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "simple",
     }),

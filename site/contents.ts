@@ -24,6 +24,7 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
       "docs/servers.md",
       "docs/consoles.md",
       "docs/moves.md",
+      "docs/neutron.md",
       "docs/requests.md",
       "docs/server-groups.md",
       "docs/quotas.md",

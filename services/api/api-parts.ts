@@ -2,16 +2,19 @@ import type { FastifyInstance } from "fastify";
 import type { Registry } from "prom-client";
 import type { ImageDirectory } from "../../adapters/images/image-directory.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
+import { assert } from "../../core/assert.ts";
 import type { HostFilter } from "../../core/scheduling/filters/host-filter.ts";
 import type { ConsoleTokenStore } from "../../core/stores/api/console-token-store.ts";
 import type { DecisionStore } from "../../core/stores/api/decision-store.ts";
 import type { ImageStore } from "../../core/stores/api/image-store.ts";
 import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../core/stores/api/move-store.ts";
+import type { PortNoteStore } from "../../core/stores/api/port-note-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { VolumeStore } from "../../core/stores/api/volume-store.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
+import type { Networking } from "../../core/stores/networking.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -19,6 +22,8 @@ import type { Ticker } from "../../runtime/ticker.ts";
 import { CellClient } from "./cells/cell-client.ts";
 import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
+import type { NeutronDeps } from "./compute/neutron-ports/neutron-deps.ts";
+import { NeutronPortSettler } from "./compute/neutron-ports/neutron-port-settler.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
@@ -44,6 +49,8 @@ import type { ApiSettings } from "./settings.ts";
 /** How often changes of operators are written to the cells, and how often all of them are compared. */
 const SYNC_MS = 1_000;
 const FULL_SYNC_MS = 60_000;
+/** How often the ports in Neutron of servers that have ended or whose call broke off are looked at. */
+const NEUTRON_POLL_MS = 1_000;
 /** How often ports of servers that are gone are looked for. */
 const PORT_SWEEP_MS = 30_000;
 
@@ -64,6 +71,9 @@ export interface ApiDeps {
   readonly imageFiles?: ImageDirectory | null;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
+  /** Neutron, and the notes of servers that have ports there; required with the networks `neutron`. */
+  readonly networking?: Networking;
+  readonly portNotes?: PortNoteStore;
   /** The volumes. Without this store, there are none. */
   readonly volumes?: VolumeStore;
   /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
@@ -114,6 +124,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const events = new ApiEvents(deps.logger, deps.registry);
   const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
   const { moves, quotas = null } = deps;
+  const neutron = usedNeutron(deps, settings);
   const limits = new ProjectLimits(
     { store: quotas, clock },
     { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
@@ -132,13 +143,17 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     limits,
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
-    marker: new DeletionMarker({ store, events, networkPorts: sweptPorts(deps, settings) }),
+    marker: new DeletionMarker({
+      ...{ store, events, portsOfFailed: neutron?.notes ?? null },
+      networkPorts: neutron?.notes ?? sweptPorts(deps, settings),
+    }),
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: own === null ? null : own.images,
     consoleTokens: deps.consoleTokens ?? null,
     networkPorts: deps.networkPorts ?? null,
     volumes: usedVolumes(deps, settings),
     networks: settings.networks,
+    neutron,
     keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
     mover: moves
@@ -169,10 +184,8 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     },
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
-  const networkPorts = sweptPorts(deps, settings);
-  const sweeper =
-    networkPorts === null ? null : new PortSweeper({ networkPorts, events, clock }, { pollMs: PORT_SWEEP_MS });
-  const background = [syncer, ...settlers, sweeper].filter((one) => one !== null);
+  const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
+  const background = [syncer, ...settlers, ports].filter((one) => one !== null);
   return { http, events, server, syncer, background, imageCatalog: own?.catalog ?? null };
 }
 
@@ -188,6 +201,29 @@ function openOwnImages(
 /** Returns the store of volumes if servers have volumes of Berth's own. */
 const usedVolumes = ({ volumes }: ApiDeps, settings: ApiSettings): VolumeStore | null =>
   settings.volumes === "simple" ? (volumes ?? null) : null;
+
+/** Returns the loop that ends the ports of servers that are gone. */
+function openPortLoop({
+  neutron,
+  networkPorts,
+  ...deps
+}: Pick<ActionDeps, "neutron" | "networkPorts" | "store" | "cells" | "events" | "clock">): Pick<
+  Ticker,
+  "start" | "stop"
+> | null {
+  if (neutron !== null) return new NeutronPortSettler({ ...neutron, ...deps }, { pollMs: NEUTRON_POLL_MS });
+  return networkPorts === null ? null : new PortSweeper({ networkPorts, ...deps }, { pollMs: PORT_SWEEP_MS });
+}
+
+/** Returns what servers with ports in Neutron need, if servers have them. */
+function usedNeutron({ networking, portNotes: notes }: ApiDeps, { networks, auth }: ApiSettings): NeutronDeps | null {
+  if (networks !== "neutron") return null;
+  assert(
+    networking !== undefined && notes !== undefined,
+    "whoever builds an api with Neutron gives it its client and notes",
+  );
+  return { networking, notes, sendsTokens: auth === "keystone" };
+}
 
 /** Returns the store of ports if servers get ports of Berth's own network, which end with them. */
 const sweptPorts = ({ networkPorts }: ApiDeps, { networks }: ApiSettings): PortStore | null =>

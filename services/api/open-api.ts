@@ -3,6 +3,8 @@ import { openImageFiles } from "../../adapters/images/open-image-files.ts";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { openProjectStores } from "../../adapters/postgres/api/open-project-stores.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/api/postgres-aggregate-store.ts";
 import { PostgresApiStore } from "../../adapters/postgres/api/postgres-api-store.ts";
@@ -32,6 +34,7 @@ import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
+import type { Networking } from "../../core/stores/networking.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -77,8 +80,6 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     await room.open();
     const pool = openPool(settings.databaseUrl, "API database", logger, true);
     const store = new PostgresApiStore(pool);
-    const groups = new PostgresServerGroupStore(pool);
-    const reservations = new PostgresReservationStore(pool);
     closers.push(() => store.close());
     const pending = await patience.until("the API database", () => pendingMigrations(pool, "api"));
     if (pending.length > 0) throw new Error(`the API database lacks ${pending.join(", ")}; run \`berth db migrate\``);
@@ -99,11 +100,12 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
     const deps = {
       operators,
       store,
-      groups,
-      reservations,
+      groups: new PostgresServerGroupStore(pool),
+      reservations: new PostgresReservationStore(pool),
       decisions: new PostgresDecisionStore(pool),
       filters,
       ...openProjectStores(pool),
+      ...openNetworking(settings, closers),
       imageFiles: await openImageFiles(settings.imagesPath),
       moves: new PostgresMoveStore(pool),
       cells,
@@ -177,6 +179,15 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   const admin = new PostgresHostAdminStore(pool);
   const port: CellPort = { name, store: new PostgresCellStore(pool), admin, bus, view, facts, source: follower };
   return { port, follower, view, placement: placementCell(name, pool, view, follower) };
+}
+
+/** Opens Neutron's client. Throws `SettingsError` when the settings of Keystone, which names Neutron's endpoint, are incomplete. */
+function openNetworking(settings: ApiOptions, closers: Closers): { readonly networking?: Networking } {
+  if (settings.networks !== "neutron") return {};
+  const neighbours = openNeighbours(settings);
+  closers.push(() => neighbours.close());
+  const client = neighbours.client({ service: "Neutron", types: ["network"], url: settings.neutronUrl });
+  return { networking: new NeutronClient(client) };
 }
 
 function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, closers: Closers): OperatorStores {

@@ -90,7 +90,8 @@ export function registerNeighbours(
       registerImageDataRoutes(scope, imageDeps, { bytesMax: settings.imageBytesMax, idleMs });
     });
   }
-  if (networkPorts) {
+  // Neutron serves its API itself.
+  if (networkPorts && networks !== "neutron") {
     registerNeighbour(http, "/network", resolveIdentity, (scope) => {
       registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
       registerNetworkRoutes(scope, networks, networkPorts);

@@ -1,3 +1,4 @@
+import { neighbourOptions } from "../../adapters/openstack/neighbour-options.ts";
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import type { QuotaLimits } from "../../core/stores/api/quota-limits.ts";
 import type { VolumeUsage } from "../../core/stores/api/volume-store.ts";
@@ -178,9 +179,14 @@ export const apiDeclaration = {
       default: "10m",
     }),
     networks: setting(oneOf(...NETWORK_RULES), {
-      about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
+      about:
+        "networks of servers: none; simple, one that all projects share and that gives each server an address; or neutron, those of Neutron",
       default: "none",
     }),
+    neutronUrl: optional(url("http", "https"), {
+      about: "URL of Neutron for --networks neutron; by default the one in Keystone's catalogue",
+    }),
+    ...neighbourOptions,
     volumes: setting(oneOf(...VOLUME_RULES), {
       about: "volumes of servers: none, or simple, those of the api's own Block Storage API",
       default: "none",

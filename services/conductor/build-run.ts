@@ -18,6 +18,7 @@ import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/ber
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Timer } from "../../runtime/clock.ts";
+import type { BindOutcome } from "./port-binder.ts";
 import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
@@ -183,13 +184,43 @@ export class BuildRun implements TaskRun {
         this.#giveUp(selection, reason),
       );
     }
-    const stream = this.#ports.streamOf(chosen.host);
-    if (stream === null) {
+    if (this.#ports.streamOf(chosen.host) === null) {
       this.#awaitHost(selection);
       return;
     }
     this.#grace?.cancel();
     this.#grace = null;
+    const binding = this.#ports.binder.bind(this.#server, chosen.host, { isWanted: () => this.#isAt(selection) });
+    if (binding === null) this.#order(selection, chosen);
+    else
+      binding.then(
+        (outcome) => this.#bound(selection, chosen, outcome),
+        () => this.#release(),
+      );
+  }
+
+  /** Whether the host of the selection is still to prepare the guest. */
+  #isAt(selection: number): boolean {
+    return !this.#abandoned && this.#state?.kind === "preparing" && this.#state.selection === selection;
+  }
+
+  #bound(selection: number, chosen: Selection, outcome: BindOutcome): void {
+    if (!this.#isAt(selection)) return;
+    if (outcome.kind === "bound") this.#order(selection, chosen);
+    else if (outcome.kind === "failed") {
+      const reason = keptReason(outcome.reason);
+      this.#step({ kind: "failed", selection, failure: outcome.final ? "abort" : "reschedule", reason });
+    }
+  }
+
+  #order(selection: number, chosen: Selection): void {
+    const { attemptTimeoutMs } = this.#ports.settings;
+    const stream = this.#ports.streamOf(chosen.host);
+    // It was lost while the ports were being bound.
+    if (stream === null) {
+      this.#awaitHost(selection);
+      return;
+    }
     this.#maybeCalled = selection;
     const build = {
       host: chosen.host,

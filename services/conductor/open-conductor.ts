@@ -2,6 +2,8 @@ import { randomUUID } from "node:crypto";
 import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
 import { openLoggedPool } from "../../adapters/postgres/client/logged-pool.ts";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
@@ -45,8 +47,11 @@ export async function openConductor(
   const registry = createRegistry({ service: "conductor" });
   const listen = addressText(options.listen);
   const listener = await createGrpcAgentListener({ listen, tls: tlsFilesOf(options), plainText: options.plainText });
+  const neighbours = options.networks === "neutron" ? openNeighbours(options) : null;
+  const neutron = neighbours?.client({ service: "Neutron", types: ["network"], url: options.neutronUrl }) ?? null;
   const conductor = createConductor(
     {
+      ...(neutron !== null && { networking: new NeutronClient(neutron) }),
       store: new PostgresCellStore(pool),
       ledger: new PostgresLedger(pool),
       bus,
@@ -74,6 +79,7 @@ export async function openConductor(
       patience.giveUp();
       await conductor.close();
       await Promise.all([probes.close(), bus.close(), tracing.close()]);
+      await neighbours?.close();
       await pool.end();
     }),
   };

@@ -29,8 +29,9 @@ import type { Timer } from "../../runtime/clock.ts";
 import { DestinationAddresses } from "./destination-addresses.ts";
 import { EvacuatedSource } from "./evacuated-source.ts";
 import { type AskEffect, isGivenUp, orderIdOf, orderOf, placeAsked, triesMax } from "./operation-orders.ts";
+import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
-import { guestOf, meaningOfRefusal } from "./read-refusal.ts";
+import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfRefusal } from "./read-refusal.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 
 /**
@@ -47,6 +48,7 @@ export class OperationRun implements TaskRun {
   #abandoned = false;
   #asked: AskedGuest | null = null;
   readonly #addresses: DestinationAddresses;
+  readonly #binding: OrderBinding;
   /** The source of an evacuation, while its guest is being stopped. */
   #source: EvacuatedSource | null = null;
   #wait: Timer | null = null;
@@ -58,6 +60,7 @@ export class OperationRun implements TaskRun {
     this.#ports = ports;
     this.#span = span;
     this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
+    this.#binding = new OrderBinding(ports.binder, facts);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 
@@ -107,7 +110,7 @@ export class OperationRun implements TaskRun {
       if (answersQuestion) this.#send();
     } else if (asked?.ask !== "prepare" || asked.selection !== selection) {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
-    } else if (EXISTS.includes(report.state)) {
+    } else if (GUEST_EXISTS.includes(report.state)) {
       this.#step({ kind: "done", step: asked.step });
     } else if (report.state === GuestState.GUEST_STATE_FAILED) {
       const final = report.failure === FailureKind.FAILURE_KIND_ABORT;
@@ -264,6 +267,9 @@ export class OperationRun implements TaskRun {
       this.#awaitHost(asked);
       return;
     }
+    const isWanted = () => this.#asked?.step === asked.step && !this.#abandoned;
+    const bound = (failed: string) => (failed === "" ? this.#send() : this.#answered(this.#asked ?? asked, failed));
+    if (this.#binding.holdsUp(asked, isWanted, bound)) return;
     if (asked.ask.startsWith("destroy")) {
       // The promise rejects only when the conductor stops.
       this.#destroyJudged(asked, stream).catch(() => this.abandon());
@@ -380,14 +386,6 @@ export class OperationRun implements TaskRun {
 }
 
 type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number };
-
-/** A guest in one of these states exists. A guest that has run was prepared and started in commits that the database has lost. */
-const EXISTS: readonly GuestState[] = [
-  ...[GuestState.GUEST_STATE_PREPARED, GuestState.GUEST_STATE_RUNNING, GuestState.GUEST_STATE_STOPPED],
-  ...[GuestState.GUEST_STATE_PAUSED, GuestState.GUEST_STATE_SUSPENDED, GuestState.GUEST_STATE_RESCUED],
-];
-const IN_QUARANTINE =
-  "the guest is in quarantine, because the cell's database has lost commits about it (see berth cell quarantine, which can destroy it)";
 
 /** Pause between two looks at a host that is up but that no conductor could be found for. */
 const LOOK_AGAIN_MS = 500;

@@ -3,6 +3,7 @@ import { keptReason } from "../../core/tasks/failure-message.ts";
 import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tasks/operation-facts.ts";
 import type { OperationEvent } from "../../core/tasks/operation-machine.ts";
 import { type GuestLook, readGoneOver, readRefusal } from "../../core/tasks/refused-order.ts";
+import { GuestState } from "../../proto/gen/berth/agent.ts";
 import type { LookedAt } from "./guest-looker.ts";
 import type { AskEffect } from "./operation-orders.ts";
 
@@ -58,3 +59,13 @@ function forgotten(
   const obeyed = look.kind === "found" ? look.revision : 0;
   return { kind: "forgotten", step, reason: keptReason(describeForgotten(facts, { host, obeyed, known: revision })) };
 }
+
+/** A guest in one of these states exists. A guest that has run was prepared and started in commits that the database has lost. */
+export const GUEST_EXISTS: readonly GuestState[] = [
+  ...[GuestState.GUEST_STATE_PREPARED, GuestState.GUEST_STATE_RUNNING, GuestState.GUEST_STATE_STOPPED],
+  ...[GuestState.GUEST_STATE_PAUSED, GuestState.GUEST_STATE_SUSPENDED, GuestState.GUEST_STATE_RESCUED],
+];
+
+/** The reason of a destroy that is refused for the sake of a guest that the database has forgotten. */
+export const IN_QUARANTINE =
+  "the guest is in quarantine, because the cell's database has lost commits about it (see berth cell quarantine, which can destroy it)";

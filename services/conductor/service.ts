@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
+import type { Networking } from "../../core/stores/networking.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { HandOffProgress } from "../../proto/gen/berth/agent.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -23,6 +24,7 @@ import { GuestSettler } from "./guest-settler.ts";
 import { HostHolders } from "./host-holders.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
 import { OrphanFinder } from "./orphan-finder.ts";
+import { PortBinder } from "./port-binder.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { ResizeConfirmer } from "./resize-confirmer.ts";
 import { ServerStopper } from "./server-stopper.ts";
@@ -43,6 +45,8 @@ export interface ConductorDeps {
   readonly ledger: ConductorLedger;
   readonly bus: ConductorBus;
   readonly listener: AgentListener & Closable;
+  /** Neutron, if servers have ports there. It is a neighbour of the cell and no part of the API tier. */
+  readonly networking?: Networking;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -148,11 +152,9 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const releaser = new TaskReleaser({ store, conductorId, clock, commits, events, streamOf, unconnectedMs });
   const runPorts = {
     store,
-    commits,
-    clock,
-    events,
-    settings,
+    ...{ commits, clock, events, settings },
     releaser,
+    binder: new PortBinder({ networking: deps.networking ?? null, clock }, settings),
     streamOf,
     guests,
     guestsOn: async (host: string) => {

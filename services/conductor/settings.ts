@@ -1,6 +1,8 @@
+import { loginOptions } from "../../adapters/openstack/login-options.ts";
+import { neighbourOptions } from "../../adapters/openstack/neighbour-options.ts";
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
-import { boolean, duration, hostPort, integer, text, urls } from "../../runtime/setting-kinds.ts";
+import { boolean, duration, hostPort, integer, oneOf, text, url, urls } from "../../runtime/setting-kinds.ts";
 import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 
 /** Settings of a conductor. All times are in milliseconds. */
@@ -28,6 +30,8 @@ export interface ConductorSettings {
   readonly hostGraceMs: number;
   /** How long one attempt may take on its host. */
   readonly attemptTimeoutMs: number;
+  /** How long Neutron may be silent before a build whose ports must be bound fails. */
+  readonly portBindTimeoutMs: number;
   /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
   readonly unreadableMs: number;
   /** Maximum number of messages taken from the queue and not yet acknowledged. */
@@ -60,6 +64,7 @@ export const CONDUCTOR_DEFAULTS = {
   downCountMin: 10,
   hostGraceMs: 3_000,
   attemptTimeoutMs: 600_000,
+  portBindTimeoutMs: 120_000,
   unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,
@@ -124,6 +129,20 @@ export const conductorDeclaration = {
       about: "maximum number of guests of unknown servers that are destroyed in a minute; the others wait",
       default: "10",
     }),
+    networks: setting(oneOf("own", "neutron"), {
+      about:
+        "where the ports of this cell's servers are: own, in Berth alone, or neutron, where the conductor binds them",
+      default: "own",
+    }),
+    neutronUrl: optional(url("http", "https"), {
+      about: "URL of Neutron for --networks neutron; by default the one in Keystone's catalogue",
+    }),
+    portBindTimeout: setting(duration({ minMs: 1_000, maxMs: 3_600_000 }), {
+      about: "how long Neutron may be silent before a build whose ports must be bound fails",
+      default: "2m",
+    }),
+    ...loginOptions,
+    ...neighbourOptions,
     resizeConfirm: setting(duration({ minMs: 0, maxMs: 90 * 86_400_000 }), {
       about: "time after which resizes and cold migrations are confirmed; 0s: never",
       default: "0s",
@@ -148,6 +167,7 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     renewMs: Math.min(CONDUCTOR_DEFAULTS.renewMs, options.lease / 4),
     hostGraceMs: options.hostGrace,
     attemptTimeoutMs: options.attemptTimeout,
+    portBindTimeoutMs: options.portBindTimeout,
     unseenMs: options.agentUnseen,
     downShareMax: options.downShareMax / 100,
     downCountMin: options.downCountMin,

@@ -7,6 +7,7 @@ import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { GuestLooker } from "./guest-looker.ts";
+import type { PortBinder } from "./port-binder.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import type { StepCommitter } from "./step-committer.ts";
@@ -37,6 +38,7 @@ export interface RunPorts {
   readonly events: ConductorEvents;
   readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs">;
   readonly releaser: TaskReleaser;
+  readonly binder: PortBinder;
   streamOf(host: string): AgentStream | null;
   /** Asks the host for its guests. Resolves with null when the host is not connected or does not answer. */
   guestsOn(host: string): Promise<readonly Guest[] | null>;

@@ -5,6 +5,7 @@ import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
 import { MemoryNetwork } from "../../adapters/memory/memory-network.ts";
+import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import { cellEventsForApi, cellStreams, cellTasksSubject } from "../../adapters/nats/streams.ts";
 import { noTracing, type Tracing } from "../../adapters/telemetry/tracing.ts";
 import { consumerUuid } from "../../core/ledger/ids.ts";
@@ -12,6 +13,7 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { CellEvent, Task } from "../../proto/gen/berth/cell.ts";
+import type { ServerPort } from "../../proto/gen/berth/shared.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -83,6 +85,8 @@ export class CellOn<Store extends CellStore> {
   readonly store: Store;
   readonly network = new MemoryNetwork();
   readonly events: CellEvent[] = [];
+  /** Neutron for conductors that are started after it was set. */
+  networking: MemoryNetworking | null = null;
   readonly #clock: Clock;
   readonly #speed: number;
   readonly #broker: MemoryBroker;
@@ -132,6 +136,7 @@ export class CellOn<Store extends CellStore> {
       listener,
       clock: this.#clock,
       tracing: this.#tracing,
+      ...(this.networking !== null && { networking: this.networking }),
       ...silent(),
     };
     const id = conductorId(index);
@@ -234,6 +239,7 @@ export class CellOn<Store extends CellStore> {
       readonly lost?: boolean;
       readonly vcpus?: number;
       readonly attemptsMax?: number;
+      readonly ports?: readonly ServerPort[];
     } = {},
   ): Promise<Uint8Array> {
     const metadata: Record<string, string> =
@@ -242,7 +248,7 @@ export class CellOn<Store extends CellStore> {
       server,
       task: server,
       hosts,
-      spec: { metadata },
+      spec: { metadata, ports: [...(options.ports ?? [])] },
       ...(options.vcpus ? { vcpus: options.vcpus } : {}),
       ...(options.attemptsMax ? { attemptsMax: options.attemptsMax } : {}),
     });

@@ -2,6 +2,7 @@ import type { Pool } from "pg";
 import { PostgresConsoleTokenStore } from "./postgres-console-token-store.ts";
 import { PostgresImageStore } from "./postgres-image-store.ts";
 import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
+import { PostgresPortNoteStore } from "./postgres-port-note-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
 import { PostgresVolumeStore } from "./postgres-volume-store.ts";
@@ -12,6 +13,7 @@ export function openProjectStores(pool: Pool) {
     consoleTokens: new PostgresConsoleTokenStore(pool),
     images: new PostgresImageStore(pool),
     networkPorts: new PostgresPortStore(pool),
+    portNotes: new PostgresPortNoteStore(pool),
     keypairs: new PostgresKeypairStore(pool),
     quotas: new PostgresQuotaStore(pool),
     volumes: new PostgresVolumeStore(pool),

@@ -99,9 +99,11 @@ export interface ServerPort {
   portId: string;
   networkId: string;
   tag: string;
-  /** The network's name and the port's addresses; empty on a network that is not Berth's own. */
+  /** The network's name and the port's addresses; empty where Berth does not know them. */
   networkName: string;
   addresses: string[];
+  /** The port's MAC address in Neutron. Absent for ports of Berth's own, whose MAC address follows from their id. */
+  macAddress?: string | undefined;
 }
 
 /** The image from which a guest in rescue mode is booted. */
@@ -1103,7 +1105,7 @@ export const PortResourceRequest_ResourcesEntry: MessageFns<PortResourceRequest_
 };
 
 function createBaseServerPort(): ServerPort {
-  return { portId: "", networkId: "", tag: "", networkName: "", addresses: [] };
+  return { portId: "", networkId: "", tag: "", networkName: "", addresses: [], macAddress: undefined };
 }
 
 export const ServerPort: MessageFns<ServerPort> = {
@@ -1122,6 +1124,9 @@ export const ServerPort: MessageFns<ServerPort> = {
     }
     for (const v of message.addresses) {
       writer.uint32(42).string(v!);
+    }
+    if (message.macAddress !== undefined) {
+      writer.uint32(50).string(message.macAddress);
     }
     return writer;
   },
@@ -1179,6 +1184,14 @@ export const ServerPort: MessageFns<ServerPort> = {
             message.addresses.push(reader.string());
             continue;
           }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.macAddress = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1201,6 +1214,7 @@ export const ServerPort: MessageFns<ServerPort> = {
     message.tag = object.tag ?? "";
     message.networkName = object.networkName ?? "";
     message.addresses = object.addresses?.map((e) => e) || [];
+    message.macAddress = object.macAddress ?? undefined;
     return message;
   },
 };

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { formatNumberList } from "../../../core/discovery/format-number-list.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
-import type { InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { InjectedFile, ServerPort, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestName } from "../journal.ts";
 
@@ -69,7 +69,7 @@ export function containerOf(
     ...{ type: "disk", path: "/", pool: storagePool },
     ...(flavor.diskGib > 0 && { size: `${flavor.diskGib}${GIB}` }),
   };
-  const interfaces = bridge === null ? [] : ports.map(({ portId }, index) => interfaceOf(portId, index, bridge));
+  const interfaces = bridge === null ? [] : ports.map((port, index) => interfaceOf(port, index, bridge));
   return {
     config: {
       ...(pinning === undefined ? { "limits.cpu": String(flavor.vcpus) } : cpuLimitsOf(pinning)),
@@ -104,9 +104,10 @@ function cpuLimitsOf({ vcpus, held }: GuestPinning): Record<string, string> {
   };
 }
 
-function interfaceOf(portId: string, index: number, bridge: string): readonly [string, Record<string, string>] {
+function interfaceOf(port: ServerPort, index: number, bridge: string): readonly [string, Record<string, string>] {
+  const { portId, macAddress: hwaddr = macOf(portId) } = port;
   const name = `eth${index}`;
-  return [name, { type: "nic", nictype: "bridged", name, parent: bridge, hwaddr: macOf(portId) }];
+  return [name, { type: "nic", nictype: "bridged", name, parent: bridge, hwaddr }];
 }
 
 /** User data, key and files for images with cloud-init, whose templates write them into the container. */

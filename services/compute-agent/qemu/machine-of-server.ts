@@ -97,7 +97,7 @@ export function guestMetadataOf(server: ServerSpec): GuestMetadata {
     userData: server.userData === "" ? null : Buffer.from(server.userData, "base64"),
     publicKeys: server.keyName === "" ? {} : { [server.keyName]: server.publicKey },
     files: server.files.map(({ path, contents }) => ({ path, contents: Buffer.from(contents, "base64") })),
-    interfaces: ports.map(({ portId, networkId }) => ({ mac: macOf(portId), portId, networkId })),
+    interfaces: ports.map(({ portId, networkId, macAddress: mac = macOf(portId) }) => ({ mac, portId, networkId })),
   };
 }
 
@@ -121,7 +121,7 @@ export function kernelImagesOf({ imageProperties }: Pick<ServerSpec, "imagePrope
 }
 
 const interfacesOf = ({ ports }: ServerSpec, bridge: string | null): readonly MachineInterface[] =>
-  ports.map(({ portId }) => ({ mac: macOf(portId), bridge }));
+  ports.map(({ portId, macAddress: mac = macOf(portId) }) => ({ mac, bridge }));
 
 /** A host name made from a server's name (Nova: sanitize_hostname). */
 function sanitized(name: string): string {

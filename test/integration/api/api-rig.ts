@@ -10,6 +10,7 @@ import { MemoryHostMapStore } from "../../../adapters/memory/api/memory-host-map
 import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-store.ts";
 import { MemoryKeypairStore } from "../../../adapters/memory/api/memory-keypair-store.ts";
 import { MemoryMoveStore } from "../../../adapters/memory/api/memory-move-store.ts";
+import { MemoryPortNoteStore } from "../../../adapters/memory/api/memory-port-note-store.ts";
 import { MemoryPortStore } from "../../../adapters/memory/api/memory-port-store.ts";
 import { MemoryQuotaStore } from "../../../adapters/memory/api/memory-quota-store.ts";
 import { MemoryReservationStore } from "../../../adapters/memory/api/memory-reservation-store.ts";
@@ -19,6 +20,7 @@ import { MemoryVolumeStore } from "../../../adapters/memory/api/memory-volume-st
 import { MemoryBroker } from "../../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../../adapters/memory/cell/memory-ledger.ts";
+import { MemoryNetworking } from "../../../adapters/memory/memory-networking.ts";
 import { MemorySoftState } from "../../../adapters/memory/memory-soft-state.ts";
 import { apiStreams, cellEventsSubject, cellStreams } from "../../../adapters/nats/streams.ts";
 import { createRegistry } from "../../../adapters/telemetry/metrics.ts";
@@ -71,6 +73,10 @@ export class ApiRig {
   readonly networkPorts = new MemoryPortStore(clock, {
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
+  readonly portNotes = new MemoryPortNoteStore(clock, {
+    requests: { requests: (uuids) => this.store.requests(uuids) },
+  });
+  readonly networking = new MemoryNetworking({ newId: randomUUID });
   readonly volumes = new MemoryVolumeStore(clock, {
     requests: { requests: (uuids) => this.store.requests(uuids) },
   });
@@ -119,6 +125,8 @@ export class ApiRig {
         imageFiles,
         moves: this.moves,
         networkPorts: this.networkPorts,
+        networking: this.networking,
+        portNotes: this.portNotes,
         volumes: this.volumes,
         keypairs: this.keypairs,
         consoleTokens: this.consoleTokens,

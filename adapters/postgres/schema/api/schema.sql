@@ -210,6 +210,15 @@ create table open_requests (
 ) with (fillfactor=90);
 CREATE INDEX open_requests_project_id_idx ON public.open_requests USING btree (project_id);
 
+create table port_notes (
+  server_uuid uuid not null,
+  kept_ports uuid[] not null,
+  version integer default 1 not null,
+  open_since timestamp with time zone,
+  constraint port_notes_pkey PRIMARY KEY (server_uuid)
+);
+CREATE INDEX port_notes_open ON public.port_notes USING btree (server_uuid) WHERE (open_since IS NOT NULL);
+
 create table ports (
   id uuid not null,
   project_id text not null,

@@ -1,3 +1,4 @@
+import { isIPv6 } from "node:net";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../../runtime/mac-of.ts";
 import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
@@ -12,17 +13,19 @@ interface BriefAddress {
 
 /** Returns the addresses of a server's ports as `/servers/{id}/ips` shows them. Ports on other networks than Berth's own have none. */
 export function addressesOf({ ports }: ServerSpec): Addresses<BriefAddress> {
-  return byNetwork(ports, (_port, addr) => ({ version: 4, addr }));
+  return byNetwork(ports, (_port, addr) => ({ version: versionOf(addr), addr }));
 }
 
 /** Returns the addresses as the server itself shows them. */
 export function detailedAddressesOf({
   ports,
 }: ServerSpec): Addresses<BriefAddress & Readonly<Record<string, unknown>>> {
-  return byNetwork(ports, ({ portId }, addr) => ({
-    ...{ version: 4, addr, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": macOf(portId) },
+  return byNetwork(ports, ({ portId, macAddress = macOf(portId) }, addr) => ({
+    ...{ version: versionOf(addr), addr, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": macAddress },
   }));
 }
+
+const versionOf = (address: string): number => (isIPv6(address) ? 6 : 4);
 
 function byNetwork<Address>(
   ports: ServerSpec["ports"],

@@ -13,6 +13,7 @@ import { makePorts } from "../../network/make-ports.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
 import { serverPortOf } from "../../network/server-port.ts";
 import { isPortAddress, SIMPLE_NETWORK } from "../../network/simple-network.ts";
+import { attachInNeutron } from "../neutron-ports/attach-in-neutron.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
@@ -35,18 +36,24 @@ export async function attachInterface(
   id: string,
   body: AttachBody,
 ): Promise<ServerPort> {
-  const { portId, address, tag } = readBody(call, body, deps.networks);
+  refuseBody(call, body);
   const target = await findTarget(deps, call, { id, action: "attach_interface" });
   const attached =
-    portId === null
-      ? await attachFresh(deps, target, address, tag)
-      : await attachPort(deps, call, target, { portId, tag });
+    deps.neutron === null
+      ? await attachOwn(deps, call, target, body)
+      : await attachInNeutron(deps.neutron, call, target, body);
   await noteAction(deps, call, {
     serverUuid: target.server.uuid,
     action: "attach_interface",
     host: target.server.host,
   });
   return attached;
+}
+
+function attachOwn(deps: ServerDeps, call: KnownCall, target: ActionTarget, body: AttachBody): Promise<ServerPort> {
+  const { portId, address, tag } = readBody(call, body, deps.networks);
+  if (portId === null) return attachFresh(deps, target, address, tag);
+  return attachPort(deps, call, target, { portId, tag });
 }
 
 async function attachPort(
@@ -115,12 +122,8 @@ interface AskedInterface {
   readonly tag: string;
 }
 
-function readBody(
-  call: KnownCall,
-  { interfaceAttachment: asked = {} }: AttachBody,
-  networks: NetworkRule,
-): AskedInterface {
-  const { net_id, port_id, fixed_ips, tag = "" } = asked;
+function refuseBody(call: KnownCall, { interfaceAttachment: asked = {} }: AttachBody): void {
+  const { net_id, port_id, fixed_ips } = asked;
   if (asked.tag !== undefined && call.minor < TAG_FROM_MINOR)
     throw badRequest(
       "Invalid input for field/attribute interfaceAttachment. Additional properties are not allowed ('tag' was unexpected)",
@@ -128,6 +131,14 @@ function readBody(
   if (net_id !== undefined && port_id != null) throw badRequest("Must not input both network_id and port_id");
   if (fixed_ips !== undefined && net_id === undefined)
     throw badRequest("Must input network_id when request IP address");
+}
+
+function readBody(
+  call: KnownCall,
+  { interfaceAttachment: asked = {} }: AttachBody,
+  networks: NetworkRule,
+): AskedInterface {
+  const { net_id, port_id, fixed_ips, tag = "" } = asked;
   if (port_id != null) return { portId: storedSpelling(port_id), address: null, tag };
   if (networks === "simple") {
     if (net_id !== undefined && storedSpelling(net_id) !== SIMPLE_NETWORK.id)

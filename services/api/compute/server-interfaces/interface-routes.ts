@@ -6,6 +6,7 @@ import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { notFound } from "../../http/fault.ts";
 import { AnyQuery } from "../../http/schema.ts";
+import { neutronInterfaces } from "../neutron-ports/neutron-interfaces.ts";
 import { serverNotFound } from "../servers/request-finder.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { attachInterface } from "./attach-interface.ts";
@@ -22,26 +23,28 @@ export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
   const list = { params: ServerParams, querystring: AnyQuery, response: { 200: InterfaceListAnswer } };
   http.get("/servers/:id/os-interface", { config: of("list"), schema: list }, async (request) => {
     const call = callOf(request);
-    const { ports } = await specOf(deps, call, request.params.id);
-    return { interfaceAttachments: ports.map((port) => interfaceView(port, call)) };
+    const spec = await specOf(deps, call, request.params.id);
+    return { interfaceAttachments: await viewsOf(deps, call, spec) };
   });
 
   const show = { params: PortParams, querystring: AnyQuery, response: { 200: InterfaceAnswer } };
   http.get("/servers/:id/os-interface/:portId", { config: of("show"), schema: show }, async (request) => {
     const call = callOf(request);
     const { id, portId } = request.params;
-    const { ports } = await specOf(deps, call, id);
-    const port = ports.find((one) => one.portId === canonicalUuid(portId));
-    if (port === undefined)
+    const views = await viewsOf(deps, call, await specOf(deps, call, id));
+    const view = views.find((one) => one.port_id === canonicalUuid(portId));
+    if (view === undefined)
       throw notFound(`Instance ${id.slice(0, 100)} does not have a port with id ${portId.slice(0, 100)}`);
-    return { interfaceAttachment: interfaceView(port, call) };
+    return { interfaceAttachment: view };
   });
 
   const attach = { params: ServerParams, body: AttachBody, response: { 200: InterfaceAnswer } };
   http.post("/servers/:id/os-interface", { config: of("create"), schema: attach }, async (request) => {
     const call = callOf(request);
-    const port = await attachInterface(deps, call, request.params.id, request.body);
-    return { interfaceAttachment: interfaceView(port, call) };
+    const { id } = request.params;
+    const port = await attachInterface(deps, call, id, request.body);
+    const views = deps.neutron === null ? [] : await viewsOf(deps, call, await specOf(deps, call, id));
+    return { interfaceAttachment: views.find((one) => one.port_id === port.portId) ?? interfaceView(port, call) };
   });
 
   http.delete(
@@ -53,6 +56,12 @@ export function registerInterfaceRoutes(http: Http, deps: ServerDeps): void {
       return reply.code(202).send();
     },
   );
+}
+
+/** Neutron is asked for the present state of its ports. */
+async function viewsOf({ neutron }: ServerDeps, call: KnownCall, spec: ServerSpec) {
+  if (neutron !== null) return neutronInterfaces(neutron, call, spec);
+  return spec.ports.map((port) => interfaceView(port, call));
 }
 
 async function specOf(deps: ServerDeps, call: KnownCall, id: string): Promise<ServerSpec> {

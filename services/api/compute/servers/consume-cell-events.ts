@@ -10,8 +10,8 @@ const IN_FLIGHT_MAX = 1000;
 const RETRY_MS = 2_000;
 
 /**
- * Reads one cell's events about deleted servers. All deletions of a message are noted in the API database before it is acknowledged. The note
- * has no effect on servers of other cells. Events of other kinds are ignored here. If an event is lost, the schedulers' sweep notes the
+ * Reads one cell's events about deleted and failed servers. All of a message are noted in the API database before it is acknowledged. The note
+ * of a deletion has no effect on servers of other cells. Events of other kinds are ignored here. If an event is lost, the schedulers' sweep notes the
  * deletion.
  */
 export function consumeCellEvents(
@@ -24,21 +24,27 @@ export function consumeCellEvents(
     // An invalid uuid would make the write fail for its whole batch, again and again.
     const valid = deleted.filter(({ serverUuid }) => canonicalUuid(serverUuid) !== null);
     if (events === null || valid.length < deleted.length) deps.events.eventMalformed(cell.name);
-    if (valid.length > 0) noteDeleted(cell.name, valid, message, deps);
+    const failed = (events ?? [])
+      .filter(
+        ({ kind, serverUuid }) => kind === EventKind.EVENT_KIND_SERVER_ERROR && canonicalUuid(serverUuid) !== null,
+      )
+      .map(({ serverUuid }) => serverUuid);
+    if (valid.length + failed.length > 0) noteEnds(cell.name, { deleted: valid, failed }, message, deps);
     else message.ack();
   });
 }
 
-function noteDeleted(
+function noteEnds(
   cell: string,
-  deleted: readonly CellEvent[],
+  { deleted, failed }: { readonly deleted: readonly CellEvent[]; readonly failed: readonly string[] },
   message: BusMessage,
   deps: { readonly marker: DeletionMarker; readonly events: ApiEvents },
 ): void {
-  Promise.all(deleted.map(({ serverUuid }) => deps.marker.mark(cell, serverUuid))).then(
+  const marks = deleted.map(({ serverUuid }) => deps.marker.mark(cell, serverUuid));
+  Promise.all([...marks, deps.marker.noteFailed(failed)]).then(
     () => message.ack(),
     (error: unknown) => {
-      deps.events.markFailed(deleted[0]!.serverUuid, error);
+      deps.events.markFailed(deleted[0]?.serverUuid ?? failed[0] ?? "", error);
       message.retry(RETRY_MS);
     },
   );

@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
-import type { PortBinding, PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
-import type { PortRecord } from "../../../../core/tasks/port-record.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -10,27 +9,27 @@ import type { KnownCall } from "../../http/call.ts";
 import { describeValue, Fault, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
-import { bindPorts, releasePort } from "../../network/bind-ports.ts";
+import type { ConnectedServers } from "../../network/connected-servers.ts";
 import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
+import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
-import { connectServers } from "./connect-servers.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import type { ImageRule } from "./image-rule.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
 import { refuseManyFiles } from "./personality.ts";
+import { type PlannedConnections, planConnections } from "./plan-connections.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
 import { type ImagePort, readImageProperties } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
-import { readPorts, type WantedPort } from "./read-ports.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
 import {
   type FoundVolume,
@@ -53,6 +52,8 @@ export interface CreateServerDeps {
   /** Null when there are no network ports. */
   readonly networkPorts: PortStore | null;
   readonly networks: NetworkRule;
+  /** Null without Neutron. */
+  readonly neutron: NeutronDeps | null;
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly store: Pick<RequestsPort, "requests">;
   /** Null when servers have no volumes. */
@@ -96,22 +97,26 @@ export async function createServer(
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
   const imageProperties = await readImageProperties(imageRef, deps.images, image);
   refuseOtherGroups(body.server.security_groups, call.identity.projectId);
-  const ports = { identity: call.identity, servers: request.count, rule: deps.networks };
-  const wanted = await readPorts(body, deps.networkPorts, ports);
-  const portRequests = wanted.flatMap(({ requests }) => requests);
+  const connections = await planConnections(deps, call, body, { servers: request.count, rule: deps.networks });
+  const portRequests = connections.requests;
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
   const key = await readKey(body.server.key_name ?? null, deps.keypairs, call.identity.userId);
   if (body.server.metadata !== undefined)
     refuseManyItems(body.server.metadata, await deps.limits.ofProject(call.identity.projectId));
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
-  const asked = { call, flavor, place, imageProperties, hints, ports: wanted, key };
+  const asked = { call, flavor, place, imageProperties, hints, portRequests, key };
   const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
   const files = planned[0]?.files ?? [];
   if (files.length > 0) refuseManyFiles(files, await deps.limits.ofProject(call.identity.projectId));
   for (const spec of planned) refuseLargeSpec(spec);
   const joined = await joinGroup(deps.groups, call, planned, deps.limits);
-  const accepted = await acceptWithParts(deps, joined, { wanted, volumes, minCount: request.minCount, ...options });
+  const accepted = await acceptWithParts(deps, joined, {
+    connections,
+    volumes,
+    minCount: request.minCount,
+    ...options,
+  });
   return { specs: accepted, returnReservationId: request.returnReservationId };
 }
 
@@ -120,63 +125,40 @@ async function acceptWithParts(
   deps: CreateServerDeps,
   joined: readonly ServerSpec[],
   {
-    wanted,
+    connections,
     volumes,
     minCount,
     carrier,
   }: {
-    readonly wanted: readonly WantedPort[];
+    readonly connections: PlannedConnections;
     readonly volumes: readonly FoundVolume[];
     readonly minCount: number;
     readonly carrier: Readonly<Record<string, string>>;
   },
 ): Promise<AcceptedServers["specs"]> {
-  const { specs, made } = await connectServers(deps.networkPorts, joined, wanted, deps.clock.now());
-  const own = wanted.flatMap(({ port }) => port ?? []);
-  let bound: readonly PortBinding[] = [];
+  const connected = await connections.connect(joined);
   let reserved: ReservedVolumes | null = null;
   try {
-    const [server, ...siblings] = specs;
+    const [server, ...siblings] = connected.specs;
     if (server === undefined) throw new Error("a call planned no server");
-    bound = await bindPorts(deps, own, server.uuid);
     reserved = await reserveVolumes(deps.volumes, server, volumes);
     const [first, ...others] = await deps.acceptor.accept([reserved.spec, ...siblings], minCount, carrier);
     if (first === undefined) throw new Error("a call accepted no server");
-    await endOthers(deps.networkPorts, made, [first, ...others]);
+    await settlePorts(connected, [first, ...others]);
     return [first, ...others];
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports and volumes.
     if (error instanceof Fault) {
-      await releasePorts(deps, bound, specs[0]?.uuid ?? "");
-      for (const { id } of made) await deps.networkPorts?.deletePort(id);
+      await connected.undo();
       if (reserved !== null) await releaseVolumes(deps.volumes, reserved);
     }
     throw error;
   }
 }
 
-/** Removes the ports that were made for servers that the quota cut off. */
-async function endOthers(
-  store: PortStore | null,
-  made: readonly PortRecord[],
-  accepted: readonly ServerSpec[],
-): Promise<void> {
-  const kept = new Set(accepted.map(({ uuid }) => uuid));
-  const others = made.flatMap(({ binding }) =>
-    binding === null || kept.has(binding.serverUuid) ? [] : binding.serverUuid,
-  );
-  if (store === null || others.length === 0) return;
-  // The servers have been accepted, so the call succeeds even if this fails. The sweep of ports then removes the ports.
-  await store.endServers(others).catch(() => undefined);
-}
-
-async function releasePorts(
-  { networkPorts }: CreateServerDeps,
-  bound: readonly PortBinding[],
-  serverUuid: string,
-): Promise<void> {
-  if (networkPorts === null) return;
-  for (const binding of bound) await releasePort(networkPorts, binding, serverUuid);
+/** The servers have been accepted, so the call succeeds even if this fails. What is left is then found in the background. */
+async function settlePorts(connected: ConnectedServers, accepted: readonly ServerSpec[]): Promise<void> {
+  await connected.settle(accepted).catch(() => undefined);
 }
 
 /** Each project has one security group, which clients name or give by its id. */

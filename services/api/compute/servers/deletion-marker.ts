@@ -8,6 +8,7 @@ import type { RequestsPort } from "../../ports.ts";
 export class DeletionMarker {
   readonly #marks: Batcher<Deletion, void>;
   readonly #events: ApiEvents;
+  readonly #portsOfFailed: Pick<PortStore, "endServers"> | null;
   readonly #pending = new Set<Promise<void>>();
 
   constructor(deps: {
@@ -15,8 +16,11 @@ export class DeletionMarker {
     readonly events: ApiEvents;
     /** The ports that end with their servers; null without networks. */
     readonly networkPorts: Pick<PortStore, "endServers"> | null;
+    /** The ports that end with a failed build already; null without Neutron. */
+    readonly portsOfFailed: Pick<PortStore, "endServers"> | null;
   }) {
     this.#events = deps.events;
+    this.#portsOfFailed = deps.portsOfFailed;
     this.#marks = new Batcher({
       run: async (deletions) => {
         await deps.store.markDeleted(deletions);
@@ -32,6 +36,11 @@ export class DeletionMarker {
   /** Notes the deletion, and resolves when the note is stored. */
   mark(cell: string | null, serverUuid: string): Promise<void> {
     return this.#marks.submit({ cell, serverUuid });
+  }
+
+  /** Notes that operations or builds of these servers have failed, so that the ports of servers without a host can be released. */
+  async noteFailed(serverUuids: readonly string[]): Promise<void> {
+    if (serverUuids.length > 0) await this.#portsOfFailed?.endServers(serverUuids);
   }
 
   /** Notes the deletion without waiting. If the note fails, the schedulers' sweep makes it. */

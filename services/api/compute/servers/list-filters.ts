@@ -1,3 +1,4 @@
+import { isIPv4, isIPv6 } from "node:net";
 import type { AttributeValueAsked } from "../../../../core/stores/cell/listed-servers.ts";
 import { SERVER_STATUSES } from "../../../../core/tasks/server.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
@@ -138,13 +139,13 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Pick<H
   }
   const drive = readBoolean("config_drive", text("config_drive"));
   if (drive !== undefined) yield ({ server }) => server.spec.configDrive === drive;
-  const ip = text("ip");
-  if (ip !== undefined) {
-    const pattern = readPattern("ip", ip);
-    yield ({ server }) => server.spec.ports.some(({ addresses }) => addresses.some((one) => pattern.matches(one)));
+  for (const [name, isOfVersion] of [["ip", isIPv4] as const, ["ip6", isIPv6] as const]) {
+    const value = text(name);
+    if (value === undefined) continue;
+    const pattern = readPattern(name, value);
+    const matches = (address: string) => isOfVersion(address) && pattern.matches(address);
+    yield ({ server }) => server.spec.ports.some(({ addresses }) => addresses.some(matches));
   }
-  // No server has an IPv6 address.
-  if (text("ip6") !== undefined) yield () => false;
   if (text("soft_deleted") !== undefined && readFlag(text("soft_deleted") ?? "") === true) yield () => false;
 }
 

@@ -1,5 +1,5 @@
 import { PLAIN_REQUEST } from "../../../../core/tasks/server-spec.ts";
-import type { Flavor, SchedulerHint, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { Flavor, PortResourceRequest, SchedulerHint, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
@@ -10,7 +10,6 @@ import type { NamedPlace } from "./named-place.ts";
 import { readPersonality } from "./personality.ts";
 import { readBlockDevices, type WantedVolume } from "./read-block-devices.ts";
 import type { ServerKey } from "./read-key.ts";
-import type { WantedPort } from "./read-ports.ts";
 import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
 
 const [DESCRIPTION_FROM_MINOR] = CREATE_FIELDS_KNOWN.description;
@@ -79,7 +78,7 @@ export function planServers(
     readonly place: NamedPlace;
     readonly imageProperties: Readonly<Record<string, string>>;
     readonly hints: readonly SchedulerHint[];
-    readonly ports: readonly WantedPort[];
+    readonly portRequests: readonly PortResourceRequest[];
     readonly key: ServerKey;
     readonly nowMs: number;
     readonly newUuid: () => string;
@@ -109,7 +108,7 @@ export function planServers(
     hints: from.hints.map((hint) => ({ ...hint, values: [...hint.values] })),
     forcedHost: from.place.forcedHost,
     requestedHost: from.place.requestedHost,
-    portRequests: from.ports.flatMap(({ requests }) => requests),
+    portRequests: [...from.portRequests],
     reservationId,
     hostname: request.hostname,
     ...(description !== null && { description }),

@@ -16,6 +16,7 @@ import { AnyQuery } from "../../http/schema.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { securityGroupsOf } from "../server-details/network-parts.ts";
 import { adminPassword } from "./admin-password.ts";
@@ -57,6 +58,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageService | null;
   readonly networkPorts: PortStore | null;
+  /** Null without Neutron. */
+  readonly neutron: NeutronDeps | null;
   /** Null when servers have no volumes. */
   readonly volumes: VolumeStore | null;
   /** The networks that servers can be connected to. `simple` needs ports. */

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { readSettings } from "../../../runtime/settings.ts";
-import { type FakeKeystone, startFakeKeystone } from "../../../test/rigs/fake-keystone.ts";
-import { keystoneOptions } from "./keystone-options.ts";
+import { readSettings } from "../../runtime/settings.ts";
+import { type FakeKeystone, startFakeKeystone } from "../../test/rigs/fake-keystone.ts";
+import { loginOptions } from "./login-options.ts";
 import { neighbourOptions } from "./neighbour-options.ts";
 import { openNeighbours } from "./open-neighbours.ts";
 
@@ -15,7 +15,7 @@ const ID = "BERTH_KEYSTONE_APPLICATION_CREDENTIAL_ID";
 const SECRET = "BERTH_KEYSTONE_APPLICATION_CREDENTIAL_SECRET";
 
 function options(env: Readonly<Record<string, string>>) {
-  const declaration = { command: "berth try", about: "", settings: { ...keystoneOptions, ...neighbourOptions } };
+  const declaration = { command: "berth try", about: "", settings: { ...loginOptions, ...neighbourOptions } };
   const read = readSettings(declaration, { argv: [], env });
   if (read.kind !== "settings") throw new Error("there are no settings");
   return read.settings;

@@ -1,6 +1,6 @@
-import { ENDPOINT_INTERFACES } from "../../../adapters/openstack/service-catalogue.ts";
-import { duration, oneOf, text } from "../../../runtime/setting-kinds.ts";
-import { optional, setting, type ValuesOf } from "../../../runtime/settings.ts";
+import { duration, oneOf, text } from "../../runtime/setting-kinds.ts";
+import { optional, setting, type ValuesOf } from "../../runtime/settings.ts";
+import { ENDPOINT_INTERFACES } from "./service-catalogue.ts";
 
 /** The settings for finding and calling the other OpenStack services of the cloud. Spread them into a declaration. */
 export const neighbourOptions = {

@@ -1,10 +1,12 @@
-import { KeystoneSession } from "../../../adapters/openstack/keystone-session.ts";
-import { NeighbourClient, type NeighbourSettings } from "../../../adapters/openstack/neighbour-client.ts";
-import { systemClock } from "../../../runtime/clock.ts";
-import { type KeystoneOptions, keystoneSettings } from "./keystone-options.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { KeystoneSession } from "./keystone-session.ts";
+import { type LoginOptions, loginOf } from "./login-options.ts";
+import { NeighbourClient, type NeighbourSettings } from "./neighbour-client.ts";
 import type { NeighbourOptions } from "./neighbour-options.ts";
 
 const TRIES_MAX = 3;
+/** The limits of one request to Keystone. */
+const LIMITS = { timeoutMs: 5_000, triesMax: TRIES_MAX };
 
 /** The other OpenStack services of the cloud, which are called with one session of this service's user. */
 export interface Neighbours {
@@ -14,8 +16,9 @@ export interface Neighbours {
 }
 
 /** Opens the session. Throws `SettingsError` when Keystone's settings are incomplete. Sends no request yet. */
-export function openNeighbours(options: KeystoneOptions & NeighbourOptions): Neighbours {
-  const session = new KeystoneSession({ clock: systemClock }, keystoneSettings(options), { catalogue: true });
+export function openNeighbours(options: LoginOptions & NeighbourOptions): Neighbours {
+  const login = loginOf(options, "other OpenStack services are called with it");
+  const session = new KeystoneSession({ clock: systemClock }, { ...login, ...LIMITS }, { catalogue: true });
   const clients: NeighbourClient[] = [];
   return {
     client: (service) => {

@@ -1,0 +1,82 @@
+import type { ApiStore } from "../../../core/stores/api/api-store.ts";
+import type { DueNote, OpenedNote, PortNote, PortNoteStore } from "../../../core/stores/api/port-note-store.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+
+interface KeptNote {
+  readonly keptPorts: readonly string[];
+  readonly version: number;
+  readonly openSinceMs: number | null;
+}
+
+/** The in-process twin of the table of notes. It works over the store that holds the requests. */
+export class MemoryPortNoteStore implements PortNoteStore {
+  readonly #notes = new Map<string, KeptNote>();
+  readonly #clock: Pick<Clock, "now">;
+  readonly #requests: Pick<ApiStore, "requests">;
+
+  constructor(clock: Pick<Clock, "now">, deps: { readonly requests: Pick<ApiStore, "requests"> }) {
+    this.#clock = clock;
+    this.#requests = deps.requests;
+  }
+
+  async openNotes(notes: readonly PortNote[]): Promise<readonly OpenedNote[]> {
+    return notes.map(({ serverUuid, keptPorts }) => {
+      const before = this.#notes.get(serverUuid);
+      const version = (before?.version ?? 0) + 1;
+      const kept = [...new Set([...(before?.keptPorts ?? []), ...keptPorts])];
+      this.#notes.set(serverUuid, { keptPorts: kept, version, openSinceMs: this.#clock.now() });
+      return { serverUuid, version, wasOpen: before !== undefined && before.openSinceMs !== null };
+    });
+  }
+
+  async settleNotes(notes: Parameters<PortNoteStore["settleNotes"]>[0]): Promise<void> {
+    for (const { serverUuid, version } of notes) {
+      const note = this.#notes.get(serverUuid);
+      if (note?.version === version) this.#notes.set(serverUuid, { ...note, openSinceMs: null });
+    }
+  }
+
+  async removeNotes(notes: Parameters<PortNoteStore["removeNotes"]>[0]): Promise<void> {
+    for (const { serverUuid, version } of notes)
+      if (this.#notes.get(serverUuid)?.version === version) this.#notes.delete(serverUuid);
+  }
+
+  async notes(serverUuids: readonly string[]): Promise<readonly DueNote[]> {
+    return [...new Set(serverUuids)].flatMap((serverUuid) => {
+      const note = this.#notes.get(serverUuid);
+      return note === undefined ? [] : [dueOf(serverUuid, note)];
+    });
+  }
+
+  async endServers(serverUuids: readonly string[]): Promise<void> {
+    for (const serverUuid of serverUuids) this.#end(serverUuid);
+  }
+
+  async sweepNotes(): Promise<number> {
+    const records = await this.#requests.requests([...this.#notes.keys()]);
+    const over = records.filter(({ state }) => state === "deleted" || state === "failed");
+    return over.filter(({ serverUuid }) => this.#end(serverUuid)).length;
+  }
+
+  async dueNotes(openMs: number, after: string | null, limit: number): Promise<readonly DueNote[]> {
+    return [...this.#notes]
+      .filter(([uuid, { openSinceMs }]) => {
+        const isDue = openSinceMs !== null && openSinceMs < this.#clock.now() - openMs;
+        return isDue && (after === null || uuid > after);
+      })
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .slice(0, limit)
+      .map(([uuid, note]) => dueOf(uuid, note));
+  }
+
+  #end(serverUuid: string): boolean {
+    const note = this.#notes.get(serverUuid);
+    if (note === undefined || note.openSinceMs === Number.NEGATIVE_INFINITY) return false;
+    this.#notes.set(serverUuid, { ...note, version: note.version + 1, openSinceMs: Number.NEGATIVE_INFINITY });
+    return true;
+  }
+}
+
+const dueOf = (serverUuid: string, { keptPorts, version }: KeptNote): DueNote => ({
+  ...{ id: serverUuid, serverUuid, keptPorts, version },
+});

@@ -1,0 +1,196 @@
+import type {
+  AskedBy,
+  CreatePortsOutcome,
+  FixedAddress,
+  NetworkFilter,
+  Networking,
+  NeutronNetwork,
+  NeutronPort,
+  NeutronPortFilter,
+  NewNeutronPort,
+  PortUpdate,
+  UpdatePortOutcome,
+} from "../../core/stores/networking.ts";
+import { BINDING_FAILED } from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { ipv4At, ipv4Offset } from "../../core/tasks/ipv4.ts";
+import { macOf } from "../../runtime/mac-of.ts";
+
+/** What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. */
+export type NetworkingFate = "answered" | "silent" | "lost";
+
+/** A network of the twin. It gives out the addresses of its one subnet, of which `size` are free at first. */
+export interface TwinNetwork extends NeutronNetwork {
+  readonly first: string;
+  readonly size: number;
+}
+
+/**
+ * The in-process twin of Neutron. A caller's token is the id of its project: the caller sees the project's own networks and ports and the
+ * shared networks. Every host can connect ports except those in `hostsWithoutDriver`.
+ */
+export class MemoryNetworking implements Networking {
+  readonly hostsWithoutDriver = new Set<string>();
+  /** The network that a project without any gets, by the project. */
+  readonly autoNetworks = new Map<string, string>();
+  /** Maximum number of ports of each project. */
+  portsMax = Number.POSITIVE_INFINITY;
+  /** Decides about each call, by the name of its method. */
+  fate: (method: keyof Networking) => NetworkingFate = () => "answered";
+  readonly #networks = new Map<string, TwinNetwork>();
+  readonly #ports = new Map<string, NeutronPort>();
+  readonly #newId: () => string;
+
+  constructor(options: { readonly newId: () => string }) {
+    this.#newId = options.newId;
+  }
+
+  putNetwork(network: TwinNetwork): void {
+    this.#networks.set(network.id, network);
+  }
+
+  /** Stores a port as a user has made it, and returns it. */
+  putPort(port: Partial<NeutronPort> & Pick<NeutronPort, "projectId" | "networkId">): NeutronPort {
+    const id = port.id ?? this.#newId();
+    const fixedAddresses = port.fixedAddresses ?? [this.#freeAddress(port.networkId) ?? []].flat();
+    const kept: NeutronPort = { ...EMPTY, macAddress: macOf(id), ...port, id, fixedAddresses };
+    this.#ports.set(id, kept);
+    return kept;
+  }
+
+  /** All ports, whoever has them. */
+  all(): readonly NeutronPort[] {
+    return [...this.#ports.values()];
+  }
+
+  networks(filter: NetworkFilter, { callerToken }: AskedBy): Promise<readonly NeutronNetwork[]> {
+    return this.#answer("networks", () =>
+      [...this.#networks.values()]
+        .filter(({ projectId, isShared }) => callerToken === null || projectId === callerToken || isShared)
+        .filter(({ id }) => filter.ids?.includes(id) ?? true)
+        .filter(({ projectId }) => filter.projectId === undefined || projectId === filter.projectId)
+        .filter(({ isShared }) => filter.isShared === undefined || isShared === filter.isShared)
+        .map(shownNetwork),
+    );
+  }
+
+  autoNetwork(projectId: string, _by: AskedBy): Promise<NeutronNetwork | null> {
+    return this.#answer("autoNetwork", () => {
+      const network = this.#networks.get(this.autoNetworks.get(projectId) ?? "");
+      return network === undefined ? null : shownNetwork(network);
+    });
+  }
+
+  ports(filter: NeutronPortFilter, { callerToken }: AskedBy): Promise<readonly NeutronPort[]> {
+    return this.#answer("ports", () =>
+      [...this.#ports.values()]
+        .filter(({ projectId }) => callerToken === null || projectId === callerToken)
+        .filter(({ id }) => filter.id === undefined || id === filter.id)
+        .filter(({ deviceId }) => filter.deviceIds?.includes(deviceId) ?? true)
+        .filter(({ networkId }) => filter.networkId === undefined || networkId === filter.networkId)
+        .filter(({ fixedAddresses }) => filter.address === undefined || hasAddress(fixedAddresses, filter.address))
+        .map((port) => (callerToken === null ? port : { ...port, host: "", vifType: "", groups: [] })),
+    );
+  }
+
+  createPorts(ports: readonly NewNeutronPort[], _by: AskedBy): Promise<CreatePortsOutcome> {
+    return this.#answer("createPorts", () => {
+      const before = new Map(this.#ports);
+      const made: NeutronPort[] = [];
+      for (const port of ports) {
+        const outcome = this.#create(port);
+        if (outcome.kind !== "created") {
+          this.#ports.clear();
+          for (const [id, kept] of before) this.#ports.set(id, kept);
+          return outcome;
+        }
+        made.push(...outcome.ports);
+      }
+      return { kind: "created", ports: made };
+    });
+  }
+
+  updatePort(id: string, update: PortUpdate, revision: number): Promise<UpdatePortOutcome> {
+    return this.#answer("updatePort", () => {
+      const port = this.#ports.get(id);
+      if (port === undefined) return { kind: "gone" };
+      if (port.revision !== revision) return { kind: "changed" };
+      const { device, securityGroups = port.securityGroups } = update;
+      const host = device === null ? "" : (update.host ?? port.host);
+      const deviceId = device === undefined ? port.deviceId : (device?.serverUuid ?? "");
+      const changed = { ...port, deviceId, securityGroups, revision: revision + 1, ...this.#bound(host) };
+      this.#ports.set(id, changed);
+      return { kind: "updated", port: changed };
+    });
+  }
+
+  deletePort(id: string): Promise<void> {
+    return this.#answer("deletePort", () => void this.#ports.delete(id));
+  }
+
+  #create(port: NewNeutronPort): CreatePortsOutcome {
+    const owned = [...this.#ports.values()].filter(({ projectId }) => projectId === port.projectId);
+    if (owned.length >= this.portsMax) return { kind: "over-quota" };
+    const network = this.#networks.get(port.networkId);
+    if (network === undefined) return { kind: "refused", why: `Network ${port.networkId} could not be found.` };
+    const { address } = port;
+    if (address !== null && !isIn(network, address))
+      return { kind: "refused", why: `IP address ${address} is not a valid IP for the specified network.` };
+    if (address !== null && this.#isTaken(port.networkId, address)) return { kind: "address-taken" };
+    const fixed =
+      address === null ? this.#freeAddress(port.networkId) : { address, subnetId: network.subnetIds[0] ?? "" };
+    if (fixed === null) return { kind: "no-address" };
+    const { projectId, networkId, serverUuid: deviceId, securityGroups } = port;
+    const made = {
+      ...{ projectId, networkId, deviceId, securityGroups: securityGroups ?? [`default-of-${projectId}`] },
+      ...{ fixedAddresses: [fixed], ...this.#bound(port.host ?? "") },
+    };
+    return { kind: "created", ports: [this.putPort(made)] };
+  }
+
+  #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "status"> {
+    if (host === "") return { host, vifType: "unbound", status: "DOWN" };
+    if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, status: "DOWN" };
+    return { host, vifType: "ovs", status: "ACTIVE" };
+  }
+
+  #isTaken(networkId: string, address: string): boolean {
+    return [...this.#ports.values()].some(
+      (port) => port.networkId === networkId && hasAddress(port.fixedAddresses, address),
+    );
+  }
+
+  #freeAddress(networkId: string): FixedAddress | null {
+    const network = this.#networks.get(networkId);
+    for (let offset = 0; network !== undefined && offset < network.size; offset += 1) {
+      const address = ipv4At(network.first, offset);
+      if (!this.#isTaken(networkId, address)) return { address, subnetId: network.subnetIds[0] ?? "" };
+    }
+    return null;
+  }
+
+  /** The promise settles in a later turn, as that of a call over a network does. */
+  async #answer<Value>(method: keyof Networking, work: () => Value): Promise<Value> {
+    const fate = this.fate(method);
+    await Promise.resolve();
+    if (fate === "silent") throw new NetworkingError("unreachable", "Neutron does not answer: it is silent");
+    const value = work();
+    if (fate === "lost") throw new NetworkingError("unreachable", "Neutron does not answer: its answer was lost");
+    return value;
+  }
+}
+
+const EMPTY = {
+  ...{ ipAllocation: "immediate", status: "DOWN", deviceId: "", securityGroups: [], host: "", vifType: "unbound" },
+  ...{ revision: 1, groups: [] },
+};
+
+const shownNetwork = ({ first: _first, size: _size, ...network }: TwinNetwork): NeutronNetwork => network;
+
+const hasAddress = (fixed: readonly FixedAddress[], address: string): boolean =>
+  fixed.some((one) => one.address === address);
+
+function isIn({ first, size }: TwinNetwork, address: string): boolean {
+  const offset = ipv4Offset(first, address);
+  return offset >= 0 && offset < size;
+}

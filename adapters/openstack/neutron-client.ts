@@ -1,0 +1,188 @@
+import type {
+  AskedBy,
+  CreatePortsOutcome,
+  NetworkFilter,
+  Networking,
+  NeutronNetwork,
+  NeutronPort,
+  NeutronPortFilter,
+  NewNeutronPort,
+  PortUpdate,
+  UpdatePortOutcome,
+} from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
+import { NeighbourError } from "./neighbour-error.ts";
+import { listedItems, networkOf, portOf } from "./neutron-documents.ts";
+
+/** Neutron's words for refusals that are expected when ports are made. */
+const NO_ADDRESS = [
+  "IpAddressGenerationFailure",
+  "IpAddressGenerationFailureAllSubnets",
+  "IpAddressGenerationFailureNoMatchingSubnet",
+];
+const ADDRESS_TAKEN = ["IpAddressInUse", "IpAddressAlreadyAllocated"];
+const CHANGED_STATUS = 412;
+
+/** The filter of one list, and the path below which Neutron has the items. */
+type Filter = Readonly<Record<string, string | readonly string[] | undefined>>;
+
+/**
+ * Neutron over HTTP. A port is changed with `If-Match`, so a late call changes nothing that a later one has written.
+ *
+ * Source: https://docs.openstack.org/api-ref/network/v2/ (revisions: the extension `revision-if-match`)
+ */
+export class NeutronClient implements Networking {
+  readonly #client: Pick<NeighbourClient, "call">;
+
+  /** The caller closes the client. */
+  constructor(client: Pick<NeighbourClient, "call">) {
+    this.#client = client;
+  }
+
+  async networks({ ids, projectId, isShared }: NetworkFilter, by: AskedBy): Promise<readonly NeutronNetwork[]> {
+    if (ids?.length === 0) return [];
+    const shared = isShared === undefined ? undefined : isShared ? "True" : "False";
+    return (await this.#list("networks", { id: ids, tenant_id: projectId, shared }, by)).map(networkOf);
+  }
+
+  async autoNetwork(projectId: string, by: AskedBy): Promise<NeutronNetwork | null> {
+    const path = `/v2.0/auto-allocated-topology/${encodeURIComponent(projectId)}`;
+    try {
+      const answer = await this.#call({ method: "GET", path, ...by, expect: [200] });
+      const { auto_allocated_topology: topology } = (answer.body ?? {}) as {
+        auto_allocated_topology?: { id?: unknown };
+      };
+      const ids = typeof topology?.id === "string" ? [topology.id] : [];
+      const [network] = await this.networks({ ids }, by);
+      return network ?? null;
+    } catch (error) {
+      // 409: the cloud lacks what it takes. 404: Neutron lacks the extension.
+      if (error instanceof NeighbourError) return null;
+      throw error;
+    }
+  }
+
+  async ports({ id, deviceIds, networkId, address }: NeutronPortFilter, by: AskedBy): Promise<readonly NeutronPort[]> {
+    if (deviceIds?.length === 0) return [];
+    const fixed = address === undefined ? undefined : `ip_address=${address}`;
+    const filter = { id, device_id: deviceIds, network_id: networkId, fixed_ips: fixed };
+    return (await this.#list("ports", filter, by)).map(portOf);
+  }
+
+  async createPorts(ports: readonly NewNeutronPort[], by: AskedBy): Promise<CreatePortsOutcome> {
+    if (ports.length === 0) return { kind: "created", ports: [] };
+    try {
+      const body = { ports: ports.map(newPortBody) };
+      const answer = await this.#call({ method: "POST", path: "/v2.0/ports", body, ...by, expect: [201] });
+      return { kind: "created", ports: inOrder(ports, listedItems(answer.body, "ports").map(portOf)) };
+    } catch (error) {
+      return outcomeOfRefusal(error);
+    }
+  }
+
+  async updatePort(id: string, update: PortUpdate, revision: number): Promise<UpdatePortOutcome> {
+    try {
+      const answer = await this.#call({
+        method: "PUT",
+        path: `/v2.0/ports/${encodeURIComponent(id)}`,
+        headers: { "if-match": `revision_number=${revision}` },
+        body: { port: updateBody(update) },
+        ...OWN,
+        expect: [200],
+      });
+      return { kind: "updated", port: portOf((answer.body as { port?: unknown } | null)?.port) };
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      if (error.status === CHANGED_STATUS) return { kind: "changed" };
+      if (error.code === "not-found") return { kind: "gone" };
+      return { kind: "refused", why: whyOf(error) };
+    }
+  }
+
+  async deletePort(id: string): Promise<void> {
+    const path = `/v2.0/ports/${encodeURIComponent(id)}`;
+    try {
+      await this.#call({ method: "DELETE", path, ...OWN, expect: [204], isRepeatable: true });
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      if (error.code !== "not-found") throw new NetworkingError("bad-answer", error.message);
+    }
+  }
+
+  async #list(collection: string, filter: Filter, by: AskedBy): Promise<readonly unknown[]> {
+    const query = new URLSearchParams();
+    for (const [name, value] of Object.entries(filter))
+      for (const one of value === undefined ? [] : [value].flat()) query.append(name, one);
+    const text = query.toString();
+    const path = `/v2.0/${collection}${text === "" ? "" : `?${text}`}`;
+    try {
+      const answer = await this.#call({ method: "GET", path, ...by, expect: [200] });
+      return listedItems(answer.body, collection);
+    } catch (error) {
+      // Lists have no expected refusals, so Neutron did not understand the question.
+      throw error instanceof NeighbourError ? new NetworkingError("bad-answer", error.message) : error;
+    }
+  }
+
+  /** Throws `NeighbourError` for refusals that the caller may expect, and `NetworkingError` for everything else. */
+  async #call(call: NeighbourCall): Promise<NeighbourAnswer> {
+    try {
+      return await this.#client.call(call);
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      const { code, message } = error;
+      if (code === "unreachable" || code === "refused" || code === "bad-answer")
+        throw new NetworkingError(code, message);
+      throw error;
+    }
+  }
+}
+
+const OWN: AskedBy = { callerToken: null, requestId: null };
+
+function newPortBody(port: NewNeutronPort): Record<string, unknown> {
+  return {
+    network_id: port.networkId,
+    tenant_id: port.projectId,
+    admin_state_up: true,
+    device_id: port.serverUuid,
+    device_owner: port.deviceOwner,
+    ...(port.address !== null && { fixed_ips: [{ ip_address: port.address }] }),
+    ...(port.securityGroups !== null && { security_groups: port.securityGroups }),
+    ...(port.host !== null && { "binding:host_id": port.host }),
+  };
+}
+
+/** A port that leaves its server is unbound with it. Source: `_unbind_ports` in nova/network/neutron.py. */
+function updateBody({ device, host, securityGroups }: PortUpdate): Record<string, unknown> {
+  return {
+    ...(device === null && { device_id: "", device_owner: "", "binding:host_id": "" }),
+    ...(device && { device_id: device.serverUuid, device_owner: device.owner }),
+    ...(host !== undefined && { "binding:host_id": host }),
+    ...(securityGroups !== undefined && { security_groups: securityGroups }),
+  };
+}
+
+/** Neutron's order is not promised, so each port of the request gets a port of the answer that fits it. */
+function inOrder(wanted: readonly NewNeutronPort[], made: readonly NeutronPort[]): readonly NeutronPort[] {
+  const left = [...made];
+  return wanted.map(({ serverUuid, networkId, address }) => {
+    const has = (port: NeutronPort) => address === null || port.fixedAddresses.some((one) => one.address === address);
+    const at = left.findIndex((port) => port.deviceId === serverUuid && port.networkId === networkId && has(port));
+    const [port] = at === -1 ? [] : left.splice(at, 1);
+    if (port === undefined)
+      throw new NetworkingError("bad-answer", "Neutron's answer lacks a port that it was asked for");
+    return port;
+  });
+}
+
+function outcomeOfRefusal(error: unknown): CreatePortsOutcome {
+  if (!(error instanceof NeighbourError)) throw error;
+  if (error.code === "over-quota") return { kind: "over-quota" };
+  if (NO_ADDRESS.includes(error.type ?? "")) return { kind: "no-address" };
+  if (ADDRESS_TAKEN.includes(error.type ?? "")) return { kind: "address-taken" };
+  return { kind: "refused", why: whyOf(error) };
+}
+
+const whyOf = (error: NeighbourError): string => error.explanation ?? error.message;

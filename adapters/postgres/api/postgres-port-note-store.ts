@@ -1,0 +1,121 @@
+import type { Pool } from "pg";
+import type { DueNote, OpenedNote, PortNote, PortNoteStore } from "../../../core/stores/api/port-note-store.ts";
+import { onlyUuids, queryStored } from "../client/store-query.ts";
+
+interface NoteRow {
+  server_uuid: string;
+  kept_ports: string[];
+  version: number;
+}
+
+const COLUMNS = "server_uuid, kept_ports, version";
+
+/** Notes of servers with ports in Neutron, in the API database. Each write is one statement. Throws `StoreError`. */
+export class PostgresPortNoteStore implements PortNoteStore {
+  readonly #pool: Pool;
+
+  /** The caller keeps the pool and ends it. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async openNotes(notes: readonly PortNote[]): Promise<readonly OpenedNote[]> {
+    if (notes.length === 0) return [];
+    const asked = notes.map(({ serverUuid, keptPorts }) => ({
+      server_uuid: serverUuid,
+      kept_ports: onlyUuids(keptPorts),
+    }));
+    const rows = await queryStored<{ server_uuid: string; version: number; was_open: boolean }>(this.#pool, {
+      name: "open_port_notes",
+      text: `with asked as (
+          select a.server_uuid, array(select jsonb_array_elements_text(a.kept_ports)::uuid) as kept_ports
+          from jsonb_to_recordset($1::jsonb) as a (server_uuid uuid, kept_ports jsonb) order by a.server_uuid
+        ), before as (
+          select n.server_uuid from port_notes n join asked using (server_uuid) where n.open_since is not null
+        )
+        insert into port_notes as n (server_uuid, kept_ports, open_since)
+        select server_uuid, kept_ports, clock_timestamp() from asked
+        on conflict (server_uuid) do update set
+          kept_ports = array(select distinct unnest(n.kept_ports || excluded.kept_ports)),
+          version = n.version + 1,
+          open_since = clock_timestamp()
+        returning n.server_uuid, n.version, exists (select from before b where b.server_uuid = n.server_uuid) as was_open`,
+      values: [JSON.stringify(asked)],
+    });
+    return rows.map((row) => ({ serverUuid: row.server_uuid, version: row.version, wasOpen: row.was_open }));
+  }
+
+  async settleNotes(notes: Parameters<PortNoteStore["settleNotes"]>[0]): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "settle_port_notes",
+      text: `update port_notes n set open_since = null from ${SAME_VERSION}`,
+      values: [JSON.stringify(versionsOf(notes))],
+    });
+  }
+
+  async removeNotes(notes: Parameters<PortNoteStore["removeNotes"]>[0]): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "remove_port_notes",
+      text: `delete from port_notes n using ${SAME_VERSION}`,
+      values: [JSON.stringify(versionsOf(notes))],
+    });
+  }
+
+  async notes(serverUuids: readonly string[]): Promise<readonly DueNote[]> {
+    const rows = await queryStored<NoteRow>(this.#pool, {
+      name: "port_notes",
+      text: `select ${COLUMNS} from port_notes where server_uuid = any ($1::uuid[])`,
+      values: [onlyUuids(serverUuids)],
+    });
+    return rows.map(dueOf);
+  }
+
+  async endServers(serverUuids: readonly string[]): Promise<void> {
+    await this.#end("end_servers_of_port_notes", "n.server_uuid = any ($1::uuid[])", [onlyUuids(serverUuids)]);
+  }
+
+  sweepNotes(): Promise<number> {
+    const isOver = `exists (select from requests r where r.server_uuid = n.server_uuid and r.state in ('deleted', 'failed'))`;
+    return this.#end("sweep_port_notes", isOver, []);
+  }
+
+  async #end(name: string, isOver: string, values: readonly unknown[]): Promise<number> {
+    const rows = await queryStored(this.#pool, {
+      name,
+      text: `update port_notes set open_since = '-infinity', version = version + 1 where server_uuid in (
+          select n.server_uuid from port_notes n
+          where n.open_since is distinct from '-infinity' and ${isOver} order by n.server_uuid for update
+        ) returning server_uuid`,
+      values,
+    });
+    return rows.length;
+  }
+
+  async dueNotes(openMs: number, after: string | null, limit: number): Promise<readonly DueNote[]> {
+    const rows = await queryStored<NoteRow>(this.#pool, {
+      name: "due_port_notes",
+      text: `select ${COLUMNS} from port_notes
+        where open_since is not null and open_since < clock_timestamp() - $1::float8 * interval '1 ms'
+          and ($2::uuid is null or server_uuid > $2)
+        order by server_uuid limit $3`,
+      values: [openMs, after, limit],
+    });
+    return rows.map(dueOf);
+  }
+}
+
+const SAME_VERSION = `(
+    select n.server_uuid from port_notes n
+    join jsonb_to_recordset($1::jsonb) as a (server_uuid uuid, version integer) using (server_uuid)
+    where n.version = a.version order by n.server_uuid for update of n
+  ) as same where n.server_uuid = same.server_uuid`;
+
+const versionsOf = (notes: Parameters<PortNoteStore["settleNotes"]>[0]) =>
+  notes.map(({ serverUuid, version }) => ({ server_uuid: serverUuid, version }));
+
+const dueOf = (row: NoteRow): DueNote => ({
+  id: row.server_uuid,
+  serverUuid: row.server_uuid,
+  keptPorts: row.kept_ports,
+  version: row.version,
+});

@@ -1,0 +1,86 @@
+import { BINDING_FAILED, type NeutronPort } from "../../../../core/stores/networking.ts";
+import { attachChange } from "../../../../core/tasks/port-change.ts";
+import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
+import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
+import type { AttachBody } from "../server-interfaces/interface-schemas.ts";
+import { patchServer } from "../server-interfaces/patch-server.ts";
+import { deviceOwner, explainNoPorts, serverPortOfNeutron, takePort } from "./connect-to-neutron.ts";
+import { askNeutron, madeFor, type NeutronDeps } from "./neutron-deps.ts";
+import { type Connection, readConnections } from "./read-connections.ts";
+import { unbindPort } from "./release-ports.ts";
+import { withOpenNote } from "./with-open-note.ts";
+
+/** Source: the statuses in nova/api/openstack/compute/attach_interfaces.py. */
+const REFUSALS = { missing: notFound, ambiguous: badRequest, taken: conflict };
+
+/**
+ * Attaches a port of Neutron to a server: an existing one, or one that is made on a network. The port is bound to the server's host before the
+ * server's record names it. A refusal gives it back; what an error leaves behind is found by the settler.
+ */
+export async function attachInNeutron(
+  deps: NeutronDeps,
+  call: KnownCall,
+  target: ActionTarget,
+  { interfaceAttachment: { net_id, port_id, fixed_ips, tag = "" } = {} }: AttachBody,
+): Promise<ServerPort> {
+  const { uuid, host, status, spec } = target.server;
+  if (host === null) throw wrongState({ action: target.action, uuid }, status);
+  const address = fixed_ips?.[0]?.ip_address;
+  const asked = port_id != null ? { port: port_id } : { uuid: net_id ?? "", ...(address && { fixed_ip: address }) };
+  const networks = port_id == null && net_id === undefined ? undefined : [asked];
+  const [connection] = await readConnections(deps, networks, { call, servers: 1, faults: REFUSALS });
+  if (connection === undefined)
+    throw badRequest(`No specific network was requested and none are available for project '${spec.projectId}'.`);
+  let attached: ServerPort | null = null;
+  const keptPorts = connection.port === null ? [] : [connection.port.id];
+  await withOpenNote(deps.notes, { serverUuid: uuid, keptPorts }, async () => {
+    const port = await bindConnection(deps, call, target, { ...connection, host });
+    try {
+      if (port.vifType === BINDING_FAILED) throw bindingFailed(port.id);
+      const attaching = serverPortOfNeutron(port, connection.network.name, tag);
+      await patchServer(target, async ({ server, host: presentHost }) => {
+        if (presentHost !== host) throw conflict(`Instance ${uuid} is no longer on its host; try again.`);
+        return { spec: attachChange(server.spec, attaching, [], new Map()).spec, more: [], less: [] };
+      });
+      attached = attaching;
+    } catch (error) {
+      // A fault of this kind means that the server's record does not name the port.
+      if (error instanceof Fault && error.status < 500) await giveBack(deps, connection, port, uuid);
+      throw error;
+    }
+    return true;
+  });
+  if (attached === null) throw new Error("a port was attached without a record of it");
+  return attached;
+}
+
+/** Nova answers 500 without an advice that helps. */
+const bindingFailed = (id: string): Fault =>
+  badRequest(`Binding failed for port ${id}, please check neutron logs for more information.`);
+
+async function bindConnection(
+  deps: NeutronDeps,
+  call: KnownCall,
+  { server: { uuid, spec } }: ActionTarget,
+  { port, network, address, host }: Connection & { readonly host: string },
+): Promise<NeutronPort> {
+  const zone = spec.availabilityZone;
+  if (port !== null) return takePort(deps, port, { serverUuid: uuid, zone, host });
+  const wanted = {
+    ...{ projectId: spec.projectId, networkId: network.id, serverUuid: uuid, address },
+    ...{ deviceOwner: deviceOwner(zone), securityGroups: null, host },
+  };
+  const outcome = await askNeutron(() => deps.networking.createPorts([wanted], madeFor(call)));
+  const [made] = outcome.kind === "created" ? outcome.ports : [];
+  if (outcome.kind !== "created") throw explainNoPorts(outcome, [wanted]);
+  if (made === undefined) throw new Error("Neutron made no port");
+  return made;
+}
+
+/** If Neutron fails here, the settler does this. */
+async function giveBack(deps: NeutronDeps, { port }: Connection, attached: NeutronPort, uuid: string): Promise<void> {
+  const given = port === null ? deps.networking.deletePort(attached.id) : unbindPort(deps.networking, attached, uuid);
+  await Promise.resolve(given).catch(() => undefined);
+}

@@ -1,0 +1,141 @@
+import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts";
+import type { CreatePortsOutcome, NeutronPort, NewNeutronPort } from "../../../../core/stores/networking.ts";
+import type { ServerPort, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { badRequest, conflict, Fault } from "../../http/fault.ts";
+import type { ConnectedServers } from "../../network/connected-servers.ts";
+import { askNeutron, madeFor, type NeutronDeps } from "./neutron-deps.ts";
+import type { Connection } from "./read-connections.ts";
+import { releasePorts } from "./release-ports.ts";
+
+/**
+ * Makes a port in Neutron for each connection of each server, and gives the existing ports to their server. The notes of the servers are open
+ * meanwhile, so that the settler finds what is left behind if this process ends before the servers are accepted. A refusal leaves nothing behind.
+ */
+export async function connectToNeutron(
+  deps: NeutronDeps,
+  specs: readonly ServerSpec[],
+  connections: readonly Connection[],
+  call: KnownCall,
+): Promise<ConnectedServers> {
+  if (connections.length === 0) return { specs, settle: async () => {}, undo: async () => {} };
+  const keptPorts = connections.flatMap(({ port }) => port?.id ?? []);
+  const opened = await deps.notes.openNotes(specs.map(({ uuid }) => ({ serverUuid: uuid, keptPorts })));
+  const wanted = specs.flatMap((spec) => newPortsOf(spec, connections));
+  const undo = () => giveBack(deps, opened, keptPorts);
+  const made = await makePortsInNeutron(deps, wanted, call, undo);
+  try {
+    for (const { port } of connections)
+      if (port !== null) await takePort(deps, port, { serverUuid: specs[0]?.uuid ?? "", zone: zoneOf(specs[0]) });
+  } catch (error) {
+    if (error instanceof Fault && error.status < 500) await undo();
+    throw error;
+  }
+  const fresh = made.values();
+  const portsOf = (): ServerPort[] =>
+    connections.flatMap(({ port, network, tag }) => {
+      const own = port ?? fresh.next().value;
+      return own === undefined ? [] : [serverPortOfNeutron(own, network.name, tag)];
+    });
+  return {
+    specs: specs.map((spec) => ({ ...spec, ports: portsOf() })),
+    settle: (accepted) => settle(deps, opened, accepted),
+    undo,
+  };
+}
+
+/** Returns a port as its server keeps it. */
+export function serverPortOfNeutron(port: NeutronPort, networkName: string, tag: string): ServerPort {
+  const { id: portId, networkId, macAddress, fixedAddresses } = port;
+  return { portId, networkId, tag, networkName, addresses: fixedAddresses.map(({ address }) => address), macAddress };
+}
+
+/** The owner of a server's ports, by which Neutron's users find the ports of an availability zone. */
+export const deviceOwner = (zone: string): string => `compute:${zone || "nova"}`;
+
+/** Gives an existing port to a server. Refuses one that has changed since it was read (409), or is gone (400). */
+export async function takePort(
+  { networking }: Pick<NeutronDeps, "networking">,
+  port: NeutronPort,
+  { serverUuid, zone, host }: { readonly serverUuid: string; readonly zone: string; readonly host?: string },
+): Promise<NeutronPort> {
+  const update = { device: { serverUuid, owner: deviceOwner(zone) }, ...(host !== undefined && { host }) };
+  const outcome = await askNeutron(() => networking.updatePort(port.id, update, port.revision));
+  switch (outcome.kind) {
+    case "updated":
+      return outcome.port;
+    case "changed":
+      throw conflict(`Port ${port.id} is still in use.`);
+    case "gone":
+      throw badRequest(`Port id ${port.id} could not be found.`);
+    case "refused":
+      throw badRequest(`Port update failed for port ${port.id}: ${outcome.why}`);
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** Explains why ports could not be made. Source: `_create_port_minimal` in nova/network/neutron.py. */
+export function explainNoPorts(
+  outcome: Exclude<CreatePortsOutcome, { kind: "created" }>,
+  wanted: readonly Pick<NewNeutronPort, "address" | "networkId">[],
+): Fault {
+  const networks = [...new Set(wanted.map(({ networkId }) => networkId))].join(", ");
+  const addresses = wanted.flatMap(({ address }) => address ?? []).join(", ");
+  switch (outcome.kind) {
+    case "over-quota":
+      return new Fault(403, "Maximum number of ports exceeded");
+    case "no-address":
+      return badRequest(`No fixed IP addresses available for network: ${networks}`);
+    case "address-taken":
+      return badRequest(`Fixed IP ${addresses} is already in use.`);
+    case "refused":
+      return badRequest(outcome.why);
+    default:
+      return outcome satisfies never;
+  }
+}
+
+const zoneOf = (spec: ServerSpec | undefined): string => spec?.availabilityZone ?? "";
+
+function newPortsOf(spec: ServerSpec, connections: readonly Connection[]): NewNeutronPort[] {
+  return connections
+    .filter(({ port }) => port === null)
+    .map(({ network, address }) => ({
+      ...{ projectId: spec.projectId, networkId: network.id, serverUuid: spec.uuid, address },
+      ...{ deviceOwner: deviceOwner(spec.availabilityZone), securityGroups: null, host: null },
+    }));
+}
+
+/** If Neutron does not answer, it may have made the ports. They are left to the settler, since Neutron may still be at work. */
+async function makePortsInNeutron(
+  { networking }: NeutronDeps,
+  wanted: readonly NewNeutronPort[],
+  call: KnownCall,
+  undo: () => Promise<void>,
+): Promise<readonly NeutronPort[]> {
+  const outcome = await askNeutron(() => networking.createPorts(wanted, madeFor(call)));
+  if (outcome.kind === "created") return outcome.ports;
+  await undo();
+  throw explainNoPorts(outcome, wanted);
+}
+
+/** The settler does this for the ports that are left when Neutron fails here. */
+async function giveBack(deps: NeutronDeps, opened: readonly OpenedNote[], keptPorts: readonly string[]): Promise<void> {
+  for (const note of opened) {
+    const isDone = await releasePorts(deps.networking, note.serverUuid, { keptPorts, named: [] }).catch(() => false);
+    if (isDone) await deps.notes.removeNotes([note]);
+  }
+}
+
+/** Removes the ports of servers that the quota cut off. The settler does this for what is left when Neutron or the database fails here. */
+async function settle(
+  deps: NeutronDeps,
+  opened: readonly OpenedNote[],
+  accepted: readonly ServerSpec[],
+): Promise<void> {
+  const kept = new Set(accepted.map(({ uuid }) => uuid));
+  const others = opened.filter(({ serverUuid }) => !kept.has(serverUuid));
+  await deps.notes.settleNotes(opened.filter(({ serverUuid }) => kept.has(serverUuid)));
+  await giveBack(deps, others, []);
+}

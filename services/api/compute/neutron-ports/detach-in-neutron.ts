@@ -1,0 +1,42 @@
+import { NetworkingError } from "../../../../core/stores/networking-error.ts";
+import { detachChange } from "../../../../core/tasks/port-change.ts";
+import type { Fault } from "../../http/fault.ts";
+import type { ActionTarget } from "../server-actions/action-target.ts";
+import { patchServer } from "../server-interfaces/patch-server.ts";
+import { type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
+import { unbindPort } from "./release-ports.ts";
+import { withOpenNote } from "./with-open-note.ts";
+
+/**
+ * Detaches a port of Neutron from a server: the server's record loses it first, then it is unbound, or deleted if it was made for the server. If
+ * Neutron does not answer, the settler does the second part. Throws `missing` if the server does not have the port.
+ */
+export async function detachInNeutron(
+  { networking, notes }: NeutronDeps,
+  target: ActionTarget,
+  portId: string,
+  missing: Fault,
+): Promise<void> {
+  const serverUuid = target.server.uuid;
+  if (target.server.spec.ports.every((port) => port.portId !== portId)) throw missing;
+  await withOpenNote(notes, { serverUuid, keptPorts: [] }, async () => {
+    await patchServer(target, async (served) => {
+      const { spec } = served.server;
+      if (spec.ports.every((port) => port.portId !== portId)) throw missing;
+      const { spec: without, items } = detachChange(spec, portId, served);
+      return { spec: without, more: [], less: items };
+    });
+    const [note] = await notes.notes([serverUuid]);
+    try {
+      if (note?.keptPorts.includes(portId) !== true) {
+        await networking.deletePort(portId);
+        return true;
+      }
+      const [port] = await networking.ports({ id: portId }, OWN_NAME);
+      return port === undefined || (await unbindPort(networking, port, serverUuid));
+    } catch (error) {
+      if (error instanceof NetworkingError) return false;
+      throw error;
+    }
+  });
+}

@@ -1,0 +1,141 @@
+import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
+import type { DueNote, PortNoteStore } from "../../../../core/stores/api/port-note-store.ts";
+import type { Networking } from "../../../../core/stores/networking.ts";
+import { NetworkingError } from "../../../../core/stores/networking-error.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import { Ticker } from "../../../../runtime/ticker.ts";
+import type { Cells } from "../../cells/hydrate-servers.ts";
+import type { ApiEvents } from "../../events.ts";
+import { PagedRounds } from "../../paged-rounds.ts";
+import type { RequestsPort } from "../../ports.ts";
+import { closeServer } from "../server-volumes/settle-building.ts";
+import { releasePorts } from "./release-ports.ts";
+
+/** Longer than a call may take, and than Neutron works on a request whose sender has left. */
+const OPEN_MS = 600_000;
+const SWEEP_MS = 30_000;
+
+/** The ports that a server has by its own record. `gone`: no host can have a guest of it. `unknown`: look again later. */
+type ServersPorts =
+  | { readonly kind: "gone" }
+  | { readonly kind: "living"; readonly named: readonly string[] }
+  | { readonly kind: "unknown" };
+
+/**
+ * Takes the ports in Neutron away from servers that are gone, and those that a broken-off call left with a living server. A server's note says that
+ * its ports must be compared. A cell or Neutron that does not answer changes nothing. Every step may be repeated, so any number of apis may do this
+ * at a time.
+ */
+export class NeutronPortSettler {
+  readonly #networking: Networking;
+  readonly #notes: PortNoteStore;
+  readonly #store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
+  readonly #cells: Cells;
+  readonly #clock: Clock;
+  readonly #events: Pick<ApiEvents, "portsNotSwept">;
+  readonly #ticker: Ticker;
+  readonly #rounds: PagedRounds<DueNote>;
+  #sweptAtMs = Number.NEGATIVE_INFINITY;
+
+  constructor(
+    deps: {
+      readonly networking: Networking;
+      readonly notes: PortNoteStore;
+      readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
+      readonly cells: Cells;
+      readonly events: Pick<ApiEvents, "portsNotSwept">;
+      readonly clock: Clock;
+    },
+    options: { readonly pollMs: number },
+  ) {
+    this.#networking = deps.networking;
+    this.#notes = deps.notes;
+    this.#store = deps.store;
+    this.#cells = deps.cells;
+    this.#clock = deps.clock;
+    this.#events = deps.events;
+    this.#rounds = new PagedRounds((after, limit) => deps.notes.dueNotes(OPEN_MS, after, limit));
+    this.#ticker = new Ticker({
+      clock: deps.clock,
+      pauseMs: options.pollMs,
+      work: () => this.settle(),
+      onError: (error) => deps.events.portsNotSwept(error),
+    });
+  }
+
+  start(): void {
+    this.#ticker.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#ticker.stop();
+  }
+
+  /** Looks at the notes that are due. Rejects as the API database and Neutron do. */
+  async settle(): Promise<void> {
+    if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
+      await this.#notes.sweepNotes();
+      this.#sweptAtMs = this.#clock.monotonic();
+    }
+    await this.#rounds.run(async (page) => {
+      for (const note of page) await this.#trySettling(note);
+    });
+  }
+
+  /** A note that Neutron refuses must not hold up the others. */
+  async #trySettling(note: DueNote): Promise<void> {
+    try {
+      await this.#settleOne(note);
+    } catch (error) {
+      if (!(error instanceof NetworkingError) || error.code === "unreachable") throw error;
+      this.#events.portsNotSwept(error);
+    }
+  }
+
+  async #settleOne(note: DueNote): Promise<void> {
+    const { serverUuid, keptPorts, version } = note;
+    const ports = await this.#portsOf(serverUuid);
+    if (ports.kind === "unknown") return;
+    const named = ports.kind === "gone" ? [] : ports.named;
+    // A call that has begun to change the ports since then has raised the version before, and its ports are left to it.
+    const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
+    if (!(await releasePorts(this.#networking, serverUuid, { keptPorts, named }, mayRelease))) return;
+    if (ports.kind === "gone") await this.#notes.removeNotes([note]);
+    else await this.#notes.settleNotes([note]);
+  }
+
+  async #portsOf(serverUuid: string): Promise<ServersPorts> {
+    let [record] = await this.#store.requests([serverUuid]);
+    if (record === undefined) {
+      // Its call ended before the server was accepted. Now it can never be.
+      await closeServer(this.#store, serverUuid);
+      [record] = await this.#store.requests([serverUuid]);
+    }
+    if (record === undefined || record.state === "cancelled") return { kind: "unknown" };
+    const isGone = record.state === "deleted" || record.state === "failed";
+    if (record.cell === null) return isGone ? { kind: "gone" } : livingOf(record);
+    return this.#portsInCell(record, record.cell, isGone);
+  }
+
+  async #portsInCell(record: RequestRecord, cell: string, isGone: boolean): Promise<ServersPorts> {
+    const uuids = [record.serverUuid];
+    const answer = await this.#cells.get(cell)?.operations(async (store) => ({
+      servers: await store.servers(uuids),
+      left: await store.guestsLeft(uuids),
+    }));
+    if (answer?.kind !== "answer") return { kind: "unknown" };
+    const [server = null] = answer.value.servers;
+    const guestLeft = answer.value.left[0] ?? true;
+    // A build that failed leaves a server without a host. It can never get one.
+    const hasFailed = server !== null && server.status === "ERROR" && server.host === null && server.taskState === null;
+    if (isGone || hasFailed) return guestLeft ? { kind: "unknown" } : { kind: "gone" };
+    if (server === null) return livingOf(record);
+    if (server.status === "DELETED") return { kind: "unknown" };
+    return { kind: "living", named: server.spec.ports.map(({ portId }) => portId) };
+  }
+}
+
+const livingOf = ({ spec }: RequestRecord): ServersPorts => ({
+  kind: "living",
+  named: spec.ports.map(({ portId }) => portId),
+});

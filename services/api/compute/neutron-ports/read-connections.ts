@@ -1,0 +1,202 @@
+import type { NeutronNetwork, NeutronPort } from "../../../../core/stores/networking.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
+import { badRequest, conflict, Fault } from "../../http/fault.ts";
+import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
+
+/** A connection of a server to a network: by an existing port, or by one that is made for it. */
+export interface Connection {
+  readonly network: NeutronNetwork;
+  /** Null for a port that is made. */
+  readonly port: NeutronPort | null;
+  /** The address that the made port must have, or null for any. */
+  readonly address: string | null;
+  readonly tag: string;
+}
+
+/** The networks in a body, as its schema has checked them. */
+export type AskedNetworks =
+  | "auto"
+  | "none"
+  | readonly {
+      readonly uuid?: string;
+      readonly port?: string | null;
+      readonly fixed_ip?: string;
+      readonly tag?: string;
+    }[];
+
+interface ConnectionsFrom {
+  readonly call: KnownCall;
+  readonly servers: number;
+  /** Makes the errors for things that do not exist, that cannot be told apart, or that something else has. */
+  readonly faults: ConnectionFaults;
+}
+
+export interface ConnectionFaults {
+  readonly missing: (message: string) => Fault;
+  readonly ambiguous: (message: string) => Fault;
+  readonly taken: (message: string) => Fault;
+}
+
+interface AskedConnection {
+  readonly networkId: string | null;
+  readonly portId: string | null;
+  readonly address: string | null;
+  readonly tag: string;
+}
+
+/**
+ * Reads the networks in a body and checks them in Neutron, in the caller's name. Refuses networks and ports that the caller may not see or use,
+ * ports in use, addresses in use, and a choice of several networks where none is named. Nothing is changed.
+ *
+ * Source: `validate_networks` in nova/network/neutron.py, and the statuses in nova/api/openstack/compute/servers.py.
+ */
+export function readConnections(
+  deps: NeutronDeps,
+  networks: AskedNetworks | undefined,
+  from: ConnectionsFrom,
+): Promise<readonly Connection[]> {
+  return askNeutron(async () => {
+    if (networks === "none") return [];
+    if (networks === undefined || networks === "auto" || networks.length === 0)
+      return onlyNetwork(deps, from, networks === "auto");
+    const asked = networks.map((network) => readNetwork(network, from.servers));
+    const ids = asked.flatMap(({ portId }) => portId ?? []);
+    const twice = ids.find((id, at) => ids.indexOf(id) !== at);
+    if (twice !== undefined)
+      throw badRequest(`Port ID '${twice}' was specified twice: you cannot attach a port multiple times.`);
+    const ports = new Map<string, NeutronPort>();
+    for (const id of ids) ports.set(id, await findPort(deps, from, id));
+    const networkIds = asked.map(({ networkId, portId }) => networkId ?? ports.get(portId ?? "")?.networkId ?? "");
+    const known = await findNetworks(deps, from, asked, networkIds);
+    for (const { networkId, address } of asked)
+      if (networkId !== null && address !== null)
+        await refuseTakenAddress(deps, networkId, { address, ...from.faults });
+    return asked.map(({ portId, address, tag }, at) => {
+      const network = known.get(networkIds[at] ?? "") ?? unseen(networkIds[at] ?? "");
+      return { network, port: portId === null ? null : (ports.get(portId) ?? null), address, tag };
+    });
+  });
+}
+
+/** Returns the network of a server whose body names none. Without `auto`, a server of a project without networks gets none. */
+async function onlyNetwork(
+  deps: NeutronDeps,
+  { call, faults }: ConnectionsFrom,
+  isAuto: boolean,
+): Promise<readonly Connection[]> {
+  const { networking } = deps;
+  const { projectId } = call.identity;
+  const [own, shared] = await Promise.all([
+    networking.networks({ projectId, isShared: false }, askedBy(deps, call)),
+    networking.networks({ isShared: true }, askedBy(deps, call)),
+  ]);
+  const found = [...own, ...shared];
+  if (found.length > 1)
+    throw faults.ambiguous("Multiple possible networks found, use a Network ID to be more specific.");
+  let [network = null] = found;
+  if (network === null && isAuto) {
+    network = await networking.autoNetwork(projectId, askedBy(deps, call));
+    if (network === null) throw badRequest(`Unable to automatically allocate a network for project ${projectId}`);
+  }
+  if (network === null) return [];
+  refuseUnusable(network, call);
+  return [{ network, port: null, address: null, tag: "" }];
+}
+
+function readNetwork(
+  { port, uuid, fixed_ip, tag = "" }: Exclude<AskedNetworks, string>[number],
+  servers: number,
+): AskedConnection {
+  const address = fixed_ip ?? null;
+  const isForMany = servers > 1;
+  if (port != null) {
+    if (address !== null)
+      throw badRequest(
+        `Specified Fixed IP '${address}' cannot be used with port '${port}': the two cannot be specified together.`,
+      );
+    if (isForMany)
+      throw badRequest(
+        "Failed to launch instances: Unable to launch multiple instances with a single configured port ID. Please launch your instance one by one with different ports.",
+      );
+    return { networkId: null, portId: storedSpelling(port), address, tag };
+  }
+  if (uuid === undefined) throw badRequest("Bad network format: missing 'uuid'");
+  if (address !== null && isForMany)
+    throw badRequest(
+      "Failed to launch instances: Invalid launch request: max_count cannot be greater than 1 if an fixed_ip is specified.",
+    );
+  return { networkId: storedSpelling(uuid), portId: null, address, tag };
+}
+
+/** Finds a port that a server of the caller's project may get. Throws the `Fault` of a port that it may not get. */
+async function findPort(deps: NeutronDeps, { call, faults }: ConnectionsFrom, id: string): Promise<NeutronPort> {
+  const { networking } = deps;
+  const { projectId, isAdmin } = call.identity;
+  const [seen] = await networking.ports({ id }, askedBy(deps, call));
+  if (seen === undefined || !(isAdmin || seen.projectId === projectId))
+    throw faults.missing(`Port id ${id} could not be found.`);
+  if (seen.projectId !== projectId) throw badRequest(`Port ${id} is not usable: it belongs to another project.`);
+  if (seen.deviceId !== "") throw conflict(`Port ${id} is still in use.`);
+  if (seen.ipAllocation === "immediate" && seen.fixedAddresses.length === 0)
+    throw badRequest(`Port ${id} requires a FixedIP in order to be used.`);
+  // Only this service sees the port's binding and its resource request.
+  const [port = seen] = await networking.ports({ id }, OWN_NAME);
+  if (port.groups.length > 0)
+    throw badRequest(
+      `Port ${id} requests resources by its QoS policy, which Berth does not claim yet: use a port without one.`,
+    );
+  return port;
+}
+
+/** Finds the networks by id. Those that the body names must be visible to the caller; a visible port may be on another one. */
+async function findNetworks(
+  deps: NeutronDeps,
+  { call, faults }: ConnectionsFrom,
+  asked: readonly AskedConnection[],
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, NeutronNetwork>> {
+  const found = new Map<string, NeutronNetwork>();
+  for (const network of await deps.networking.networks({ ids: [...new Set(ids)] }, askedBy(deps, call)))
+    if (isVisible(deps, network, call)) found.set(network.id, network);
+  const named = asked.flatMap(({ networkId }) => networkId ?? []);
+  const lost = [...new Set(named)].filter((id) => !found.has(id));
+  if (lost.length > 0) throw faults.missing(`Network ${lost.join(", ")} could not be found.`);
+  for (const id of named) {
+    const network = found.get(id);
+    if (network === undefined) continue;
+    if (network.subnetIds.length === 0)
+      throw badRequest(`Network ${id} requires a subnet in order to boot instances on.`);
+  }
+  for (const network of found.values()) refuseUnusable(network, call);
+  return found;
+}
+
+/** Neutron has judged this already for a caller with a token. */
+function isVisible(
+  { sendsTokens }: NeutronDeps,
+  { projectId, isShared }: NeutronNetwork,
+  { identity }: KnownCall,
+): boolean {
+  return sendsTokens || isShared || identity.isAdmin || projectId === identity.projectId;
+}
+
+function refuseUnusable({ id, isExternal, isShared }: NeutronNetwork, { identity }: KnownCall): void {
+  if (isExternal && !isShared && !identity.isAdmin)
+    throw new Fault(403, `It is not allowed to create an interface on external network ${id}`);
+}
+
+async function refuseTakenAddress(
+  { networking }: NeutronDeps,
+  networkId: string,
+  { address, taken }: Pick<ConnectionFaults, "taken"> & { readonly address: string },
+): Promise<void> {
+  const [holder] = await networking.ports({ networkId, address }, OWN_NAME);
+  if (holder !== undefined)
+    throw taken(`Fixed IP address ${address} is already in use on instance ${holder.deviceId}.`);
+}
+
+/** A network that the caller may not see, although it may use a port there. */
+const unseen = (id: string): NeutronNetwork => ({
+  ...{ id, name: "", projectId: "", isShared: false, isExternal: false, subnetIds: [] },
+});

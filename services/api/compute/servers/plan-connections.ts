@@ -1,0 +1,44 @@
+import type { PortResourceRequest, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { badRequest, conflict } from "../../http/fault.ts";
+import type { ConnectedServers } from "../../network/connected-servers.ts";
+import { connectToNeutron } from "../neutron-ports/connect-to-neutron.ts";
+import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
+import { readConnections } from "../neutron-ports/read-connections.ts";
+import { connectServers } from "./connect-servers.ts";
+import type { CreateServerBody } from "./create-schema.ts";
+import { readPorts } from "./read-ports.ts";
+
+/** The networks that servers of one call are to be connected to. They have been checked, and nothing has been changed. */
+export interface PlannedConnections {
+  /** The request groups of the ports. */
+  readonly requests: readonly PortResourceRequest[];
+  /** Gives the servers their ports. A refusal leaves nothing behind. */
+  connect(specs: readonly ServerSpec[]): Promise<ConnectedServers>;
+}
+
+/** Source: the statuses in nova/api/openstack/compute/servers.py. */
+const REFUSALS = { missing: badRequest, ambiguous: conflict, taken: badRequest };
+
+/** Reads the networks in a body: those of Neutron, or those of Berth's own. */
+export async function planConnections(
+  deps: Parameters<typeof connectServers>[0] & {
+    /** Null without Neutron. */
+    readonly neutron: NeutronDeps | null;
+  },
+  call: KnownCall,
+  body: CreateServerBody,
+  from: Pick<Parameters<typeof readPorts>[2], "servers" | "rule">,
+): Promise<PlannedConnections> {
+  const { neutron } = deps;
+  if (neutron !== null) {
+    const asked = { call, servers: from.servers, faults: REFUSALS };
+    const connections = await readConnections(neutron, body.server.networks, asked);
+    return { requests: [], connect: (specs) => connectToNeutron(neutron, specs, connections, call) };
+  }
+  const wanted = await readPorts(body, deps.networkPorts, { ...from, identity: call.identity });
+  return {
+    requests: wanted.flatMap(({ requests }) => requests),
+    connect: (specs) => connectServers(deps, specs, wanted),
+  };
+}

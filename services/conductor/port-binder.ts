@@ -1,0 +1,130 @@
+import { BINDING_FAILED, type Networking, type NeutronPort } from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type { Clock } from "../../runtime/clock.ts";
+
+/** `unwanted`: the work that the ports are bound for was given up. `final`: no other host could help. */
+export type BindOutcome =
+  | { readonly kind: "bound" }
+  | { readonly kind: "failed"; readonly reason: string; readonly final: boolean }
+  | { readonly kind: "unwanted" };
+
+const OWN = { callerToken: null, requestId: null };
+const RETRY_MS = 1_000;
+/** How often one port may be changed by others while it is being bound. */
+const LOST_MAX = 10;
+
+/**
+ * Binds the ports of servers in Neutron to the host on which their guest is about to run. This is the only place where ports of builds and moves are
+ * bound. Binding is repeatable: a port that is bound to the host already stays as it is.
+ *
+ * A port is written only in the revision in which it was read, and only while the work is wanted. So a late answer to an earlier host's binding
+ * cannot undo that of the present host.
+ */
+export class PortBinder {
+  readonly #networking: Networking | null;
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+
+  /** Without `networking`, servers with ports in Neutron cannot be started here. */
+  constructor(
+    deps: { readonly networking: Networking | null; readonly clock: Clock },
+    settings: { readonly portBindTimeoutMs: number },
+  ) {
+    this.#networking = deps.networking;
+    this.#clock = deps.clock;
+    this.#deadlineMs = settings.portBindTimeoutMs;
+  }
+
+  /**
+   * Returns null at once for a server without ports in Neutron. The promise never rejects because of Neutron. While Neutron does not answer, it is asked
+   * again until the deadline; with `isUrgent`, it is asked once.
+   */
+  bind(
+    server: ServerSpec,
+    host: string,
+    { isWanted, isUrgent = false }: { readonly isWanted: () => boolean; readonly isUrgent?: boolean },
+  ): Promise<BindOutcome> | null {
+    // Ports of Berth's own have no MAC address in the server's record.
+    const ids = server.ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
+    return ids.length === 0
+      ? null
+      : this.#bindAll(server.uuid, ids, { host, isWanted, deadlineMs: isUrgent ? 0 : this.#deadlineMs });
+  }
+
+  async #bindAll(
+    serverUuid: string,
+    ids: readonly string[],
+    { deadlineMs, ...to }: Destination & { readonly deadlineMs: number },
+  ): Promise<BindOutcome> {
+    const networking = this.#networking;
+    if (networking === null) return failed(NO_NEUTRON, true);
+    const startedAtMs = this.#clock.monotonic();
+    for (;;) {
+      try {
+        return await bindOnce(networking, serverUuid, ids, to);
+      } catch (error) {
+        if (!(error instanceof NetworkingError)) throw error;
+        const isLate = this.#clock.monotonic() - startedAtMs >= deadlineMs;
+        if (error.code !== "unreachable" || isLate)
+          return failed(`the server's ports could not be bound to ${to.host}: ${error.message}`, true);
+      }
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimer(RETRY_MS, resolve);
+      });
+      if (!to.isWanted()) return { kind: "unwanted" };
+    }
+  }
+}
+
+interface Destination {
+  readonly host: string;
+  readonly isWanted: () => boolean;
+}
+
+async function bindOnce(
+  networking: Networking,
+  serverUuid: string,
+  ids: readonly string[],
+  to: Destination,
+): Promise<BindOutcome> {
+  const ports = new Map((await networking.ports({ deviceIds: [serverUuid] }, OWN)).map((port) => [port.id, port]));
+  for (const id of ids) {
+    const outcome = await bindPort(networking, ports.get(id), { id, serverUuid, ...to });
+    if (outcome.kind !== "bound") return outcome;
+  }
+  return { kind: "bound" };
+}
+
+async function bindPort(
+  networking: Networking,
+  first: NeutronPort | undefined,
+  { id, serverUuid, host, isWanted }: Destination & { readonly id: string; readonly serverUuid: string },
+): Promise<BindOutcome> {
+  let port = first;
+  for (let lost = 0; lost < LOST_MAX; lost += 1) {
+    if (port === undefined || port.deviceId !== serverUuid) return failed(`Port id ${id} could not be found.`, true);
+    if (port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound" };
+    if (!isWanted()) return { kind: "unwanted" };
+    const outcome = await networking.updatePort(id, { host }, port.revision);
+    switch (outcome.kind) {
+      case "updated":
+        if (outcome.port.vifType !== BINDING_FAILED) return { kind: "bound" };
+        return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
+      case "refused":
+        return failed(`Neutron does not bind port ${id} to ${host}: ${outcome.why}`, false);
+      case "gone":
+      case "changed":
+        [port] = await networking.ports({ id }, OWN);
+        break;
+      default:
+        outcome satisfies never;
+    }
+  }
+  return failed(`Port ${id} kept changing while it was being bound to ${host}.`, false);
+}
+
+const failed = (reason: string, final: boolean): BindOutcome => ({ kind: "failed", reason, final });
+
+const NO_NEUTRON =
+  "the server has ports in Neutron, and the conductors of its cell cannot call Neutron: set BERTH_NETWORKS=neutron for them";

@@ -1,0 +1,101 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, describe, expect, test } from "vitest";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import type { PortNoteStore } from "../../core/stores/api/port-note-store.ts";
+import { goneFrom, serverSpec } from "./cell-fixtures.ts";
+
+/** The notes beside the requests of their servers. */
+export interface PortNoteStores {
+  readonly store: PortNoteStore;
+  readonly requests: Pick<ApiStore, "accept" | "cancel" | "markDeleted">;
+}
+
+const HOUR_MS = 3_600_000;
+
+/** The guarantees of both implementations of the notes' store. */
+export function portNoteStoreContract(name: string, makeStores: () => Promise<PortNoteStores>): void {
+  describe(`notes of servers with ports in Neutron, in ${name}`, () => {
+    let store: PortNoteStore;
+    let requests: PortNoteStores["requests"];
+    beforeEach(async () => {
+      ({ store, requests } = await makeStores());
+    });
+
+    const openOne = async (serverUuid: string, keptPorts: readonly string[] = []) => {
+      const [opened] = await store.openNotes([{ serverUuid, keptPorts }]);
+      if (opened === undefined) throw new Error("no note was opened");
+      return opened;
+    };
+    const dueAfter = async (openMs: number) => (await store.dueNotes(openMs, null, 10)).map(({ id }) => id);
+
+    test("a note is opened, is due when it has been open for long enough, and is settled", async () => {
+      const server = randomUUID();
+      const opened = await openOne(server);
+      expect(opened).toEqual({ serverUuid: server, version: opened.version, wasOpen: false });
+      expect(await dueAfter(HOUR_MS)).toEqual([]);
+      expect(await dueAfter(-HOUR_MS)).toEqual([server]);
+      await store.settleNotes([opened]);
+      expect(await dueAfter(-HOUR_MS)).toEqual([]);
+      expect(await store.notes([server, randomUUID(), "no uuid"])).toMatchObject([{ id: server, keptPorts: [] }]);
+      expect((await openOne(server)).wasOpen).toBe(false);
+    });
+
+    test("the ports that users made are kept, those of earlier calls too", async () => {
+      const [server, one, two] = [randomUUID(), randomUUID(), randomUUID()];
+      await openOne(server, [one]);
+      await openOne(server, [two, one]);
+      await openOne(server);
+      const [note] = await store.notes([server]);
+      expect(note?.keptPorts.toSorted()).toEqual([one, two].toSorted());
+    });
+
+    test("a call that opens a note after another one is told, and neither settles nor removes it for the other", async () => {
+      const server = randomUUID();
+      const first = await openOne(server);
+      const second = await openOne(server);
+      expect(second).toMatchObject({ wasOpen: true });
+      expect(second.version).toBeGreaterThan(first.version);
+      await store.settleNotes([first]);
+      await store.removeNotes([first]);
+      expect(await dueAfter(-HOUR_MS)).toEqual([server]);
+      await store.removeNotes([second]);
+      expect(await store.notes([server])).toEqual([]);
+    });
+
+    test("the notes of servers that are gone are due at once, once", async () => {
+      const [ended, other] = [randomUUID(), randomUUID()];
+      const before = await openOne(ended);
+      await store.settleNotes([before, await openOne(other)]);
+      await store.endServers([ended, randomUUID(), "no uuid"]);
+      expect(await dueAfter(HOUR_MS)).toEqual([ended]);
+      await store.settleNotes([before]);
+      const [due] = await store.dueNotes(HOUR_MS, null, 10);
+      expect(due?.version).toBeGreaterThan(before.version);
+      await store.endServers([ended]);
+      expect(await store.dueNotes(HOUR_MS, null, 10)).toEqual([due]);
+    });
+
+    test("the sweep finds servers that the API database shows as deleted", async () => {
+      const [living, deleted] = [1, 2].map((server) => serverSpec(server).uuid) as [string, string];
+      const unknown = randomUUID();
+      await requests.accept([serverSpec(1), serverSpec(2)]);
+      const opened = await Promise.all([living, deleted, unknown].map((server) => openOne(server)));
+      await store.settleNotes(opened);
+      expect(await store.sweepNotes()).toBe(0);
+      await requests.cancel(deleted, "req-1");
+      await requests.markDeleted(goneFrom(null, [deleted]));
+      expect(await store.sweepNotes()).toBe(1);
+      expect(await store.sweepNotes()).toBe(0);
+      expect(await dueAfter(HOUR_MS)).toEqual([deleted]);
+    });
+
+    test("due notes are listed page by page", async () => {
+      const servers = Array.from({ length: 5 }, () => randomUUID()).toSorted();
+      await store.openNotes(servers.map((serverUuid) => ({ serverUuid, keptPorts: [] })));
+      const idsAfter = async (after: string | null) => (await store.dueNotes(-HOUR_MS, after, 2)).map(({ id }) => id);
+      expect(await idsAfter(null)).toEqual(servers.slice(0, 2));
+      expect(await idsAfter(servers[1]!)).toEqual(servers.slice(2, 4));
+      expect(await idsAfter(servers[3]!)).toEqual(servers.slice(4));
+    });
+  });
+}

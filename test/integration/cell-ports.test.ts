@@ -1,0 +1,209 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
+import type { ServerPort } from "../../proto/gen/berth/shared.ts";
+import type { ConductorSettings } from "../../services/conductor/settings.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { OWN_NETWORK, putContractNetworks } from "../contract/networking.contract.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
+
+let cell: SmallCell;
+let neutron: MemoryNetworking;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+  neutron = new MemoryNetworking({ newId: randomUUID });
+  putContractNetworks(neutron);
+  cell.networking = neutron;
+});
+afterEach(() => cell.close());
+
+async function start(settings: Partial<ConductorSettings> = {}): Promise<void> {
+  await cell.startConductor(1, settings);
+  for (const host of [0, 1, 2]) await cell.startAgent({ id: `agent-${host}`, hosts: [host], vcpus: 4 });
+  await cell.hostsUp(3);
+}
+
+/** A port of server 1, as its record has it. */
+function portOfServer(): ServerPort {
+  const port = neutron.putPort({ projectId: "one", networkId: OWN_NETWORK, deviceId: serverId(1) });
+  return {
+    portId: port.id,
+    networkId: OWN_NETWORK,
+    tag: "",
+    networkName: "own",
+    addresses: [],
+    macAddress: port.macAddress,
+  };
+}
+const hosts = () => neutron.all().map(({ host }) => host);
+const runs = (host: number) => eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);
+
+async function boot(ports: readonly ServerPort[]): Promise<void> {
+  await cell.boot(1, [0, 1, 2], { ports });
+  await cell.become(1, "ACTIVE");
+  await runs(0);
+}
+
+describe("the ports of a build", () => {
+  test("are bound to its host before the host is told of the guest", async () => {
+    await start();
+    const ports = [portOfServer(), portOfServer()];
+    const boundAt: string[][] = [];
+    neutron.fate = () => {
+      boundAt.push(cell.existsOn(1));
+      return "answered";
+    };
+    await boot(ports);
+    expect(hosts()).toEqual(["host-0", "host-0"]);
+    // One question for all ports, and one change of each.
+    expect(boundAt).toEqual([[], [], []]);
+  });
+
+  test("are bound to the alternate when the first host cannot connect them", async () => {
+    await start();
+    neutron.hostsWithoutDriver.add("host-0");
+    const port = portOfServer();
+    await cell.boot(1, [0, 1], { ports: [port] });
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
+    expect(hosts()).toEqual(["host-1"]);
+    const [first] = await cell.store.attempts(serverId(1));
+    expect(first).toMatchObject({
+      host: "host-0",
+      result: "failed",
+      reason: `Binding failed for port ${port.portId}, please check neutron logs for more information.`,
+    });
+  });
+
+  test.each(["silent", "lost"] as const)(
+    "are bound when Neutron answers again after a while in which its answers were %s",
+    async (fate) => {
+      await start();
+      let calls = 0;
+      neutron.fate = () => {
+        calls += 1;
+        return calls <= 2 ? fate : "answered";
+      };
+      await boot([portOfServer()]);
+      expect(hosts()).toEqual(["host-0"]);
+      expect(calls).toBeGreaterThan(2);
+    },
+  );
+
+  test("fail the build with the reason, without trying other hosts, when Neutron stays away", async () => {
+    await start({ portBindTimeoutMs: 0 });
+    neutron.fate = () => "silent";
+    await cell.boot(1, [0, 1], { ports: [portOfServer()] });
+    const { fault } = await cell.become(1, "ERROR");
+    expect(fault?.message).toContain("the server's ports could not be bound to host-0: Neutron does not answer");
+    expect([await cell.heldOn(1), cell.existsOn(1), hosts()]).toEqual([[], [], [""]]);
+  });
+
+  test("fail the build when one of them is gone, or has been taken away from the server", async () => {
+    await start();
+    const [gone, taken] = [portOfServer(), portOfServer()];
+    await neutron.deletePort(gone.portId);
+    await cell.boot(1, [0, 1], { ports: [taken, gone] });
+    expect((await cell.become(1, "ERROR")).fault?.message).toContain(`Port id ${gone.portId} could not be found.`);
+  });
+
+  test("fail the build where the conductor cannot call Neutron, and say what to set", async () => {
+    cell.networking = null;
+    await start();
+    await cell.boot(1, [0, 1], { ports: [portOfServer()] });
+    expect((await cell.become(1, "ERROR")).fault?.message).toContain("set BERTH_NETWORKS=neutron");
+  });
+
+  test("are bound by the next conductor when the first one dies while it binds them", async () => {
+    const first = await cell.startConductor(1);
+    for (const host of [0, 1]) await cell.startAgent({ id: `agent-${host}`, hosts: [host], conductors: [1, 2] });
+    await cell.hostsUp(2);
+    let asked = false;
+    neutron.fate = () => {
+      asked = true;
+      return "lost";
+    };
+    await cell.boot(1, [0, 1], { ports: [portOfServer()] });
+    await eventually("the first conductor to ask Neutron", () => asked);
+    await first.kill();
+    neutron.fate = () => "answered";
+    await cell.startConductor(2);
+    await cell.become(1, "ACTIVE");
+    await eventually("the guest to run", () => cell.runsOn(1).length === 1);
+    expect(hosts()).toEqual(cell.runsOn(1));
+  });
+
+  test("are left alone when the server is deleted while Neutron is silent", async () => {
+    await start();
+    let asked = false;
+    neutron.fate = () => {
+      asked = true;
+      return "silent";
+    };
+    await cell.boot(1, [0, 1], { ports: [portOfServer()] });
+    await eventually("the conductor to ask Neutron", () => asked);
+    await cell.delete(1);
+    await cell.become(1, "DELETED");
+    neutron.fate = () => "answered";
+    expect([hosts(), cell.existsOn(1)]).toEqual([[""], []]);
+  });
+});
+
+describe("the ports of a server that moves", () => {
+  test.each(["migrate", "live-migrate"] as const)("are bound to the destination of a %s", async (kind) => {
+    await start();
+    await boot([portOfServer()]);
+    await cell.operate({ server: 1, kind, hosts: [1] });
+    await cell.rest(1);
+    await runs(1);
+    expect(hosts()).toEqual(["host-1"]);
+  });
+
+  test("are bound to the source again when the move is reverted", async () => {
+    await start();
+    await boot([portOfServer()]);
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+    expect(hosts()).toEqual(["host-1"]);
+    await cell.operate({ server: 1, kind: "revert" });
+    await cell.become(1, "ACTIVE");
+    await runs(0);
+    expect(hosts()).toEqual(["host-0"]);
+  });
+
+  test("stay at the source, where the guest runs on, when no driver of the destination can connect them", async () => {
+    await start();
+    await boot([portOfServer()]);
+    neutron.hostsWithoutDriver.add("host-1");
+    await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await runs(0);
+    await eventually("the port to be back", () => hosts().join() === "host-0");
+  });
+
+  test("are bound when a server that was moved while it was shut off is started", async () => {
+    await start();
+    await boot([portOfServer()]);
+    await cell.operate({ server: 1, kind: "stop" });
+    await cell.become(1, "SHUTOFF");
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+    await cell.operate({ server: 1, kind: "confirm" });
+    await cell.become(1, "SHUTOFF");
+    expect(hosts()).toEqual(["host-1"]);
+    await cell.operate({ server: 1, kind: "start" });
+    await cell.become(1, "ACTIVE");
+    expect(hosts()).toEqual(["host-1"]);
+  });
+
+  test("do not keep a stopped server from starting at its home while Neutron is silent", async () => {
+    await start();
+    await boot([portOfServer()]);
+    await cell.operate({ server: 1, kind: "stop" });
+    await cell.become(1, "SHUTOFF");
+    neutron.fate = () => "silent";
+    await cell.operate({ server: 1, kind: "start" });
+    await cell.become(1, "ACTIVE");
+    await runs(0);
+  });
+});

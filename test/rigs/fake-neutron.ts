@@ -1,0 +1,183 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
+import type { CreatePortsOutcome, NeutronNetwork, NeutronPort, NewNeutronPort } from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+
+/** The part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. */
+export interface FakeNeutron {
+  readonly url: string;
+  /** The requests in order: method and path. */
+  readonly asked: string[];
+  close(): Promise<void>;
+}
+
+/** The token of this service. Any other token is the id of the caller's project. */
+export const SERVICE_TOKEN = "service-token";
+
+interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+}
+
+type Body = ReturnType<typeof JSON.parse>;
+
+/** Starts the server on loopback. A call that the twin leaves without an answer breaks off. */
+export async function startFakeNeutron(twin: MemoryNetworking): Promise<FakeNeutron> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    answer(twin, request).then(
+      ({ status, body }) => send(response, status, body),
+      (error) => {
+        if (!(error instanceof NetworkingError)) throw error;
+        request.socket.destroy();
+      },
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}`,
+    asked,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise<Answer> {
+  const url = new URL(request.url ?? "", "http://neutron");
+  const token = request.headers["x-auth-token"];
+  if (typeof token !== "string") return { status: 401, body: { error: { message: "no token" } } };
+  const by = { callerToken: token === SERVICE_TOKEN ? null : token, requestId: null };
+  const query = url.searchParams;
+  const [, collection, id] = /^\/v2\.0\/(networks|ports)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
+  const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
+  const topology = /^\/v2\.0\/auto-allocated-topology\/([^/]+)$/.exec(url.pathname)?.[1];
+  if (topology !== undefined) {
+    const network = await twin.autoNetwork(topology, by);
+    if (network === null)
+      return refusal(409, "AutoAllocationFailure", "Deployment error: No default router:external network.");
+    return { status: 200, body: { auto_allocated_topology: { id: network.id, tenant_id: topology } } };
+  }
+  switch (`${request.method} ${collection}${id === undefined ? "" : "/id"}`) {
+    case "GET networks": {
+      const ids = query.has("id") ? { ids: query.getAll("id") } : {};
+      const shared = query.has("shared") ? { isShared: query.get("shared") === "True" } : {};
+      const owner = query.has("tenant_id") ? { projectId: query.get("tenant_id")! } : {};
+      const found = await twin.networks({ ...ids, ...shared, ...owner }, by);
+      return { status: 200, body: { networks: found.map(networkDocument) } };
+    }
+    case "GET ports": {
+      const filter = {
+        ...(query.has("id") && { id: query.get("id")! }),
+        ...(query.has("device_id") && { deviceIds: query.getAll("device_id") }),
+        ...(query.has("network_id") && { networkId: query.get("network_id")! }),
+        ...(query.has("fixed_ips") && { address: query.get("fixed_ips")!.replace("ip_address=", "") }),
+      };
+      const found = await twin.ports(filter, by);
+      return { status: 200, body: { ports: found.map((port) => portDocument(port, by.callerToken === null)) } };
+    }
+    case "POST ports":
+      return created(await twin.createPorts(body.ports.map(newPortOf), by));
+    case "PUT ports/id":
+      return updated(twin, id!, body.port, request.headers["if-match"]);
+    case "DELETE ports/id":
+      if ((await twin.ports({ id: id! }, by)).length === 0)
+        return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
+      await twin.deletePort(id!);
+      return { status: 204 };
+    default:
+      return refusal(404, "HTTPNotFound", "The resource could not be found.");
+  }
+}
+
+function created(outcome: CreatePortsOutcome): Answer {
+  switch (outcome.kind) {
+    case "created":
+      return { status: 201, body: { ports: outcome.ports.map((port) => portDocument(port, true)).toReversed() } };
+    case "over-quota":
+      return refusal(409, "OverQuota", "Quota exceeded for resources: ['port'].");
+    case "no-address":
+      return refusal(409, "IpAddressGenerationFailure", "No more IP addresses available on network.");
+    case "address-taken":
+      return refusal(409, "IpAddressAlreadyAllocated", "IP address already allocated in subnet.");
+    case "refused":
+      return refusal(400, "InvalidIpForNetwork", outcome.why);
+    default:
+      return outcome satisfies never;
+  }
+}
+
+async function updated(twin: MemoryNetworking, id: string, port: Body, ifMatch: unknown): Promise<Answer> {
+  const revision = Number(/^revision_number=(\d+)$/.exec(String(ifMatch))?.[1]);
+  const device = port.device_id === "" ? null : { serverUuid: port.device_id, owner: port.device_owner };
+  const outcome = await twin.updatePort(
+    id,
+    {
+      ...("device_id" in port && { device }),
+      ...(port["binding:host_id"] && { host: port["binding:host_id"] }),
+      ...("security_groups" in port && { securityGroups: port.security_groups }),
+    },
+    revision,
+  );
+  if (outcome.kind === "updated") return { status: 200, body: { port: portDocument(outcome.port, true) } };
+  if (outcome.kind === "gone") return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
+  return refusal(412, "RevisionNumberConstraintFailed", "Constrained to another revision.");
+}
+
+const refusal = (status: number, type: string, message: string): Answer => ({
+  status,
+  body: { NeutronError: { type, message, detail: "" } },
+});
+
+function newPortOf(port: Body): NewNeutronPort {
+  return {
+    projectId: port.tenant_id,
+    networkId: port.network_id,
+    serverUuid: port.device_id,
+    deviceOwner: port.device_owner,
+    address: port.fixed_ips?.[0]?.ip_address ?? null,
+    securityGroups: port.security_groups ?? null,
+    host: port["binding:host_id"] ?? null,
+  };
+}
+
+function networkDocument(network: NeutronNetwork) {
+  const { id, name, projectId, isShared: shared, subnetIds: subnets } = network;
+  const owner = { tenant_id: projectId, project_id: projectId };
+  return {
+    id,
+    name,
+    ...owner,
+    shared,
+    subnets,
+    "router:external": network.isExternal,
+    admin_state_up: true,
+    status: "ACTIVE",
+  };
+}
+
+function portDocument(port: NeutronPort, isAdmin: boolean) {
+  const { id, networkId: network_id, projectId, status, macAddress: mac_address } = port;
+  const owner = { tenant_id: projectId, project_id: projectId };
+  return {
+    ...{ id, network_id, ...owner, status, mac_address, name: "", admin_state_up: true },
+    ...{ device_id: port.deviceId, security_groups: port.securityGroups, revision_number: port.revision },
+    fixed_ips: port.fixedAddresses.map((one) => ({ subnet_id: one.subnetId, ip_address: one.address })),
+    ...(isAdmin && {
+      "binding:host_id": port.host,
+      "binding:vif_type": port.vifType,
+      resource_request: port.groups.length === 0 ? null : { request_groups: port.groups, same_subtree: [] },
+    }),
+  };
+}
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(body === undefined ? "" : JSON.stringify(body));
+}
