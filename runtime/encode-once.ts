@@ -1,8 +1,9 @@
+import { encodeMessage, type MessageEncoder } from "./encode-message.ts";
+
 const known = new WeakMap<object, Uint8Array>();
 
 /** The part of a generated protobuf message type that this module needs. */
-interface Codec<Message> {
-  encode(message: Message): { finish(): Uint8Array };
+interface Codec<Message> extends MessageEncoder<Message> {
   decode(bytes: Uint8Array): Message;
 }
 
@@ -13,7 +14,7 @@ interface Codec<Message> {
 export function encodeOnce<Message extends object>(codec: Codec<Message>, message: Message): Uint8Array {
   let bytes = known.get(message);
   if (bytes === undefined) {
-    bytes = codec.encode(message).finish();
+    bytes = encodeMessage(codec, message);
     known.set(message, bytes);
   }
   return bytes;

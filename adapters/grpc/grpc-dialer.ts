@@ -1,6 +1,7 @@
 import { type ClientDuplexStream, makeGenericClientConstructor, type ServiceError } from "@grpc/grpc-js";
 import type { ConductorDialer, ConductorStream } from "../../core/agent/link.ts";
 import { AgentMessage, type ConductorFrame, type ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 import { clientOf, readTlsFiles, type TlsFiles } from "./channel-options.ts";
 import { FRAMED_SERVICE } from "./framed-service.ts";
 import { GrpcStream } from "./grpc-stream.ts";
@@ -24,7 +25,7 @@ export function createGrpcDialer(
       const call = (client.connect as unknown as () => ClientDuplexStream<Buffer, ConductorFrame>).call(client);
       const stream = new GrpcStream<AgentMessage, ConductorMessage>({
         call,
-        encode: (message) => AgentMessage.encode(message).finish(),
+        encode: (message) => encodeMessage(AgentMessage, message),
         hangUp: () => release(),
       });
       const deadline = setTimeout(

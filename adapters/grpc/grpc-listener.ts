@@ -2,6 +2,7 @@ import { Metadata, Server, type ServerDuplexStream, status } from "@grpc/grpc-js
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
 import { type AgentFrame, type AgentMessage, ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import type { Closable } from "../../runtime/closable.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import { permitOfCertificate } from "./certificate-permit.ts";
 import { CHANNEL_OPTIONS, isLoopback, serverCredentials, type TlsFiles } from "./channel-options.ts";
@@ -53,7 +54,7 @@ export async function createGrpcAgentListener(options: {
 function streamOf(call: ServerDuplexStream<AgentFrame, Buffer>, gone: () => void): AgentStream {
   const stream = new GrpcStream<ConductorMessage, AgentMessage>({
     call,
-    encode: (message) => ConductorMessage.encode(message).finish(),
+    encode: (message) => encodeMessage(ConductorMessage, message),
     hangUp: (reason) => {
       gone();
       call.emit("error", { code: status.UNAVAILABLE, details: reason });

@@ -1,5 +1,6 @@
 import { BinaryWriter } from "@bufbuild/protobuf/wire";
 import type { MessageStream } from "../../core/agent/link.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 import { TurnQueue } from "../../runtime/turn-queue.ts";
 import { FRAME_BYTES, QUEUED_MESSAGES_MAX } from "./channel-options.ts";
 
@@ -15,6 +16,13 @@ export interface FramedCall<In> {
 
 /** Tag of field 1, length-delimited: `repeated … messages = 1` of both kinds of frame. */
 const MESSAGES_TAG = 10;
+/** Both kinds of frame, of messages that are encoded already. */
+const FRAME = {
+  encode(messages: readonly Uint8Array[], writer = new BinaryWriter()): BinaryWriter {
+    for (const message of messages) writer.uint32(MESSAGES_TAG).bytes(message);
+    return writer;
+  },
+};
 
 /**
  * A MessageStream over one bidirectional gRPC call, for either side.
@@ -96,15 +104,16 @@ export class GrpcStream<Out, In> implements MessageStream<Out, In> {
   #write(): void {
     let next = 0;
     while (!this.#closed && !this.#congested && next < this.#waiting.length) {
-      const writer = new BinaryWriter();
+      const messages: Uint8Array[] = [];
       let bytes = 0;
       while (next < this.#waiting.length && bytes < FRAME_BYTES) {
         const encoded = this.#encode(this.#waiting[next] as Out);
-        writer.uint32(MESSAGES_TAG).bytes(encoded);
+        messages.push(encoded);
         bytes += encoded.length;
         next += 1;
       }
-      this.#congested = !this.#call.write(Buffer.from(writer.finish()));
+      const frame = encodeMessage(FRAME, messages);
+      this.#congested = !this.#call.write(Buffer.from(frame.buffer, frame.byteOffset, frame.byteLength));
     }
     if (!this.#closed) this.#waiting = next === this.#waiting.length ? [] : this.#waiting.slice(next);
   }

@@ -1,14 +1,15 @@
 import { ScheduleRequest } from "../../proto/gen/berth/scheduler.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 
 /**
  * The message that tells schedulers of an accepted request. It only names the request, because a message must never be too large to be
  * published.
  */
 export function messageOfRequest(serverUuid: string): Uint8Array {
-  return ScheduleRequest.encode({ server: undefined, move: undefined, serverUuid, moveId: "" }).finish();
+  return encodeMessage(ScheduleRequest, { server: undefined, move: undefined, serverUuid, moveId: "" });
 }
 
 /** The message that tells schedulers of an accepted move. */
 export function messageOfMove(moveId: string): Uint8Array {
-  return ScheduleRequest.encode({ server: undefined, move: undefined, serverUuid: "", moveId }).finish();
+  return encodeMessage(ScheduleRequest, { server: undefined, move: undefined, serverUuid: "", moveId });
 }

@@ -1,6 +1,7 @@
 import { TaskNotice } from "../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import type { Bus } from "../../runtime/bus.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 import { cellTasksSubject } from "./streams.ts";
 
 /** Maximum number of tasks in one message. One conductor takes them all, so a message must not have too large a share of the work. */
@@ -36,13 +37,13 @@ export class TaskAnnouncer {
    */
   announce(taskId: string, headers: Readonly<Record<string, string>>, messageId?: string): Promise<void> {
     if (messageId === undefined && Object.keys(headers).length === 0) return this.#together.submit(taskId);
-    const data = TaskNotice.encode({ id: taskId, more: [] }).finish();
+    const data = encodeMessage(TaskNotice, { id: taskId, more: [] });
     return this.#bus.publish(this.#subject, data, { id: messageId ?? taskId, headers });
   }
 
   /** A message of several tasks has no id, since another one may begin with the same task. A second delivery does no harm. */
   #publish([id = "", ...more]: readonly string[]): Promise<void> {
-    const data = TaskNotice.encode({ id, more }).finish();
+    const data = encodeMessage(TaskNotice, { id, more });
     return this.#bus.publish(this.#subject, data, more.length === 0 ? { id } : {});
   }
 }

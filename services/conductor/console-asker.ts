@@ -11,6 +11,7 @@ import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
 import type { Subscription } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { withDeadline } from "../../runtime/deadline.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 import type { AgentConnection, AgentRegistry } from "./agent-registry.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorBus } from "./ports.ts";
@@ -79,7 +80,7 @@ export class ConsoleAsker {
   }
 
   async #answer(question: Uint8Array): Promise<Uint8Array> {
-    return ConsoleAnswer.encode({ answer: await this.#ask(ConsoleQuestion.decode(question)) }).finish();
+    return encodeMessage(ConsoleAnswer, { answer: await this.#ask(ConsoleQuestion.decode(question)) });
   }
 
   async #ask(question: ConsoleQuestion): Promise<ConsoleAnswer["answer"]> {

@@ -2,6 +2,7 @@ import { cellEventsSubject } from "../../adapters/nats/streams.ts";
 import { CellEvent } from "../../proto/gen/berth/cell.ts";
 import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { encodeMessage } from "../../runtime/encode-message.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { ConductorBus } from "./ports.ts";
 
@@ -62,5 +63,5 @@ export class EventPublisher {
 }
 
 function messageOf([first, ...more]: readonly CellEvent[]): Uint8Array {
-  return CellEvent.encode({ ...first!, more }).finish();
+  return encodeMessage(CellEvent, { ...first!, more });
 }

@@ -8,6 +8,7 @@ import type {
   MoveSweepQuery,
 } from "../../../core/stores/api/move-store.ts";
 import { MoveRequest } from "../../../proto/gen/berth/scheduler.ts";
+import { encodeMessage } from "../../../runtime/encode-message.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { onlyUuids, queryStored, selectMs } from "../client/store-query.ts";
 
@@ -52,7 +53,7 @@ export class PostgresMoveStore implements MoveStore {
         textArrayLiteral(moves.map(({ id }) => id)),
         textArrayLiteral(moves.map(({ serverUuid }) => serverUuid)),
         textArrayLiteral(moves.map(({ kind }) => kind)),
-        textArrayLiteral(moves.map((move) => Buffer.from(MoveRequest.encode(move).finish()).toString("base64"))),
+        textArrayLiteral(moves.map((move) => Buffer.from(encodeMessage(MoveRequest, move)).toString("base64"))),
         textArrayLiteral(moves.map(({ cell }) => cell)),
       ],
     });

@@ -18,6 +18,7 @@ import type {
 import { startsGuest } from "../../../core/tasks/starts-guest.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { encodeMessage } from "../../../runtime/encode-message.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
@@ -220,7 +221,7 @@ function recordOf(
     ...(status === undefined ? {} : { status }),
     taskState,
     ...(home === undefined ? {} : { host: home?.host ?? null, attemptId: home?.attemptId ?? null }),
-    ...(spec === undefined ? {} : { spec: Buffer.from(ServerSpec.encode(spec).finish()).toString("base64") }),
+    ...(spec === undefined ? {} : { spec: Buffer.from(encodeMessage(ServerSpec, spec)).toString("base64") }),
     ...(fault === undefined ? {} : { fault }),
     ...(uncertain === undefined ? {} : { uncertain }),
     migration: write.migration,

@@ -4,6 +4,7 @@ import type { AllocationOutcome } from "../../../core/ledger/allocation-change.t
 import { describeAllocationRefusal } from "../../../core/ledger/describe-allocation-refusal.ts";
 import type { HoldingPatch, PatchOutcome } from "../../../core/stores/cell/operation-store.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { encodeMessage } from "../../../runtime/encode-message.ts";
 import { inRounds } from "../client/in-rounds.ts";
 import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { packBytes } from "../client/pack-bytes.ts";
@@ -23,7 +24,7 @@ export function patchHoldings(pool: Pool, patches: readonly HoldingPatch[]): Pro
     patches,
     (patch) => patch.serverUuid,
     async (round) => {
-      const packed = packBytes(round.map(({ spec }) => ServerSpec.encode(spec).finish()));
+      const packed = packBytes(round.map(({ spec }) => encodeMessage(ServerSpec, spec)));
       const rows = await queryStored<PatchRow>(pool, {
         name: "cell_patch_holdings",
         text: "select at, outcome, detail, xid from cell_patch_holdings($1, $2, $3, $4, $5, $6)",

@@ -12,6 +12,7 @@ import { Batcher, COMMIT_SPACING_MS } from "../../../runtime/batcher.ts";
 import { BusError } from "../../../runtime/bus.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
+import { encodeMessage } from "../../../runtime/encode-message.ts";
 import type { ApiEvents } from "../events.ts";
 import type { CellPort } from "../ports.ts";
 import type { CellSettings } from "../settings.ts";
@@ -178,7 +179,7 @@ export class CellClient {
    * well then, so this does not shut it. A conductor to which the host is not connected answers in vain, so several are asked.
    */
   async console(question: ConsoleQuestion): Promise<ConsoleReply> {
-    const bytes = ConsoleQuestion.encode(question).finish();
+    const bytes = encodeMessage(ConsoleQuestion, question);
     try {
       for (let ask = 0; ask < CONSOLE_ASKS_MAX; ask += 1) {
         const told = await this.#cell.bus.ask(cellConsolesSubject(this.name), bytes, { timeoutMs: CONSOLE_MS });

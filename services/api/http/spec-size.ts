@@ -1,5 +1,6 @@
 import { SPEC_BYTES_MAX } from "../../../core/tasks/spec-limits.ts";
 import { SchedulerHint, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { encodeMessage } from "../../../runtime/encode-message.ts";
 import { encodeOnce } from "../../../runtime/encode-once.ts";
 import type { Fault } from "./fault.ts";
 import { badRequest } from "./fault.ts";
@@ -23,7 +24,7 @@ export function refuseLargeSpec(spec: ServerSpec): void {
 
 /** Returns the refusal of a spec that is too large, or null. */
 export function explainLargeSpec(spec: ServerSpec): Fault | null {
-  const hintsBytes = sum(spec.hints.map((hint) => SchedulerHint.encode(hint).finish().length));
+  const hintsBytes = sum(spec.hints.map((hint) => encodeMessage(SchedulerHint, hint).length));
   if (hintsBytes > HINTS_BYTES_MAX)
     return tooLarge("os:scheduler_hints", `${spec.hints.length} hints`, {
       is: hintsBytes,
