@@ -4,7 +4,7 @@ import { startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
 import { startCloud } from "../cloud/embedded-cloud.ts";
 import { createLogger } from "../runtime/logger.ts";
-import { fillServers, LARGE_PROJECT, RARE, SMALL_PROJECT } from "./lists/fill-servers.ts";
+import { fillServers, LARGE_PROJECT, RARE, SMALL_PROJECT, USER } from "./lists/fill-servers.ts";
 import { measuredOf } from "./measure.ts";
 
 /**
@@ -44,9 +44,9 @@ const LISTS: readonly List[] = [
   { what: "name= of one server of the large project", query: `name=${ONE_SERVER}`, as: `ann:${LARGE_PROJECT}` },
   { what: "flavor= of one in 1,000", query: `flavor=${RARE.flavor}` },
   { what: "image= of one in 1,000", query: `image=${RARE.image}` },
-  { what: "image= of one in 1,000, the large project", query: `image=${RARE.image}`, as: `ann:${LARGE_PROJECT}` },
+  { what: "image= of none, the large project", query: `image=${RARE.image}`, as: `ann:${LARGE_PROJECT}` },
   { what: "flavor= of nearly all, a project of 100 servers", query: "flavor=0", as: `ann:${SMALL_PROJECT}` },
-  { what: "user_id= of all", query: "user_id=bench" },
+  { what: "user_id= of all", query: `user_id=${USER}` },
   { what: "changes-since= the last 0.01 %", query: "changes-since=RECENT" },
   { what: "sort_key=display_name", query: "sort_key=display_name&sort_dir=asc" },
   { what: "sort_key=created_at, oldest first", query: "sort_key=created_at&sort_dir=asc" },

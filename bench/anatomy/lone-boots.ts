@@ -33,7 +33,7 @@ export async function measureLoneBoots(cloud: MeasuredCloud, failingHosts = 0): 
       uuids.push(uuid);
     }
     for (const uuid of uuids) await cloud.delete(uuid);
-    await cloud.untilIdle();
+    await cloud.untilGone(uuids);
   });
   return measuredOf(times);
 }

@@ -56,7 +56,7 @@ export class MeasuredCloud {
     const measured = new MeasuredCloud(cloud, client, servers);
     try {
       for (const { database } of measured.#servers) await prepareCounting(database.url("postgres"));
-      await measured.#until("all hosts are up", "select count(*) = $1 as done from hosts where up", HOSTS);
+      await measured.#until("all hosts are up", "select count(*) = $1::int as done from hosts where up", HOSTS);
       await client.createFlavor(FLAVOR);
       await measured.#firstBoot();
       return measured;
@@ -66,8 +66,13 @@ export class MeasuredCloud {
     }
   }
 
+  /** The database of the cell. */
   get databaseUrl(): string {
     return this.#cloud.cells[0]!.databaseUrl;
+  }
+
+  get apiDatabaseUrl(): string {
+    return this.#cloud.databaseUrl;
   }
 
   /** Requests one server and resolves with its UUID once it is accepted. */
@@ -84,17 +89,18 @@ export class MeasuredCloud {
    */
   async bootAndDelete(servers: number): Promise<void> {
     const uuids = await inParallel(Array.from({ length: servers }), () => this.boot());
-    const active = "select count(*) = $1 as done from servers where status = 'ACTIVE'";
-    await this.#until(`${servers} servers are ACTIVE`, active, servers);
+    const active =
+      "select count(*) = cardinality($1::uuid[]) as done from servers where uuid = any ($1) and status = 'ACTIVE'";
+    await this.#until(`${servers} servers are ACTIVE`, active, uuids);
     await inParallel(uuids, (uuid) => this.delete(uuid));
-    await this.untilIdle();
+    await this.untilGone(uuids);
   }
 
-  /** Waits until no server is left and no task is open. */
-  async untilIdle(): Promise<void> {
-    const idle = `select not exists (select from servers where status <> 'DELETED')
-      and not exists (select from tasks where outcome is null) and $1 = 0 as done`;
-    await this.#until("all servers are gone", idle, 0);
+  /** Waits until these servers are deleted and no task is open. */
+  async untilGone(uuids: readonly string[]): Promise<void> {
+    const gone = `select not exists (select from servers where uuid = any ($1::uuid[]) and status <> 'DELETED')
+      and not exists (select from tasks where outcome is null) as done`;
+    await this.#until("all servers are gone", gone, uuids);
   }
 
   /** The usage of each part since it started. Processes of Postgres are told apart by the application that they serve. */
@@ -157,7 +163,7 @@ export class MeasuredCloud {
     await this.bootAndDelete(1);
   }
 
-  async #until(what: string, sql: string, value: number): Promise<void> {
+  async #until(what: string, sql: string, value: number | readonly string[]): Promise<void> {
     const deadline = performance.now() + LIMIT_MS;
     const cell = this.#servers.at(-1)!.client;
     for (;;) {

@@ -9,6 +9,8 @@ export const SMALL_PROJECT = "project-7";
 /** An image and a flavor that only each 1,000th server of the list has. */
 export const RARE = { image: "70a599e0-31e7-49b7-b260-868f441e862b", flavor: "rare" } as const;
 
+/** The user of all servers. */
+export const USER = specOf(0, "").userId;
 /** The n-th server, from the oldest on, has this UUID. */
 const UUID = uuidSql(0);
 const PROJECT = `case when n % 10 = 0 then 'project-' || n / 10 % 1000 else '${LARGE_PROJECT}' end`;
@@ -30,7 +32,7 @@ export async function fillServers(
     await client.query("set session_replication_role = replica");
     await client.query(
       `insert into requests (server_uuid, state, cell, spec, project_id, user_id, name, created_at, updated_at, arrived, changes)
-       select ${UUID}, 'dispatched', $2, ${withName("case when n % 1000 = 0 then $4::bytea else $3::bytea end")}, ${PROJECT}, 'bench', 'server-' || n,
+       select ${UUID}, 'dispatched', $2, ${withName("case when n % 1000 = 0 then $4::bytea else $3::bytea end")}, ${PROJECT}, '${USER}', 'server-' || n,
          ${CREATED}, ${CREATED}, true,
          case n % 10000 when 1 then '{"tags": ["blue"]}'::jsonb when 2 then '{"lock": {"by": "owner", "reason": null}}'::jsonb end
        from generate_series(1, $1::int) n`,
@@ -45,7 +47,7 @@ export async function fillServers(
     await client.query("set session_replication_role = replica");
     await client.query(
       `insert into servers (uuid, status, spec, project_id, user_id, name, host, attempt_id, created_at, updated_at, launched_at)
-       select ${UUID}, ${STATUS}, ${withName("case when n % 1000 = 0 then $3::bytea else $2::bytea end")}, ${PROJECT}, 'bench', 'server-' || n,
+       select ${UUID}, ${STATUS}, ${withName("case when n % 1000 = 0 then $3::bytea else $2::bytea end")}, ${PROJECT}, '${USER}', 'server-' || n,
          'bench-host-' || n % ${HOSTS}, '${"0".repeat(8)}-0000-4000-8000-000000000000/0', ${CREATED}, ${CREATED}, ${CREATED}
        from generate_series(1, $1::int) n`,
       [count, encodedSpec(null, ""), encodedSpec(RARE.flavor, RARE.image)],
@@ -70,4 +72,32 @@ function encodedSpec(flavor: string | null, imageRef: string): Buffer {
     ...(flavor !== null && usual.flavor && { flavor: { ...usual.flavor, id: flavor } }),
   };
   return Buffer.from(ServerSpec.encode(spec).finish());
+}
+
+/** Hosts of servers that `fillServers` wrote, which no service knows: they have no inventories, so nothing is placed on them. */
+const FIRST_PROVIDER = 1_000_000;
+
+/** Writes three allocations for each server that `fillServers` wrote. */
+export async function fillAllocations(cellUrl: string, count: number): Promise<void> {
+  await withClient(cellUrl, async (client) => {
+    await client.query("set session_replication_role = replica");
+    await client.query(
+      `insert into resource_providers (id, uuid, name, root_id) overriding system value
+       select $1 + n, md5('bench host ' || n)::uuid, 'bench-host-' || n, $1 + n from generate_series(0, $2::int - 1) n`,
+      [FIRST_PROVIDER, HOSTS],
+    );
+    await client.query(
+      `insert into consumers (uuid, generation, project_id, user_id, type)
+       select ${UUID}, 1, ${PROJECT}, '${USER}', 'INSTANCE' from generate_series(1, $1::int) n`,
+      [count],
+    );
+    await client.query(
+      `insert into allocations (consumer_uuid, provider_id, class_id, amount)
+       select ${UUID}, $2::int + n % ${HOSTS}, c.id, 1 from generate_series(1, $1::int) n, resource_classes c
+       where c.name in ('VCPU', 'MEMORY_MB', 'DISK_GB')`,
+      [count, FIRST_PROVIDER],
+    );
+    for (const table of ["resource_providers", "consumers", "allocations"])
+      await client.query(`vacuum (analyze) ${table}`);
+  });
 }

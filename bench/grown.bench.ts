@@ -1,0 +1,52 @@
+import { MeasuredCloud, sumOf, type UsageByPart, usedPer } from "./anatomy/measured-cloud.ts";
+import type { Usage } from "./anatomy/process-usage.ts";
+import { fillAllocations, fillServers } from "./lists/fill-servers.ts";
+import { measuredOf, ROUNDS, report } from "./measure.ts";
+
+const SERVERS = Number(process.env["BERTH_BENCH_SERVERS"] ?? 1_000_000);
+const BOOTS = 1_500;
+const WARM_UP_ROUNDS = 2;
+
+interface Round {
+  readonly cpuMs: number;
+  readonly bootsPerSecond: number;
+}
+
+/**
+ * Boots and deletes in a cloud that has many servers and in an empty one, in turns: the CPU of a boot and its delete over all processes, and
+ * how many there are a second. `BERTH_BENCH_SERVERS` sets the number of servers. They are written by SQL, with their requests and
+ * allocations, on hosts that no service knows.
+ */
+export async function run(): Promise<void> {
+  const clouds: (readonly [what: string, cloud: MeasuredCloud])[] = [["an empty cloud", await MeasuredCloud.start()]];
+  try {
+    const grown = await MeasuredCloud.start();
+    clouds.push([`${SERVERS.toLocaleString("en-US")} servers`, grown]);
+    await fillServers({ api: grown.apiDatabaseUrl, cell: grown.databaseUrl, cellName: "cell-1" }, SERVERS);
+    await fillAllocations(grown.databaseUrl, SERVERS);
+    const rounds = clouds.map((): Round[] => []);
+    for (let round = -WARM_UP_ROUNDS; round < ROUNDS; round += 1)
+      for (const [at, [, cloud]] of clouds.entries()) {
+        const figures = await measureRound(cloud);
+        if (round >= 0) rounds[at]!.push(figures);
+      }
+    for (const [at, [what]] of clouds.entries()) {
+      report(`CPU of a boot and its delete, ${what}`, measuredOf(rounds[at]!.map(({ cpuMs }) => cpuMs)), "ms");
+      report(`boots, each with its delete, ${what}`, measuredOf(rounds[at]!.map((one) => one.bootsPerSecond)), "/s");
+    }
+  } finally {
+    await Promise.all(clouds.map(([, cloud]) => cloud.close()));
+  }
+}
+
+async function measureRound(cloud: MeasuredCloud): Promise<Round> {
+  const before = await cloud.usage();
+  const startMs = performance.now();
+  await cloud.bootAndDelete(BOOTS);
+  const tookMs = performance.now() - startMs;
+  return { cpuMs: cpuOf(usedPer(BOOTS, before, await cloud.usage())), bootsPerSecond: (BOOTS * 1_000) / tookMs };
+}
+
+function cpuOf(parts: UsageByPart): number {
+  return [...parts.values()].reduce<Usage | undefined>(sumOf, undefined)?.cpuMs ?? 0;
+}
