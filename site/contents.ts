@@ -49,6 +49,19 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
   },
 ];
 
+/** The how-tos of the menu: sections of pages that the tests follow command by command. A test checks that the headings exist. */
+export const HOW_TOS: readonly { readonly title: string; readonly page: string; readonly heading: string }[] = [
+  {
+    title: "Replace Placement in a running OpenStack",
+    page: "docs/placement.md",
+    heading: "replacing-the-placement-of-a-running-cloud",
+  },
+  { title: "Bring up two cells with compose", page: "docs/compose.md", heading: "several-cells-in-containers" },
+  { title: "Write a filter", page: "docs/filters-and-weighers.md", heading: "your-own" },
+  { title: "Test a scheduler under chaos", page: "docs/chaos.md", heading: "your-own-suites" },
+  { title: "Drain a host", page: "docs/moves.md", heading: "emptying-a-host" },
+];
+
 export type ReferenceName = "compute" | "placement" | "operators";
 
 /** The generated references: each with its page, the guide that it follows in the menu, and its OpenAPI document in the site. */

@@ -2,6 +2,7 @@ import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { HOW_TOS } from "./contents.ts";
 import { makeSite, type SearchEntry } from "./make-site.ts";
 
 let into: string;
@@ -27,6 +28,14 @@ test("every address in the written pages, menus included, is a file of the site,
   expect(pages().length).toBeGreaterThan(35);
   for (const page of pages())
     expect(readFileSync(join(into, page), "utf8")).not.toMatch(/<(script|img|link)[^>]*"https?:/);
+});
+
+test("each how-to of the menu leads to a heading that exists", () => {
+  const menu = readFileSync(join(into, "docs/moves.html"), "utf8").split("<h2>How to</h2>")[1]?.split("</ul>")[0] ?? "";
+  const links = [...menu.matchAll(/href="([^"#]*)#([^"]*)"/g)];
+  expect(links.length).toBe(HOW_TOS.length);
+  for (const [, page = "", id] of links)
+    expect(readFileSync(join(into, "docs", page === "" ? "moves.html" : page), "utf8")).toContain(` id="${id}"`);
 });
 
 test("the search finds a section by words of its heading and of its text", () => {

@@ -4,6 +4,7 @@ import { REFERENCES } from "./contents.ts";
 import { pageFrame } from "./page-frame.ts";
 import { readReferences } from "./references.ts";
 import { readSite, siteAddress } from "./site-map.ts";
+import { writeVersions } from "./versions.ts";
 
 /** An entry of `search.json`. */
 export interface SearchEntry {
@@ -39,7 +40,9 @@ export async function makeSite(root: string, into: string): Promise<void> {
 
 if (import.meta.main) {
   const root = join(import.meta.dirname, "..");
-  const into = join(root, ".berth/site");
-  await makeSite(root, into);
+  const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8")) as { version: string };
+  const into = process.argv[2] ?? join(root, ".berth/site");
+  await makeSite(root, join(into, version));
+  writeVersions(into);
   process.stdout.write(`${into}/index.html\n`);
 }

@@ -101,7 +101,7 @@ export class BusyCloud {
     last.endedAt = nowMs;
     if (server.attempts.length <= server.hopsLeft) {
       last.result = "failed";
-      this.cells[server.cell]!.move(server.uuid, last.host, FLAVOR, -1);
+      this.cells[server.cell]!.take(last.host, FLAVOR, -1);
       const host = this.#hostOf(server.cell);
       server.attempts.push({ host, at: nowMs, endedAt: null, result: null });
       this.#building.push({ ...server, startedAtMs: nowMs });

@@ -1,6 +1,7 @@
 import { boolean, integer, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
+import { apiAddress } from "./api-address.ts";
 import type { ShownExplanation } from "./explain-answer.ts";
 import type { ShownLife } from "./life-answer.ts";
 import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
@@ -59,8 +60,13 @@ async function tellLives(
   servers: readonly string[],
 ): Promise<number> {
   const lives: ShownLife[] = [];
-  for (const server of servers)
-    lives.push(await callOperatorsApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`));
+  const address = apiAddress({ api: settings.api, dataDir: settings.dataDir ?? null }).replace(/\/+$/, "");
+  for (const server of servers) {
+    const life = await callOperatorsApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`);
+    // An older api does not say where its dashboard is.
+    const path = life.dashboard ?? null;
+    lives.push({ ...life, dashboard: path === null ? null : `${address}${path}` });
+  }
   process.stdout.write(settings.json ? jsonOf({ servers: lives }) : lives.map(lifeText).join("\n"));
   return 0;
 }

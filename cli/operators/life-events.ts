@@ -39,8 +39,10 @@ function requestEvents({ request, deletion, state, tasks }: ShownLife): LifeEven
   return events;
 }
 
-function decisionEvents({ decisions }: ShownLife): LifeEvent[] {
-  return decisions.toReversed().map(({ at, scheduler, decision }) => {
+function decisionEvents(life: ShownLife): LifeEvent[] {
+  return life.decisions.toReversed().map((one) => {
+    const { scheduler, decision } = one;
+    const at = decidedAt(life, one);
     const by = `by scheduler ${scheduler}`;
     if (decision.outcome === "refused") return { at, what: "schedule", text: `no valid host, ${by}` };
     const { host, cell, feasible, alternates } = decision;
@@ -48,6 +50,21 @@ function decisionEvents({ decisions }: ShownLife): LifeEvent[] {
     const text = `${host} of cell ${cell} chosen from ${feasible} hosts that fit, ${others}, ${by}`;
     return { at, what: "schedule", text };
   });
+}
+
+/**
+ * A decision is stamped when it is written down, after its claim, with which the first attempt begins. It is shown at the time of the claim if
+ * that is earlier, so that the cause comes before the effect.
+ */
+function decidedAt(
+  { request, tasks }: ShownLife,
+  { at, request_id, decision }: ShownLife["decisions"][number],
+): string {
+  if (decision.outcome === "refused") return at;
+  const isFor = ({ kind, asked_by }: ShownTask) =>
+    (kind === "build" ? (asked_by ?? request?.asked_by) : asked_by)?.request_id === request_id;
+  const first = tasks.find(isFor)?.attempts[0]?.at;
+  return first !== undefined && Date.parse(first) < Date.parse(at) ? first : at;
 }
 
 function taskEvents(task: ShownTask): LifeEvent[] {

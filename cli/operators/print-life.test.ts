@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { ShownLife, ShownTask } from "./life-answer.ts";
+import { eventsOf } from "./life-events.ts";
 import { lifeText } from "./print-life.ts";
 
 const at = (second: number): string => `2026-01-01T00:00:${String(second).padStart(2, "0")}.000Z`;
@@ -24,7 +25,7 @@ const LIFE: ShownLife = {
   ...{ server: "s", name: "web", cell: "north", deletion: null, decisions: [], tasks: [BUILD], requested_moves: [] },
   state: { status: "ACTIVE", task_state: null, host: "h2", fault: null, launched_at: at(9), deleted_at: null },
   request: { state: "dispatched", asked_by: ASKED, at: at(0), updated_at: at(1), fault: null },
-  ...{ hosts: [], waits: [], missing: [] },
+  ...{ hosts: [], waits: [], missing: [], dashboard: null },
 };
 /** Lines of the time line without their times. */
 const told = (life: ShownLife): string[] =>
@@ -46,6 +47,23 @@ describe("the life of a server in the form that people read", () => {
       "build: succeeds on h2, carried by conductor-1",
       "build: ends: success",
     ]);
+  });
+
+  it("shows the decision before the first attempt, although it was written down later, and a later one at its own time", () => {
+    const decision = { outcome: "placed", host: "h1", cell: "north", feasible: 2, alternates: ["h2"] };
+    const decisions = [
+      { request_id: "req-2", at: at(8), scheduler: "s2", server: "s", decision },
+      { request_id: "req-1", at: at(4), scheduler: "s1", server: "s", decision },
+    ] as unknown as ShownLife["decisions"];
+    const lines = eventsOf({ ...LIFE, decisions }).map((event) => `${event.at.slice(17, 19)} ${event.what}`);
+    expect(lines.slice(0, 3)).toEqual(["00 create", "01 schedule", "01 build"]);
+    expect(lines).toContain("08 schedule");
+  });
+
+  it("ends with the address of the dashboard, where there is one", () => {
+    expect(lifeText(LIFE)).not.toContain("browser");
+    const text = lifeText({ ...LIFE, dashboard: "http://api/dashboard#server/s" });
+    expect(text.endsWith("In a browser: http://api/dashboard#server/s\n")).toBe(true);
   });
 
   it("contains nothing that a terminal would obey", () => {

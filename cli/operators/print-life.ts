@@ -16,6 +16,7 @@ export function lifeText(life: ShownLife): string {
   if (life.waits.length > 0) parts.push(listText("Awaited now:", life.waits));
   if (life.missing.length > 0) parts.push(listText("Not known:", life.missing));
   if (life.decisions.length > 0) parts.push(decisionsText(life));
+  if (life.dashboard !== null) parts.push(`In a browser: ${life.dashboard}\n`);
   return parts.join("\n");
 }
 

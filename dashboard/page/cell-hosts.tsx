@@ -22,14 +22,16 @@ export interface CellHostsProps {
   readonly most: number;
   /** The height that the largest cell should have, in pixels. */
   readonly heightWanted: number;
+  /** Whether no other cell is shown. */
+  readonly isAlone: boolean;
 }
 
 /** The hosts of a cell as squares. They are painted onto the canvas behind the cells, and this box takes the pointer and the keys. */
-export function CellHosts({ name, isWell, rows, most, heightWanted }: CellHostsProps) {
+export function CellHosts({ name, isWell, rows, most, heightWanted, isAlone }: CellHostsProps) {
   const box = useRef<HTMLDivElement>(null);
   const [width, setWidth] = useState(0);
   const chosen = pointed.value?.cell === name ? rows.findIndex((row) => row[1] === pointed.value?.row[1]) : -1;
-  const shape = shapeOf(rows.length, most, width, heightWanted);
+  const shape = shapeOf(rows.length, { most, width, heightWanted, isAlone });
   useEffect(() => {
     const observer = new ResizeObserver(
       ([entry]) => entry !== undefined && setWidth(Math.floor(entry.contentRect.width)),

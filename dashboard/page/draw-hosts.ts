@@ -3,7 +3,9 @@ import { liveAmountOf } from "../../services/api/dashboard/read-live-events.ts";
 
 const GAP = 2;
 const SIDE_MIN = 4;
+/** The largest squares: of a cell that is shown beside others, and of one that is shown alone. */
 const SIDE_MAX = 30;
+const SIDE_MAX_ALONE = 52;
 
 /** Where the squares of a canvas are. */
 export interface MapShape {
@@ -25,12 +27,17 @@ export interface MapColours {
 }
 
 /** Fits `count` squares into the width. All cells get squares of the size that suits the largest one, which has `most` hosts. */
-export function shapeOf(count: number, most: number, width: number, heightWanted: number): MapShape {
+export function shapeOf(
+  count: number,
+  room: { readonly most: number; readonly width: number; readonly heightWanted: number; readonly isAlone: boolean },
+): MapShape {
+  const { most, width, heightWanted } = room;
+  const sideMax = room.isAlone ? SIDE_MAX_ALONE : SIDE_MAX;
   const fitting = Math.floor(Math.sqrt((width * heightWanted) / Math.max(1, most)));
-  const side = Math.max(SIDE_MIN, Math.min(SIDE_MAX, fitting)) + GAP;
+  const side = Math.max(SIDE_MIN, Math.min(sideMax, fitting)) + GAP;
   const columns = Math.max(1, Math.floor((width + GAP) / side));
   // The squares are stretched to fill the width, unless they are at their largest.
-  const step = side === SIDE_MAX + GAP ? side : (width + GAP) / columns;
+  const step = side === sideMax + GAP ? side : (width + GAP) / columns;
   return { columns, step, width, height: Math.max(1, Math.ceil(Math.max(1, count) / columns) * step - GAP) };
 }
 

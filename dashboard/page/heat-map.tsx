@@ -56,7 +56,14 @@ export function HeatMap() {
         {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: it cannot have the focus; the boxes of the cells have it. */}
         <canvas ref={canvas} aria-hidden="true" />
         {cells.map(({ cell, index }) => (
-          <CellBlock key={cell.name} cell={cell} index={index} most={most} heightWanted={HEIGHTS[size]} />
+          <CellBlock
+            key={cell.name}
+            cell={cell}
+            index={index}
+            most={most}
+            heightWanted={HEIGHTS[size]}
+            isAlone={size === "alone"}
+          />
         ))}
       </div>
       <Legend />
@@ -105,9 +112,10 @@ interface CellBlockProps {
   readonly index: number;
   readonly most: number;
   readonly heightWanted: number;
+  readonly isAlone: boolean;
 }
 
-function CellBlock({ cell: { name, ready, answers }, index, most, heightWanted }: CellBlockProps) {
+function CellBlock({ cell: { name, ready, answers }, index, most, heightWanted, isAlone }: CellBlockProps) {
   const rows = rowsOf(index);
   let [used, capacity, down] = [0, 0, 0];
   for (const row of rows) {
@@ -136,7 +144,7 @@ function CellBlock({ cell: { name, ready, answers }, index, most, heightWanted }
       <div class="bar" aria-hidden="true">
         <i style={{ width: `${capacity <= 0 ? 0 : Math.min(100, (100 * used) / capacity)}%` }} />
       </div>
-      <CellHosts name={name} isWell={isWell} rows={rows} most={most} heightWanted={heightWanted} />
+      <CellHosts name={name} isWell={isWell} rows={rows} most={most} heightWanted={heightWanted} isAlone={isAlone} />
       {!isWell && <p class="bad small">{answers ? "The view of the cell loads." : "The cell does not answer."}</p>}
     </div>
   );

@@ -48,7 +48,7 @@ import { registerVolumeRoutes } from "./volume/volume-routes.ts";
 export function registerOperatorRoutes(
   deps: ApiDeps,
   { http, server, syncer }: ApiParts,
-  { imageRule }: ApiSettings,
+  { imageRule, dashboard: hasDashboard }: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
   const { operators: stores, cells, groups, decisions, filters: ownFilters = [] } = deps;
@@ -57,7 +57,8 @@ export function registerOperatorRoutes(
   // An explanation provides no host with an image.
   const images = server.images && { find: server.images.find.bind(server.images) };
   const kept = decisions ?? null;
-  const explain = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters, life: server };
+  const from = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters };
+  const explain = { ...from, life: server, hasDashboard };
   registerOperators(http, { stores, cells: server.cells, syncer }, explain, deps.images ?? null, resolveIdentity);
 }
 

@@ -134,6 +134,10 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     await story.getByText("hops from").first().waitFor();
     expect(await story.getByText("hops from").count()).toBe(2);
     expect(await story.textContent()).toContain("asked for by user admin of project default");
+    // `berth explain` prints this address.
+    const server = new URL(page.url()).hash.slice("#server/".length);
+    const life = (await call("GET", `/berth/v1/explain/${server}`, undefined)) as { readonly dashboard: string };
+    expect(`${cloud.apiUrl}${life.dashboard}`).toBe(page.url());
     await shoot(page, "story");
     await page.keyboard.press("Escape");
     await story.waitFor({ state: "hidden" });

@@ -20,6 +20,8 @@ import { decisionView, lifeView } from "./life-view.ts";
 
 export interface ExplainRouteDeps extends ExplainDeps {
   readonly life: LifeDeps;
+  /** Whether this api serves the dashboard, to which the answers then link. */
+  readonly hasDashboard: boolean;
   /** Null when decisions are not kept. */
   readonly decisions: Pick<DecisionStore, "decisionsOf"> | null;
 }
@@ -60,7 +62,7 @@ export function registerExplainRoutes(http: Http, deps: ExplainRouteDeps): void 
         `Nothing is known of server ${server.slice(0, 100)}: it was never accepted here, or its history was archived (berth db archive).${away}`,
       );
     }
-    return lifeView(known);
+    return lifeView(known, deps.hasDashboard);
   });
 }
 

@@ -118,5 +118,7 @@ export const LifeAnswer = Type.Object({
   waits: Type.Array(Type.String()),
   /** Sentences that say what is missing from this answer, and why. Empty when nothing is known to be missing. */
   missing: Type.Array(Type.String()),
+  /** Where this api's dashboard shows the same, below the api's address. Null when this api serves no dashboard. */
+  dashboard: NullableString,
 });
 export type LifeAnswer = Type.Static<typeof LifeAnswer>;

@@ -7,8 +7,8 @@ import { describeMissing, describeWaits } from "./describe-life.ts";
 import type { KnownLife } from "./known-life.ts";
 import type { LifeAnswer } from "./life-schemas.ts";
 
-/** Returns a server's whole history as the operators' API shows it. */
-export function lifeView(known: KnownLife): LifeAnswer {
+/** Returns a server's whole history as the operators' API shows it. `hasDashboard` tells whether this api serves the dashboard. */
+export function lifeView(known: KnownLife, hasDashboard: boolean): LifeAnswer {
   const { request, inCell, moves, decisions } = known;
   const server = inCell?.server ?? null;
   const tasks = inCell?.tasks ?? [];
@@ -37,6 +37,7 @@ export function lifeView(known: KnownLife): LifeAnswer {
     })),
     waits: [...describeWaits(known)],
     missing: [...describeMissing(known)],
+    dashboard: hasDashboard ? `/dashboard#server/${known.serverUuid}` : null,
   };
 }
 
