@@ -14,6 +14,8 @@ import type { ServerPage } from "./server-page.ts";
 const CHUNK_MIN = 50;
 /** Maximum number of servers that are sorted for one page. */
 const SORTED_MAX = 10_000;
+/** How many of them are read at a time. */
+const SORTED_STRETCH = 2_000;
 
 interface Deps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
@@ -43,15 +45,16 @@ function refuseSorting(): never {
   throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
 }
 
-/** Reads all servers of a list that no index finds or orders. */
+/** Reads all servers of a list in an order that no index has, and refuses the list when it would have to look at too many. */
 async function readAll(deps: Deps, query: ListQuery): Promise<readonly KnownServer[]> {
-  const known: KnownServer[] = [];
+  const passing: KnownServer[] = [];
   const read = stretchReader(deps, query, "newest-first", null);
-  for (;;) {
-    const stretch = await read(SORTED_MAX + 1);
-    known.push(...stretch.known);
-    if (known.length > SORTED_MAX) refuseSorting();
-    if (stretch.isLast) return known;
+  for (let looks = 0; ; ) {
+    const stretch = await read(SORTED_STRETCH);
+    looks += stretch.known.length;
+    if (looks > SORTED_MAX) refuseSorting();
+    passing.push(...stretch.known.filter((known) => query.matches === null || query.matches(known)));
+    if (stretch.isLast) return passing;
   }
 }
 
@@ -65,8 +68,10 @@ async function newestOf(
   const after = marker && { uuid: marker.serverUuid, createdAtMs: marker.createdAtMs };
   const left = places.filter((place) => after === null || newestFirst(after, place) < 0).sort(newestFirst);
   const servers: KnownServer[] = [];
-  for (let at = 0; at < left.length; ) {
-    const chunk = left.slice(at, at + Math.max(CHUNK_MIN, limit + 1 - servers.length));
+  // Few of them may be of the project or pass the other filters, so each chunk is larger than the one before it.
+  let size = Math.max(CHUNK_MIN, limit + 1);
+  for (let at = 0; at < left.length; size *= 2) {
+    const chunk = left.slice(at, at + size);
     at += chunk.length;
     for (const known of await readPlaces(deps, chunk, projectId)) {
       if (matches !== null && !matches(known)) continue;

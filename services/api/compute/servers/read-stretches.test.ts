@@ -2,6 +2,8 @@ import { expect, test } from "vitest";
 import type { RequestQuery, RequestRecord, RequestScan } from "../../../../core/stores/api/api-store.ts";
 import { type AttributeQuery, type ListPosition, newestFirst } from "../../../../core/stores/cell/listed-servers.ts";
 import { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { listFound } from "./list-found.ts";
+import type { ListQuery } from "./list-query.ts";
 import { stretchReader } from "./read-stretches.ts";
 
 const uuidOf = (number: number) => `00000000-0000-4000-8000-${String(number).padStart(12, "0")}`;
@@ -83,7 +85,7 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
       "newest-first",
       null,
     );
-  return { reader, calls };
+  return { reader, calls, deps };
 }
 
 const readAll = async (read: ReturnType<typeof stretchReader>, rows: number) => {
@@ -124,4 +126,22 @@ test("a project's servers are read first, and the index when few of them pass", 
   const few = cloudOf(many.slice(0, 10));
   expect((await readAll(few.reader("p"), 20)).flat()).toEqual([2, 1]);
   expect(few.calls).toEqual(["scan 20"]);
+});
+
+test("an order that no index has sorts the servers that an index finds in a project of very many", async () => {
+  const many = Array.from({ length: 12_000 }, (_, at) => ({
+    number: at + 1,
+    cell: "east",
+    user: at < 3 ? "ann" : "bob",
+  }));
+  const { deps, calls } = cloudOf(many);
+  const query = {
+    ...{ projectId: "p", limit: 10, nameContains: null, source: null, order: [{ key: "host", descending: false }] },
+    ...{ indexed: { attribute: "user", value: "ann" }, compare: () => 1 },
+    matches: ({ server }: { readonly server: { readonly spec: ServerSpec } }) => server.spec.userId === "ann",
+  } as unknown as ListQuery;
+  const page = await listFound(deps, query, null);
+  expect(numbersOf(page?.servers ?? [])).toEqual([3, 2, 1]);
+  expect(calls).toEqual(["scan 2000", "east 5000", "west 5000"]);
+  await expect(listFound(deps, { ...query, indexed: null }, null)).rejects.toThrow("would have to be sorted");
 });
