@@ -133,3 +133,15 @@ $$;
     expect((await client.query("select id from second_table")).rows).toEqual([{ id: 3 }]);
   });
 });
+
+test("a migration that runs outside a transaction also gets the functions that it requires", async () => {
+  schema.write(
+    "functions/zz_indexed.sql",
+    "-- Twice the number.\ncreate or replace function zz_indexed(n int) returns int language sql immutable as $$ select n * 2 $$;\n",
+  );
+  schema.write(
+    "migrations/9999-indexed.sql",
+    "-- concurrently: writers go on\n-- requires: zz_indexed\ncreate index concurrently zz_index on tasks (zz_indexed(step));\n",
+  );
+  expect(await migrateByCopy()).toContain("9999-indexed");
+});
