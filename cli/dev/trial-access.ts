@@ -10,7 +10,12 @@ import { openKeystone } from "../../services/api/identity/open-keystone.ts";
 import { mountIdentity } from "../../services/api/identity-api/mount-identity.ts";
 import { DEFAULT_OWN_IDENTITY_SETTINGS, OwnIdentity } from "../../services/api/identity-api/own-identity.ts";
 import { readUsersFile, type UsersFile, writeUsersFile } from "../../services/api/identity-api/users-file.ts";
-import { type Authenticate, authenticateNoauth2, authenticateNobody } from "../../services/api/placement/identity.ts";
+import {
+  type Authenticate,
+  authenticateByKeystone,
+  authenticateNoauth2,
+  authenticateNobody,
+} from "../../services/api/placement/identity.ts";
 
 /** How the callers of a trial cloud are identified. */
 export interface TrialAccess {
@@ -39,7 +44,13 @@ export function openTrialAccess(
       return { ...open, placement: authenticateNoauth2, adminHeaders: async () => ({ "x-auth-token": "admin" }) };
     case "keystone": {
       const { authenticate, close } = openKeystone(settings, logger);
-      return { ...open, keystone: authenticate, placement: authenticate, adminHeaders: async () => null, close };
+      return {
+        ...open,
+        keystone: authenticate,
+        placement: authenticateByKeystone(authenticate),
+        adminHeaders: async () => null,
+        close,
+      };
     }
     case "password":
       return { ...open, ...accessByPassword(settings.usersFile ?? generatedUsersFile(dataDir)) };

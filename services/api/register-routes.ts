@@ -86,23 +86,28 @@ export function registerNeighbours(
   if (images && catalog) {
     const files = imageFiles ?? null;
     const imageDeps = { store: images, catalog, clock, ownedMax, storesData: files !== null, files };
-    registerNeighbour(http, "/image", resolveIdentity, (scope) => {
+    registerNeighbour(http, { prefix: "/image", serviceTypes: ["image"] }, resolveIdentity, (scope) => {
       registerImageRoutes(scope, imageDeps, options);
       registerImageDataRoutes(scope, imageDeps, { bytesMax: settings.imageBytesMax, idleMs });
     });
   }
   // Neutron serves its API itself.
   if (networkPorts && networks !== "neutron") {
-    registerNeighbour(http, "/network", resolveIdentity, (scope) => {
+    registerNeighbour(http, { prefix: "/network", serviceTypes: ["network"] }, resolveIdentity, (scope) => {
       registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
       registerNetworkRoutes(scope, networks, networkPorts);
     });
   }
   if (volumes && settings.volumes === "simple") {
-    registerNeighbour(http, "/volume", resolveIdentity, (scope) => {
-      registerVolumeRoutes(scope, { store: volumes, clock, limits }, options);
-      registerBlockStorageRoutes(scope, { store: volumes, clock, limits }, options);
-    });
+    registerNeighbour(
+      http,
+      { prefix: "/volume", serviceTypes: ["volumev3", "block-storage"] },
+      resolveIdentity,
+      (scope) => {
+        registerVolumeRoutes(scope, { store: volumes, clock, limits }, options);
+        registerBlockStorageRoutes(scope, { store: volumes, clock, limits }, options);
+      },
+    );
   }
 }
 

@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
+import type { AskedCall } from "../../services/api/identity/access-rules.ts";
 import { KeystoneAuthenticator } from "../../services/api/identity/keystone-authenticator.ts";
 import { DEFAULT_KEYSTONE_SETTINGS } from "../../services/api/identity/keystone-settings.ts";
 import { legacyDefaults, RULES, secureDefaults } from "../../services/api/placement/placement-rules.ts";
@@ -32,7 +33,8 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
   afterAll(() => keystone?.stop());
 
   function create(): {
-    readonly ask: (token: string) => ReturnType<KeystoneAuthenticator["authenticate"]>;
+    readonly ask: (token: string, call?: AskedCall) => ReturnType<KeystoneAuthenticator["authenticate"]>;
+    readonly authenticate: KeystoneAuthenticator["authenticate"];
     readonly clock: ShiftedClock;
   } {
     const clock = new ShiftedClock();
@@ -46,7 +48,10 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
       },
     );
     open.push(authenticator);
-    return { ask: (token) => authenticator.authenticate({ headers: { "x-auth-token": token } }), clock };
+    const { authenticate } = authenticator;
+    const ask = (token: string, call?: AskedCall) =>
+      authenticate({ headers: { "x-auth-token": token }, ...(call !== undefined && { call }) });
+    return { ask, authenticate, clock };
   }
 
   test("returns a token's user, project and roles, implied ones included, so that policy admits its user", async () => {
@@ -93,10 +98,32 @@ describe.runIf(hasKeystone)("a real Keystone", () => {
     });
   });
 
-  test("rejects a token with access rules, which this service does not enforce", async () => {
+  test("tells the access rules of a token, which are enforced", async () => {
     const { ask } = create();
     const { userId } = await ask(await keystone.issue());
-    await expect(ask(await keystone.issueRestricted(String(userId)))).rejects.toMatchObject({ status: 401 });
+    const token = await keystone.issueRestricted(String(userId));
+    const call = { services: ["placement"], method: "GET", path: "/resource_providers" };
+    expect((await ask(token, call)).accessRules).toEqual([
+      { service: "placement", method: "GET", path: "/resource_providers" },
+    ]);
+    for (const other of [undefined, { ...call, method: "POST" }, { ...call, path: "/traits" }])
+      await expect(ask(token, other)).rejects.toMatchObject({ status: 401 });
+  });
+
+  test("lets a service use a token that has expired", async () => {
+    const { authenticate } = create();
+    const service = await keystone.issueToService();
+    const expired = await eventually("the end of the token's second", async () => {
+      const headers = { "x-auth-token": keystone.shortLivedToken };
+      const refused = await authenticate({ headers }).then(
+        () => false,
+        (error: { readonly status: number }) => error.status === 401,
+      );
+      return refused && authenticate({ headers: { ...headers, "x-service-token": service } });
+    });
+    expect(expired.roles).toContain("admin");
+    const headers = { "x-auth-token": keystone.shortLivedToken, "x-service-token": await keystone.issue() };
+    await expect(create().authenticate({ headers })).rejects.toMatchObject({ status: 401 });
   });
 
   test("rejects a text that is not a token", async () => {

@@ -28,6 +28,8 @@ export interface RealKeystone {
   issue(scope?: unknown): Promise<string>;
   /** Issues a token of an application credential of this user, the administrator, that may only list providers. */
   issueRestricted(userId: string): Promise<string>;
+  /** A token of the user of a service, with the role `service`. */
+  issueToService(): Promise<string>;
   /** A token of the project `admin` with a lifetime of one second. */
   readonly shortLivedToken: string;
   /** Makes a call as the administrator. Throws for statuses of 400 and up. */
@@ -113,8 +115,11 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
   const idOf = async (path: string, kind: string, body: unknown) => String((await call("POST", path, body))[kind]?.id);
   const project = await idOf("/projects", "project", { project: { name: "service" } });
   const serviceUserId = await idOf("/users", "user", { user: { name: "placement", password: SERVICE_PASSWORD } });
-  const roles = (await call("GET", "/roles?name=admin")).roles as unknown as readonly { readonly id: string }[];
-  await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${roles[0]?.id}`);
+  for (const name of ["admin", "service"]) {
+    const known = (await call("GET", `/roles?name=${name}`)).roles as unknown as readonly { readonly id: string }[];
+    const role = known[0]?.id ?? (await idOf("/roles", "role", { role: { name } }));
+    await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${role}`);
+  }
   return {
     url,
     serviceUserId,
@@ -128,6 +133,11 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
       const answer = await call("POST", `/users/${userId}/application_credentials`, wanted);
       const { id, secret } = answer.application_credential ?? {};
       return logIn(url, null, { methods: ["application_credential"], application_credential: { id, secret } });
+    },
+    issueToService: () => {
+      const user = { name: "placement", password: SERVICE_PASSWORD, domain: { id: "default" } };
+      const scope = { project: { name: "service", domain: { id: "default" } } };
+      return logIn(url, scope, { methods: ["password"], password: { user } });
     },
     revoke: async (revoked) => {
       const headers = { "x-auth-token": token, "x-subject-token": revoked };

@@ -7,6 +7,8 @@ export interface FakeKeystone {
   readonly url: string;
   /** The valid tokens, with Keystone's description of each. */
   readonly tokens: Map<string, unknown>;
+  /** The tokens that have expired, which only those services are told of that ask for expired ones, too. */
+  readonly expired: Map<string, unknown>;
   /** The requests in order: `login`, or the token that was validated. */
   readonly asked: string[];
   /** Answers with this status instead (0: does not answer), until it is null again. */
@@ -40,8 +42,9 @@ export function tokenDocument(fields: {
   readonly system?: boolean;
   readonly roles: readonly string[];
   readonly expiresAtMs: number;
+  readonly accessRules?: readonly { readonly service: string; readonly method: string; readonly path: string }[];
 }): unknown {
-  const { user, project, domain, system, roles, expiresAtMs } = fields;
+  const { user, project, domain, system, roles, expiresAtMs, accessRules } = fields;
   return {
     token: {
       methods: ["password"],
@@ -56,12 +59,19 @@ export function tokenDocument(fields: {
         : { project: { id: project, name: "p", domain: { id: "default", name: "Default" } } }),
       ...(domain === undefined ? {} : { domain: { id: domain, name: "d" } }),
       ...(system === undefined ? {} : { system: { all: system } }),
+      ...(accessRules !== undefined && {
+        application_credential: { id: "credential", name: "c", restricted: true, access_rules: accessRules },
+      }),
       roles: roles.map((name) => ({ id: `id of ${name}`, name })),
       expires_at: new Date(expiresAtMs).toISOString(),
       issued_at: new Date(0).toISOString(),
       audit_ids: ["x"],
     },
   };
+}
+
+interface RestrictedToken {
+  readonly token?: { readonly application_credential?: { readonly access_rules?: unknown } };
 }
 
 export async function startFakeKeystone(): Promise<FakeKeystone> {
@@ -75,6 +85,7 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
       return `http://127.0.0.1:${(server.address() as AddressInfo).port}/v3`;
     },
     tokens: new Map(),
+    expired: new Map(),
     asked: [],
     broken: null,
     password: "secret",
@@ -100,15 +111,22 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     fake.asked.push(request.method === "POST" ? "login" : String(subject));
     if (fake.broken === 0) return void request.socket.destroy();
     if (fake.broken !== null) return answer(response, fake.broken, { error: {} });
-    if (request.url?.replace("?nocatalog", "") !== "/v3/auth/tokens") return answer(response, 404, {});
-    if (request.method === "POST") return logIn(response, body, request.url.endsWith("?nocatalog"));
+    const [path, query = ""] = (request.url ?? "").split("?");
+    if (path !== "/v3/auth/tokens") return answer(response, 404, {});
+    if (request.method === "POST") return logIn(response, body, query === "nocatalog");
     if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
     if (fake.serviceTokensRefused > 0) {
       fake.serviceTokensRefused -= 1;
       return answer(response, 401, {});
     }
     await fake.hold();
-    const document = fake.tokens.get(String(subject));
+    const expiredToo = query.split("&").includes("allow_expired=1");
+    const known = fake.tokens.get(String(subject)) ?? (expiredToo ? fake.expired.get(String(subject)) : undefined);
+    const isRestricted =
+      (known as RestrictedToken | undefined)?.token?.application_credential?.access_rules !== undefined;
+    // Like Keystone, it finds no token with access rules for a service that does not say that it enforces them.
+    const isHidden = isRestricted && request.headers["openstack-identity-access-rules"] !== "1.0";
+    const document = isHidden ? undefined : known;
     answer(response, document === undefined ? 404 : 200, document ?? { error: { code: 404 } });
   }
 

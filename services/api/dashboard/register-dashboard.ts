@@ -26,7 +26,7 @@ export function registerDashboard(
     openModel: (onChange) => new LiveModel({ ...deps, history }, onChange),
   });
   registerDashboardPage(http);
-  registerNeighbour(http, "/berth/v1", resolveIdentity, (scope) =>
+  registerNeighbour(http, { prefix: "/berth/v1", serviceTypes: [] }, resolveIdentity, (scope) =>
     registerLiveRoutes(scope, { stream, ports: deps.ports, faults: deps.faults }),
   );
   history.start();

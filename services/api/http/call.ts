@@ -1,5 +1,6 @@
 import type { FastifyRequest } from "fastify";
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
+import type { AskedCall } from "../identity/access-rules.ts";
 import { policyName } from "../policy/compute-rules.ts";
 import type { Policy } from "../policy/policy.ts";
 import { Fault } from "./fault.ts";
@@ -29,6 +30,11 @@ declare module "fastify" {
 
 export interface KnownCall extends Call {
   readonly identity: Identity;
+}
+
+/** Returns the call that a request makes of a service of these types, with its path as the client wrote it. */
+export function askedCallOf({ method, originalUrl }: FastifyRequest, services: readonly string[]): AskedCall {
+  return { services, method, path: originalUrl.split("?", 1)[0] ?? "" };
 }
 
 /** Returns the token of a request. */

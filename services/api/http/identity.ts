@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { assert } from "../../../core/assert.ts";
+import type { AskedCall } from "../identity/access-rules.ts";
 import type { AuthKind } from "../identity/auth-kind.ts";
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import { TokenRefused } from "../identity/token-refused.ts";
@@ -24,10 +25,10 @@ export type IdentityOutcome =
   /** The caller cannot be determined now. */
   | { readonly kind: "unavailable"; readonly why: string };
 
-/** Determines the caller. Returns a promise when a token has to be checked with Keystone. */
+/** Determines the caller. Returns a promise when a token has to be checked with Keystone. `path` is the whole path as the client wrote it. */
 export type ResolveIdentity = (
   headers: IncomingHttpHeaders,
-  method: string,
+  call: AskedCall,
 ) => IdentityOutcome | Promise<IdentityOutcome>;
 
 /** Returns the fault for a caller who is unknown or may not make the call. */
@@ -82,7 +83,10 @@ export function identityFromPlainToken(headers: IncomingHttpHeaders): IdentityOu
 }
 
 /** Returns the identity behind a request's token. Throws `TokenRefused`. */
-export type AuthenticateToken = (asking: { readonly headers: IncomingHttpHeaders }) => Promise<TokenIdentity>;
+export type AuthenticateToken = (asking: {
+  readonly headers: IncomingHttpHeaders;
+  readonly call?: AskedCall;
+}) => Promise<TokenIdentity>;
 
 const READ_METHODS = ["GET", "HEAD", "OPTIONS"];
 
@@ -91,9 +95,9 @@ const READ_METHODS = ["GET", "HEAD", "OPTIONS"];
  * nothing. Keystone itself adds the roles that a role implies.
  */
 export function identityByKeystone(authenticate: AuthenticateToken): ResolveIdentity {
-  return async (headers) => {
+  return async (headers, call) => {
     try {
-      return admitted(await authenticate({ headers }));
+      return admitted(await authenticate({ headers, call }));
     } catch (error) {
       if (!(error instanceof TokenRefused)) throw error;
       if (error.status === 503) return { kind: "unavailable", why: error.message };
@@ -126,9 +130,9 @@ export function identityByRoles(resolve: ResolveIdentity): ResolveIdentity {
     const role = mayRead ? "member" : "reader";
     return { kind: "forbidden", why: `Policy doesn't allow this to be performed: it takes the role ${role}.` };
   };
-  return (headers, method) => {
-    const outcome = resolve(headers, method);
-    return outcome instanceof Promise ? outcome.then((one) => judged(one, method)) : judged(outcome, method);
+  return (headers, call) => {
+    const outcome = resolve(headers, call);
+    return outcome instanceof Promise ? outcome.then((one) => judged(one, call.method)) : judged(outcome, call.method);
   };
 }
 

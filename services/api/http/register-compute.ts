@@ -1,7 +1,7 @@
 import type { FastifyReply, FastifyRequest, preHandlerHookHandler, RouteOptions } from "fastify";
 import { assert } from "../../../core/assert.ts";
 import type { Policy } from "../policy/policy.ts";
-import { callerTokenOf } from "./call.ts";
+import { askedCallOf, callerTokenOf } from "./call.ts";
 import { urlBaseOf } from "./compute-urls.ts";
 import type { Http } from "./create-http.ts";
 import { badRequest, Fault, notFound } from "./fault.ts";
@@ -58,7 +58,7 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
             next();
           };
           // Most resolvers answer synchronously; an await would cost each call a turn of the event loop.
-          const outcome = routes.resolveIdentity(request.headers, request.method);
+          const outcome = routes.resolveIdentity(request.headers, askedCallOf(request, SERVICE_TYPES));
           if (outcome instanceof Promise) outcome.then(admit, next);
           else admit(outcome);
         });
@@ -75,6 +75,9 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
     );
   }
 }
+
+/** The type of the Compute API in catalogues, and in the access rules of application credentials. */
+const SERVICE_TYPES = ["compute"];
 
 /** From these microversions on, routes with query parameters, and all routes, refuse others. Source: Nova's REST API version history, 2.75 and 2.102. */
 const STRICT_FROM_MINOR = 75;

@@ -3,6 +3,7 @@ import { KeystoneError } from "../../../adapters/openstack/keystone-error.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
+import { type AskedCall, admitsCall } from "./access-rules.ts";
 import { KeystoneClient } from "./keystone-client.ts";
 import type { KeystoneSettings } from "./keystone-settings.ts";
 import type { TokenIdentity } from "./token-identity.ts";
@@ -25,8 +26,12 @@ export interface KeystoneDeps {
 /** The part of a request that identifies its caller. Header names are in lower case. */
 export interface AskingByToken {
   readonly headers: Readonly<Record<string, string | readonly string[] | undefined>>;
+  /** The call, for tokens that may be used for some calls only. Without it, they are refused. */
+  readonly call?: AskedCall;
 }
 
+/** The role of the users of services, as keystonemiddleware has it by default. */
+const SERVICE_ROLE = "service";
 // Text that is valid in a header. The longest tokens in common use (PKI) had 8 KiB.
 const TOKEN = /^[\x21-\x7e]{1,16384}$/;
 
@@ -54,49 +59,66 @@ export class KeystoneAuthenticator {
     this.#invalid = new BoundedCache({ clock: deps.clock, entriesMax: settings.cacheEntriesMax });
   }
 
-  /** Throws `TokenRefused`: 401 names Keystone as the place to get a token; 503 while it does not answer. */
-  readonly authenticate = async (asking: AskingByToken): Promise<TokenIdentity> => {
-    const token = asking.headers["x-auth-token"];
-    const identity = typeof token !== "string" || !TOKEN.test(token) ? null : await this.#identify(token);
-    if (identity !== null) return identity;
-    const headers = { "www-authenticate": `Keystone uri="${this.#settings.url}"` };
-    throw new TokenRefused(
-      401,
-      "The request you have made requires authentication: send a valid x-auth-token.",
-      headers,
-    );
+  /**
+   * Throws `TokenRefused`: 401 names Keystone as the place to get a token; 503 while it does not answer. A service that goes on with the work of
+   * a user sends its own token, too: then the user's token may have expired, and its access rules do not matter, as they were checked where the
+   * user called.
+   *
+   * Source: `BaseAuthProtocol.process_request` of keystonemiddleware.
+   */
+  readonly authenticate = async ({ headers, call }: AskingByToken): Promise<TokenIdentity> => {
+    const isService = headers["x-service-token"] !== undefined;
+    if (isService) {
+      const service = await this.#identify(headers["x-service-token"], false);
+      if (!service?.roles.includes(SERVICE_ROLE))
+        throw this.#refuse(`the x-service-token is not valid, or its user has not the role ${SERVICE_ROLE}.`);
+    }
+    const identity = await this.#identify(headers["x-auth-token"], isService);
+    if (identity === null) throw this.#refuse("send a valid x-auth-token.");
+    const rules = identity.accessRules ?? null;
+    if (rules !== null && !isService && (call === undefined || !admitsCall(rules, call)))
+      throw this.#refuse("the access rules of the application credential do not admit this call.");
+    return identity;
   };
+
+  #refuse(why: string): TokenRefused {
+    const headers = { "www-authenticate": `Keystone uri="${this.#settings.url}"` };
+    return new TokenRefused(401, `The request you have made requires authentication: ${why}`, headers);
+  }
 
   async close(): Promise<void> {
     await this.#client.close();
   }
 
-  #identify(token: string): Promise<TokenIdentity | null> | TokenIdentity | null {
-    const key = hash("sha256", token);
+  #identify(token: unknown, expiredToo: boolean): Promise<TokenIdentity | null> | TokenIdentity | null {
+    if (typeof token !== "string" || !TOKEN.test(token)) return null;
+    // An answer that holds for an expired token must not be taken for one about a valid token.
+    const key = `${expiredToo ? "expired too: " : ""}${hash("sha256", token)}`;
     const known = this.#valid.get(key);
     // The caches use a monotonic clock, while tokens expire by the wall clock.
     if (known !== undefined && known.untilMs > this.#deps.clock.now()) return known.identity;
     if (this.#invalid.get(key)) return null;
     const asked = this.#asked.get(key);
     if (asked !== undefined) return asked;
-    const asking = this.#find(key, token).finally(() => this.#asked.delete(key));
+    const asking = this.#find(key, token, expiredToo).finally(() => this.#asked.delete(key));
     this.#asked.set(key, asking);
     return asking;
   }
 
-  async #find(key: string, token: string): Promise<TokenIdentity | null> {
+  async #find(key: string, token: string, expiredToo: boolean): Promise<TokenIdentity | null> {
     if (this.#asked.size >= this.#settings.validationsMax)
       throw unavailable(new KeystoneError("keystone-overload", "too many tokens are being validated"));
     const text = await this.#deps.shared?.get(key);
     const shared = typeof text === "string" ? decodeRecord(text) : null;
     if (shared !== null && this.#remember(key, shared)) return shared.identity;
 
-    const answered = await this.#ask(token);
+    const answered = await this.#ask(token, expiredToo);
     if (answered === null) {
       this.#invalid.set(key, true, this.#settings.invalidTtlMs);
       return null;
     }
-    const untilMs = Math.min(answered.untilMs, this.#deps.clock.now() + this.#settings.cacheTtlMs);
+    const remembered = this.#deps.clock.now() + this.#settings.cacheTtlMs;
+    const untilMs = expiredToo ? remembered : Math.min(answered.untilMs, remembered);
     const record = { ...answered, untilMs };
     if (this.#remember(key, record))
       void this.#deps.shared?.set(key, encodeRecord(record), untilMs - this.#deps.clock.now());
@@ -113,9 +135,9 @@ export class KeystoneAuthenticator {
     return ttlMs > 0;
   }
 
-  async #ask(token: string): Promise<TokenRecord | null> {
+  async #ask(token: string, expiredToo: boolean): Promise<TokenRecord | null> {
     try {
-      const record = await this.#client.validate(token);
+      const record = await this.#client.validate(token, expiredToo);
       if (this.#lost) this.#deps.onBack();
       this.#lost = false;
       return record;

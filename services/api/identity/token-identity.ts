@@ -1,3 +1,5 @@
+import type { AccessRule } from "./access-rules.ts";
+
 /** The caller that a checked token identifies. */
 export interface TokenIdentity {
   readonly userId: string | null;
@@ -7,6 +9,8 @@ export interface TokenIdentity {
   /** Set for a token of domain scope. */
   readonly domainId?: string | null;
   readonly roles: readonly string[];
+  /** The only calls for which the token may be used; left out or null for all calls. */
+  readonly accessRules?: readonly AccessRule[] | null;
   /** Whether the rule `context_is_admin` of the Compute API admits the caller. Left out where nothing asks. */
   readonly isAdmin?: boolean;
 }

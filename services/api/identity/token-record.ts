@@ -1,4 +1,5 @@
 import { KeystoneError } from "../../../adapters/openstack/keystone-error.ts";
+import { isAccessRules, readAccessRules } from "./access-rules.ts";
 import type { TokenIdentity } from "./token-identity.ts";
 
 /** The record of a valid token: its identity, and until when it may be used without asking Keystone again. */
@@ -17,6 +18,7 @@ interface TokenDocument {
     /** The roles, including implied ones, which Keystone has added. */
     readonly roles?: readonly { readonly name: string }[];
     readonly expires_at: string;
+    readonly application_credential?: unknown;
   };
 }
 
@@ -30,7 +32,13 @@ export function recordOfDocument(document: unknown): TokenRecord {
   const untilMs = Date.parse(token?.expires_at ?? "");
   const roles = token?.roles ?? [];
   const ids = [token?.user?.id, token?.project?.id ?? "", token?.domain?.id ?? "", ...roles.map((role) => role?.name)];
-  if (token === undefined || !Number.isFinite(untilMs) || !ids.every((id) => typeof id === "string"))
+  const accessRules = readAccessRules(token?.application_credential);
+  if (
+    token === undefined ||
+    accessRules === undefined ||
+    !Number.isFinite(untilMs) ||
+    !ids.every((id) => typeof id === "string")
+  )
     throw new KeystoneError("keystone-malformed", "Keystone's answer about a token does not match its API");
   return {
     identity: {
@@ -39,6 +47,7 @@ export function recordOfDocument(document: unknown): TokenRecord {
       domainId: token.domain?.id ?? null,
       systemScope: token.system === undefined ? null : "all",
       roles: roles.map((role) => role.name),
+      ...(accessRules !== null && { accessRules }),
     },
     untilMs,
   };
@@ -55,6 +64,7 @@ export function decodeRecord(text: string): TokenRecord | null {
     const fits =
       ids.every((id) => id === null || typeof id === "string") &&
       identity.roles.every((role) => typeof role === "string") &&
+      (identity.accessRules === undefined || isAccessRules(identity.accessRules)) &&
       typeof untilMs === "number";
     return fits ? { identity, untilMs } : null;
   } catch {

@@ -22,7 +22,7 @@ export function registerOperators(
   images: ImageStore | null,
   resolveIdentity: ResolveIdentity,
 ): void {
-  registerNeighbour(http, OPERATORS_PREFIX, resolveIdentity, (scope) => {
+  registerNeighbour(http, { prefix: OPERATORS_PREFIX, serviceTypes: [] }, resolveIdentity, (scope) => {
     registerDocument(scope, OPERATORS_PREFIX, operatorsDocument);
     registerSettingsRoutes(scope, deps.stores);
     registerRatioRoutes(scope, deps);

@@ -1,8 +1,15 @@
+import type { AskingByToken } from "../identity/keystone-authenticator.ts";
 import type { TokenIdentity } from "../identity/token-identity.ts";
 import type { PlacementRequest } from "./http.ts";
 
 /** Authenticates a request. Returns null when it has no valid token. Throws when the token cannot be checked now. */
 export type Authenticate = (request: PlacementRequest) => Promise<TokenIdentity | null> | TokenIdentity | null;
+
+/** Authenticates requests by Keystone, whose tokens may be for some calls only. */
+export function authenticateByKeystone(authenticate: (asking: AskingByToken) => Promise<TokenIdentity>): Authenticate {
+  return ({ headers, method, mount, path }) =>
+    authenticate({ headers, call: { services: ["placement"], method, path: `${mount}${path}` } });
+}
 
 /**
  * Upstream's `noauth2`: the token is `user:project`, or `user`, which then names the project too. The user `admin` has the role `admin`.

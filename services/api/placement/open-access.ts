@@ -6,7 +6,7 @@ import { openKeystone } from "../identity/open-keystone.ts";
 import { followPolicy } from "../policy/follow-policy.ts";
 import { Policy } from "../policy/policy.ts";
 import { Cors } from "./cors.ts";
-import { type Authenticate, authenticateNoauth2, authenticateNobody } from "./identity.ts";
+import { type Authenticate, authenticateByKeystone, authenticateNoauth2, authenticateNobody } from "./identity.ts";
 import { legacyDefaults, secureDefaults } from "./placement-rules.ts";
 import { corsSettings, type placementApiSettings } from "./settings.ts";
 
@@ -57,13 +57,13 @@ function openAuthenticate(
     case "noauth2":
       return { authenticate: authenticateNoauth2, keystone: null, close: nothing };
     case "keystone":
-      return authenticateByKeystone(options, logger);
+      return openByKeystone(options, logger);
     default:
       return options.auth satisfies never;
   }
 }
 
-function authenticateByKeystone(options: AccessOptions, logger: Logger) {
+function openByKeystone(options: AccessOptions, logger: Logger) {
   const { authenticate, close } = openKeystone(options, logger);
-  return { authenticate, keystone: authenticate, close };
+  return { authenticate: authenticateByKeystone(authenticate), keystone: authenticate, close };
 }

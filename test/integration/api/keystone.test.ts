@@ -52,6 +52,27 @@ test("a server belongs to the token's project, is readable for its readers, and 
   expect(await seen(issue("root", "p3", ["admin"]))).toBe(200);
 });
 
+test("a token with access rules is for the calls that they name, by the whole path that the client wrote", async () => {
+  const expiresAtMs = Date.now() + 3_600_000;
+  const accessRules = [
+    { service: "compute", method: "GET", path: "/v2.1/flavors" },
+    { service: "image", method: "GET", path: "/image/v2/**" },
+  ];
+  const fields = { user: "ann", project: "p1", roles: ["member", "reader"], expiresAtMs, accessRules };
+  keystone.tokens.set("restricted", tokenDocument(fields));
+  const status = async (method: "GET" | "POST", url: string) => (await call("restricted", method, url)).statusCode;
+  expect(await status("GET", "/v2.1/flavors?limit=1")).toBe(200);
+  expect(await status("GET", "/image/v2/images")).toBe(200);
+  for (const url of [
+    "/v2.1/servers",
+    "/v2.1/flavors/1",
+    "/v2.1/p1/flavors",
+    "/network/v2.0/networks",
+    "/berth/v1/hosts",
+  ])
+    expect([url, await status("GET", url)]).toEqual([url, 401]);
+});
+
 test("a reader creates nothing, and only an admin sees operators' fields", async () => {
   const reader = issue("r", "p1", ["reader"]);
   const refused = await call(reader, "POST", "/v2.1/servers", SERVER);
