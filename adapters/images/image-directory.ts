@@ -108,6 +108,23 @@ export class ImageDirectory {
     await rm(join(this.#dir, uploadedName(id, sha512)), { force: true });
   }
 
+  /**
+   * Gives the file that a host has made of an image the name of an upload with this hash, so that it is found as such. Does nothing if there is no such
+   * file.
+   */
+  async adopt(id: string, sha512: string): Promise<void> {
+    const found = await findImageFile(this.#dir, { id, sha512 }, SUFFIXES);
+    const name = uploadedName(id, sha512);
+    if (found !== null && found.path !== join(this.#dir, name)) await this.#keep(found.path, name);
+  }
+
+  /** Removes all files of an image. Does nothing if there are none. */
+  async remove(id: string): Promise<void> {
+    for (const name of await readdir(this.#dir))
+      if (name.startsWith(id) && /^(?:-[0-9a-f]{32}|\.[a-z0-9.]+)?$/.test(name.slice(id.length)))
+        await rm(join(this.#dir, name), { force: true });
+  }
+
   async #sweep(): Promise<void> {
     const nowMs = this.#clock.now();
     this.#sweptAtMs = nowMs;

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { pipeline } from "node:stream/promises";
-import { findImageFile } from "../../runtime/find-image-file.ts";
+import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import type { LxdClient } from "./lxd-client.ts";
 import { LxdError } from "./lxd-error.ts";
 
@@ -72,7 +72,10 @@ export class LxdImages {
   }
 
   async #find(image: ExpectedLxdImage): Promise<{ readonly path: string; readonly read: ReadImage }> {
-    const found = await findImageFile(this.#dir, image, SUFFIXES);
+    const found = await awaitImageFile(this.#dir, image, SUFFIXES).catch((error: unknown) => {
+      if (!(error instanceof ImageFileError)) throw error;
+      throw new LxdError("image", error.message, { isFinal: error.code === "refused", cause: error });
+    });
     if (found !== null)
       return { path: found.path, read: await this.#readOnce(found.path, found.bytes, found.changedAtMs) };
     throw new LxdError(

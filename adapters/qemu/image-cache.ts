@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Transform } from "node:stream";
 import { pipeline } from "node:stream/promises";
 import { findImageFile } from "../../runtime/find-image-file.ts";
+import { awaitImageFile, ImageFileError } from "../../runtime/wanted-image.ts";
 import { type ImageFacts, type ImageFormat, inspectImage } from "./disk-image.ts";
 import { QemuError } from "./qemu-error.ts";
 
@@ -87,8 +88,8 @@ export class ImageCache {
 
   async #current(expected: ExpectedImage): Promise<Entry> {
     const { id, sha512 } = expected;
-    const source = await this.#source(expected);
     const entry = await this.#entry(id);
+    const source = await this.#source(expected, entry);
     if (source === null) {
       // A copy with another hash than the image service states is of an earlier file.
       if (entry !== null && (sha512 === null || sha512 === entry.sha512)) return entry;
@@ -98,9 +99,14 @@ export class ImageCache {
     return isCurrent ? entry : await this.#copy(expected, source);
   }
 
-  /** Null when the directory of images has no file of the image. */
-  async #source(image: ExpectedImage): Promise<Source | null> {
-    const found = await findImageFile(this.#sourceDir, image, [...SUFFIXES.keys()]);
+  /** Null when the directory of images has no file of the image. A file that the apis are to fetch is awaited, unless there is a copy. */
+  async #source(image: ExpectedImage, copy: Entry | null): Promise<Source | null> {
+    const isCopied = copy !== null && (image.sha512 === null || image.sha512 === copy.sha512);
+    const find = isCopied ? findImageFile : awaitImageFile;
+    const found = await find(this.#sourceDir, image, [...SUFFIXES.keys()]).catch((error: unknown) => {
+      if (!(error instanceof ImageFileError)) throw error;
+      throw new QemuError("image", error.message, { isFinal: error.code === "refused", cause: error });
+    });
     return found === null ? null : { ...found, format: SUFFIXES.get(found.suffix) ?? null };
   }
 

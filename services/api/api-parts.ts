@@ -39,8 +39,9 @@ import { boundLists } from "./http/bound-lists.ts";
 import { createHttp, type Http } from "./http/create-http.ts";
 import type { AuthenticateToken } from "./http/identity.ts";
 import { ListBudget } from "./http/list-budget.ts";
-import { ImageCatalog } from "./image/image-catalog.ts";
-import { OwnImages } from "./image/own-images.ts";
+import type { ImageCatalog } from "./image/image-catalog.ts";
+import type { GlanceParts } from "./image/open-glance.ts";
+import { openImages } from "./image/open-images.ts";
 import { PortSweeper } from "./network/port-sweeper.ts";
 import type { Policy } from "./policy/policy.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
@@ -67,6 +68,8 @@ export interface ApiDeps {
   readonly filters?: readonly HostFilter[];
   /** The registered images. Without this store, images are not registered and servers may name any image. */
   readonly images?: ImageStore;
+  /** Glance. Without it, servers have images of the api's own. */
+  readonly glance?: GlanceParts | null;
   /** The directory with the bits of images. Without it, none can be uploaded, and new images are active at once. */
   readonly imageFiles?: ImageDirectory | null;
   /** The network ports. Without this store, there are none. */
@@ -129,7 +132,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     { store: quotas, clock },
     { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
   );
-  const own = openOwnImages(deps, settings);
+  const images = openImages(deps, events, { cacheMs: settings.flavorCacheMs, bytesMax: settings.imageBytesMax });
   const server: ActionDeps = {
     store,
     groups: deps.groups,
@@ -148,7 +151,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       networkPorts: neutron?.notes ?? sweptPorts(deps, settings),
     }),
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
-    images: own === null ? null : own.images,
+    images: images?.service ?? null,
     consoleTokens: deps.consoleTokens ?? null,
     networkPorts: deps.networkPorts ?? null,
     volumes: usedVolumes(deps, settings),
@@ -165,6 +168,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     decisions: deps.decisions ?? null,
   };
   const http = createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS);
+  http.addHook("onClose", async () => images?.close());
   const sendMsMax = 2 * settings.http.requestTimeoutMs;
   boundLists(http, new ListBudget(settings.lists), { pageMax: settings.pageMax, sendMsMax });
   const syncer =
@@ -172,30 +176,12 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       ? null
       : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
   const settlers = openSettlers(
-    {
-      quotas,
-      moves,
-      volumes: server.volumes,
-      images: server.images,
-      store,
-      cells,
-      events,
-      clock,
-    },
+    { quotas, moves, volumes: server.volumes, images: server.images, store, cells, events, clock },
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
   const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
-  const background = [syncer, ...settlers, ports].filter((one) => one !== null);
-  return { http, events, server, syncer, background, imageCatalog: own?.catalog ?? null };
-}
-
-function openOwnImages(
-  { images: store, clock }: ApiDeps,
-  { flavorCacheMs }: ApiSettings,
-): { readonly images: OwnImages; readonly catalog: ImageCatalog } | null {
-  if (store === undefined) return null;
-  const catalog = new ImageCatalog({ store, clock }, { cacheMs: flavorCacheMs });
-  return { images: new OwnImages({ store, catalog, clock }), catalog };
+  const background = [syncer, ...settlers, ports, images?.fetcher ?? null].filter((one) => one !== null);
+  return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null };
 }
 
 /** Returns the store of volumes if servers have volumes of Berth's own. */

@@ -151,6 +151,26 @@ export class ApiEvents {
     );
   }
 
+  /** An image of a server could not be given to the image service, and was removed. */
+  snapshotLost(image: string, reason: string): void {
+    this.#logger.error({ image, reason }, "the image of a server could not be uploaded, so it was removed");
+  }
+
+  imageFetched(image: string): void {
+    this.#logger.info({ image }, "the data of an image were fetched into the directory of images");
+  }
+
+  imageNotFetched(image: string | null, error: unknown): void {
+    this.#logger.warn(
+      { ...(image !== null && { image }), err: error },
+      "the data of an image could not be fetched into the directory of images; it is tried again soon",
+    );
+  }
+
+  imageRefused(image: string, reason: string): void {
+    this.#logger.error({ image, reason }, "the data of an image cannot be used, so servers of it fail");
+  }
+
   volumesNotSettled(error: unknown): void {
     this.#logger.warn(
       { err: error },

@@ -41,6 +41,7 @@ import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { refuseBadAuth } from "./identity/refuse-bad-auth.ts";
+import { type GlanceParts, openGlanceParts, refuseBadGlance } from "./image/open-glance.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
@@ -63,7 +64,7 @@ type Closers = (() => Promise<unknown>)[];
  */
 export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint: string | null): Promise<ApiService> {
   const { settings, logger } = context;
-  refuseBadAuth(settings);
+  refuseBadOptions(settings);
   const filters = await loadHostFilters(settings.filters ?? []);
   const closers: Closers = [];
   const closeAll = async () => {
@@ -107,6 +108,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       ...openProjectStores(pool),
       ...openNetworking(settings, closers),
       imageFiles: await openImageFiles(settings.imagesPath),
+      glance: openGlance(settings, closers),
       moves: new PostgresMoveStore(pool),
       cells,
       bus,
@@ -208,6 +210,20 @@ const NO_SOFT_STATE: OperatorStores["softState"] = {
   living: async () => [],
   figuresOf: async () => new Map(),
 };
+
+/** Throws a `SettingsError` for settings that do not fit together. */
+function refuseBadOptions(settings: ApiOptions): void {
+  refuseBadAuth(settings);
+  refuseBadGlance(settings);
+}
+
+/** Opens Glance if it has the images of servers. */
+function openGlance(settings: ApiOptions, closers: Closers): GlanceParts | null {
+  if (settings.images !== "glance") return null;
+  const neighbours = openNeighbours(settings);
+  closers.push(() => neighbours.close());
+  return openGlanceParts(neighbours, settings);
+}
 
 function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {
   const softState = new RedisSoftState({

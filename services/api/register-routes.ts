@@ -59,7 +59,8 @@ export function registerOperatorRoutes(
   const kept = decisions ?? null;
   const from = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters };
   const explain = { ...from, life: server, hasDashboard };
-  registerOperators(http, { stores, cells: server.cells, syncer }, explain, deps.images ?? null, resolveIdentity);
+  const ownImages = deps.glance ? null : (deps.images ?? null);
+  registerOperators(http, { stores, cells: server.cells, syncer }, explain, ownImages, resolveIdentity);
 }
 
 /** Registers the dashboard, which the service closes. */

@@ -17,10 +17,10 @@ import {
 } from "../../runtime/setting-kinds.ts";
 import { type Declaration, optional, setting, type ValuesOf } from "../../runtime/settings.ts";
 import { QUOTA_DEFAULTS, QUOTA_KINDS } from "./compute/quotas/quota-defaults.ts";
-import { IMAGE_RULES, type ImageRule } from "./compute/servers/image-rule.ts";
 import type { ListBudgetSettings } from "./http/list-budget.ts";
 import { AUTH_KINDS, type AuthKind } from "./identity/auth-kind.ts";
 import { openNetworkOptions } from "./identity/open-network.ts";
+import { IMAGE_RULES, type ImageRule } from "./image/image-rule.ts";
 import { NETWORK_RULES, type NetworkRule } from "./network/network-rule.ts";
 import { placementApiSettings } from "./placement/settings.ts";
 import { VOLUME_RULES, type VolumeRule } from "./volume/volume-rule.ts";
@@ -129,6 +129,7 @@ export const apiDeclaration = {
     auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are authenticated", default: "none" }),
     computePolicyFile: optional(text(), { about: "Compute policy: YAML file of overrides, followed while running" }),
     ...openNetworkOptions,
+    ...neighbourOptions,
     metricsListen: setting(hostPort, { about: "address of /metrics, separate from the API's", default: "127.0.0.1:0" }),
     bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
     computeBodyBytesMax: setting(integer({ min: 1_024, max: 1 << 20 }), {
@@ -148,8 +149,11 @@ export const apiDeclaration = {
       default: "1s",
     }),
     images: setting(oneOf(...IMAGE_RULES), {
-      about: "which images servers may use: any, or only registered ones",
+      about: "which images servers may use: any, only those that are registered with this api, or those of Glance",
       default: "any",
+    }),
+    glanceUrl: optional(url("http", "https"), {
+      about: "URL of Glance; by default the one of Keystone's catalogue",
     }),
     imagesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
       about: "maximum number of images of one project; -1: unlimited",

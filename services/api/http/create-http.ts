@@ -8,6 +8,7 @@ import Fastify, {
   type FastifyRequest,
   type RawServerDefault,
 } from "fastify";
+import { NeighbourError } from "../../../adapters/openstack/neighbour-error.ts";
 import { carrierOf, contextOf, traceIdOf } from "../../../adapters/telemetry/propagation.ts";
 import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
 import { StoreError } from "../../../core/stores/store-error.ts";
@@ -221,8 +222,20 @@ function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupport
 function unavailability(error: unknown): Fault | null {
   if (error instanceof StoreError && error.code === "unavailable")
     return unavailable("The database does not answer.", error);
+  if (error instanceof NeighbourError) return faultOfNeighbour(error);
   if (error instanceof QueueFullError) return unavailable("Too many requests are already waiting; try again.", error);
   return null;
+}
+
+/** The statuses that callers get for refusals of other services. Failures for which the caller can do nothing are 503. */
+const NEIGHBOUR_STATUSES = { refused: 403, "not-found": 404, conflict: 409, "over-quota": 403, invalid: 400 } as const;
+
+/** Returns the answer to a call that another service has refused or not answered. Without a status, it is this service that was refused. */
+function faultOfNeighbour(error: NeighbourError): Fault {
+  const { code, service, status } = error;
+  if (code === "unreachable" || code === "bad-answer" || status === null)
+    return unavailable(`${service} does not answer as it should; try again later.`, error);
+  return new Fault(NEIGHBOUR_STATUSES[code], `${error.message}.`, { cause: error });
 }
 
 function tooLarge(request: FastifyRequest): Fault {

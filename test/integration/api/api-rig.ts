@@ -34,6 +34,7 @@ import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
 import type { AuthenticateToken } from "../../../services/api/http/identity.ts";
+import type { GlanceParts } from "../../../services/api/image/open-glance.ts";
 import type { Policy } from "../../../services/api/policy/policy.ts";
 import { type ApiService, createApi } from "../../../services/api/service.ts";
 import { type ApiSettings, DEFAULT_API_SETTINGS } from "../../../services/api/settings.ts";
@@ -103,6 +104,7 @@ export class ApiRig {
     keystone: AuthenticateToken | null,
     imageFiles: ImageDirectory | null,
     policy: Policy | null,
+    glance: GlanceParts | null,
   ) {
     this.store = store;
     this.quotas = quotas;
@@ -123,6 +125,7 @@ export class ApiRig {
         decisions: this.decisions,
         images: new MemoryImageStore(this.store),
         imageFiles,
+        glance,
         moves: this.moves,
         networkPorts: this.networkPorts,
         networking: this.networking,
@@ -166,6 +169,7 @@ export class ApiRig {
     keystone: AuthenticateToken | null = null,
     imageFiles: ImageDirectory | null = null,
     policy: Policy | null = null,
+    glance: GlanceParts | null = null,
   ): Promise<ApiRig> {
     const quotas = new MemoryQuotaStore({ clock });
     const store = given ?? new MemoryApiStore({ clock, quotas });
@@ -195,7 +199,19 @@ export class ApiRig {
       cells.push({ name, store, ledger, bus, toldConductors: [], dead: false });
       views.set(name, { view, facts });
     }
-    const rig = new ApiRig(cells, brokers, apiBus, views, settings, store, quotas, keystone, imageFiles, policy);
+    const rig = new ApiRig(
+      cells,
+      brokers,
+      apiBus,
+      views,
+      settings,
+      store,
+      quotas,
+      keystone,
+      imageFiles,
+      policy,
+      glance,
+    );
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });
     }

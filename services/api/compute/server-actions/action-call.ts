@@ -1,8 +1,8 @@
 import type { ConsoleTokenStore } from "../../../../core/stores/api/console-token-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
+import type { ImageRule } from "../../image/image-rule.ts";
 import type { RemoteConsoleOptions } from "../remote-consoles/open-remote-console.ts";
-import type { ImageRule } from "../servers/image-rule.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { MoveAcceptor } from "./move-acceptor.ts";

@@ -130,7 +130,8 @@ export async function acceptSnapshot(
   } catch (error) {
     // After any other error it is unknown whether the cell has begun, and the settler finds out.
     const isRefused = error instanceof Fault && error.status < 500;
-    if (isRefused) await images.abandon(taskId);
+    // An image that cannot be removed now has no task, so the settler removes it.
+    if (isRefused) await images.abandon(taskId).catch(() => undefined);
     throw error;
   }
   return taskId;

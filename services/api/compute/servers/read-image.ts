@@ -3,7 +3,7 @@ import type { ImageCaller, ImageService, ServiceImage } from "../../../../core/s
 import type { Flavor } from "../../../../proto/gen/berth/shared.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
-import type { ImageRule } from "./image-rule.ts";
+import type { ImageRule } from "../../image/image-rule.ts";
 
 /** The images, and if servers are made from them now, the way in which hosts get their bits. */
 export type ImagePort = Pick<ImageService, "find"> & Partial<Pick<ImageService, "provide">>;

@@ -23,13 +23,13 @@ import { SCHEDULING_SECTION } from "../../../../core/stores/api/settings-store.t
 import { PLAIN_REQUEST } from "../../../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { FlavorCatalog } from "../../compute/flavors/flavor-catalog.ts";
-import type { ImageRule } from "../../compute/servers/image-rule.ts";
 import { readImageProperties } from "../../compute/servers/read-image.ts";
 import { hintsOf } from "../../compute/servers/scheduler-hints.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling as canonicalImage } from "../../http/canonical-uuid.ts";
 import { badRequest } from "../../http/fault.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
+import type { ImageRule } from "../../image/image-rule.ts";
 import { readUuidLike } from "../../placement/uuids.ts";
 import type { CellPort, OperatorStores } from "../../ports.ts";
 import type { ExplainBody } from "./explain-schemas.ts";

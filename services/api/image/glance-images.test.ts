@@ -1,0 +1,229 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
+import { WantedImages } from "../../../adapters/images/wanted-images.ts";
+import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-store.ts";
+import { GlanceClient } from "../../../adapters/openstack/glance-client.ts";
+import { NeighbourClient } from "../../../adapters/openstack/neighbour-client.ts";
+import type { ImageCaller, SnapshotImage } from "../../../core/stores/api/image-service.ts";
+import { systemClock } from "../../../runtime/clock.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
+import {
+  type ImageServiceUnderTest,
+  imageServiceContract,
+  tinyQcow2,
+} from "../../../test/contract/image-service.contract.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { type FakeGlance, startFakeGlance } from "../../../test/rigs/fake-glance.ts";
+import { GlanceImages } from "./glance-images.ts";
+
+const member = (projectId: string): ImageCaller => ({
+  projectId,
+  isAdmin: false,
+  token: projectId,
+  requestId: "req-1",
+});
+const token = { text: "service-token", catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
+const session = { token: async () => token, refused: async () => undefined };
+
+interface Rig extends ImageServiceUnderTest {
+  readonly images: GlanceImages;
+  readonly glance: FakeGlance;
+  readonly store: MemoryImageStore;
+  readonly dir: string;
+  readonly told: string[];
+}
+
+async function openRig(clock: Pick<typeof systemClock, "now"> = systemClock): Promise<Rig> {
+  const glance = await startFakeGlance();
+  const settings = {
+    service: "Glance",
+    types: ["image"],
+    interface: "internal",
+    region: null,
+    url: glance.url,
+  } as const;
+  const neighbour = new NeighbourClient(
+    { session, clock: systemClock },
+    { ...settings, timeoutMs: 5_000, triesMax: 1 },
+  );
+  const client = new GlanceClient(neighbour);
+  const dir = join(makeOwnedDir("glance-images"), randomUUID());
+  mkdirSync(dir);
+  const store = new MemoryImageStore();
+  const told: string[] = [];
+  const images = new GlanceImages(
+    {
+      ...{ glance: client, store, files: new ImageDirectory(dir), wanted: new WantedImages(dir, systemClock) },
+      events: {
+        snapshotLost: (_id, reason) => told.push(reason),
+        snapshotsNotSettled: (error) => told.push(String(error)),
+      },
+      clock: { ...systemClock, now: () => clock.now() },
+    },
+    { cacheMs: 1_000 },
+  );
+  return {
+    ...{ images, glance, store, dir, told, ann: member("ann"), bob: member("bob"), sortsBySeconds: false },
+    upload: async ({ projectId }, { bits, ...fields }) => {
+      const image = { visibility: "private", ...fields, id: randomUUID() };
+      const headers = { "x-auth-token": projectId };
+      await fetch(`${glance.url}/v2/images`, { method: "POST", headers, body: JSON.stringify(image) });
+      const file = { ...headers, "content-type": "application/octet-stream" };
+      if (bits !== null)
+        await fetch(`${glance.url}/v2/images/${image.id}/file`, {
+          method: "PUT",
+          headers: file,
+          body: new Uint8Array(bits),
+        });
+      return image.id;
+    },
+    copyDisk: async (id, bits) => writeFileSync(join(dir, `${id}.qcow2`), bits),
+    show: async (id) => {
+      const answer = await fetch(`${glance.url}/v2/images/${id}`, { headers: { "x-auth-token": "service-token" } });
+      return answer.status === 404 ? null : ((await answer.json()) as Record<string, unknown>);
+    },
+    close: async () => {
+      await neighbour.close();
+      await images.idle();
+      await glance.close();
+      rmSync(dir, { recursive: true });
+    },
+  };
+}
+
+imageServiceContract("Glance", () => openRig());
+
+describe("images of Glance", () => {
+  const clock = new ManualClock(0);
+  let rig: Rig;
+  beforeEach(async () => {
+    rig = await openRig(clock);
+  });
+  afterEach(() => rig.close());
+
+  const snapshot = (): SnapshotImage => ({
+    ...{ id: randomUUID(), name: "mine", owner: "ann", visibility: "private", diskFormat: "qcow2", tags: [] },
+    ...{ containerFormat: "bare", minDiskGib: 2, minRamMib: 32, isProtected: false, createdAtMs: 0, updatedAtMs: 0 },
+    properties: {},
+    upload: { state: "queued", serverUuid: randomUUID(), rotation: null },
+  });
+  const begun = async () => {
+    const image = snapshot();
+    await rig.images.begin(image, null, rig.ann);
+    return image;
+  };
+  const finish = async (image: SnapshotImage) => {
+    await rig.images.finish(image);
+    await rig.images.idle();
+  };
+  const isUnfinished = async ({ id }: SnapshotImage) => (await rig.store.image(id)) !== null;
+  const raw = { disk_format: "raw", container_format: "bare", bits: Buffer.from("disk") };
+
+  test("are looked up and registered in the caller's name, and uploaded in this service's", async () => {
+    const id = await rig.upload(rig.ann, raw);
+    rig.glance.asked.length = 0;
+    await Promise.all([1, 2, 3].map(() => rig.images.find(id, rig.ann)));
+    await rig.images.find(id, rig.bob);
+    const image = await begun();
+    await rig.copyDisk(image.id, tinyQcow2());
+    await finish(image);
+    const path = `/v2/images/${image.id}`;
+    expect(rig.glance.asked).toEqual([
+      ...[`GET /v2/images/${id} ann`, `GET /v2/images/${id} bob`, "POST /v2/images ann"],
+      ...[`GET ${path} service`, `PUT ${path}/file service`, `GET ${path} service`, `GET ${path} service`],
+    ]);
+    // The host's file serves the servers of the image.
+    expect(readdirSync(rig.dir)).toEqual([expect.stringMatching(new RegExp(`^${image.id}-[0-9a-f]{32}$`))]);
+  });
+
+  test("an answer that Glance did not give is not kept", async () => {
+    const id = await rig.upload(rig.ann, raw);
+    rig.glance.broken = 503;
+    await expect(rig.images.find(id, rig.ann)).rejects.toMatchObject({ code: "unreachable" });
+    rig.glance.broken = null;
+    expect(await rig.images.find(id, rig.ann)).toMatchObject({ id });
+  });
+
+  test("while Glance is down, an image that is being made waits, and a later try completes it", async () => {
+    const image = await begun();
+    await rig.copyDisk(image.id, tinyQcow2());
+    rig.glance.broken = 0;
+    await finish(image);
+    await expect(rig.images.abandon(image.id)).rejects.toMatchObject({ code: "unreachable" });
+    expect([await isUnfinished(image), readdirSync(rig.dir)]).toEqual([true, [`${image.id}.qcow2`]]);
+    rig.glance.broken = null;
+    await finish(image);
+    expect([await isUnfinished(image), (await rig.show(image.id))?.status]).toEqual([false, "active"]);
+  });
+
+  test("a process that dies after the upload leaves an image that another one completes without uploading it again", async () => {
+    const image = await begun();
+    await rig.copyDisk(image.id, tinyQcow2());
+    const dying = rig.store.deleteImage;
+    rig.store.deleteImage = async () => Promise.reject(new Error("dead"));
+    await finish(image);
+    expect([await isUnfinished(image), rig.told]).toEqual([true, ["Error: dead"]]);
+    rig.store.deleteImage = dying;
+    rig.glance.asked.length = 0;
+    await finish(image);
+    expect(await isUnfinished(image)).toBe(false);
+    expect(rig.glance.asked.filter((one) => one.startsWith("PUT"))).toEqual([]);
+  });
+
+  test("two processes that upload the same image at once make one image", async () => {
+    const image = await begun();
+    await rig.copyDisk(image.id, tinyQcow2());
+    const { promise, resolve } = Promise.withResolvers<void>();
+    rig.glance.hold = () => promise;
+    await rig.images.finish(image);
+    await eventually("the upload", () => rig.glance.asked.some((one) => one.startsWith("PUT")));
+    const other = rig.glance.images.get(image.id);
+    if (other) other.bits = tinyQcow2();
+    resolve();
+    await rig.images.idle();
+    expect(await isUnfinished(image)).toBe(true);
+    await finish(image);
+    expect([await isUnfinished(image), (await rig.show(image.id))?.status]).toEqual([false, "active"]);
+  });
+
+  test("an image that its owner deletes while it is made is forgotten, with its file", async () => {
+    const image = await begun();
+    await rig.copyDisk(image.id, tinyQcow2());
+    rig.glance.images.delete(image.id);
+    await finish(image);
+    expect([await isUnfinished(image), readdirSync(rig.dir), rig.told]).toEqual([false, [], []]);
+  });
+
+  test("an image whose file does not appear, or that Glance has no room for, is removed with a word to the operator", async () => {
+    const missing = await begun();
+    await finish(missing);
+    expect(await isUnfinished(missing)).toBe(true);
+    clock.advance(300_001);
+    await finish(missing);
+    const large = await begun();
+    await rig.copyDisk(large.id, tinyQcow2());
+    rig.glance.hold = async () => {
+      rig.glance.hold = async () => {};
+      throw Object.assign(new Error("full"), { status: 413 });
+    };
+    await finish(large);
+    expect([await isUnfinished(missing), await isUnfinished(large)]).toEqual([false, false]);
+    expect([await rig.show(missing.id), await rig.show(large.id)]).toEqual([null, null]);
+    expect(rig.told).toEqual([expect.stringMatching(/has no file/), expect.stringMatching(/answers 413/)]);
+  });
+
+  test("an image that Glance refuses to register is not made", async () => {
+    const image = snapshot();
+    const foreign = { ...image, id: randomUUID(), owner: "bob" };
+    await expect(rig.images.begin(foreign, null, rig.ann)).rejects.toMatchObject({ code: "refused" });
+    expect(await isUnfinished(foreign)).toBe(false);
+    rig.glance.broken = 0;
+    await expect(rig.images.begin(image, null, rig.ann)).rejects.toMatchObject({ code: "unreachable" });
+    // Glance may have it, so it is removed later.
+    expect(await isUnfinished(image)).toBe(true);
+  });
+});

@@ -1,0 +1,224 @@
+import { createHash, hash } from "node:crypto";
+import { Readable } from "node:stream";
+import type { ImageDirectory } from "../../../adapters/images/image-directory.ts";
+import type { WantedImages } from "../../../adapters/images/wanted-images.ts";
+import type { GlanceClient } from "../../../adapters/openstack/glance-client.ts";
+import type { GlanceImage } from "../../../adapters/openstack/glance-image.ts";
+import { NeighbourError } from "../../../adapters/openstack/neighbour-error.ts";
+import type { ImageCaller, ImageService, ServiceImage, SnapshotImage } from "../../../core/stores/api/image-service.ts";
+import type { ImageStore } from "../../../core/stores/api/image-store.ts";
+import { BoundedCache } from "../../../runtime/bounded-cache.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { ApiEvents } from "../events.ts";
+import { canonicalUuid } from "../http/canonical-uuid.ts";
+
+const ENTRIES_MAX = 10_000;
+/** Backups of one server and type that are looked at. */
+const BACKUPS_MAX = 1_000;
+/** Images whose bits one process uploads at once. */
+const UPLOADS_MAX = 4;
+/** Another machine may see a file that a host has written only after a while. */
+const FILE_APPEARS_MS = 300_000;
+
+/**
+ * The images of Glance. Images are looked up and registered in the caller's name. What happens later, when the caller's token may have
+ * expired, is done in this service's own name: the upload of copied disks, and the removal of what they replace.
+ *
+ * An image that is being made has a row in the api's own table until Glance has its bits. The row is written first and removed last, so a process
+ * that dies in between leaves an image that is looked at again.
+ */
+export class GlanceImages implements ImageService {
+  readonly #glance: GlanceClient;
+  readonly #store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage">;
+  readonly #files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
+  readonly #wanted: Pick<WantedImages, "want">;
+  readonly #events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
+  readonly #clock: Clock;
+  readonly #cacheMs: number;
+  readonly #known: BoundedCache<Promise<GlanceImage | null>>;
+  /** The uploads under way, by the image's id. */
+  readonly #uploads = new Map<string, Promise<void>>();
+
+  constructor(
+    deps: {
+      readonly glance: GlanceClient;
+      readonly store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage">;
+      readonly files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
+      readonly wanted: Pick<WantedImages, "want">;
+      readonly events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
+      readonly clock: Clock;
+    },
+    options: { readonly cacheMs: number },
+  ) {
+    this.#glance = deps.glance;
+    this.#store = deps.store;
+    this.#files = deps.files;
+    this.#wanted = deps.wanted;
+    this.#events = deps.events;
+    this.#clock = deps.clock;
+    this.#cacheMs = options.cacheMs;
+    this.#known = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
+  }
+
+  /** Answers are kept for a moment, for one token each, so that many servers of one image do not ask as often. */
+  async find(asked: string, caller: ImageCaller): Promise<ServiceImage | null> {
+    const id = canonicalUuid(asked);
+    if (id === null) return null;
+    const key = `${id} ${hash("sha256", caller.token ?? "")}`;
+    const known = this.#known.get(key);
+    if (known !== undefined) return known;
+    const asking = this.#glance.image(id, caller).then((image) => (image?.status === "deleted" ? null : image));
+    this.#known.set(key, asking, this.#cacheMs);
+    const forget = () => this.#known.set(key, asking, 0);
+    // An image that is not active changes soon, and clients wait for that.
+    asking.then((image) => image?.status === "active" || forget(), forget);
+    return asking;
+  }
+
+  async list(
+    query: { readonly name: string | null; readonly marker: string | null; readonly limit: number },
+    caller: ImageCaller,
+  ): Promise<readonly ServiceImage[] | "no-marker"> {
+    const { name, limit } = query;
+    const marker = query.marker === null ? null : canonicalUuid(query.marker);
+    if (query.marker !== null && marker === null) return "no-marker";
+    try {
+      return await this.#glance.images({ limit, marker, filters: name === null ? {} : { name } }, caller);
+    } catch (error) {
+      const isRefused = error instanceof NeighbourError && (error.code === "invalid" || error.code === "not-found");
+      if (isRefused && marker !== null && (await this.#glance.image(marker, caller)) === null) return "no-marker";
+      throw error;
+    }
+  }
+
+  async provide({ id, sha512, diskFormat, bytes }: ServiceImage): Promise<void> {
+    await this.#wanted.want({ id, sha512, diskFormat: diskFormat ?? "raw", bytes });
+  }
+
+  /** Glance has quotas of its own, so `ownedMax` does not count. */
+  async begin(
+    image: SnapshotImage,
+    _ownedMax: number | null,
+    caller: ImageCaller,
+  ): Promise<"created" | "id-taken" | "too-many"> {
+    const outcome = await this.#store.createImage(image, null);
+    if (outcome !== "created") return outcome;
+    try {
+      await this.#glance.create(image, caller);
+      return "created";
+    } catch (error) {
+      // After silence it is unknown whether Glance has the image. Its task will not be found, and it is removed then.
+      if (!(error instanceof NeighbourError) || error.code === "unreachable") throw error;
+      await this.#store.deleteImage(image.id, this.#clock.now());
+      if (error.code === "conflict") return "id-taken";
+      if (error.code === "over-quota") return "too-many";
+      throw error;
+    }
+  }
+
+  async unfinished(after: string | null, limit: number): Promise<readonly SnapshotImage[]> {
+    const uploads = await this.#store.uploads(after, limit);
+    return uploads.filter((image): image is SnapshotImage => image.upload !== undefined);
+  }
+
+  async markSaving(id: string): Promise<void> {
+    await this.#store.updateImage(id, (image) =>
+      image.upload === undefined ? image : { ...image, upload: { ...image.upload, state: "saving" } },
+    );
+  }
+
+  /** Begins to upload the bits, which may take long. */
+  async finish(image: SnapshotImage): Promise<void> {
+    if (this.#uploads.has(image.id) || this.#uploads.size >= UPLOADS_MAX) return;
+    const ended = this.#finish(image)
+      .catch((error: unknown) => this.#events.snapshotsNotSettled(error))
+      .finally(() => this.#uploads.delete(image.id));
+    this.#uploads.set(image.id, ended);
+  }
+
+  /** Glance is asked first, so that an image is not forgotten while Glance has it. */
+  async abandon(id: string): Promise<void> {
+    await this.#glance.remove(id);
+    await this.#forget(id);
+  }
+
+  /** Resolves when no upload is under way. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#uploads.values());
+  }
+
+  async #finish(image: SnapshotImage): Promise<void> {
+    const { id, upload } = image;
+    if (upload.rotation === 0) return this.abandon(id);
+    const shown = await this.#glance.image(id, null);
+    // Its owner has deleted it in the meantime.
+    if (shown === null || shown.status === "deleted") return this.#forget(id);
+    // Another process uploads it.
+    if (shown.status === "saving") return;
+    if (shown.status === "killed") return this.#lose(id, "Glance has broken off its upload");
+    if (shown.status === "queued" && !(await this.#upload(image))) return;
+    const { sha512 } = (await this.#glance.image(id, null)) ?? {};
+    if (typeof sha512 === "string") await this.#files.adopt(id, sha512);
+    if (upload.rotation !== null) await this.#rotate(image, upload.rotation);
+    await this.#store.deleteImage(id, this.#clock.now());
+  }
+
+  /** Returns whether Glance has the right bits now. */
+  async #upload({ id, createdAtMs }: SnapshotImage): Promise<boolean> {
+    const found = await this.#files.read(id, null);
+    if (found === null) {
+      const isLost = this.#clock.now() - createdAtMs > FILE_APPEARS_MS;
+      if (isLost) await this.#lose(id, "the directory of images has no file of it");
+      return false;
+    }
+    found.bits.destroy();
+    let sent = createHash("sha512");
+    const bits = () => {
+      sent = createHash("sha512");
+      return Readable.from(this.#hashed(id, sent));
+    };
+    try {
+      await this.#glance.upload(id, bits);
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      // Another process has begun to upload it.
+      if (error.code === "conflict") return false;
+      if (error.code === "over-quota") await this.#lose(id, error.message);
+      if (error.code === "over-quota") return false;
+      throw error;
+    }
+    const has = await this.#glance.image(id, null);
+    const sha512 = sent.digest("hex");
+    if (has === null || has.sha512 === null || has.sha512 === sha512) return has !== null;
+    await this.#lose(id, "Glance has received other bytes than were sent");
+    return false;
+  }
+
+  async *#hashed(id: string, sent: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
+    const found = await this.#files.read(id, null);
+    if (found === null) throw new Error(`the file of image ${id} has gone`);
+    for await (const part of found.bits) {
+      sent.update(part);
+      yield part;
+    }
+  }
+
+  async #lose(id: string, reason: string): Promise<void> {
+    this.#events.snapshotLost(id, reason);
+    await this.abandon(id);
+  }
+
+  async #forget(id: string): Promise<void> {
+    await this.#files.remove(id);
+    await this.#store.deleteImage(id, this.#clock.now());
+  }
+
+  /** Removes the oldest backups of the server and type beyond `rotation`, counting this one. Newer ones stay, as in the api's own images. */
+  async #rotate({ id, owner, properties }: SnapshotImage, rotation: number): Promise<void> {
+    const { instance_uuid = "", backup_type = "" } = properties;
+    const filters = { owner, image_type: "backup", instance_uuid, backup_type, status: "active" };
+    const backups = await this.#glance.images({ limit: BACKUPS_MAX, marker: id, filters }, null);
+    const older = backups.filter((one) => !one.isProtected);
+    for (const { id: oldId } of older.slice(Math.max(0, rotation - 1))) await this.#glance.remove(oldId);
+  }
+}

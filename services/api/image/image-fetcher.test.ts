@@ -1,0 +1,157 @@
+import { createHash, randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
+import { type WantedImage, WantedImages } from "../../../adapters/images/wanted-images.ts";
+import { uploadedName } from "../../../runtime/find-image-file.ts";
+import { ManualClock } from "../../../runtime/manual-clock.ts";
+import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
+import { awaitImageFile } from "../../../runtime/wanted-image.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import { ImageFetcher } from "./image-fetcher.ts";
+
+const BITS = Buffer.alloc(3_000, "disk");
+const sha512 = createHash("sha512").update(BITS).digest("hex");
+
+let dir: string;
+let clock: ManualClock;
+let told: string[];
+let wanted: WantedImages;
+let image: WantedImage;
+let download: (id: string) => Promise<Readable | null>;
+
+beforeEach(() => {
+  dir = join(makeOwnedDir("image-fetcher"), randomUUID());
+  mkdirSync(dir);
+  clock = new ManualClock(0);
+  told = [];
+  wanted = new WantedImages(dir, clock);
+  image = { id: randomUUID(), sha512, diskFormat: "raw", bytes: BITS.length };
+  download = async () => Readable.from([BITS]);
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const fetcherOf = (marks = wanted): ImageFetcher =>
+  new ImageFetcher(
+    {
+      ...{ wanted: marks, files: new ImageDirectory(dir), clock, download: (id) => download(id) },
+      events: {
+        imageFetched: () => told.push("fetched"),
+        imageNotFetched: (_id, error) => told.push(`not fetched: ${(error as Error).message}`),
+        imageRefused: (_id, reason) => told.push(`refused: ${reason}`),
+      },
+    },
+    { pollMs: 1_000, fetchesMax: 2, bytesMax: 10_000, retryMs: 10_000 },
+  );
+const look = async (fetcher: ImageFetcher) => {
+  await fetcher.look();
+  await fetcher.idle();
+};
+/** Waits for the file as a host does. The clock is advanced past its pauses. */
+async function onHost(asked: WantedImage): Promise<string> {
+  let outcome: string | null = null;
+  awaitImageFile(dir, asked, [".raw"], clock).then(
+    (found) => {
+      outcome = found === null ? "none" : found.path;
+    },
+    (error: Error) => {
+      outcome = error.message;
+    },
+  );
+  return eventually("the host", () => {
+    clock.advance(500);
+    return outcome;
+  });
+}
+
+describe("an image that hosts lack", () => {
+  test("is awaited by hosts while it is fetched, and the mark goes when the file is there", async () => {
+    await wanted.want(image);
+    const host = onHost(image);
+    await look(fetcherOf());
+    expect(await host).toBe(join(dir, uploadedName(image.id, sha512)));
+    expect([readdirSync(dir), told]).toEqual([[uploadedName(image.id, sha512)], ["fetched"]]);
+    await wanted.want(image);
+    expect(await wanted.wanted()).toEqual([]);
+  });
+
+  test("is not awaited when nobody has asked for it, and found when the image service knows no hash", async () => {
+    expect(await onHost(image)).toBe("none");
+    const unknown = { ...image, sha512: null };
+    await wanted.want(unknown);
+    await look(fetcherOf());
+    expect(await onHost(unknown)).toBe(join(dir, uploadedName(image.id, sha512)));
+  });
+
+  test("is fetched by one of two apis, and by the other one when the first is dead", async () => {
+    await wanted.want(image);
+    const { promise, resolve } = Promise.withResolvers<Readable>();
+    download = () => promise;
+    const [first, second] = [fetcherOf(), fetcherOf(new WantedImages(dir, clock))];
+    await first.look();
+    download = async () => Readable.from([BITS]);
+    await look(second);
+    clock.advance(20_000);
+    // It is alive.
+    await first.look();
+    await look(second);
+    clock.advance(20_000);
+    await look(second);
+    expect(told).toEqual([]);
+    // It is not seen again.
+    clock.advance(20_000);
+    for (const _ of [1, 2]) await look(second);
+    expect(told).toEqual(["fetched"]);
+    resolve(Readable.from([BITS]));
+    await first.idle();
+    expect(readdirSync(dir)).toEqual([uploadedName(image.id, sha512)]);
+  });
+
+  test.each([
+    [
+      "other bits",
+      async () => Readable.from([Buffer.alloc(3_000, "evil")]),
+      /another one than the image service states/,
+    ],
+    ["bits of another format", async () => Readable.from([Buffer.from("514649fb", "hex")]), /content is qcow2/],
+    ["too many bits", async () => Readable.from([Buffer.alloc(10_001)]), /more than 10000 bytes/],
+    ["no bits", async () => null, /has no such image/],
+  ])(
+    "fails its servers at once when the image service has %s, until it is asked for again",
+    async (_what, bits, why) => {
+      await wanted.want(image);
+      download = bits;
+      await look(fetcherOf());
+      expect(told).toEqual([expect.stringMatching(why)]);
+      expect(await onHost(image)).toMatch(why);
+      download = async () => Readable.from([BITS]);
+      await wanted.want(image);
+      await look(fetcherOf());
+      expect(readdirSync(dir)).toEqual([uploadedName(image.id, sha512)]);
+    },
+  );
+
+  test("is asked for again after a pause when its data break off or the image service is silent", async () => {
+    await wanted.want(image);
+    const fetcher = fetcherOf();
+    for (const [bits, advanceMs] of [
+      [() => Promise.reject(new Error("silent")), 10_000],
+      [async () => Readable.from([BITS.subarray(0, 100)]), 9_999],
+      [async () => Readable.from([BITS]), 1],
+    ] as const) {
+      download = bits;
+      await look(fetcher);
+      clock.advance(advanceMs);
+    }
+    expect(told).toEqual(["not fetched: silent", "not fetched: the data ended after 100 of 3000 bytes"]);
+    await look(fetcher);
+    expect(told[2]).toBe("fetched");
+  });
+
+  test("is not awaited for ever when no api runs", async () => {
+    await wanted.want(image);
+    expect(await onHost(image)).toMatch(/no api fetches the data .* at present/);
+  });
+});

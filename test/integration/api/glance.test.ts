@@ -1,0 +1,167 @@
+import { randomUUID } from "node:crypto";
+import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { systemClock } from "../../../runtime/clock.ts";
+import { makeOwnedDir } from "../../../runtime/owned-dir.ts";
+import { readSettings } from "../../../runtime/settings.ts";
+import { KeystoneAuthenticator } from "../../../services/api/identity/keystone-authenticator.ts";
+import { keystoneOptions, keystoneSettings } from "../../../services/api/identity/keystone-options.ts";
+import { neighbourOptions } from "../../../adapters/openstack/neighbour-options.ts";
+import { type Neighbours, openNeighbours } from "../../../adapters/openstack/open-neighbours.ts";
+import { openGlanceParts, refuseBadGlance } from "../../../services/api/image/open-glance.ts";
+import { eventually } from "../../rigs/eventually.ts";
+import { type FakeGlance, startFakeGlance } from "../../rigs/fake-glance.ts";
+import { type FakeKeystone, startFakeKeystone, tokenDocument } from "../../rigs/fake-keystone.ts";
+import { ApiRig } from "./api-rig.ts";
+
+let keystone: FakeKeystone;
+let glance: FakeGlance;
+let neighbours: Neighbours;
+let authenticator: KeystoneAuthenticator;
+let rig: ApiRig;
+let dir: string;
+
+beforeEach(async () => {
+  [keystone, glance] = await Promise.all([startFakeKeystone(), startFakeGlance()]);
+  keystone.catalog = [{ type: "image", endpoints: [{ interface: "internal", region_id: "one", url: glance.url }] }];
+  const declaration = { command: "berth try", about: "", settings: { ...keystoneOptions, ...neighbourOptions } };
+  const env = { BERTH_KEYSTONE_URL: keystone.url, BERTH_KEYSTONE_PASSWORD: keystone.password };
+  const read = readSettings(declaration, { argv: [], env });
+  if (read.kind !== "settings") throw new Error("there are no settings");
+  authenticator = new KeystoneAuthenticator(
+    { clock: systemClock, shared: null, onLost: () => undefined, onBack: () => undefined },
+    keystoneSettings(read.settings),
+  );
+  neighbours = openNeighbours(read.settings);
+  dir = join(makeOwnedDir("glance"), randomUUID());
+  mkdirSync(dir);
+  const options = { images: "glance", auth: "keystone", imagesPath: dir, glanceUrl: null } as const;
+  const parts = openGlanceParts(neighbours, options);
+  rig = await ApiRig.start(
+    { auth: "keystone", imageRule: "glance" },
+    undefined,
+    authenticator.authenticate,
+    null,
+    null,
+    parts,
+  );
+  const expiresAtMs = Date.now() + 3_600_000;
+  for (const project of ["ann", "bob"])
+    keystone.tokens.set(project, tokenDocument({ user: project, project, roles: ["member", "reader"], expiresAtMs }));
+});
+afterEach(async () => {
+  await rig.close();
+  await neighbours.close();
+  await authenticator.close();
+  await Promise.all([keystone.close(), glance.close()]);
+  rmSync(dir, { recursive: true });
+});
+
+const as = (project: string) => ({ "x-auth-token": project, "openstack-api-version": "compute 2.35" });
+
+/** Stores an image of Ann's in Glance. */
+async function upload(fields: Readonly<Record<string, unknown>> = {}, bits: string | null = "disk"): Promise<string> {
+  const id = randomUUID();
+  const image = { id, name: "base", disk_format: "raw", container_format: "bare", visibility: "private", ...fields };
+  const headers = { "x-auth-token": "ann", "content-type": "application/octet-stream" };
+  await fetch(`${glance.url}/v2/images`, { method: "POST", headers, body: JSON.stringify(image) });
+  if (bits !== null) await fetch(`${glance.url}/v2/images/${id}/file`, { method: "PUT", headers, body: bits });
+  return id;
+}
+const create = (imageRef: string, project = "ann") =>
+  rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1", imageRef } }, as(project));
+
+test("a server is scheduled by the properties of its image in Glance, whose data hosts get", async () => {
+  const id = await upload({ hw_disk_bus: "virtio", "trait:CUSTOM_X": "required" });
+  const answer = await create(id);
+  expect(answer.statusCode).toBe(202);
+  const [record] = await rig.store.requests([answer.json().server.id]);
+  expect(record?.spec).toMatchObject({
+    imageRef: id,
+    imageProperties: {
+      ...{ hw_disk_bus: "virtio", "trait:CUSTOM_X": "required" },
+      ...{ os_hash_algo: "sha512", os_hash_value: expect.stringMatching(/^[0-9a-f]{128}$/) },
+    },
+  });
+  const name = `${id}-${record?.spec.imageProperties.os_hash_value?.slice(0, 32)}`;
+  await eventually("the file", () => readdirSync(dir).join() === name);
+  // The caller was asked for with the caller's own token, and the data with the service's.
+  expect(glance.asked.filter((one) => one.startsWith("GET"))).toEqual([
+    ...[`GET /v2/images/${id} ann`, `GET /v2/images/${id}/file service`],
+  ]);
+});
+
+test.each([
+  ["that does not exist", async () => randomUUID(), "ann", /could not be found/],
+  ["of another project", () => upload(), "bob", /could not be found/],
+  ["without data", () => upload({}, null), "ann", /is not active/],
+  ["that needs more memory", () => upload({ min_ram: 4_096 }), "ann", /memory is too small/],
+  ["that needs a larger disk", () => upload({ min_disk: 40 }), "ann", /disk is too small/],
+  ["whose kernel is missing", () => upload({ kernel_id: randomUUID() }), "ann", /could not be found/],
+])("no server is made of an image %s", async (_what, image, project, why) => {
+  const answer = await create(await image(), project);
+  expect([answer.statusCode, answer.json().badRequest?.message]).toEqual([400, expect.stringMatching(why)]);
+  expect(readdirSync(dir).filter((name) => !name.endsWith(".wanted"))).toEqual([]);
+});
+
+test("while Glance does not answer, callers are asked to try again", async () => {
+  const id = await upload();
+  glance.broken = 503;
+  const answer = await create(id);
+  expect([answer.statusCode, answer.json().serviceUnavailable?.message]).toEqual([
+    503,
+    expect.stringMatching(/^Glance does not answer as it should/),
+  ]);
+  expect((await rig.get("/v2.1/images", as("ann"))).statusCode).toBe(503);
+});
+
+test("the old proxy shows Glance's images to those who may see them, and the own Image API is not served", async () => {
+  const [first, second] = [await upload({ name: "one" }), await upload({ name: "two" }, null)];
+  const list = async (url: string, project = "ann") => (await rig.get(url, as(project))).json().images;
+  expect((await list("/v2.1/images")).map(({ id }: { id: string }) => id)).toEqual([second, first]);
+  expect(await list("/v2.1/images", "bob")).toEqual([]);
+  expect((await list(`/v2.1/images/detail?limit=1&marker=${second}`))[0]).toMatchObject({
+    ...{ id: first, name: "one", status: "ACTIVE", progress: 100, "OS-EXT-IMG-SIZE:size": 4 },
+  });
+  expect((await rig.get(`/v2.1/images/${second}`, as("ann"))).json().image).toMatchObject({ status: "SAVING" });
+  for (const [url, status] of [
+    [`/v2.1/images/${first}`, 404],
+    [`/v2.1/images?marker=${first}`, 400],
+    ["/v2.1/images/no-uuid", 404],
+    ["/image/v2/images", 404],
+  ] as const)
+    expect((await rig.get(url, as("bob"))).statusCode).toBe(status);
+});
+
+test("an image of a server is registered in Glance for its caller, without the hash of the server's image", async () => {
+  const base = await upload({ hw_disk_bus: "virtio", min_ram: 64 });
+  const uuid = await rig.bootActive("north", 0, { imageRef: base }, as("ann"));
+  const act = () =>
+    rig.post(
+      `/v2.1/servers/${uuid}/action`,
+      { createImage: { name: "mine", metadata: { purpose: "test" } } },
+      as("ann"),
+    );
+  const answer = await act();
+  expect(answer.statusCode).toBe(202);
+  const id = answer.headers.location?.split("/").at(-1) ?? "";
+  expect(glance.asked.at(-1)).toBe("POST /v2/images ann");
+  expect(glance.images.get(id)?.fields).toMatchObject({ name: "mine", owner: "ann", min_disk: 1, min_ram: 64 });
+  expect(glance.images.get(id)?.properties).toMatchObject({
+    ...{ hw_disk_bus: "virtio", purpose: "test", instance_uuid: uuid, base_image_ref: base, image_type: "snapshot" },
+  });
+  expect(Object.keys(glance.images.get(id)?.properties ?? {}).filter((name) => name.startsWith("os_"))).toEqual([]);
+  // The server is busy, so a second image is not made, and not left in Glance.
+  expect((await act()).statusCode).toBe(409);
+  expect(glance.images.size).toBe(2);
+});
+
+test("Glance needs Keystone and a directory of images", () => {
+  const options = { images: "glance", auth: "none", imagesPath: null, glanceUrl: null } as const;
+  const faults = [/BERTH_AUTH .*set BERTH_AUTH=keystone/, /BERTH_IMAGES_PATH .* is missing/];
+  expect(() => refuseBadGlance(options)).toThrow(
+    expect.objectContaining({ faults: faults.map((fault) => expect.stringMatching(fault)) }),
+  );
+  refuseBadGlance({ ...options, images: "any" });
+});
