@@ -41,7 +41,7 @@ import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { refuseBadAuth } from "./identity/refuse-bad-auth.ts";
-import { type GlanceParts, openGlanceParts, refuseBadGlance } from "./image/open-glance.ts";
+import { openGlanceParts, refuseBadGlance } from "./image/open-glance.ts";
 import { openMetrics } from "./open-metrics.ts";
 import { openAccess } from "./placement/open-access.ts";
 import { placementCell } from "./placement/placement-cell.ts";
@@ -107,8 +107,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       filters,
       ...openProjectStores(pool),
       ...openNetworking(settings, closers),
-      imageFiles: await openImageFiles(settings.imagesPath),
-      glance: openGlance(settings, closers),
+      ...(await openImageParts(settings, closers)),
       moves: new PostgresMoveStore(pool),
       cells,
       bus,
@@ -217,12 +216,13 @@ function refuseBadOptions(settings: ApiOptions): void {
   refuseBadGlance(settings);
 }
 
-/** Opens Glance if it has the images of servers. */
-function openGlance(settings: ApiOptions, closers: Closers): GlanceParts | null {
-  if (settings.images !== "glance") return null;
+/** Opens the directory of images, and Glance if the images of servers are there. */
+async function openImageParts(settings: ApiOptions, closers: Closers) {
+  const imageFiles = await openImageFiles(settings.imagesPath);
+  if (settings.images !== "glance") return { imageFiles, glance: null };
   const neighbours = openNeighbours(settings);
   closers.push(() => neighbours.close());
-  return openGlanceParts(neighbours, settings);
+  return { imageFiles, glance: openGlanceParts(neighbours, settings) };
 }
 
 function openSoftState(url: string, logger: Logger, closers: Closers): RedisSoftState {

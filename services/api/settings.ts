@@ -129,7 +129,6 @@ export const apiDeclaration = {
     auth: setting(oneOf(...AUTH_KINDS), { about: "how callers are authenticated", default: "none" }),
     computePolicyFile: optional(text(), { about: "Compute policy: YAML file of overrides, followed while running" }),
     ...openNetworkOptions,
-    ...neighbourOptions,
     metricsListen: setting(hostPort, { about: "address of /metrics, separate from the API's", default: "127.0.0.1:0" }),
     bodyBytesMax: setting(integer({ min: 1_024, max: 1 << 26 }), { about: "largest request body", default: "1048576" }),
     computeBodyBytesMax: setting(integer({ min: 1_024, max: 1 << 20 }), {

@@ -216,6 +216,33 @@ describe("images of Glance", () => {
     expect(rig.told).toEqual([expect.stringMatching(/has no file/), expect.stringMatching(/answers 413/)]);
   });
 
+  test("the file of a shelved server stays until nothing needs it, whatever becomes of its image in Glance", async () => {
+    const shelved = async () => {
+      const image = { ...snapshot(), shelvedServer: randomUUID() };
+      await rig.images.begin(image, null, rig.ann);
+      await rig.copyDisk(image.id, tinyQcow2());
+      return image;
+    };
+    const [uploaded, deleted, refused] = [await shelved(), await shelved(), await shelved()];
+    await finish(uploaded);
+    rig.glance.images.delete(deleted.id);
+    await finish(deleted);
+    rig.glance.hold = async () => {
+      throw Object.assign(new Error("full"), { status: 413 });
+    };
+    await finish(refused);
+    const all = [uploaded, deleted, refused].map(({ id }) => id);
+    expect(
+      readdirSync(rig.dir)
+        .map((name) => name.slice(0, 36))
+        .sort(),
+    ).toEqual(all.toSorted());
+    expect(await rig.images.unfinished(null, 10)).toEqual([]);
+    rig.store.endShelved = async () => all;
+    await rig.images.endShelved();
+    expect([readdirSync(rig.dir), rig.glance.images.size]).toEqual([[], 0]);
+  });
+
   test("an image that Glance refuses to register is not made", async () => {
     const image = snapshot();
     const foreign = { ...image, id: randomUUID(), owner: "bob" };

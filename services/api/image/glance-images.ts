@@ -29,7 +29,7 @@ const FILE_APPEARS_MS = 300_000;
  */
 export class GlanceImages implements ImageService {
   readonly #glance: GlanceClient;
-  readonly #store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage">;
+  readonly #store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endShelved">;
   readonly #files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
   readonly #wanted: Pick<WantedImages, "want">;
   readonly #events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
@@ -42,7 +42,7 @@ export class GlanceImages implements ImageService {
   constructor(
     deps: {
       readonly glance: GlanceClient;
-      readonly store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage">;
+      readonly store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endShelved">;
       readonly files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
       readonly wanted: Pick<WantedImages, "want">;
       readonly events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
@@ -136,10 +136,18 @@ export class GlanceImages implements ImageService {
     this.#uploads.set(image.id, ended);
   }
 
-  /** Glance is asked first, so that an image is not forgotten while Glance has it. */
+  /** A process that dies in the middle leaves an image in Glance that its owner can delete. */
+  async endShelved(): Promise<void> {
+    for (const id of await this.#store.endShelved(this.#clock.now())) {
+      await this.#files.remove(id);
+      await this.#glance.remove(id);
+    }
+  }
+
+  /** Glance is asked first, so that an image is not forgotten while Glance has it. The file stays, since a host may still write to it. */
   async abandon(id: string): Promise<void> {
     await this.#glance.remove(id);
-    await this.#forget(id);
+    await this.#store.deleteImage(id, this.#clock.now());
   }
 
   /** Resolves when no upload is under way. */
@@ -152,23 +160,26 @@ export class GlanceImages implements ImageService {
     if (upload.rotation === 0) return this.abandon(id);
     const shown = await this.#glance.image(id, null);
     // Its owner has deleted it in the meantime.
-    if (shown === null || shown.status === "deleted") return this.#forget(id);
+    if (shown === null || shown.status === "deleted") return this.#end(image, { keepsFile: false });
     // Another process uploads it.
     if (shown.status === "saving") return;
-    if (shown.status === "killed") return this.#lose(id, "Glance has broken off its upload");
+    if (shown.status === "killed") return this.#lose(image, "Glance has broken off its upload");
     if (shown.status === "queued" && !(await this.#upload(image))) return;
     const { sha512 } = (await this.#glance.image(id, null)) ?? {};
-    if (typeof sha512 === "string") await this.#files.adopt(id, sha512);
+    // A host may be about to read the file of a shelved server, so that one keeps its name.
+    const isAdopted = typeof sha512 === "string" && image.shelvedServer === undefined;
+    if (isAdopted) await this.#files.adopt(id, sha512);
     if (upload.rotation !== null) await this.#rotate(image, upload.rotation);
-    await this.#store.deleteImage(id, this.#clock.now());
+    await this.#end(image, { keepsFile: true });
   }
 
   /** Returns whether Glance has the right bits now. */
-  async #upload({ id, createdAtMs }: SnapshotImage): Promise<boolean> {
+  async #upload(image: SnapshotImage): Promise<boolean> {
+    const { id, createdAtMs } = image;
     const found = await this.#files.read(id, null);
     if (found === null) {
       const isLost = this.#clock.now() - createdAtMs > FILE_APPEARS_MS;
-      if (isLost) await this.#lose(id, "the directory of images has no file of it");
+      if (isLost) await this.#lose(image, "the directory of images has no file of it");
       return false;
     }
     found.bits.destroy();
@@ -183,14 +194,14 @@ export class GlanceImages implements ImageService {
       if (!(error instanceof NeighbourError)) throw error;
       // Another process has begun to upload it.
       if (error.code === "conflict") return false;
-      if (error.code === "over-quota") await this.#lose(id, error.message);
+      if (error.code === "over-quota") await this.#lose(image, error.message);
       if (error.code === "over-quota") return false;
       throw error;
     }
     const has = await this.#glance.image(id, null);
     const sha512 = sent.digest("hex");
     if (has === null || has.sha512 === null || has.sha512 === sha512) return has !== null;
-    await this.#lose(id, "Glance has received other bytes than were sent");
+    await this.#lose(image, "Glance has received other bytes than were sent");
     return false;
   }
 
@@ -203,13 +214,23 @@ export class GlanceImages implements ImageService {
     }
   }
 
-  async #lose(id: string, reason: string): Promise<void> {
-    this.#events.snapshotLost(id, reason);
-    await this.abandon(id);
+  /** The image is not made, since Glance cannot have its bits. */
+  async #lose(image: SnapshotImage, reason: string): Promise<void> {
+    this.#events.snapshotLost(image.id, reason);
+    await this.#glance.remove(image.id);
+    await this.#end(image, { keepsFile: true });
   }
 
-  async #forget(id: string): Promise<void> {
-    await this.#files.remove(id);
+  /**
+   * The making of the image has ended. The file of a shelved server may be the only copy of its disk, so it stays, whatever Glance has, and the row says
+   * for which server.
+   */
+  async #end({ id, shelvedServer }: SnapshotImage, { keepsFile }: { readonly keepsFile: boolean }): Promise<void> {
+    if (shelvedServer !== undefined) {
+      await this.#store.updateImage(id, ({ upload: _, ...ended }) => ended);
+      return;
+    }
+    if (!keepsFile) await this.#files.remove(id);
     await this.#store.deleteImage(id, this.#clock.now());
   }
 

@@ -2,10 +2,10 @@ import { resolve } from "node:path";
 import { ImageDirectory } from "../../../adapters/images/image-directory.ts";
 import { WantedImages } from "../../../adapters/images/wanted-images.ts";
 import { GlanceClient } from "../../../adapters/openstack/glance-client.ts";
+import type { Neighbours } from "../../../adapters/openstack/open-neighbours.ts";
 import { systemClock } from "../../../runtime/clock.ts";
 import { refuseFaults } from "../../../runtime/settings-error.ts";
 import type { AuthKind } from "../identity/auth-kind.ts";
-import type { Neighbours } from "../../../adapters/openstack/open-neighbours.ts";
 import type { ImageRule } from "./image-rule.ts";
 
 /** Glance, and the directory into which the bits of its images are fetched for the hosts. */
