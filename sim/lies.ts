@@ -58,13 +58,13 @@ export class Lies {
     this.#random = options.random;
   }
 
-  /** What is said instead of a true message: its contrary, or both in either order. */
+  /** What is said instead of a true message: nothing, its contrary, or both in either order. */
   about(message: AgentMessage): AgentMessage[] {
     const { body } = message;
     if (body?.$case === "tree") this.#tree = body.value;
     const contrary = body === undefined ? null : this.#contrary(body);
     if (contrary === null) return [message];
-    return this.#pick([[{ body: contrary }], [message, { body: contrary }], [{ body: contrary }, message]]);
+    return this.#pick([[], [{ body: contrary }], [message, { body: contrary }], [{ body: contrary }, message]]);
   }
 
   /** The answer to an order that is not carried out, or null when nothing has to be answered. */
