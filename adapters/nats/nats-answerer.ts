@@ -43,13 +43,12 @@ export class NatsAnswerer implements LinkUser {
   }
 
   #answer(message: Msg): void {
-    this.#onQuestion(message.data).then(
-      (answer) => {
+    this.#onQuestion(message.data)
+      .then((answer) => {
         // An answer that comes after the loss of its connection reaches nobody.
         if (this.#subscription?.isClosed() === false) message.respond(answer);
-      },
-      // The asker finds out at the deadline.
-      () => undefined,
-    );
+      })
+      // There is no answer, or it is larger than a message may be. The asker finds out at the deadline.
+      .catch(() => undefined);
   }
 }

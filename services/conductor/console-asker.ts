@@ -20,6 +20,8 @@ const ANSWER_MS = 4_000;
 /** Questions that may wait for agents at a time. Each may bring `BYTES_MAX`. */
 const OPEN_MAX = 64;
 const BYTES_MAX = 131_072;
+/** The bus carries answers of up to 1 MiB, and no honest agent needs more than this. */
+const ANSWER_BYTES_MAX = 262_144;
 const TEXT_CHARACTERS_MAX = 1_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
@@ -80,7 +82,8 @@ export class ConsoleAsker {
   }
 
   async #answer(question: Uint8Array): Promise<Uint8Array> {
-    return encodeMessage(ConsoleAnswer, { answer: await this.#ask(ConsoleQuestion.decode(question)) });
+    const answer = encodeMessage(ConsoleAnswer, { answer: await this.#ask(ConsoleQuestion.decode(question)) });
+    return answer.length <= ANSWER_BYTES_MAX ? answer : encodeMessage(ConsoleAnswer, { answer: TOO_LARGE });
   }
 
   async #ask(question: ConsoleQuestion): Promise<ConsoleAnswer["answer"]> {
@@ -96,6 +99,7 @@ export class ConsoleAsker {
       const told = await withDeadline(promise, ANSWER_MS, "asking about a console", this.#options.clock);
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
+      if (!answers(told, question)) return OF_ANOTHER_QUESTION;
       if ("pinning" in told) return { $case: "pinning", value: told.pinning ?? { cpus: {}, nodes: [], pageKib: 0 } };
       if ("diagnostics" in told) return measuredOf(told);
       if ("output" in told) return { $case: "output", value: endOf(told.output, bytesMaxOf(question)) };
@@ -107,6 +111,19 @@ export class ConsoleAsker {
       this.#queries.delete(query);
     }
   }
+}
+
+const TOO_LARGE = { $case: "failed", value: "the agent of its host gave an answer that is too large" } as const;
+const OF_ANOTHER_QUESTION = {
+  $case: "failed",
+  value: "the agent of its host gave an answer to another question",
+} as const;
+
+/** Whether the agent has answered this kind of question. */
+function answers(told: Told, { open, pinning, diagnostics }: ConsoleQuestion): boolean {
+  if (pinning) return "pinning" in told;
+  if (diagnostics) return "diagnostics" in told;
+  return open === undefined ? "output" in told : "address" in told;
 }
 
 function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["body"] {

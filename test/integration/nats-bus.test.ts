@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { startLocalNats } from "../../adapters/nats/local-server.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
 import type { NatsEvent } from "../../adapters/nats/nats-link.ts";
-import { cellEventsForApi, cellEventsSubject, cellStreams } from "../../adapters/nats/streams.ts";
+import { cellConsolesSubject, cellEventsForApi, cellEventsSubject, cellStreams } from "../../adapters/nats/streams.ts";
 import { natsConfig } from "../../deploy/nats-config.ts";
 import { busContract } from "../contract/bus.contract.ts";
 import { encode, textOf } from "../contract/bus-cells.ts";
@@ -35,6 +35,30 @@ test("a tls:// URL does not connect to a server without TLS", async () => {
     expect(first).toMatchObject({ kind: "disconnected", reason: expect.stringContaining("tls") });
   } finally {
     await bus.close();
+    await nats.stop();
+  }
+});
+
+test("a question whose answer is larger than a message may be ends at its deadline, and the answerer continues", async () => {
+  const nats = await startLocalNats({ cells: ["c"], writeConfig: natsConfig });
+  const api = createNatsBus({ url: nats.cellApiUrl("c"), name: "test api" });
+  const conductor = createNatsBus({ url: nats.conductorUrl("c"), name: "test conductor" });
+  const subject = cellConsolesSubject("c");
+  try {
+    await conductor.answer(subject, async (question) =>
+      question.length > 5 ? new Uint8Array(2 ** 21) : question,
+    );
+    const ask = (text: string) => api.ask(subject, encode(text), { timeoutMs: 2_000 });
+    await eventually("the answerer", () =>
+      ask("small").then(
+        () => true,
+        () => false,
+      ),
+    );
+    await expect(ask("too large")).rejects.toMatchObject({ code: "timeout" });
+    expect(Buffer.from(await ask("small")).toString()).toBe("small");
+  } finally {
+    await Promise.all([api.close(), conductor.close()]);
     await nats.stop();
   }
 });

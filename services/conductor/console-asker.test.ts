@@ -1,0 +1,80 @@
+import { expect, test } from "vitest";
+import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
+import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import type { AgentConnection } from "./agent-registry.ts";
+import { ConsoleAsker } from "./console-asker.ts";
+import type { ConductorEvents } from "./events.ts";
+import type { ConductorBus } from "./ports.ts";
+
+type Told = Parameters<ConsoleAsker["told"]>[0];
+const NAME = { host: "host-1", serverUuid: "server", attemptId: "task/0" };
+const NOTHING = { bytesMax: 1_000, open: undefined, pinning: false, diagnostics: false };
+/** More than a message of the bus carries. */
+const TOO_MANY = 300_000;
+
+/** The answer to a question about a guest, of an agent that says this to each question. */
+async function answerTo(
+  question: Partial<ConsoleQuestion>,
+  says: (name: { readonly host: string; readonly query: number }) => Told,
+): Promise<ConsoleAnswer["answer"]> {
+  let ask: (question: Uint8Array) => Promise<Uint8Array> = () => Promise.reject(new Error("nobody answers"));
+  const send = ({ body }: ConductorMessage) => {
+    if (body !== undefined && "query" in body.value)
+      asker.told(says({ host: NAME.host, query: body.value.query }), agent);
+  };
+  const stream = { send, closed: false, onMessages: () => {}, onClose: () => {}, close: () => {} };
+  const agent: AgentConnection = { agentId: "agent", stream, hosts: new Map() };
+  const bus = {
+    answer: async (_subject: string, answer: typeof ask) => {
+      ask = answer;
+      return { stop: async () => {} };
+    },
+  } as Partial<ConductorBus> as ConductorBus;
+  const asker = new ConsoleAsker({
+    ...{ bus, cell: "cell", clock: new ManualClock(), events: {} as ConductorEvents },
+    registry: { connectionOf: () => agent },
+  });
+  await asker.start();
+  return ConsoleAnswer.decode(await ask(ConsoleQuestion.encode({ ...NAME, ...NOTHING, ...question }).finish())).answer;
+}
+
+const output = { output: Buffer.from("login:"), absent: false, failed: "" };
+const pinning = { pinning: { cpus: { 0: 7 }, nodes: [1], pageKib: 0 }, absent: false, failed: "" };
+const opened = { address: "h:1", absent: false, unavailable: false, failed: "", graphical: false };
+
+test("an agent's answer to the question is passed on", async () => {
+  expect(await answerTo({}, (name) => ({ ...name, ...output }))).toMatchObject({ $case: "output" });
+  expect(await answerTo({ pinning: true }, (name) => ({ ...name, ...pinning }))).toMatchObject({ $case: "pinning" });
+});
+
+test.each<[string, Partial<ConsoleQuestion>, object]>([
+  ["the output of a console", {}, pinning],
+  ["the output of a console", {}, opened],
+  ["the CPUs of a guest", { pinning: true }, output],
+  ["what a guest uses", { diagnostics: true }, pinning],
+  [
+    "a console that is opened",
+    { open: { session: "s", key: Buffer.alloc(32), lifetimeMs: 1, graphical: false } },
+    output,
+  ],
+])("an answer to another question than that for %s is not passed on", async (_, question, says) => {
+  expect(await answerTo(question, (name) => ({ ...name, ...says }) as Told)).toEqual({
+    $case: "failed",
+    value: "the agent of its host gave an answer to another question",
+  });
+});
+
+test("an answer that is larger than a message of the bus is not passed on", async () => {
+  const nodes = Array.from({ length: TOO_MANY }, () => 1);
+  const large = { ...pinning, pinning: { ...pinning.pinning, nodes } };
+  expect(await answerTo({ pinning: true }, (name) => ({ ...name, ...large }))).toEqual({
+    $case: "failed",
+    value: "the agent of its host gave an answer that is too large",
+  });
+  const vcpuTimesUs = Array.from({ length: TOO_MANY }, () => 1);
+  const diagnostics = { uptimeS: 1, vcpuTimesUs, disks: [], memoryUsedKib: 1 };
+  expect(
+    await answerTo({ diagnostics: true }, (name) => ({ ...name, diagnostics, absent: false, failed: "" })),
+  ).toMatchObject({ $case: "failed" });
+});
