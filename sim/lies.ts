@@ -38,6 +38,7 @@ const STATES = [
 ];
 /** Revisions that a guest may pretend to have obeyed: outdated ones, later ones, the greatest that is believed, and an impossible one. */
 const REVISIONS = [0, 1, 1_000, 1_000_000_000, 1_999_999_999, 4_000_000_000];
+const SELECTIONS = ["0", "1", "2", "7", "999999", "-1", ""];
 const CAUSES = ["", "", "shut-down", "crashed", "host-restarted"];
 const REFUSED = "the hypervisor refused";
 
@@ -91,7 +92,7 @@ export class Lies {
 
   /** A message that nobody asked for, mostly about guests and hosts of others, and often the answer that a conductor waits for. */
   unasked(): AgentMessage {
-    const awaited = this.#random() < 0.6 ? this.#pick(this.#knowledge().awaited) : undefined;
+    const awaited = this.#random() < 0.5 ? this.#pick(this.#knowledge().awaited) : undefined;
     const name = awaited ?? {
       ...this.#someGuest(),
       host: this.#someHost(),
@@ -154,7 +155,7 @@ export class Lies {
     return { serverUuid, attemptId, state, revision, stopCause };
   }
 
-  /** A guest of any host, one of a server that exists in an attempt that does not, or one that nobody knows. */
+  /** A guest of any host, one of a server that exists in another attempt or in one that does not exist, or one that nobody knows. */
   #someGuest(): { readonly host: string; readonly serverUuid: string; readonly attemptId: string } {
     const { guests } = this.#knowledge();
     const nobodys = `${randomUuidOf(this.#random)}/0`;
@@ -162,7 +163,9 @@ export class Lies {
     const draw = this.#random();
     if (known === undefined || draw < 0.1)
       return { host: this.#someHost(), serverUuid: randomUuidOf(this.#random), attemptId: nobodys };
-    return draw < 0.8 ? known : { ...known, attemptId: nobodys };
+    if (draw < 0.2) return { ...known, attemptId: nobodys };
+    const task = known.attemptId.slice(0, known.attemptId.lastIndexOf("/"));
+    return draw < 0.4 ? { ...known, attemptId: `${task}/${this.#pick(SELECTIONS)}` } : known;
   }
 
   #someHost(): string {

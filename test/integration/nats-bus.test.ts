@@ -45,9 +45,7 @@ test("a question whose answer is larger than a message may be ends at its deadli
   const conductor = createNatsBus({ url: nats.conductorUrl("c"), name: "test conductor" });
   const subject = cellConsolesSubject("c");
   try {
-    await conductor.answer(subject, async (question) =>
-      question.length > 5 ? new Uint8Array(2 ** 21) : question,
-    );
+    await conductor.answer(subject, async (question) => (question.length > 5 ? new Uint8Array(2 ** 21) : question));
     const ask = (text: string) => api.ask(subject, encode(text), { timeoutMs: 2_000 });
     await eventually("the answerer", () =>
       ask("small").then(
