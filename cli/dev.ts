@@ -2,7 +2,8 @@ import { relative, resolve } from "node:path";
 import { loadHostFilters } from "../adapters/modules/load-host-filters.ts";
 import { postgresUrl } from "../adapters/postgres/client/postgres-url.ts";
 import { type EmbeddedCloud, startCloud } from "../cloud/embedded-cloud.ts";
-import { processSettings, runService } from "../runtime/lifecycle.ts";
+import { runService } from "../runtime/lifecycle.ts";
+import { LOG_LEVELS } from "../runtime/logger.ts";
 import { integer, listOf, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, setting } from "../runtime/settings.ts";
 import { QUOTA_KINDS } from "../services/api/compute/quotas/quota-defaults.ts";
@@ -34,7 +35,8 @@ const declaration = {
   about:
     "Runs a whole cloud in this process: embedded Postgres, all four services, hosts that pretend to build or run virtual machines.",
   settings: {
-    ...processSettings,
+    // At the level of other services, each connection of an agent to a conductor is a line, and they bury what is printed for the reader.
+    logLevel: setting(oneOf(...LOG_LEVELS), { about: "minimum level of log lines", default: "warn" }),
     cells: optional(integer({ min: 1, max: 20 }), { about: "number of cells; 3, or 1 with virtual machines" }),
     hosts: optional(integer({ min: 1, max: 100_000 }), {
       about: "total number of hosts; 30, or 2 with virtual machines, which share this machine",

@@ -42,6 +42,9 @@ test("the search finds a section by words of its heading and of its text", () =>
   const entries = JSON.parse(readFileSync(join(into, "search.json"), "utf8")) as readonly SearchEntry[];
   const found = entries.filter(({ page, text }) => page === "The audit" && text.includes("--publish"));
   expect(found.map(({ address }) => address)).toEqual(["docs/audit.html#for-dashboards"]);
+  // Commands stand in blocks of code.
+  const drain = entries.find(({ address }) => address === "docs/moves.html#emptying-a-host");
+  expect(drain?.text).toContain("npx berth host drain HOST");
 });
 
 test.each([

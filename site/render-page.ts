@@ -42,6 +42,7 @@ export function renderPage(
         sections.push({ id, heading, text: "" });
         return `<h${depth} id="${id}">${this.parser.parseInline(tokens)}</h${depth}>\n`;
       },
+      code: (token) => remember([token]) ?? false,
       paragraph: ({ tokens }) => remember(tokens) ?? false,
       tablecell: ({ tokens }) => remember(tokens) ?? false,
       text: (token) => ("tokens" in token ? remember(token.tokens ?? []) : undefined) ?? false,

@@ -30,6 +30,9 @@ const declaration = {
 
 const REDRAW_MS = 500;
 const RETRY_MS = 1_000;
+/** How often, and how many times, a single picture is read until it knows everything. */
+const SETTLE_MS = 500;
+const SETTLE_TRIES_MAX = 8;
 const WIDTH_ELSEWHERE = 200;
 const HOME_AND_CLEAR = "\u001b[H\u001b[J";
 
@@ -45,7 +48,7 @@ export function runTopCommand(argv: readonly string[]): Promise<number> {
         width: stdout.columns ?? WIDTH_ELSEWHERE,
       });
     if (settings.once || !stdout.isTTY) {
-      const picture = await callOperatorsApi<LivePicture>(settings, "GET", "/live/picture");
+      const picture = await settledPicture(settings);
       stdout.write(show(holdPicture(picture), null));
       return 0;
     }
@@ -60,6 +63,21 @@ export function runTopCommand(argv: readonly string[]): Promise<number> {
     }
     return 0;
   });
+}
+
+/**
+ * Reads the picture once. An api asks its cells about conductors and the schedulers about their figures only while somebody watches, so the first
+ * picture may know nothing of them. Then it is read again, for a few seconds.
+ */
+async function settledPicture(settings: Parameters<typeof callOperatorsApi>[0]): Promise<LivePicture> {
+  for (let tries = 1; ; tries += 1) {
+    const picture = await callOperatorsApi<LivePicture>(settings, "GET", "/live/picture");
+    const isSettled =
+      picture.figures.schedulers.some(({ placed }) => placed !== null) &&
+      picture.cells.every(({ answers, conductors }) => !answers || conductors.length > 0);
+    if (isSettled || tries === SETTLE_TRIES_MAX) return picture;
+    await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+  }
 }
 
 /** Follows the api until it is told to end. A lost connection is opened again; a refusal is not. */

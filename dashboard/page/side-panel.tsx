@@ -123,7 +123,14 @@ function Provider({ provider, depth }: { readonly provider: LiveProvider; readon
                 <th scope="row">{classText(one.class)}</th>
                 <td>{numberText(one.used)}</td>
                 <td title={`(${one.total} − ${one.reserved} reserved) × ${one.ratio}`}>{numberText(one.capacity)}</td>
-                <td>{percentText(one.used, one.capacity)}</td>
+                <td class="share">
+                  <span class="bar" aria-hidden="true">
+                    <i
+                      style={{ width: `${one.capacity <= 0 ? 0 : Math.min(100, (100 * one.used) / one.capacity)}%` }}
+                    />
+                  </span>
+                  {percentText(one.used, one.capacity)}
+                </td>
               </tr>
             ))}
           </tbody>
