@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "./free-port.ts";
 
 const startAttemptsMax = 5;
-const readyMsMax = 20_000;
+const READY_MS_MAX = 20_000;
 const stopMsMax = 10_000;
 const pollMs = 20;
 const logCharsMax = 4_000;
@@ -22,6 +22,8 @@ export interface ChildServerSpec {
   readonly greeting?: string;
   /** How the first answer of a ready server begins. */
   readonly answer: string;
+  /** How long the server may take until it answers; 20 s by default. */
+  readonly readyMsMax?: number;
 }
 
 export interface ChildServer {
@@ -36,7 +38,7 @@ export interface ChildServer {
 }
 
 /**
- * Starts the server and resolves when it answers. Rejects when the command is missing, ends, or does not answer within 20 s; then nothing
+ * Starts the server and resolves when it answers. Rejects when the command is missing, ends, or does not answer in time; then nothing
  * is left running. The server ends with this process, however this process ends.
  */
 export async function startChildServer(spec: ChildServerSpec): Promise<ChildServer> {
@@ -98,6 +100,7 @@ function spawnWatched(command: string, args: readonly string[]): Running {
 
 /** Resolves with null once the server answers, otherwise with the reason why it does not. */
 async function waitUntilItAnswers(running: Running, spec: ChildServerSpec, port: number): Promise<string | null> {
+  const { readyMsMax = READY_MS_MAX } = spec;
   const deadline = performance.now() + readyMsMax;
   while (performance.now() < deadline) {
     const ended = running.ended();

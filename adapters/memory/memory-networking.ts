@@ -119,7 +119,7 @@ export class MemoryNetworking implements Networking {
       const host = device === null ? "" : (update.host ?? port.host);
       const deviceId = device === undefined ? port.deviceId : (device?.serverUuid ?? "");
       const changed = { ...port, deviceId, securityGroups, revision: revision + 1, ...this.#bound(host) };
-      this.#ports.set(id, changed);
+      this.#ports.set(id, host === port.host ? changed : afterBinding(changed));
       return { kind: "updated", port: changed };
     });
   }
@@ -145,7 +145,9 @@ export class MemoryNetworking implements Networking {
       ...{ projectId, networkId, deviceId, securityGroups: securityGroups ?? [`default-of-${projectId}`] },
       ...{ fixedAddresses: [fixed], ...this.#bound(port.host ?? "") },
     };
-    return { kind: "created", ports: [this.putPort(made)] };
+    const created = this.putPort(made);
+    if (port.host !== null) this.#ports.set(created.id, afterBinding(created));
+    return { kind: "created", ports: [created] };
   }
 
   #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "status"> {
@@ -186,6 +188,9 @@ const EMPTY = {
 };
 
 const shownNetwork = ({ first: _first, size: _size, ...network }: TwinNetwork): NeutronNetwork => network;
+
+/** Neutron binds a port after it has written the answer, and raises the revision once more. */
+const afterBinding = (port: NeutronPort): NeutronPort => ({ ...port, revision: port.revision + 1 });
 
 const hasAddress = (fixed: readonly FixedAddress[], address: string): boolean =>
   fixed.some((one) => one.address === address);

@@ -34,7 +34,7 @@ export interface NeutronPort {
   readonly host: string;
   /** How the port is connected on its host; `binding_failed` if no driver can do it, and empty for callers who may not see it. */
   readonly vifType: string;
-  /** Raised by each change. */
+  /** Raised by each change. The answer to a change may have an earlier one already, since Neutron goes on to bind the port. */
   readonly revision: number;
   /** The request groups of its QoS policy. Empty for callers who may not see them. */
   readonly groups: readonly PortGroup[];

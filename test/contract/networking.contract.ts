@@ -63,6 +63,8 @@ export function networkingContract(
       return outcome.ports[0]!;
     }
 
+    const revisionOf = async (id: string) => (await networking.ports({ id }, OWN))[0]?.revision ?? 0;
+
     test("shows callers the networks of their project and the shared ones, and this service all of them", async () => {
       const ids = async (by: typeof OWN | ReturnType<typeof as>) =>
         (await networking.networks({}, by)).map(({ id }) => id).toSorted();
@@ -120,10 +122,10 @@ export function networkingContract(
       twin.hostsWithoutDriver.add("lonely");
       const bound = await makeOne({ host: "host-1" });
       expect(bound).toMatchObject({ host: "host-1", vifType: "ovs" });
-      const failed = await networking.updatePort(bound.id, { host: "lonely" }, bound.revision);
+      const failed = await networking.updatePort(bound.id, { host: "lonely" }, await revisionOf(bound.id));
       if (failed.kind !== "updated") throw new Error(failed.kind);
       expect(failed.port).toMatchObject({ host: "lonely", vifType: BINDING_FAILED });
-      const back = await networking.updatePort(bound.id, { host: "host-2" }, failed.port.revision);
+      const back = await networking.updatePort(bound.id, { host: "host-2" }, await revisionOf(bound.id));
       expect(back).toMatchObject({
         kind: "updated",
         port: { host: "host-2", vifType: "ovs", deviceId: bound.deviceId },
@@ -149,7 +151,7 @@ export function networkingContract(
       );
       if (given.kind !== "updated") throw new Error(given.kind);
       expect(given.port).toMatchObject({ deviceId: serverUuid, host: "host-1", securityGroups: ["group"] });
-      const taken = await networking.updatePort(port.id, { device: null }, given.port.revision);
+      const taken = await networking.updatePort(port.id, { device: null }, await revisionOf(port.id));
       expect(taken).toMatchObject({ kind: "updated", port: { deviceId: "", host: "" } });
     });
 

@@ -200,6 +200,19 @@ test("a call whose answer from Neutron is lost is refused, and its ports are fou
   await eventually("the end of the port", () => rig.networking.all().length === 0);
 });
 
+test("a port that Neutron changes while a server gets it is not taken for one in use", async () => {
+  const own = userPort();
+  let changes = 0;
+  rig.networking.fate = (method) => {
+    // Between the reading of the port and its change, the port's status changes.
+    if (method === "updatePort" && changes++ === 0) rig.networking.putPort({ ...portIs(own.id)!, revision: 7 });
+    return "answered";
+  };
+  const id = await boot({ networks: [{ port: own.id }] });
+  expect(portIs(own.id)).toMatchObject({ deviceId: id });
+  expect(changes).toBe(2);
+});
+
 test("of two calls for one port, one gets it", async () => {
   const own = userPort();
   const answers = await Promise.all([
@@ -248,6 +261,45 @@ test("attaches a port, or a network, to a server on its host, and detaches them"
   expect((await show(id)).addresses).toEqual({});
   expect((await rig.delete(`${path}/${own.id}`, as("ann:one"))).statusCode).toBe(404);
   expect(await rig.portNotes.dueNotes(-1_000, null, 10)).toEqual([]);
+});
+
+test("after an event of Neutron, a server shows the present addresses, and loses a port that is gone", async () => {
+  const id = await active({ networks: [{ uuid: OWN_NETWORK }, { uuid: SHARED_NETWORK }] });
+  const [first, second] = portsOf(id);
+  const tell = (name: string, tag?: string) =>
+    rig.post(
+      "/v2.1/os-server-external-events",
+      { events: [{ name, server_uuid: id, ...(tag && { tag }) }] },
+      as("admin:ops"),
+    );
+  const addresses = async () =>
+    Object.values<{ addr: string }[]>((await show(id)).addresses)
+      .flat()
+      .map(({ addr }) => addr);
+  rig.networking.putPort({ ...first!, fixedAddresses: [{ address: "10.1.0.99", subnetId: "s" }] });
+  expect(await addresses()).not.toContain("10.1.0.99");
+  expect((await tell("network-changed")).statusCode).toBe(200);
+  expect(await addresses()).toContain("10.1.0.99");
+  // An event about a port that is still there takes nothing away.
+  await tell("network-vif-deleted", second?.id);
+  expect(await addresses()).toHaveLength(2);
+  await rig.networking.deletePort(second!.id);
+  await tell("network-vif-deleted", second?.id);
+  expect(await addresses()).toEqual(["10.1.0.99"]);
+  expect(await rig.portNotes.dueNotes(-1_000, null, 10)).toEqual([]);
+});
+
+test("an event that comes while Neutron is silent has its effect later", async () => {
+  const id = await active();
+  const [port] = portsOf(id);
+  rig.networking.putPort({ ...port!, fixedAddresses: [{ address: "10.1.0.99", subnetId: "s" }] });
+  rig.networking.fate = () => "silent";
+  const event = { name: "network-changed", server_uuid: id };
+  const answer = await rig.post("/v2.1/os-server-external-events", { events: [event] }, as("admin:ops"));
+  expect(answer.statusCode).toBe(200);
+  rig.networking.fate = () => "answered";
+  await settleOld();
+  await eventually("the address", async () => JSON.stringify((await show(id)).addresses).includes("10.1.0.99"));
 });
 
 test("a port that Neutron does not take away is taken away later, and one of a refused attachment at once", async () => {

@@ -7,10 +7,14 @@ import type { Http } from "../../http/create-http.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { Uuid } from "../../http/schema.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { hearNetworkEvent } from "../neutron-ports/hear-network-event.ts";
+import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 
 export interface ExternalEventDeps {
   readonly store: Pick<RequestsPort, "requests">;
   readonly cells: Cells;
+  /** Null without Neutron. */
+  readonly neutron: NeutronDeps | null;
   readonly events: Pick<ApiEvents, "externalEvent">;
 }
 
@@ -50,7 +54,8 @@ const Answer = Type.Object({
 
 /**
  * `/os-server-external-events`: events that Neutron, Cinder and other services report about servers. Each event is checked, answered with a code of
- * its own and logged. No work of this cloud waits for one, so none has an effect on its server.
+ * its own and logged. After those about changed or deleted ports in Neutron, the server's record gets the
+ * present addresses. No work of this cloud waits for an event.
  *
  * Source: Nova's api-ref, "Create external events".
  */
@@ -75,6 +80,7 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
         if (code === 200) deps.events.externalEvent(event, host ?? "");
         return { ...event, status: code === 200 ? "completed" : "failed", code };
       });
+      for (const event of answers) if (event.code === 200) await hearNetworkEvent(deps, event);
       reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
       return { events: answers };
     },

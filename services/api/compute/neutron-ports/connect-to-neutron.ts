@@ -4,7 +4,7 @@ import type { ServerPort, ServerSpec } from "../../../../proto/gen/berth/shared.
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
-import { askNeutron, madeFor, type NeutronDeps } from "./neutron-deps.ts";
+import { askNeutron, madeFor, type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
 import type { Connection } from "./read-connections.ts";
 import { releasePorts } from "./release-ports.ts";
 
@@ -53,26 +53,28 @@ export function serverPortOfNeutron(port: NeutronPort, networkName: string, tag:
 /** The owner of a server's ports, by which Neutron's users find the ports of an availability zone. */
 export const deviceOwner = (zone: string): string => `compute:${zone || "nova"}`;
 
-/** Gives an existing port to a server. Refuses one that has changed since it was read (409), or is gone (400). */
+/** How often a port is read again that Neutron or somebody else changes at the same time. */
+const TAKES_MAX = 5;
+
+/** Gives an existing port to a server. Refuses one that something else has got since it was read (409), or that is gone (400). */
 export async function takePort(
   { networking }: Pick<NeutronDeps, "networking">,
   port: NeutronPort,
   { serverUuid, zone, host }: { readonly serverUuid: string; readonly zone: string; readonly host?: string },
 ): Promise<NeutronPort> {
   const update = { device: { serverUuid, owner: deviceOwner(zone) }, ...(host !== undefined && { host }) };
-  const outcome = await askNeutron(() => networking.updatePort(port.id, update, port.revision));
-  switch (outcome.kind) {
-    case "updated":
-      return outcome.port;
-    case "changed":
-      throw conflict(`Port ${port.id} is still in use.`);
-    case "gone":
-      throw badRequest(`Port id ${port.id} could not be found.`);
-    case "refused":
-      throw badRequest(`Port update failed for port ${port.id}: ${outcome.why}`);
-    default:
-      return outcome satisfies never;
+  let present: NeutronPort | undefined = port;
+  for (let takes = 0; takes < TAKES_MAX; takes += 1) {
+    if (present === undefined) throw badRequest(`Port id ${port.id} could not be found.`);
+    const { deviceId, revision } = present;
+    if (deviceId !== "" && deviceId !== serverUuid) break;
+    const outcome = await askNeutron(() => networking.updatePort(port.id, update, revision));
+    if (outcome.kind === "updated") return outcome.port;
+    if (outcome.kind === "refused") throw badRequest(`Port update failed for port ${port.id}: ${outcome.why}`);
+    // Its status may have changed, which says nothing about who has it.
+    [present] = await askNeutron(() => networking.ports({ id: port.id }, OWN_NAME));
   }
+  throw conflict(`Port ${port.id} is still in use.`);
 }
 
 /** Explains why ports could not be made. Source: `_create_port_minimal` in nova/network/neutron.py. */

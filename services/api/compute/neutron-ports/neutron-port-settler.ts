@@ -9,16 +9,20 @@ import type { ApiEvents } from "../../events.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { closeServer } from "../server-volumes/settle-building.ts";
+import { refreshPorts } from "./refresh-ports.ts";
 import { releasePorts } from "./release-ports.ts";
 
 /** Longer than a call may take, and than Neutron works on a request whose sender has left. */
 const OPEN_MS = 600_000;
 const SWEEP_MS = 30_000;
 
+/** A server in its cell. */
+type Known = Parameters<typeof refreshPorts>[1];
+
 /** The ports that a server has by its own record. `gone`: no host can have a guest of it. `unknown`: look again later. */
 type ServersPorts =
   | { readonly kind: "gone" }
-  | { readonly kind: "living"; readonly named: readonly string[] }
+  | { readonly kind: "living"; readonly named: readonly string[]; readonly known: Known | null }
   | { readonly kind: "unknown" };
 
 /**
@@ -101,7 +105,8 @@ export class NeutronPortSettler {
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else await this.#notes.settleNotes([note]);
+    else if (ports.known === null || (await refreshPorts(this.#networking, ports.known, null)))
+      await this.#notes.settleNotes([note]);
   }
 
   async #portsOf(serverUuid: string): Promise<ServersPorts> {
@@ -119,11 +124,12 @@ export class NeutronPortSettler {
 
   async #portsInCell(record: RequestRecord, cell: string, isGone: boolean): Promise<ServersPorts> {
     const uuids = [record.serverUuid];
-    const answer = await this.#cells.get(cell)?.operations(async (store) => ({
+    const client = this.#cells.get(cell);
+    const answer = await client?.operations(async (store) => ({
       servers: await store.servers(uuids),
       left: await store.guestsLeft(uuids),
     }));
-    if (answer?.kind !== "answer") return { kind: "unknown" };
+    if (client === undefined || answer?.kind !== "answer") return { kind: "unknown" };
     const [server = null] = answer.value.servers;
     const guestLeft = answer.value.left[0] ?? true;
     // A build that failed leaves a server without a host. It can never get one.
@@ -131,11 +137,13 @@ export class NeutronPortSettler {
     if (isGone || hasFailed) return guestLeft ? { kind: "unknown" } : { kind: "gone" };
     if (server === null) return livingOf(record);
     if (server.status === "DELETED") return { kind: "unknown" };
-    return { kind: "living", named: server.spec.ports.map(({ portId }) => portId) };
+    const named = server.spec.ports.map(({ portId }) => portId);
+    return { kind: "living", named, known: { record, cell: client, server } };
   }
 }
 
 const livingOf = ({ spec }: RequestRecord): ServersPorts => ({
   kind: "living",
   named: spec.ports.map(({ portId }) => portId),
+  known: null,
 });
