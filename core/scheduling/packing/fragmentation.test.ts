@@ -28,14 +28,15 @@ describe("recent tasks", () => {
     ]);
   });
 
-  it("give each shape that needs GPUs its share of all tasks", () => {
+  it("give each shape its share of all tasks", () => {
     const past = new RecentTasks(10);
     for (const shape of [whole, cpuOnly, share, share]) past.add(shape);
-    expect(past.gpuShapes()).toEqual([
+    expect(past.shapes()).toEqual([
       { shape: whole, rate: 1 / 4 },
       { shape: share, rate: 2 / 4 },
+      { shape: cpuOnly, rate: 1 / 4 },
     ]);
-    expect(past.meanGpuMilli()).toBe((1000 + 2 * 400) / 4);
+    expect(past.meanAmounts()).toEqual({ cpuMilli: (8_000 + 6_000 + 2 * 2_000) / 4, gpuMilli: (1000 + 2 * 400) / 4 });
   });
 
   it("give each shape its share of the GPUs", () => {
@@ -86,6 +87,32 @@ describe("packing by fragmentation", () => {
     const policy = fragmentation(park);
     for (let seen = 0; seen < 60; seen += 1) policy.arrive?.(seen % 10 === 9 ? eight : whole);
     expect(policy.score(whole, 0)).toBeLessThan(policy.score(whole, 1));
+  });
+
+  it("keeps room for large tasks without GPUs where another machine has room for a small one", () => {
+    const [large, small] = shapesOf([task(32_000, 0, 0), task(4_000, 0, 0)]) as [TaskShape, TaskShape];
+    const park = new MachinePark([
+      { ...many, cpuMilli: 32_000, gpus: 0 },
+      { ...many, cpuMilli: 28_000, gpus: 0 },
+      { ...many, cpuMilli: 96_000, gpus: 8 },
+    ]);
+    const policy = fragmentation(park);
+    for (let seen = 0; seen < 60; seen += 1) policy.arrive?.([small, large, eight][seen % 3]!);
+    expect(policy.score(small, 0)).toBeLessThan(policy.score(small, 1));
+  });
+
+  it("refuses nothing until a fifth of the CPU is left, although every third task takes 32 cores and no GPU", () => {
+    const [large, small] = shapesOf([task(32_000, 0, 0), task(11_000, 1, 1000)]);
+    const park = new MachinePark([
+      ...Array.from({ length: 20 }, () => ({ ...many, memoryMib: 1_000_000, cpuMilli: 96_000, gpus: 8 })),
+      ...Array.from({ length: 20 }, () => ({ ...many, memoryMib: 1_000_000, cpuMilli: 48_000, gpus: 2 })),
+    ]);
+    const policy = fragmentation(park);
+    const cpuFree = (): number => park.cpuFree.reduce((sum, free) => sum + free, 0);
+    for (let at = 0; cpuFree() > 576_000; at += 1) {
+      const next = at % 40 === 39 ? eight : at % 3 === 2 ? large! : small!;
+      expect(placeTask(park, policy, next).kind).toBe("placed");
+    }
   });
 
   it("keeps whole machines free for large tasks even when few of them have arrived", () => {

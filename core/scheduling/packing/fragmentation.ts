@@ -23,7 +23,7 @@ const REPRICE_EVERY = 16;
  * Useless GPU: the policy imagines that pieces of the recent past come again, each to one machine alone. The part of the machine's GPUs
  * that is then still free is waste. A machine wastes much when it is short of CPU for its GPUs, or when its GPUs are divided so that the
  * usual tasks leave holes. Slots: few machines have room for a large task. They stay free while that costs little, so that large tasks are
- * not refused while most of the park is empty.
+ * not refused while most of the park is empty. Slots for tasks without GPUs are kept, too, so that these do not need the former.
  *
  * The policy knows nothing of the workload except the tasks that have arrived. It considers CPU and GPUs, but not memory.
  */
@@ -44,14 +44,13 @@ export function fragmentation(park: MachinePark): PackingPolicy {
   function learn(): void {
     waste = learnedWaste(past);
     gradient.forget();
-    slots.expect(demand.gpuShapes(), kinds, gradient.states());
+    slots.expect({ shapes: demand.shapes(), tasks: demand.seen }, kinds, gradient.states());
     repriceAt = 0;
   }
 
   function reprice(): void {
     repriceAt = demand.seen + REPRICE_EVERY;
-    const gpuFree = park.gpuFreeSum.reduce((sum, free) => sum + free, 0);
-    slots.reprice(gpuFree, demand.meanGpuMilli());
+    slots.reprice({ cpuMilli: sumOf(park.cpuFree), gpuMilli: sumOf(park.gpuFreeSum) }, demand.meanAmounts());
     gradient.forgetRatings();
   }
 
@@ -96,6 +95,10 @@ export function packByWaste(park: MachinePark, learn: (past: RecentTasks) => Was
     chooseGpu: (task, machine) => gradient.chooseGpu(task, machine),
     placed: (_, machine) => gradient.changed(machine),
   };
+}
+
+function sumOf(amounts: Int32Array): number {
+  return amounts.reduce((sum, amount) => sum + amount, 0);
 }
 
 /** One task for each kind of machine, which takes a whole empty machine of that kind. */

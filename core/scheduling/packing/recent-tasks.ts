@@ -1,6 +1,6 @@
 import type { TypicalTask } from "./fragmentation-gradient-descent.ts";
 import type { ExpectedShape } from "./slot-prices.ts";
-import { gpuMilliSum, type TaskShape } from "./task-shape.ts";
+import { type GpuAndCpu, gpuMilliSum, type TaskShape } from "./task-shape.ts";
 
 /** The most recent tasks that arrived, whether they found room or not. */
 export class RecentTasks {
@@ -40,15 +40,20 @@ export class RecentTasks {
     return [...sums].map(([shape, sum]) => ({ shape, share: sum / all }));
   }
 
-  /** The remembered shapes that take GPUs, each with its part of all remembered tasks. */
-  gpuShapes(): ExpectedShape[] {
+  /** The remembered shapes, each with its part of all remembered tasks. Shapes that take GPUs come first. */
+  shapes(): ExpectedShape[] {
     const counts = new Map<TaskShape, number>();
-    for (const shape of this.#ring) if (shape.gpus > 0) counts.set(shape, (counts.get(shape) ?? 0) + 1);
-    return [...counts].map(([shape, count]) => ({ shape, rate: count / this.#ring.length }));
+    for (const shape of this.#ring) counts.set(shape, (counts.get(shape) ?? 0) + 1);
+    const expected = [...counts].map(([shape, count]) => ({ shape, rate: count / this.#ring.length }));
+    return [...expected.filter(({ shape }) => shape.gpus > 0), ...expected.filter(({ shape }) => shape.gpus === 0)];
   }
 
-  /** The GPU that a task takes, in thousandths, as the mean over all tasks including those without a GPU. */
-  meanGpuMilli(): number {
-    return this.#ring.reduce((sum, shape) => sum + gpuMilliSum(shape), 0) / Math.max(1, this.#ring.length);
+  /** What a task takes, as the mean over all remembered tasks, including those without a GPU. */
+  meanAmounts(): GpuAndCpu {
+    const count = Math.max(1, this.#ring.length);
+    return {
+      cpuMilli: this.#ring.reduce((sum, { cpuMilli }) => sum + cpuMilli, 0) / count,
+      gpuMilli: this.#ring.reduce((sum, shape) => sum + gpuMilliSum(shape), 0) / count,
+    };
   }
 }

@@ -11,6 +11,12 @@ export interface TaskShape {
   readonly gpuModels: readonly string[];
 }
 
+/** An amount of CPU, in thousandths of a core, and one of GPU, in thousandths of a GPU. */
+export interface GpuAndCpu {
+  readonly cpuMilli: number;
+  readonly gpuMilli: number;
+}
+
 /** The shape of each task, in the tasks' order. */
 export function shapesOf(tasks: readonly Omit<TaskShape, "index">[]): TaskShape[] {
   const known = new Map<string, TaskShape>();

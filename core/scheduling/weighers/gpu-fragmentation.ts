@@ -91,27 +91,33 @@ export class GpuFragmentation implements RelativeWeigher {
     return true;
   }
 
-  /** Counts the slots of all hosts with GPUs, and prices them. */
+  /**
+   * Counts the slots of all hosts, and prices them. Hosts without GPUs count, too, because they have room for the requests without GPUs.
+   */
   #countSlots(): void {
     if (this.#ratings.count > STATES_MAX) this.#forgetStates();
     const states: number[] = [];
     const kinds = new Map<string, TaskShape>();
-    let gpuFree = 0;
-    for (const host of hostsWithGpus(this.#views())) {
+    let cpuMilli = 0;
+    let gpuMilli = 0;
+    for (const host of hostsOf(this.#views())) {
       const state = this.#ratings.stateOf(cpuOf(host, "free"), "", gpusOf(host, "free"));
       for (let times = 0; times < host.counts; times += 1) states.push(state);
-      gpuFree += host.counts * this.#ratings.stateAt(state).gpuFreeSum;
+      const { cpuFree, gpuFreeSum } = this.#ratings.stateAt(state);
+      cpuMilli += host.counts * cpuFree;
+      gpuMilli += host.counts * gpuFreeSum;
       const whole = wholeHost(host);
-      if (kinds.size < KINDS_MAX) kinds.set(`${whole.cpuMilli},${whole.gpus}`, whole);
+      if (whole.gpus > 0 && kinds.size < KINDS_MAX) kinds.set(`${whole.cpuMilli},${whole.gpus}`, whole);
     }
-    this.#slots.expect(this.#demand.gpuShapes(), [...kinds.values()], states);
-    this.#slots.reprice(gpuFree, this.#demand.meanGpuMilli());
+    const seen = { shapes: this.#demand.shapes(), tasks: this.#demand.seen };
+    this.#slots.expect(seen, [...kinds.values()], states);
+    this.#slots.reprice({ cpuMilli, gpuMilli }, this.#demand.meanAmounts());
   }
 
   /** Invalidates the numbers of all states. Slots cost nothing until they are counted again. */
   #forgetStates(): void {
     this.#ratings.clear();
-    this.#slots.expect([], [], []);
+    this.#slots.expect({ shapes: [], tasks: 0 }, [], []);
   }
 
   #intern({ cpuMilli, gpus, gpuMilli }: Omit<TaskShape, "index">): TaskShape {
@@ -153,7 +159,7 @@ function cpuMilliOf(resourceClass: ResourceClass | string, amount: number): numb
 }
 
 /** A host, given by the root of its tree in a view, and the view's GPU columns. */
-interface GpuHost {
+interface CensusHost {
   readonly view: LedgerView;
   readonly root: number;
   readonly columns: readonly Readonly<InventoryColumn>[];
@@ -162,27 +168,24 @@ interface GpuHost {
 /** Which amounts of a host are counted: the free ones or all of them. */
 type Counted = "free" | "all";
 
-/** The hosts with GPUs of all views. `counts` is the number of hosts that each represents. */
-function* hostsWithGpus(views: readonly LedgerView[]): Generator<GpuHost & { readonly counts: number }> {
+/** The hosts of all views. `counts` is the number of hosts that each represents. */
+function* hostsOf(views: readonly LedgerView[]): Generator<CensusHost & { readonly counts: number }> {
   const hosts = views.reduce((sum, { slots }) => sum + slots.rootCount, 0);
   const counts = Math.max(1, Math.ceil(hosts / CENSUS_HOSTS_MAX));
   for (const view of views) {
     const columns = gpuColumns(view);
-    if (columns.length === 0) continue;
-    for (let index = 0; index < view.slots.rootCount; index += counts) {
-      const host = { view, columns, root: view.slots.roots[index]!, counts };
-      if (gpusOf(host, "all").length > 0) yield host;
-    }
+    for (let index = 0; index < view.slots.rootCount; index += counts)
+      yield { view, columns, root: view.slots.roots[index]!, counts };
   }
 }
 
 /** A task that takes a whole empty host. */
-function wholeHost(host: GpuHost): TaskShape {
+function wholeHost(host: CensusHost): TaskShape {
   const gpus = gpusOf(host, "all").length;
   return { index: -1, cpuMilli: cpuOf(host, "all"), memoryMib: 0, gpus, gpuMilli: WHOLE_GPU, gpuModels: [] };
 }
 
-function cpuOf({ view, root }: Pick<GpuHost, "view" | "root">, counted: Counted): number {
+function cpuOf({ view, root }: Pick<CensusHost, "view" | "root">, counted: Counted): number {
   let cpu = 0;
   for (const name of view.resourceClasses()) {
     const factor = cpuMilliOf(name, 1);
@@ -200,7 +203,7 @@ function stepped(milli: number): number {
 }
 
 /** The thousandths of each GPU of a host. A provider that counts several GPUs of a class contributes that many whole ones. */
-function gpusOf({ view, root, columns }: GpuHost, counted: Counted): number[] {
+function gpusOf({ view, root, columns }: CensusHost, counted: Counted): number[] {
   const gpus: number[] = [];
   for (const column of columns) {
     const size = sizeOfGpu(column);
