@@ -158,6 +158,26 @@ test("gpu_fragmentation keeps the only host with room for a large server free", 
   expect(small).toBeGreaterThan(large!);
 });
 
+test("gpu_fragmentation keeps room for large servers without GPUs, the more the scarcer it is, also on hosts without GPUs", () => {
+  const hosts = (large: number) => ({
+    gpus: { inventories: { VCPU: 64 } },
+    small: { inventories: { VCPU: 28 } },
+    ...Object.fromEntries(Array.from({ length: large }, (_, at) => [`large${at}`, { inventories: { VCPU: 32 } }])),
+  });
+  const advantageOfSmall = (large: number): number => {
+    const scene = sceneOf(hosts(large));
+    scene.view.applyAll(provider("gpu0", { PGPU: 1 }, { parent: "gpus" }));
+    const weigher = new GpuFragmentation(() => [scene.view]);
+    const one = asks({ VCPU: 4 });
+    for (let index = 0; index < 40; index += 1)
+      weigher.arrive(hostRequestOf(index % 20 === 0 ? asks({ VCPU: 32 }) : one).groups, scene.view);
+    const [small, first] = weights(weigher, scene, one, ["small", "large0"])!;
+    return small! - first!;
+  };
+  expect(advantageOfSmall(100)).toBeGreaterThan(0);
+  expect(advantageOfSmall(1)).toBeGreaterThan(advantageOfSmall(100));
+});
+
 describe("multipliers", () => {
   const scene = sceneOf({ a: {}, b: {}, c: {} }, [
     aggregate(1, { ram_weight_multiplier: "3", cpu_weight_multiplier: "much" }, ["a", "b"]),
