@@ -4,8 +4,9 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { byKindAndName, kustomized } from "../test/rigs/kustomized.ts";
 import { CHARTS, type ChartName, chartTemplates } from "./helm-files.ts";
-import { type Manifest, manifestsOf, readManifests } from "./kubernetes-files.ts";
+import { type Manifest, manifestsOf } from "./kubernetes-files.ts";
 
 const HELM = join(import.meta.dirname, "helm");
 const ROOT = join(import.meta.dirname, "..");
@@ -114,48 +115,28 @@ describe.runIf(hasGo)("rendered by Go", () => {
     return manifestsOf(given[0], stdout.replace(/^---\n/, ""));
   };
 
-  /** The resources of the kustomize files with the namespace and the image that kustomize writes into them. */
-  function kustomized(folder: string, namespace: string): readonly Values[] {
-    return readManifests()
-      .filter(({ file, kind }) => file.startsWith(`${folder}/`) && kind !== "Namespace")
-      .map(({ content }) =>
-        withNamespace(
-          JSON.parse(JSON.stringify(content).replaceAll('"image":"berth"', `"image":"${IMAGE}"`)),
-          namespace,
-        ),
-      );
-  }
-  const withNamespace = (content: Values, namespace: string): Values => ({
-    ...content,
-    metadata: { ...(content["metadata"] as object), namespace },
-  });
-  const byName = (contents: readonly Values[]) =>
-    new Map(
-      contents.map((content) => [
-        `${content["kind"]} ${(content["metadata"] as { readonly name: string }).name}`,
-        content,
-      ]),
-    );
-
   test.each([
     ["berth", "base", "berth"],
     ["berth-cell", "cell", "berth-cell1"],
   ] as const)("%s is what kustomize makes of %s, with the values of values.yaml", (chart, folder, namespace) => {
-    const made = byName(rendered(chart, namespace).map(({ content }) => content));
+    const made = byKindAndName(rendered(chart, namespace).map(({ content }) => content));
     const cell = {
       apiVersion: "v1",
       kind: "ConfigMap",
       metadata: { name: "cell", namespace },
       data: { BERTH_CELL: "cell1" },
     };
-    const expected = byName([...kustomized(folder, namespace), ...(chart === "berth-cell" ? [cell] : [])]);
+    const expected = byKindAndName([
+      ...kustomized(folder, namespace, IMAGE),
+      ...(chart === "berth-cell" ? [cell] : []),
+    ]);
     expect([...made.keys()].toSorted()).toEqual([...expected.keys()].toSorted());
     for (const [name, content] of expected) expect([name, made.get(name)]).toEqual([name, content]);
     expect(made.size).toBeGreaterThan(8);
   });
 
   test("values change the image, replicas, resources, environment and cell", () => {
-    const manifests = byName(
+    const manifests = byKindAndName(
       rendered("berth-cell", "blue", (values) => ({
         ...{ ...values, cell: "cell7", image: { repository: "mine/berth", tag: "9" } },
         conductor: {
