@@ -6,9 +6,11 @@ import { measuredOf, ROUNDS, report } from "./measure.ts";
 const SERVERS = Number(process.env["BERTH_BENCH_SERVERS"] ?? 1_000_000);
 const BOOTS = 1_500;
 const WARM_UP_ROUNDS = 2;
+/** Smaller differences of a part are not shown. */
+const DIFFERENCE_MS_MIN = 0.01;
 
 interface Round {
-  readonly cpuMs: number;
+  readonly parts: UsageByPart;
   readonly bootsPerSecond: number;
 }
 
@@ -31,9 +33,10 @@ export async function run(): Promise<void> {
         if (round >= 0) rounds[at]!.push(figures);
       }
     for (const [at, [what]] of clouds.entries()) {
-      report(`CPU of a boot and its delete, ${what}`, measuredOf(rounds[at]!.map(({ cpuMs }) => cpuMs)), "ms");
+      report(`CPU of a boot and its delete, ${what}`, measuredOf(rounds[at]!.map(({ parts }) => cpuOf(parts))), "ms");
       report(`boots, each with its delete, ${what}`, measuredOf(rounds[at]!.map((one) => one.bootsPerSecond)), "/s");
     }
+    printDifference(rounds[0]!, rounds[1]!);
   } finally {
     await Promise.all(clouds.map(([, cloud]) => cloud.close()));
   }
@@ -44,9 +47,21 @@ async function measureRound(cloud: MeasuredCloud): Promise<Round> {
   const startMs = performance.now();
   await cloud.bootAndDelete(BOOTS);
   const tookMs = performance.now() - startMs;
-  return { cpuMs: cpuOf(usedPer(BOOTS, before, await cloud.usage())), bootsPerSecond: (BOOTS * 1_000) / tookMs };
+  return { parts: usedPer(BOOTS, before, await cloud.usage()), bootsPerSecond: (BOOTS * 1_000) / tookMs };
 }
 
 function cpuOf(parts: UsageByPart): number {
   return [...parts.values()].reduce<Usage | undefined>(sumOf, undefined)?.cpuMs ?? 0;
+}
+
+/** Prints the parts whose CPU differs. */
+function printDifference(empty: readonly Round[], grown: readonly Round[]): void {
+  const medianOf = (rounds: readonly Round[], part: string) =>
+    measuredOf(rounds.map(({ parts }) => parts.get(part)?.cpuMs ?? 0)).median;
+  const parts = new Set([...empty, ...grown].flatMap((round) => [...round.parts.keys()]));
+  for (const part of parts) {
+    const [before, now] = [medianOf(empty, part), medianOf(grown, part)];
+    if (Math.abs(now - before) < DIFFERENCE_MS_MIN) continue;
+    process.stdout.write(`  ${part.padEnd(52)} ${before.toFixed(3)} → ${now.toFixed(3)} ms\n`);
+  }
 }
