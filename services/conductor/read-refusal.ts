@@ -28,27 +28,36 @@ export async function meaningOfRefusal(
   const refusal = readRefusal(ask, revision, look);
   switch (refusal) {
     case "failed":
-      return "plain";
+      // The continued task has raised its revision as well, so the source may not show that it has handed over.
+      return ask === "hand-over" ? meaningOfDestination(facts, asked, lookAt, "plain") : "plain";
     case "done":
       return { kind: "done", step };
     case "back":
       return { kind: "failed", step, reason: `the server runs on ${place.host} because of a later order`, final: true };
     case "forgotten":
       return forgotten(facts, asked, { host: place.host, look });
-    case "gone-over": {
-      const destination = destinationOf(facts, asked.selection);
-      if (destination === null) return "plain";
-      const there = await lookAt(destination);
-      if (there.kind === "silent") return "unclear";
-      const found = readGoneOver(there);
-      if (found === "failed") return "plain";
-      return found === "arrived"
-        ? { kind: "arrived", step }
-        : forgotten(facts, asked, { host: destination.host, look: there });
-    }
+    case "gone-over":
+      return meaningOfDestination(facts, asked, lookAt, "unclear");
     default:
       return refusal satisfies never;
   }
+}
+
+/** A destination that has run took over in commits that the database has lost. `silence` is the meaning of a destination that does not answer. */
+async function meaningOfDestination(
+  facts: OperationFacts,
+  asked: Asked,
+  lookAt: (place: PlaceOf) => Promise<GuestLook>,
+  silence: "plain" | "unclear",
+): Promise<OperationEvent | "plain" | "unclear"> {
+  const destination = destinationOf(facts, asked.selection);
+  if (destination === null) return "plain";
+  const look = await lookAt(destination);
+  if (look.kind === "silent") return silence;
+  const found = readGoneOver(look);
+  if (found === "failed") return "plain";
+  if (found === "arrived") return { kind: "arrived", step: asked.step };
+  return forgotten(facts, asked, { host: destination.host, look });
 }
 
 function forgotten(

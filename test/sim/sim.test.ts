@@ -9,6 +9,8 @@ import { TIMEOUT_MS, world } from "./world.ts";
 const ONE_API_OUT = mixedWorld(500_807);
 /** Worlds in which the restored database does not want a guest that is the last copy of its server. */
 const RESTORED = [4, 6];
+/** A world in which a move is continued twice after its end. The source refuses the hand-over, and the destination runs. */
+const ENDED_SINCE = 1_900_000_087;
 /** Worlds in which agents lie, also about hosts of others. */
 const LIED = [2, 3];
 /** The heartbeats, leases and sweeps of 18 processes. */
@@ -55,6 +57,14 @@ test("an agent that lies about its hosts and about those of others harms no serv
     expect(history.filter((line) => line.includes('"what":"lies","message"')).length).toBeGreaterThan(0);
     expect(history.some((line) => line.includes("it is about a host or an attempt of another agent"))).toBe(true);
   }
+});
+
+test("a database that is restored to the middle of a move that has ended since runs no server twice", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  const { findings, history } = await simulate(world(ENDED_SINCE, "restores-midway", { wholeHistory: true }));
+  expect(findings).toEqual([]);
+  expect(history.some((line) => line.includes("this conductor resumed a build"))).toBe(true);
 });
 
 test("a quiet cloud costs little: time jumps from event to event", { timeout: TIMEOUT_MS }, async () => {
