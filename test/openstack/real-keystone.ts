@@ -85,6 +85,13 @@ async function prepare(dir: string): Promise<{ readonly lasting: string; readonl
   const manage = (...args: string[]) => promisify(execFile)(MANAGE, ["--config-file", lasting, ...args]);
   await manage("db_sync");
   await manage("bootstrap", "--bootstrap-password", ADMIN_PASSWORD);
+  const ofService = {
+    "role-name": "service",
+    username: "nova",
+    "project-name": "services",
+    password: SERVICE_PASSWORD,
+  };
+  await manage("bootstrap", ...Object.entries(ofService).flatMap(([name, value]) => [`--bootstrap-${name}`, value]));
   return { lasting, brief: await write("brief.conf", 1) };
 }
 
@@ -115,11 +122,8 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
   const idOf = async (path: string, kind: string, body: unknown) => String((await call("POST", path, body))[kind]?.id);
   const project = await idOf("/projects", "project", { project: { name: "service" } });
   const serviceUserId = await idOf("/users", "user", { user: { name: "placement", password: SERVICE_PASSWORD } });
-  for (const name of ["admin", "service"]) {
-    const known = (await call("GET", `/roles?name=${name}`)).roles as unknown as readonly { readonly id: string }[];
-    const role = known[0]?.id ?? (await idOf("/roles", "role", { role: { name } }));
-    await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${role}`);
-  }
+  const roles = (await call("GET", "/roles?name=admin")).roles as unknown as readonly { readonly id: string }[];
+  await call("PUT", `/projects/${project}/users/${serviceUserId}/roles/${roles[0]?.id}`);
   return {
     url,
     serviceUserId,
@@ -135,8 +139,8 @@ async function withServiceUser(url: string, shortLivedToken: string, stop: () =>
       return logIn(url, null, { methods: ["application_credential"], application_credential: { id, secret } });
     },
     issueToService: () => {
-      const user = { name: "placement", password: SERVICE_PASSWORD, domain: { id: "default" } };
-      const scope = { project: { name: "service", domain: { id: "default" } } };
+      const user = { name: "nova", password: SERVICE_PASSWORD, domain: { id: "default" } };
+      const scope = { project: { name: "services", domain: { id: "default" } } };
       return logIn(url, scope, { methods: ["password"], password: { user } });
     },
     revoke: async (revoked) => {
