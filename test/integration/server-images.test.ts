@@ -48,12 +48,12 @@ describe("images of servers in a whole cloud", () => {
 
   test("a running server's image has its properties, and a server boots from it", async () => {
     const id = await boot();
-    const answer = await act(id, "createImage", { name: "mine", metadata: { purpose: "test" } });
+    const answer = await act(id, "createImage", { name: "mine", metadata: { purpose: "test", user_id: "me" } });
     expect([answer.status, answer.json]).toEqual([202, { image_id: expect.any(String) }]);
     const { image_id } = answer.json;
     expect(await active(image_id)).toMatchObject({
       ...{ name: "mine", visibility: "private", disk_format: "qcow2", container_format: "bare" },
-      ...{ min_disk: 3, min_ram: 32, hw_disk_bus: "virtio", purpose: "test" },
+      ...{ min_disk: 3, min_ram: 32, hw_disk_bus: "virtio", purpose: "test", user_id: "me" },
       ...{ instance_uuid: id, image_type: "snapshot", base_image_ref: base },
     });
     await settled(id, "ACTIVE");

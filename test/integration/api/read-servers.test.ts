@@ -130,13 +130,14 @@ describe("GET /servers/{id}", () => {
     const at = { "openstack-api-version": "compute 2.71" };
     const listed = {
       id: uuid,
-      name: "web",
       status: "UNKNOWN",
       tenant_id: expect.any(String),
       created: expect.any(String),
     };
     const { servers } = (await rig.get("/v2.1/servers/detail", at)).json();
     expect(servers).toEqual([{ ...listed, links: expect.any(Array) }]);
+    const brief = (await rig.get("/v2.1/servers", at)).json().servers;
+    expect(brief).toEqual([{ id: uuid, status: "UNKNOWN", links: expect.any(Array) }]);
     const { server } = (await rig.get(`/v2.1/servers/${uuid}`, at)).json();
     expect(server).toEqual({
       ...{ ...listed, links: expect.any(Array), user_id: expect.any(String), image: "", server_groups: [] },

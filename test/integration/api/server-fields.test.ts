@@ -33,13 +33,13 @@ describe("the fields of a new server", () => {
     description: "the front",
     tags: ["blue", "green", "blue"],
     accessIPv4: "10.0.0.1",
-    accessIPv6: "2001:db8::1",
+    accessIPv6: "2001:0DB8:0:0:0::1",
     user_data: "aGVsbG8=",
     config_drive: "yes",
     "OS-DCF:diskConfig": "MANUAL",
   };
 
-  test("are shown as they were given, before and after it is in its cell, and go to its host", async () => {
+  test("are shown as they were given, an IPv6 address in its canonical spelling, before and after it is in its cell, and go to its host", async () => {
     const id = await created(GIVEN);
     const view = {
       ...{ description: "the front", tags: ["blue", "green"], accessIPv4: "10.0.0.1", accessIPv6: "2001:db8::1" },

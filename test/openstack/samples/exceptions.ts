@@ -36,7 +36,6 @@ const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach inte
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
 const NEUTRON = "passed on to Neutron, up to 2.35";
-const SHOWS_NAME = "of a server whose cell does not answer Berth also shows the name, which it knows";
 const REASONS: Readonly<Record<string, string>> = {
   "extension-info/extensions-get-resp": "Berth lists the extensions that it serves, and os-agents is removed",
   "os-admin-password": "no driver has an agent in its guests",
@@ -73,14 +72,6 @@ const REASONS: Readonly<Record<string, string>> = {
     "no volume migrates, so none is replaced by another one; Nova answers 409, too",
   "servers/server-action-addfloatingip-req": "there are no floating addresses",
   "servers/server-action-removefloatingip-req": "there are no floating addresses",
-  "servers/server-get-down-cell-resp": SHOWS_NAME,
-};
-
-/** Reasons for samples of which later or earlier versions pass, by `folder/minor/name`. */
-const REASONS_AT: Readonly<Record<string, string>> = {
-  "servers/69/server-get-resp": SHOWS_NAME,
-  "servers/69/servers-details-resp": SHOWS_NAME,
-  "servers/69/servers-list-resp": SHOWS_NAME,
 };
 
 /** Samples of `servers` that have a field which Berth refuses. */
@@ -108,10 +99,5 @@ function refusedField({ folder, minor, name, text }: Sample, library: SampleLibr
 export function exceptionOf(sample: Sample, library: SampleLibrary): string | null {
   const { folder, minor, name } = sample;
   if (minor > MINOR_MAX) return `needs 2.${minor}, and Berth announces 2.1 to 2.${MINOR_MAX}`;
-  return (
-    REASONS_AT[`${folder}/${minor}/${name}`] ??
-    REASONS[`${folder}/${name}`] ??
-    REASONS[folder] ??
-    refusedField(sample, library)
-  );
+  return REASONS[`${folder}/${name}`] ?? REASONS[folder] ?? refusedField(sample, library);
 }

@@ -167,6 +167,10 @@ function imageOf(
     os_hash_value: _hash,
     ...inherited
   } = spec.imageProperties;
+  const own = {
+    ...{ image_type: backupType === null ? "snapshot" : "backup", instance_uuid: serverUuid },
+    ...{ base_image_ref: spec.imageRef, user_id: call.identity.userId },
+  };
   return {
     ...{ id, name, owner: spec.projectId, visibility: "private", containerFormat: "bare" },
     // No name of a disk format fits a tarball.
@@ -175,13 +179,8 @@ function imageOf(
     minRamMib: base?.minRamMib ?? 0,
     isProtected: false,
     tags: [],
-    properties: {
-      ...inherited,
-      ...metadata,
-      ...{ image_type: backupType === null ? "snapshot" : "backup", instance_uuid: serverUuid },
-      ...{ base_image_ref: spec.imageRef, user_id: call.identity.userId },
-      ...(backupType !== null && { backup_type: backupType }),
-    },
+    // As in Nova, the caller's metadata counts first, but not in backups, which are found by their properties when older ones are removed.
+    properties: { ...inherited, ...own, ...metadata, ...(backupType !== null && { ...own, backup_type: backupType }) },
     createdAtMs: nowMs,
     updatedAtMs: nowMs,
     ...(kind === "shelve-to-image" && { shelvedServer: serverUuid }),

@@ -42,7 +42,7 @@ export function refuseUnknownFields(
   }
 }
 
-/** Reads the addresses under which a server can be reached. A missing one is undefined. */
+/** Reads the addresses under which a server can be reached. A missing one is undefined. As in Nova, an IPv6 address gets its canonical spelling. */
 export function readAddresses(fields: { readonly accessIPv4?: string; readonly accessIPv6?: string }): {
   readonly accessIpV4?: string;
   readonly accessIpV6?: string;
@@ -51,8 +51,11 @@ export function readAddresses(fields: { readonly accessIPv4?: string; readonly a
   if (v4 !== undefined && !isIPv4(v4)) throw invalidField("accessIPv4", v4, `'${shown(v4)}' is not a 'ipv4'`);
   if (v6 !== undefined && (!isIPv6(v6) || v6.includes("%")))
     throw invalidField("accessIPv6", v6, `'${shown(v6)}' is not a 'ipv6'`);
-  return { ...(v4 !== undefined && { accessIpV4: v4 }), ...(v6 !== undefined && { accessIpV6: v6 }) };
+  return { ...(v4 !== undefined && { accessIpV4: v4 }), ...(v6 !== undefined && { accessIpV6: canonicalIpV6(v6) }) };
 }
+
+/** The spelling of RFC 5952, which the host of a URL gets. */
+const canonicalIpV6 = (address: string): string => new URL(`http://[${address}]`).hostname.slice(1, -1);
 
 const shown = (text: string): string => text.slice(0, 64);
 

@@ -6,7 +6,8 @@ const NamedGroups = Type.Array(Type.Object({ name: Type.String() }));
 
 export const ServerBrief = Type.Object({
   id: Type.String(),
-  name: Type.String(),
+  /** Left out from 2.69 on while the server's cell does not answer. */
+  name: Type.Optional(Type.String()),
   links: LinksSchema,
   status: Type.Optional(Type.String()),
 });

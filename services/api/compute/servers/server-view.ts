@@ -40,8 +40,11 @@ interface ViewOptions {
 /** Returns a server as the list without details shows it. */
 export function briefView(known: KnownServer, viewer: Viewer) {
   const { server } = known;
-  const brief = { id: server.uuid, name: server.spec.name, links: resourceLinks(viewer.place, "servers", server.uuid) };
-  return known.unreachable ? { ...brief, status: "UNKNOWN" } : brief;
+  const { uuid } = server;
+  const links = resourceLinks(viewer.place, "servers", uuid);
+  if (!known.unreachable) return { id: uuid, name: server.spec.name, links };
+  const showsName = viewer.minor < DOWN_CELLS_FROM_MINOR;
+  return { id: uuid, ...(showsName && { name: server.spec.name }), status: "UNKNOWN", links };
 }
 
 /**
@@ -55,7 +58,7 @@ export function serverView(known: KnownServer, viewer: Viewer, options: ViewOpti
 }
 
 /**
- * Returns only the fields that the API tier knows. Unlike Nova, Berth includes the name.
+ * Returns only the fields that Nova's API tier knows, so not the name.
  *
  * Source: Nova's api-guide, "Handling Down Cells".
  */
