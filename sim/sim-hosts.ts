@@ -142,15 +142,11 @@ export class SimHosts {
   #driverOf(process: SimProcess): Driver {
     const hypervisor = this.#driver;
     const world = this.#world;
-    const whileAlive = <Value>(work: () => Promise<Value>): Promise<Value> =>
-      new Promise((resolve, reject) => {
-        if (!process.alive) return;
-        work().then(
-          (value) => process.alive && resolve(value),
-          (error: unknown) => process.alive && reject(error),
-        );
-      });
-    const told: Pick<Driver, "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "handOff" | "destroy"> = {
+    const whileAlive = <Value>(work: () => Promise<Value>) => answeredTo(process, work);
+    const told: Pick<
+      Driver,
+      "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "setInterfaces" | "handOff" | "destroy"
+    > = {
       start: async (guest, signal) => {
         await hypervisor.start(guest, signal);
         world.started(guest.serverUuid);
@@ -168,6 +164,7 @@ export class SimHosts {
       },
       attachVolume: (guest, volume, signal) => hypervisor.attachVolume(guest, volume, signal),
       detachVolume: (guest, volumeId, signal) => hypervisor.detachVolume(guest, volumeId, signal),
+      setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
         world.onHandedOver(order.toAttemptId);
@@ -198,6 +195,7 @@ export class SimHosts {
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       attachVolume: (guest, volume, signal) => whileAlive(() => slow.attachVolume(guest, volume, signal)),
       detachVolume: (guest, volumeId, signal) => whileAlive(() => slow.detachVolume(guest, volumeId, signal)),
+      setInterfaces: (guest, wanted, signal) => whileAlive(() => slow.setInterfaces(guest, wanted, signal)),
       snapshot: (guest, imageId, signal) =>
         whileAlive(() => hypervisor.snapshot(guest, imageId, endingWith(process, signal))),
       openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),
@@ -209,6 +207,17 @@ export class SimHosts {
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),
     };
   }
+}
+
+/** The outcome of the work, which a process that has ended never hears of. */
+function answeredTo<Value>(process: SimProcess, work: () => Promise<Value>): Promise<Value> {
+  return new Promise((resolve, reject) => {
+    if (!process.alive) return;
+    work().then(
+      (value) => process.alive && resolve(value),
+      (error: unknown) => process.alive && reject(error),
+    );
+  });
 }
 
 /** Aborted together with `signal`, and when the process is killed. */

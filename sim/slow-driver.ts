@@ -16,7 +16,10 @@ export interface DriverHabits {
 
 const NEVER = new AbortController().signal;
 
-type Calls = Pick<Driver, "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "handOff" | "destroy">;
+type Calls = Pick<
+  Driver,
+  "start" | "power" | "rescue" | "attachVolume" | "detachVolume" | "setInterfaces" | "handOff" | "destroy"
+>;
 
 /**
  * A driver whose calls take random times, partly before the guest is changed and partly after. Aborting the signal ends a call at once,
@@ -70,6 +73,7 @@ export function slowDriver(
     rescue: (guest, image, signal) => slow(() => driver.rescue(guest, image, signal), signal),
     attachVolume: (guest, volume, signal) => slow(() => driver.attachVolume(guest, volume, signal), signal),
     detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),
+    setInterfaces: (guest, interfaces, signal) => slow(() => driver.setInterfaces(guest, interfaces, signal), signal),
     handOff: (order, signal, onProgress) => slow(() => driver.handOff(order, signal, onProgress), signal, false),
     destroy: (guest, signal) => slow(() => driver.destroy(guest, signal), signal),
   };

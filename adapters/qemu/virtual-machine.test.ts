@@ -105,6 +105,32 @@ test("attaches interfaces to QEMU's own network or to a bridge", () => {
   ]);
 });
 
+test("puts interfaces into ports of the PCI bus, or into places of their own in the older type of machine", () => {
+  const interfaces = [
+    { mac: "fa:16:3e:00:00:01", bridge: null, id: "a", slot: 2 },
+    { mac: "fa:16:3e:00:00:02", bridge: null, id: "b", slot: 9 },
+  ];
+  const devices = (machineType: string) => {
+    const machine = { ...MACHINE, machineType, interfaces, interfaceSlots: 8 };
+    const args = qemuArguments(machine, { isReceiving: false });
+    return valuesOf(args, "-device").filter((device) => /virtio-net|root-port/.test(device));
+  };
+  const q35 = devices("pc-q35-7.2");
+  expect([q35.length, q35[0], q35[1]]).toEqual([
+    10,
+    "pcie-root-port,id=slot1,chassis=1,bus=pcie.0,addr=0x10.0,multifunction=on",
+    "pcie-root-port,id=slot2,chassis=2,bus=pcie.0,addr=0x10.1",
+  ]);
+  expect(q35.slice(8)).toEqual([
+    "virtio-net-pci,netdev=a,mac=fa:16:3e:00:00:01,id=a-device,bus=slot2",
+    "virtio-net-pci,netdev=b,mac=fa:16:3e:00:00:02,id=b-device",
+  ]);
+  expect(devices("pc-i440fx-7.2")).toEqual([
+    "virtio-net-pci,netdev=a,mac=fa:16:3e:00:00:01,id=a-device,bus=pci.0,addr=0x11",
+    "virtio-net-pci,netdev=b,mac=fa:16:3e:00:00:02,id=b-device",
+  ]);
+});
+
 test("has a display only when told, behind a socket of the guest's directory", () => {
   const plain = qemuArguments(MACHINE, { isReceiving: false });
   expect([valuesOf(plain, "-vnc"), plain.filter((arg) => /vga|usb-/i.test(arg))]).toEqual([[], []]);

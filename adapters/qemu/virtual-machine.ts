@@ -23,6 +23,10 @@ export interface VirtualMachine {
   readonly display?: MachineDisplay | undefined;
   /** Whether the guest has a SCSI controller, to which volumes are connected. Absent in machines that were built without one. */
   readonly hasVolumeBus?: boolean | undefined;
+  /** The number of slots for interfaces, into which one can also be put while the guest runs. Absent in machines that were built without them. */
+  readonly interfaceSlots?: number | undefined;
+  /** The bridge of interfaces that the guest may get while it runs. Absent or null when they do not get one. */
+  readonly bridge?: string | null | undefined;
   /** The kernel that QEMU boots. Null when the guest boots from its first disk. */
   readonly kernel: MachineKernel | null;
 }
@@ -57,7 +61,16 @@ export interface MachineInterface {
    * connections.
    */
   readonly bridge: string | null;
+  /** Names the interface in QEMU. Absent for the names `net0`, `net1`, … in the order of the list. */
+  readonly id?: string | undefined;
+  /** The slot that the interface is in, from 1 on. In a machine without that slot, QEMU chooses the place. */
+  readonly slot?: number | undefined;
 }
+
+/** How many slots for interfaces a machine gets. A port of the PCI bus has so many functions, and all slots are functions of one. */
+export const INTERFACE_SLOTS = 8;
+/** The place of the slots on the machine's bus, behind the devices that QEMU places itself. On the other machine type each slot is such a place. */
+const SLOTS_AT = 0x10;
 
 /** The disk from which a guest in rescue mode is booted. */
 export const RESCUE_DISK: MachineDisk = { node: "rescue", file: "rescue.qcow2" };
@@ -91,7 +104,7 @@ export function qemuArguments(
 ): readonly string[] {
   const { disks, interfaces, configDrive } = machine;
   // QEMU starts its bridge helper, which has rights that QEMU itself may lack.
-  const usesBridge = interfaces.some(({ bridge }) => bridge !== null);
+  const usesBridge = machine.bridge != null || interfaces.some(({ bridge }) => bridge !== null);
   const accel = machine.accel === "tcg" ? `tcg,tb-size=${TRANSLATION_CACHE_MIB}` : "kvm";
   const memory = memoryArguments(machine, pinning);
   return [
@@ -104,7 +117,8 @@ export function qemuArguments(
     ...["-object", "rng-builtin,id=rng0", "-device", "virtio-rng-pci,rng=rng0,id=random0", "-device", "pvpanic-pci"],
     ...disks.flatMap(diskArguments),
     ...(configDrive === null ? [] : configDriveArguments(configDrive)),
-    ...interfaces.flatMap(interfaceArguments),
+    ...slotArguments(machine),
+    ...interfaces.flatMap((one, index) => interfaceArguments(machine, { ...one, id: one.id ?? `net${index}` })),
     ...(machine.kernel === null ? [] : kernelArguments(machine.kernel)),
     ...(machine.display === undefined ? [] : displayArguments(machine.display)),
     // It is the last PCI device, so that the others stay where they are when an older machine gets one.
@@ -131,10 +145,40 @@ function configDriveArguments(file: string): readonly string[] {
   return ["-blockdev", image, "-device", "virtio-blk-pci,drive=config,id=config-device"];
 }
 
-function interfaceArguments({ mac, bridge }: MachineInterface, index: number): readonly string[] {
+/** Devices can be put into a machine of type q35 while it runs only where there is a port for them, and into one of type i440fx anywhere. */
+function slotArguments({ machineType, interfaceSlots = 0 }: VirtualMachine): readonly string[] {
+  if (!isQ35(machineType)) return [];
+  return Array.from({ length: interfaceSlots }, (_, index) => {
+    const first = index === 0 ? ",multifunction=on" : "";
+    return `pcie-root-port,id=${slotName(index + 1)},chassis=${index + 1},bus=pcie.0,addr=0x${SLOTS_AT.toString(16)}.${index}${first}`;
+  }).flatMap((port) => ["-device", port]);
+}
+
+const isQ35 = (machineType: string): boolean => machineType.startsWith("pc-q35");
+const slotName = (slot: number): string => `slot${slot}`;
+
+function interfaceArguments(
+  machine: VirtualMachine,
+  one: MachineInterface & { readonly id: string },
+): readonly string[] {
+  const { mac, bridge, id } = one;
   const network = bridge === null ? "user" : `bridge,br=${escaped(bridge)}`;
-  const id = `net${index}`;
-  return ["-netdev", `${network},id=${id}`, "-device", `virtio-net-pci,netdev=${id},mac=${mac},id=${id}-device`];
+  const place = Object.entries(interfacePlace(machine, one)).map(([key, value]) => `,${key}=${value}`);
+  const device = `virtio-net-pci,netdev=${id},mac=${mac},id=${interfaceDevice(id)}${place.join("")}`;
+  return ["-netdev", `${network},id=${id}`, "-device", device];
+}
+
+/** The name of an interface's device in QEMU. */
+export const interfaceDevice = (id: string): string => `${id}-device`;
+
+/** The properties that put an interface's device into its slot. None if the machine does not have that slot. */
+export function interfacePlace(
+  { machineType, interfaceSlots = 0 }: Pick<VirtualMachine, "machineType" | "interfaceSlots">,
+  { slot = 0 }: Pick<MachineInterface, "slot">,
+): Readonly<Record<string, string>> {
+  if (slot < 1 || slot > interfaceSlots) return {};
+  if (isQ35(machineType)) return { bus: slotName(slot) };
+  return { bus: "pci.0", addr: `0x${(SLOTS_AT + slot - 1).toString(16)}` };
 }
 
 function kernelArguments({ path, ramdisk, commandLine }: MachineKernel): readonly string[] {

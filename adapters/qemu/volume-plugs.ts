@@ -66,7 +66,8 @@ export async function unplugVolume(guest: QemuMonitor, volumeId: string, signal:
   }
 }
 
-async function hasDevice(guest: QemuMonitor, device: string): Promise<boolean> {
+/** Whether QEMU has the device, also if it has been told to remove it. */
+export async function hasDevice(guest: QemuMonitor, device: string): Promise<boolean> {
   const devices = (await guest.execute("qom-list", { path: "/machine/peripheral" })) as readonly { name: string }[];
   return devices.some(({ name }) => name === device);
 }
@@ -86,7 +87,8 @@ async function isRemoved(guest: QemuMonitor, node: string): Promise<boolean> {
   return !(await hasNode(guest, node));
 }
 
-async function unlessRefused(done: Promise<unknown>): Promise<void> {
+/** Ignores that QEMU refuses a command. */
+export async function unlessRefused(done: Promise<unknown>): Promise<void> {
   try {
     await done;
   } catch (error) {

@@ -1,7 +1,15 @@
 import { describe, expect, test } from "vitest";
+import type { ServerPort } from "../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { providerUuid } from "../ledger/ids.ts";
-import { attachChange, detachChange, groupsToAttach, homeMapping } from "./port-change.ts";
+import {
+  attachChange,
+  detachChange,
+  groupsToAttach,
+  guestInterfaces,
+  homeMapping,
+  portsWithout,
+} from "./port-change.ts";
 
 const EGRESS = "NET_BW_EGR_KILOBIT_PER_SEC";
 const portOf = (id: string, groups = 1) => ({
@@ -12,7 +20,7 @@ const portOf = (id: string, groups = 1) => ({
     required: [],
   })),
 });
-const named = (portId: string) => ({ portId, networkId: "n", tag: "", networkName: "", addresses: [] });
+const named = (portId: string) => ({ portId, networkId: "n", tag: "", networkName: "", addresses: [], slot: 0 });
 const suffixes = (groups: readonly { readonly suffix: string }[]) => groups.map(({ suffix }) => suffix);
 
 describe("a port of a server", () => {
@@ -43,4 +51,16 @@ describe("a port of a server", () => {
       { provider: "other-nic" },
     ]);
   });
+});
+
+test("interfaces keep their slots when other ports come and go, and a further one gets the lowest free slot", () => {
+  const slots = (ports: readonly ServerPort[]) =>
+    guestInterfaces(ports).interfaces.map(({ portId, slot }) => `${portId}@${slot}`);
+  const built = ["a", "b", "c"].map(named);
+  expect(slots(built)).toEqual(["a@1", "b@2", "c@3"]);
+  const fewer = portsWithout(built, "a");
+  expect(slots(fewer)).toEqual(["b@2", "c@3"]);
+  const { spec } = attachChange(serverSpec(1, { ports: fewer }), named("d"), [], new Map());
+  expect(slots(spec.ports)).toEqual(["b@2", "c@3", "d@1"]);
+  expect(slots(portsWithout(spec.ports, "b"))).toEqual(["c@3", "d@1"]);
 });

@@ -1,4 +1,10 @@
-import type { AllocationRequest, PortResourceRequest, ServerPort, ServerSpec } from "../../proto/gen/berth/shared.ts";
+import type {
+  AllocationRequest,
+  GuestInterfaces,
+  PortResourceRequest,
+  ServerPort,
+  ServerSpec,
+} from "../../proto/gen/berth/shared.ts";
 import type { Holding } from "../ledger/holding.ts";
 import { providerUuid, resourceClass } from "../ledger/ids.ts";
 import type { AllocationItem } from "../ledger/model.ts";
@@ -41,6 +47,43 @@ export function groupsToAttach(
   }));
 }
 
+/**
+ * The slot of each port's interface. A port without one of its own has the lowest that no other port has, so that the ports with which a server was
+ * built have the slots 1, 2, 3, …
+ */
+export function interfaceSlots(ports: readonly Pick<ServerPort, "slot">[]): readonly number[] {
+  const taken = new Set(ports.map(({ slot }) => slot));
+  return ports.map(({ slot }) => {
+    if (slot > 0) return slot;
+    const free = lowestFree(taken);
+    taken.add(free);
+    return free;
+  });
+}
+
+/** The interfaces of a server's guest. */
+export function guestInterfaces(ports: readonly Pick<ServerPort, "portId" | "slot" | "macAddress">[]): GuestInterfaces {
+  const slots = interfaceSlots(ports);
+  return { interfaces: ports.map(({ portId, macAddress }, at) => ({ portId, macAddress, slot: slots[at] ?? 0 })) };
+}
+
+/** The other ports. Their interfaces stay in their slots. */
+export function portsWithout(ports: readonly ServerPort[], portId: string): ServerPort[] {
+  return withSlots(ports).filter((port) => port.portId !== portId);
+}
+
+/** The ports with the slots that their interfaces have, which they keep when other ports come and go. */
+function withSlots(ports: readonly ServerPort[]): ServerPort[] {
+  const slots = interfaceSlots(ports);
+  return ports.map((port, at) => ({ ...port, slot: slots[at] ?? 0 }));
+}
+
+function lowestFree(taken: ReadonlySet<number>): number {
+  let slot = 1;
+  while (taken.has(slot)) slot += 1;
+  return slot;
+}
+
 /** `serving` is the provider of each group, by suffix. */
 export function attachChange(
   spec: ServerSpec,
@@ -50,7 +93,7 @@ export function attachChange(
 ): PortChange {
   const served = groups.map((group) => ({ ...group, provider: serving.get(group.suffix) ?? "" }));
   return {
-    spec: { ...spec, ports: [...spec.ports, port], portRequests: [...spec.portRequests, ...served] },
+    spec: { ...spec, ports: withSlots([...spec.ports, port]), portRequests: [...spec.portRequests, ...served] },
     items: served.flatMap((group) => itemsOf(group, group.provider)),
   };
 }
@@ -69,7 +112,7 @@ export function detachChange(
   return {
     spec: {
       ...spec,
-      ports: spec.ports.filter((port) => port.portId !== portId),
+      ports: portsWithout(spec.ports, portId),
       portRequests: spec.portRequests.filter((group) => group.portId !== portId),
     },
     items: leaving.flatMap((group) => itemsOf(group, mapping[group.suffix] ?? holderOf(group, holding.items))),

@@ -6,6 +6,7 @@ import type { AttemptFailure } from "../../core/tasks/build-task.ts";
 import type {
   AllocationRequest,
   GuestDiagnostics,
+  GuestInterface,
   RescueImage,
   ServerSpec,
   ServerVolume,
@@ -76,6 +77,7 @@ export type FoundPower =
  * - `rescue`: a guest can be booted from another image, with its own disks beside it.
  * - `inject-nmi`: a guest that runs or is paused can be sent a non-maskable interrupt, at which its kernel may dump its memory.
  * - `volumes`: volumes can be connected to a guest and disconnected from it, also while it runs.
+ * - `interfaces`: a guest's interfaces can be changed after it was built, also while it runs.
  * - `serial-console`: a client can read a guest's serial console and type into it.
  * - `display`: a client can see a guest's display, and use its keyboard and pointer. A guest that was built before its host had displays has none.
  */
@@ -86,6 +88,7 @@ export type DriverCapability =
   | "rescue"
   | "inject-nmi"
   | "volumes"
+  | "interfaces"
   | "serial-console"
   | "display";
 
@@ -167,6 +170,11 @@ export interface Driver {
   attachVolume(guest: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void>;
   /** Disconnects a volume from the guest. Does nothing if the guest does not have it. When this fails, the guest may have the volume. */
   detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void>;
+  /**
+   * Gives the guest these interfaces and no others. Those that it has already stay as they are, without an interruption. A guest that does not run has
+   * them from its next start. Rejects if the guest does not release one in time; when this fails, the guest may have any of the old and the new ones.
+   */
+  setInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void>;
   /**
    * Reads the end of what the guest has written to its serial console on its host, at most `bytesMax` bytes. It may be called at any time, also
    * while another call for the guest runs. Resolves with null when there is no such guest.

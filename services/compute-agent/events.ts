@@ -98,6 +98,11 @@ export class AgentEvents {
     this.#logger.error({ ...guest, reason }, "the console of a guest could not be read or opened");
   }
 
+  interfacesFailed(guest: GuestName, reason: string): void {
+    const remedy = "it gets its server's interfaces when it is stopped and started";
+    this.#logger.error({ ...nameOf(guest), reason }, `the interfaces of a guest could not be changed; ${remedy}`);
+  }
+
   destroyed(guest: GuestName): void {
     this.#metrics.destroyed.inc();
     this.#logger.debug({ ...guest }, "a guest was removed");

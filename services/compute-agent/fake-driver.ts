@@ -3,7 +3,7 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
-import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
   AdoptedGuest,
@@ -17,7 +17,14 @@ import type {
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
 import { progressAt } from "./fake-progress.ts";
-import { chanceOf, type FakeOutcome, type FakeScript, scriptOf } from "./fake-script.ts";
+import {
+  chanceOf,
+  type FailingCall,
+  type FakeOutcome,
+  type FakeScript,
+  type SlowCall,
+  scriptOf,
+} from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
 
 /** A guest of the fake driver. */
@@ -29,21 +36,16 @@ export type FakeGuest = GuestName & {
   readonly justEnded?: true;
   /** The ids of its volumes, sorted, if it has any. */
   readonly volumes?: readonly string[];
+  /** The ids of the ports of its interfaces, if it has any. */
+  readonly interfaces?: readonly string[];
 };
 
 type Power = Exclude<FoundPower, "missing" | "unknown">;
-type FailingOrder =
-  | "hand_off_failures"
-  | "start_failures"
-  | "power_failures"
-  | "rescue_failures"
-  | "snapshot_failures"
-  | "attach_failures"
-  | "detach_failures";
 type StoredGuest = GuestName & {
   readonly power: Power;
   readonly endedAtMs?: number;
   readonly volumes?: readonly string[];
+  readonly interfaces?: readonly string[];
 };
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
@@ -68,6 +70,7 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
     ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "serial-console", "display"],
+    "interfaces",
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
@@ -111,7 +114,7 @@ export class FakeDriver implements Driver {
   /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
   guests(): FakeGuest[] {
     const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
-    return [...this.#guests.values()].map(({ power, endedAtMs, volumes = [], ...name }) => {
+    return [...this.#guests.values()].map(({ power, endedAtMs, volumes = [], interfaces = [], ...name }) => {
       const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
       return {
         ...name,
@@ -119,6 +122,7 @@ export class FakeDriver implements Driver {
         ...(power === "rescued" ? { rescued: true } : {}),
         ...(justEnded ? { justEnded } : {}),
         ...(volumes.length > 0 ? { volumes } : {}),
+        ...(interfaces.length > 0 ? { interfaces } : {}),
       };
     });
   }
@@ -158,7 +162,8 @@ export class FakeDriver implements Driver {
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
       const volumes = idsOf(order.server.volumes);
-      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", volumes });
+      const interfaces = order.server.ports.map(({ portId }) => portId);
+      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", volumes, interfaces });
     }
     if (outcome !== "prepared") return failureOf(outcome, script);
     return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };
@@ -201,20 +206,26 @@ export class FakeDriver implements Driver {
 
   async attachVolume(guest: GuestName, { volumeId }: ServerVolume, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "attach_ms", signal);
-    this.#changeVolumes(guest, (ids) => [...new Set([...ids, volumeId])].sort());
+    this.#change(guest, ({ volumes = [] }) => ({ volumes: [...new Set([...volumes, volumeId])].sort() }));
     if (this.#failsNow(guest, "attach_failures")) throw new Error("the guest has no free slot");
   }
 
   async detachVolume(guest: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "detach_ms", signal);
     if (this.#failsNow(guest, "detach_failures")) throw new Error("the guest does not release the volume");
-    this.#changeVolumes(guest, (ids) => ids.filter((id) => id !== volumeId));
+    this.#change(guest, ({ volumes = [] }) => ({ volumes: volumes.filter((id) => id !== volumeId) }));
   }
 
-  #changeVolumes(guest: GuestName, change: (ids: readonly string[]) => readonly string[]): void {
+  async setInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    await this.#take(guest, "interfaces_ms", signal);
+    if (this.#failsNow(guest, "interfaces_failures")) throw new Error("the guest does not release the interface");
+    this.#change(guest, () => ({ interfaces: interfaces.map(({ portId }) => portId) }));
+  }
+
+  #change(guest: GuestName, change: (found: StoredGuest) => Partial<StoredGuest>): void {
     const found = this.#guests.get(keyOf(guest));
     if (found === undefined) throw new Error("there is no such guest");
-    this.#guests.set(keyOf(guest), { ...found, volumes: change(found.volumes ?? []) });
+    this.#guests.set(keyOf(guest), { ...found, ...change(found) });
   }
 
   /** The ids of the images that were made from guests. */
@@ -244,20 +255,7 @@ export class FakeDriver implements Driver {
   }
 
   /** Waits for the time that the guest's script sets for such a call. */
-  async #take(
-    guest: GuestName,
-    of:
-      | "attach_ms"
-      | "detach_ms"
-      | "start_ms"
-      | "power_ms"
-      | "rescue_ms"
-      | "destroy_ms"
-      | "hand_off_ms"
-      | "snapshot_ms",
-    signal: AbortSignal,
-    share = 1,
-  ) {
+  async #take(guest: GuestName, of: SlowCall, signal: AbortSignal, share = 1) {
     const durationMs = (this.#scriptFor(guest)[of] ?? 0) * share;
     if (durationMs > 0) await this.#pause(durationMs, signal);
   }
@@ -288,7 +286,7 @@ export class FakeDriver implements Driver {
   }
 
   /** Whether the script lets this order fail. A script says how many of a guest's first orders of each kind fail. */
-  #failsNow(guest: GuestName, of: FailingOrder): boolean {
+  #failsNow(guest: GuestName, of: FailingCall): boolean {
     const key = `${of} ${keyOf(guest)}`;
     const before = this.#orderFailures.get(key) ?? 0;
     if (before >= (this.#scriptFor(guest)[of] ?? 0)) return false;

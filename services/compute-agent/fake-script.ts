@@ -57,12 +57,20 @@ export const FakeScript = Type.Object(
     snapshot_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     attach_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     detach_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+    /** How long it takes to change a guest's interfaces, and how many first changes fail, which leave the guest as it was. */
+    interfaces_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 3_600_000 })),
+    interfaces_failures: Type.Optional(Type.Integer({ minimum: 0 })),
     /** How often removing the guest fails before it succeeds. */
     destroy_failures: Type.Optional(Type.Integer({ minimum: 0 })),
   },
   { additionalProperties: false },
 );
 export type FakeScript = Static<typeof FakeScript>;
+
+/** The kinds of calls whose first ones a script may let fail. */
+export type FailingCall = Exclude<Extract<keyof FakeScript, `${string}_failures`>, "destroy_failures">;
+/** The kinds of calls whose duration a script may set. */
+export type SlowCall = Exclude<Extract<keyof FakeScript, `${string}_ms`>, "duration_ms" | "ends_after_ms">;
 export type FakeOutcome = NonNullable<FakeScript["outcome"]>;
 
 /** Name of the metadata item with a server's own script. */

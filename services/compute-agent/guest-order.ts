@@ -2,7 +2,7 @@ import type { ConductorStream } from "../../core/agent/link.ts";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import { FailureKind, GuestState as WireState } from "../../proto/gen/berth/agent.ts";
-import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { HandOffOrder } from "./driver.ts";
 import type { GuestName, GuestState } from "./journal.ts";
 
@@ -15,7 +15,8 @@ export interface GuestOrder {
   readonly revision: number;
   readonly work: /** A `Start`: no step of an operation. It is answered by a report on the attempt. */
     | { readonly kind: "start" }
-    | { readonly kind: "power"; readonly verb: PowerVerb }
+    /** `interfaces` are those with which a guest starts; null leaves them as they are. */
+    | { readonly kind: "power"; readonly verb: PowerVerb; readonly interfaces: readonly GuestInterface[] | null }
     | { readonly kind: "snapshot"; readonly imageId: string }
     | { readonly kind: "rescue"; readonly image: RescueImage }
     | { readonly kind: "attach"; readonly volume: ServerVolume }
@@ -64,7 +65,8 @@ export function orderOfStart(message: Start): GuestOrder {
 export function orderOfPower(message: Power, verb: PowerVerb): GuestOrder {
   const { orderId: id, revision } = message;
   const goal = STATE_AFTER[verb];
-  return { name: nameOf(message), id, revision, work: { kind: "power", verb }, goal, answer: answering(message) };
+  const work = { kind: "power", verb, interfaces: message.interfaces?.interfaces ?? null } as const;
+  return { name: nameOf(message), id, revision, work, goal, answer: answering(message) };
 }
 
 export function orderOfSnapshot(message: Power): GuestOrder {

@@ -37,7 +37,10 @@ async function open(clock: Clock = systemClock): Promise<void> {
 const RESCUE_IMAGE = { imageRef: "rescue", imageProperties: {} };
 const power = (verb: string, order: number, revision = order, imageId = "") => {
   const rescueImage = verb === "rescue" && imageId === "" ? RESCUE_IMAGE : undefined;
-  orders.power({ ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage, volume: undefined }, stream);
+  orders.power(
+    { ...NAME, verb, orderId: `o/${order}`, revision, imageId, rescueImage, volume: undefined, interfaces: undefined },
+    stream,
+  );
 };
 /** Sends a hand-off. The forced form of a step's order has another id and the same revision. */
 const handOff = (order: number, force = false) =>
@@ -166,6 +169,7 @@ test("a guest that does not exist or was destroyed here obeys no order", async (
       imageId: "",
       rescueImage: undefined,
       volume: undefined,
+      interfaces: undefined,
     },
     stream,
   );
@@ -367,7 +371,7 @@ test("a snapshot leaves the guest as it is, and a repeated order makes no second
 test("a snapshot of an image without an id, or of a guest that is gone, is refused", async () => {
   power("snapshot", 1, 1, "../x");
   const other = { ...NAME, attemptId: "t/9", verb: "snapshot", orderId: "o/2", revision: 2 };
-  orders.power({ ...other, imageId: IMAGE, rescueImage: undefined, volume: undefined }, stream);
+  orders.power({ ...other, imageId: IMAGE, rescueImage: undefined, volume: undefined, interfaces: undefined }, stream);
   await answered(2);
   expect(answers.map(({ failed }) => failed)).toEqual(['"../x" is no image id', "there is no such guest"]);
   expect(driver.images()).toEqual([]);

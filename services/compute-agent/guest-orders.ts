@@ -10,7 +10,7 @@ import {
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
 import { volumesAfter } from "../../core/tasks/server-volumes.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
-import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { GuestInterface, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { AttemptReporter } from "./attempt-reporter.ts";
 import { callDriver } from "./call-driver.ts";
@@ -42,6 +42,7 @@ const RESCUE_TIMEOUT_MS = 15 * 60_000;
 /** The host may have to fill a new volume from an image. */
 const VOLUME_TIMEOUT_MS = 15 * 60_000;
 
+const INTERFACES_TIMEOUT_MS = 15_000;
 const PROGRESS_EVERY_MS = 1_000;
 
 export interface OrderDeps {
@@ -243,6 +244,7 @@ export class GuestOrders {
       const detach = (raised: AbortSignal) => driver.detachVolume(name, work.volume.volumeId, raised);
       return this.#call("detaching a volume", POWER_TIMEOUT_MS, signal, name, detach);
     }
+    if (work.kind === "power" && work.interfaces !== null) await this.#align(name, work.interfaces, signal);
     const verb = work.kind === "start" ? "start" : work.verb;
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
     // succeeded.
@@ -255,6 +257,19 @@ export class GuestOrders {
     if (!isFirstStart || verb === "pause" || verb === "suspend") {
       const power = (raised: AbortSignal) => driver.power(name, verb, raised);
       await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
+    }
+  }
+
+  /** Gives the guest its server's interfaces before it starts. It starts all the same when that fails, since it may be needed without them. */
+  async #align(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    const { driver, events } = this.#deps;
+    if (!driver.capabilities.has("interfaces")) return;
+    const set = (raised: AbortSignal) => driver.setInterfaces(name, interfaces, raised);
+    try {
+      await this.#call("changing a guest's interfaces", INTERFACES_TIMEOUT_MS, signal, name, set);
+    } catch (error) {
+      signal.throwIfAborted();
+      events.interfacesFailed(name, messageOf(error));
     }
   }
 

@@ -24,6 +24,7 @@ import type { GuestEntry } from "./guest-table.ts";
 import { type HostConfig, treeOf } from "./host-config.ts";
 import { fixedHosts, type WatchedHosts } from "./host-source.ts";
 import { HostWatcher } from "./host-watcher.ts";
+import { InterfaceSetter } from "./interface-setter.ts";
 import type { Journal } from "./journal.ts";
 import { readDiagnostics } from "./read-diagnostics.ts";
 import { readPinning } from "./read-pinning.ts";
@@ -164,7 +165,21 @@ function assemble(
   const hosts = new Set(settings.hosts.map(({ name }) => name));
   const consoles = new ConsoleReader({ driver, hosts, clock, events });
   const opener = new ConsoleOpener({ driver, listener: deps.consoles ?? null, hosts, clock, events });
-  const parties = { driver, hosts, consoles, opener, builder, destroyer, orders, trees, store, observer, failed };
+  const interfaces = new InterfaceSetter({ ...parts, driver, clock, hosts });
+  const parties = {
+    driver,
+    hosts,
+    interfaces,
+    consoles,
+    opener,
+    builder,
+    destroyer,
+    orders,
+    trees,
+    store,
+    observer,
+    failed,
+  };
   const onOrder = (order: ConductorOrder, from: ConductorStream) => obey(parties, order, from);
   const hello = () => helloOf(settings, store);
   const onWelcome = (stream: ConductorStream) => trees.welcomed(stream);
@@ -182,6 +197,7 @@ function obey(
   parties: {
     readonly driver: Driver;
     readonly hosts: ReadonlySet<string>;
+    readonly interfaces: InterfaceSetter;
     readonly consoles: ConsoleReader;
     readonly opener: ConsoleOpener;
     readonly builder: GuestBuilder;
@@ -223,6 +239,9 @@ function obey(
       break;
     case "readDiagnostics":
       readDiagnostics(parties, order.value, from).catch(failed);
+      break;
+    case "setInterfaces":
+      parties.interfaces.set(order.value, from).catch(failed);
       break;
     case "openConsole":
       parties.opener.open(order.value, from).catch(failed);

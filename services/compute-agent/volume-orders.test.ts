@@ -36,7 +36,16 @@ const answered = (count: number) => eventually(`${count} answers`, () => answers
 const VOLUME = volumeOf(1);
 const changeVolume = (verb: "attach-volume" | "detach-volume", order: number, volume: ServerVolume | undefined) =>
   orders.power(
-    { ...NAME, verb, orderId: `o/${order}`, revision: order, imageId: "", rescueImage: undefined, volume },
+    {
+      ...NAME,
+      verb,
+      orderId: `o/${order}`,
+      revision: order,
+      imageId: "",
+      rescueImage: undefined,
+      interfaces: undefined,
+      volume,
+    },
     stream,
   );
 const volumes = () => [store.all()[0], driver.guests()[0]].map((guest) => guest && "volumes" in guest && guest.volumes);
@@ -46,7 +55,7 @@ test("a volume is attached and detached, repeated orders are answered alike, and
   await answered(1);
   changeVolume("attach-volume", 1, VOLUME);
   const stop = { ...NAME, verb: "stop", orderId: "o/2", revision: 2 };
-  orders.power({ ...stop, imageId: "", rescueImage: undefined, volume: undefined }, stream);
+  orders.power({ ...stop, imageId: "", rescueImage: undefined, interfaces: undefined, volume: undefined }, stream);
   await answered(3);
   expect([answers.map(({ failed }) => failed), store.all()[0]?.state]).toEqual([["", "", ""], "stopped"]);
   expect(volumes()).toEqual([[VOLUME], [VOLUME.volumeId]]);
@@ -78,7 +87,14 @@ test("an order for a volume without an id is refused, and so is an attachment wh
 });
 
 test("a guest that is gone has no volume: it cannot get one, and a detachment is done", async () => {
-  const gone = { ...NAME, attemptId: "t/9", imageId: "", rescueImage: undefined, volume: VOLUME };
+  const gone = {
+    ...NAME,
+    attemptId: "t/9",
+    imageId: "",
+    rescueImage: undefined,
+    interfaces: undefined,
+    volume: VOLUME,
+  };
   orders.power({ ...gone, verb: "attach-volume", orderId: "o/1", revision: 1 }, stream);
   orders.power({ ...gone, verb: "detach-volume", orderId: "o/2", revision: 2 }, stream);
   await answered(2);
@@ -89,7 +105,14 @@ test("a guest that is gone has no volume: it cannot get one, and a detachment is
 test("a guest that the agent's journal has lost loses its volume all the same, and is not recorded", async () => {
   const lost = { ...NAME, attemptId: "t/9" };
   await driver.adopt([{ ...lost, state: "running", volumes: [VOLUME] }]);
-  const detach = { ...lost, verb: "detach-volume", imageId: "", rescueImage: undefined, volume: VOLUME };
+  const detach = {
+    ...lost,
+    verb: "detach-volume",
+    imageId: "",
+    rescueImage: undefined,
+    interfaces: undefined,
+    volume: VOLUME,
+  };
   const volumesOfLost = () => driver.guests().find(({ attemptId }) => attemptId === lost.attemptId)?.volumes;
   expect(volumesOfLost()).toEqual([VOLUME.volumeId]);
   driver.powersOf = async () => ["unknown"];
@@ -112,7 +135,14 @@ test("a volume is not said to be detached from a guest that is being built", asy
   const built = { ...NAME, attemptId: "t/9" };
   disk.records.push({ kind: "guest", ...built, state: "building", atMs: 2, volumes: [VOLUME] });
   await open();
-  const detach = { ...built, verb: "detach-volume", imageId: "", rescueImage: undefined, volume: VOLUME };
+  const detach = {
+    ...built,
+    verb: "detach-volume",
+    imageId: "",
+    rescueImage: undefined,
+    interfaces: undefined,
+    volume: VOLUME,
+  };
   orders.power({ ...detach, orderId: "o/1", revision: 1 }, stream);
   await answered(1);
   expect(answers[0]?.failed).toContain("is not whole");

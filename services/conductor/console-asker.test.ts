@@ -9,7 +9,10 @@ import type { ConductorBus } from "./ports.ts";
 
 type Told = Parameters<ConsoleAsker["told"]>[0];
 const NAME = { host: "host-1", serverUuid: "server", attemptId: "task/0" };
-const NOTHING = { bytesMax: 1_000, open: undefined, pinning: false, diagnostics: false };
+const NOTHING = {
+  ...{ bytesMax: 1_000, open: undefined, pinning: false, diagnostics: false },
+  ...{ interfaces: undefined, revision: 0 },
+};
 /** More than a message of the bus carries. */
 const TOO_MANY = 300_000;
 
@@ -46,6 +49,9 @@ const opened = { address: "h:1", absent: false, unavailable: false, failed: "", 
 test("an agent's answer to the question is passed on", async () => {
   expect(await answerTo({}, (name) => ({ ...name, ...output }))).toMatchObject({ $case: "output" });
   expect(await answerTo({ pinning: true }, (name) => ({ ...name, ...pinning }))).toMatchObject({ $case: "pinning" });
+  const interfaces = { interfaces: [] };
+  const set = { absent: false, unavailable: false, failed: "" };
+  expect(await answerTo({ interfaces }, (name) => ({ ...name, ...set }))).toMatchObject({ $case: "interfacesSet" });
 });
 
 test.each<[string, Partial<ConsoleQuestion>, object]>([
@@ -53,6 +59,8 @@ test.each<[string, Partial<ConsoleQuestion>, object]>([
   ["the output of a console", {}, opened],
   ["the CPUs of a guest", { pinning: true }, output],
   ["what a guest uses", { diagnostics: true }, pinning],
+  ["the interfaces of a guest", { interfaces: { interfaces: [] } }, output],
+  ["the interfaces of a guest", { interfaces: { interfaces: [] } }, opened],
   [
     "a console that is opened",
     { open: { session: "s", key: Buffer.alloc(32), lifetimeMs: 1, graphical: false } },

@@ -5,6 +5,7 @@ import type {
   ConsoleOpened,
   ConsoleOutput,
   DiagnosticsRead,
+  InterfacesSet,
   PinningRead,
 } from "../../proto/gen/berth/agent.ts";
 import { ConsoleAnswer, ConsoleQuestion } from "../../proto/gen/berth/cell.ts";
@@ -17,6 +18,8 @@ import type { ConductorEvents } from "./events.ts";
 import type { ConductorBus } from "./ports.ts";
 
 const ANSWER_MS = 4_000;
+/** A guest may need some seconds to release an interface. */
+const INTERFACES_MS = 18_000;
 /** Questions that may wait for agents at a time. Each may bring `BYTES_MAX`. */
 const OPEN_MAX = 64;
 const BYTES_MAX = 131_072;
@@ -26,7 +29,7 @@ const TEXT_CHARACTERS_MAX = 1_000;
 /** Query ids are random, so that an agent cannot answer a query that it was not sent. */
 const QUERY_MAX = 2 ** 47;
 
-type Told = ConsoleOutput | ConsoleOpened | PinningRead | DiagnosticsRead;
+type Told = ConsoleOutput | ConsoleOpened | PinningRead | DiagnosticsRead | InterfacesSet;
 
 interface Query {
   readonly connection: AgentConnection;
@@ -35,8 +38,8 @@ interface Query {
 }
 
 /**
- * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client, which CPUs a guest has, or what it uses. Nothing
- * is stored, and the cell's tasks do not depend on it.
+ * Answers the api's questions about guests that only their hosts can answer, by asking the hosts' agents: to read a console, to open one for a client, which CPUs a guest has, or what it uses. It also passes on which
+ * interfaces a guest is to have. Nothing is stored, and the cell's tasks do not depend on it.
  */
 export class ConsoleAsker {
   readonly #options: {
@@ -90,19 +93,22 @@ export class ConsoleAsker {
     const { host } = question;
     const connection = this.#options.registry.connectionOf(host);
     if (connection === null || connection.stream.closed) return { $case: "away", value: true };
-    if (this.#queries.size >= OPEN_MAX) return { $case: "failed", value: "too many consoles are being read" };
+    if (this.#queries.size >= OPEN_MAX) return { $case: "failed", value: "too many guests are being asked about" };
     const query = randomInt(1, QUERY_MAX);
     const { promise, resolve } = Promise.withResolvers<Told>();
     this.#queries.set(query, { connection, host, resolve });
     try {
       connection.stream.send({ body: orderOf(question, query) });
-      const told = await withDeadline(promise, ANSWER_MS, "asking about a console", this.#options.clock);
+      const deadlineMs = question.interfaces === undefined ? ANSWER_MS : INTERFACES_MS;
+      const told = await withDeadline(promise, deadlineMs, "asking about a guest", this.#options.clock);
+      if (question.interfaces !== undefined) return answers(told, question) ? interfacesOf(told) : OF_ANOTHER_QUESTION;
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
       if (!answers(told, question)) return OF_ANOTHER_QUESTION;
       if ("pinning" in told) return { $case: "pinning", value: told.pinning ?? { cpus: {}, nodes: [], pageKib: 0 } };
       if ("diagnostics" in told) return measuredOf(told);
       if ("output" in told) return { $case: "output", value: endOf(told.output, bytesMaxOf(question)) };
+      if (!("address" in told)) return { $case: "unavailable", value: true };
       return openedOf(told, question.open?.graphical === true);
     } catch {
       // Only the deadline rejects.
@@ -120,19 +126,29 @@ const OF_ANOTHER_QUESTION = {
 } as const;
 
 /** Whether the agent has answered this kind of question. */
-function answers(told: Told, { open, pinning, diagnostics }: ConsoleQuestion): boolean {
+function answers(told: Told, { open, pinning, diagnostics, interfaces }: ConsoleQuestion): boolean {
+  // A console that is opened may be unavailable, too, and has an address.
+  if (interfaces !== undefined) return "unavailable" in told && !("address" in told);
   if (pinning) return "pinning" in told;
   if (diagnostics) return "diagnostics" in told;
   return open === undefined ? "output" in told : "address" in told;
 }
 
 function orderOf(question: ConsoleQuestion, query: number): ConductorMessage["body"] {
-  const { host, serverUuid, attemptId, open, pinning, diagnostics } = question;
+  const { host, serverUuid, attemptId, open, pinning, diagnostics, interfaces, revision } = question;
   const guest = { host, serverUuid, attemptId, query };
+  if (interfaces !== undefined) return { $case: "setInterfaces", value: { ...guest, interfaces, revision } };
   if (pinning) return { $case: "readPinning", value: guest };
   if (diagnostics) return { $case: "readDiagnostics", value: guest };
   if (open !== undefined) return { $case: "openConsole", value: { ...guest, ...open } };
   return { $case: "readConsole", value: { ...guest, bytesMax: bytesMaxOf(question) } };
+}
+
+function interfacesOf(told: Told): ConsoleAnswer["answer"] {
+  if (told.absent) return { $case: "absent", value: true };
+  if (told.failed !== "") return { $case: "interfacesRefused", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
+  const isSet = !("unavailable" in told && told.unavailable);
+  return isSet ? { $case: "interfacesSet", value: true } : { $case: "unavailable", value: true };
 }
 
 function measuredOf({ diagnostics }: DiagnosticsRead): ConsoleAnswer["answer"] {

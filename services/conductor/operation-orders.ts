@@ -4,6 +4,7 @@ import { destinationOf, type OperationFacts, type PlaceOf } from "../../core/tas
 import type { OperationEffect } from "../../core/tasks/operation-machine.ts";
 import type { Ask } from "../../core/tasks/operation-routes.ts";
 import { verbOf } from "../../core/tasks/operation-stages.ts";
+import { guestInterfaces } from "../../core/tasks/port-change.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
@@ -51,7 +52,7 @@ interface Given {
 }
 
 /** The fields of an order that only some verbs have. */
-export const NO_SUBJECT = { imageId: "", rescueImage: undefined, volume: undefined } as const;
+export const NO_SUBJECT = { imageId: "", rescueImage: undefined, volume: undefined, interfaces: undefined } as const;
 
 /** The message for the agent of the guest's host. */
 export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given): ConductorMessage {
@@ -63,7 +64,9 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   const order = (verb: string, subject: Partial<Power>): ConductorMessage => ({
     body: { $case: "power", value: { ...name, verb, orderId, revision, ...NO_SUBJECT, ...subject } },
   });
-  const power = (verb: PowerVerb): ConductorMessage => order(verb, {});
+  // A guest whose host did not answer when its server's ports changed gets its interfaces when it is started.
+  const power = (verb: PowerVerb): ConductorMessage =>
+    order(verb, verb === "start" ? { interfaces: guestInterfaces(facts.after.ports) } : {});
   switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);

@@ -216,6 +216,7 @@ function dispatchReport(
     case "consoleOpened":
     case "pinning":
     case "diagnostics":
+    case "interfaces":
       parts.consoles.told(report.value, connection);
       break;
     case "guests":

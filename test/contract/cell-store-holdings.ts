@@ -32,7 +32,10 @@ export function holdingContract(cell: () => CellUnderTest): void {
     const [holding] = await store.holdings([serverId(1)]);
     const [server] = await store.servers([serverId(1)]);
     if (!holding || !server) throw new Error("it holds nothing");
-    const spec = { ...server.spec, ports: [{ portId: "p", networkId: "n", tag: "", networkName: "", addresses: [] }] };
+    const spec = {
+      ...server.spec,
+      ports: [{ portId: "p", networkId: "n", tag: "", networkName: "", addresses: [], slot: 0 }],
+    };
     const patch = (more: number, less = 0, revision = 0) => {
       const of = (amount: number) => (amount === 0 ? [] : vcpusOf(0, amount));
       const change = patchChange(server.spec, holding, { more: of(more), less: of(less) });

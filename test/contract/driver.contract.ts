@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, test } from "vitest";
 import { areSoundAmounts, type TransferProgress } from "../../core/agent/transfer-progress.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
-import { volumeOf } from "../rigs/begin-operation.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { driverConsoleContract } from "./driver-console.contract.ts";
+import { driverDevicesContract } from "./driver-devices.contract.ts";
 import { DriverScene, type DriverSubject } from "./driver-scene.ts";
 
 const NEVER = new AbortController().signal;
@@ -214,30 +214,7 @@ export function driverContract(
       expect(await scene.powerOf(guest)).toBe("running");
     });
 
-    test("attaches volumes to guests that run and that do not, detaches them, and knows them after a restart, if it can", async ({
-      skip,
-    }) => {
-      const { driver, scene } = await opened();
-      if (!driver.capabilities.has("volumes")) skip("the driver cannot attach volumes");
-      const guest = scene.guest(0, 0);
-      const [one, other] = [volumeOf(1), volumeOf(2)];
-      await expect(driver.attachVolume(guest, one, NEVER)).rejects.toThrow("no such guest");
-      await scene.prepare(guest);
-      await driver.attachVolume(guest, one, NEVER);
-      await driver.start(guest, NEVER);
-      await driver.attachVolume(guest, one, NEVER);
-      await driver.attachVolume(guest, other, NEVER);
-      for (const verb of ["reboot", "hard-reboot", "stop", "start"] as const) await driver.power(guest, verb, NEVER);
-      expect(await scene.powerOf(guest)).toBe("running");
-      const next = await scene.reopen([{ ...guest, state: "running", volumes: [one, other] }]);
-      await next.detachVolume(guest, one.volumeId, NEVER);
-      await next.detachVolume(guest, one.volumeId, NEVER);
-      await next.power(guest, "stop", NEVER);
-      await next.detachVolume(guest, other.volumeId, NEVER);
-      await next.power(guest, "start", NEVER);
-      expect(await next.powersOf([guest])).toEqual(["running"]);
-      await next.destroy(guest, NEVER);
-    });
+    driverDevicesContract(opened);
 
     test("knows a rescued guest after a restart of the agent, and does nothing to it that needs the server itself", async ({
       skip,

@@ -4,6 +4,7 @@ import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
+import { QemuGuest } from "../../adapters/qemu/qemu-guest.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
 import { eventually } from "../rigs/eventually.ts";
 import {
@@ -105,6 +106,35 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
     await cloud.compute.delete(id);
     await cloud.compute.gone([id]);
     expect(guests(id)).toEqual([]);
+  });
+
+  test("a server gets an interface while it runs, takes it along, and keeps it until its guest releases it", async () => {
+    const { id, host } = await booted();
+    const networkId = "7e5ac7a5-1f6a-4a3c-9d4e-4f3c7f1c9a01";
+    const made = await fetch(`${cloud.apiUrl}/network/v2.0/ports`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ port: { network_id: networkId } }),
+    });
+    const portId = ((await made.json()) as { readonly port: { readonly id: string } }).port.id;
+    const interfaces = `/servers/${id}/os-interface`;
+    const attached = await cloud.compute.call("POST", interfaces, { interfaceAttachment: { port_id: portId } });
+    expect(attached.status).toBe(200);
+    const devices = () =>
+      guests(id).map((guest) => QemuGuest.load(guest.dir)?.record.machine.interfaces.map(({ slot }) => slot));
+    expect(devices()).toEqual([[1]]);
+    const to = await cloud.compute.changed(id, "os-migrateLive", "ACTIVE", { host: null, block_migration: "auto" });
+    expect(to).not.toBe(host);
+    await eventually("one guest", () => guests(id).length === 1, PATIENT);
+    // The nano guest has no operating system that could release the interface.
+    const refused = await cloud.compute.call("DELETE", `${interfaces}/${portId}`);
+    expect([refused.status, await refused.text()]).toEqual([409, expect.stringContaining("did not release")]);
+    expect(devices()).toEqual([[1]]);
+    await cloud.compute.changed(id, "os-stop", "SHUTOFF");
+    expect((await cloud.compute.call("DELETE", `${interfaces}/${portId}`)).status).toBe(202);
+    expect(devices()).toEqual([[]]);
+    await cloud.compute.changed(id, "os-start", "ACTIVE");
+    await cloud.expectCleanAudit();
   });
 
   test("a server is rescued from another image with its own disk behind it, also across an agent's end, and unrescued", async () => {

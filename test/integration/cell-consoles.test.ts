@@ -57,6 +57,8 @@ async function consoleOf(
     open,
     pinning: false,
     diagnostics: false,
+    interfaces: undefined,
+    revision: 0,
     ...asked,
   };
   const bytes = ConsoleQuestion.encode(question).finish();
@@ -143,7 +145,7 @@ test("no more consoles are read at a time than a conductor holds, and those that
   });
   const asked = Array.from({ length: 65 }, () => consoleOf());
   await eventually("the reads", () => reading === 64);
-  expect(await asked[64]).toEqual({ $case: "failed", value: "too many consoles are being read" });
+  expect(await asked[64]).toEqual({ $case: "failed", value: "too many guests are being asked about" });
   resolve(new TextEncoder().encode("x"));
   const answers = await Promise.all(asked.slice(0, 64));
   expect(answers.map((answer) => answer?.$case)).toEqual(Array(64).fill("output"));

@@ -33,6 +33,7 @@ function portOfServer(): ServerPort {
     tag: "",
     networkName: "own",
     addresses: [],
+    slot: 0,
     macAddress: port.macAddress,
   };
 }

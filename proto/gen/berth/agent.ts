@@ -17,7 +17,15 @@ import {
   type Metadata,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { AllocationRequest, GuestDiagnostics, HostPinning, RescueImage, ServerSpec, ServerVolume } from "./shared.ts";
+import {
+  AllocationRequest,
+  GuestDiagnostics,
+  GuestInterfaces,
+  HostPinning,
+  RescueImage,
+  ServerSpec,
+  ServerVolume,
+} from "./shared.ts";
 
 export const protobufPackage = "berth";
 
@@ -94,6 +102,7 @@ export interface AgentMessage {
     | { $case: "consoleOpened"; value: ConsoleOpened }
     | { $case: "pinning"; value: PinningRead }
     | { $case: "diagnostics"; value: DiagnosticsRead }
+    | { $case: "interfaces"; value: InterfacesSet }
     | undefined;
 }
 
@@ -115,6 +124,7 @@ export interface ConductorMessage {
     | { $case: "openConsole"; value: OpenConsole }
     | { $case: "readPinning"; value: ReadPinning }
     | { $case: "readDiagnostics"; value: ReadDiagnostics }
+    | { $case: "setInterfaces"; value: SetInterfaces }
     | undefined;
 }
 
@@ -286,7 +296,11 @@ export interface Power {
     | RescueImage
     | undefined;
   /** Only for attaching and detaching a volume. */
-  volume: ServerVolume | undefined;
+  volume:
+    | ServerVolume
+    | undefined;
+  /** Only for a start: the interfaces with which the guest starts. Absent from a conductor of an older version. */
+  interfaces: GuestInterfaces | undefined;
 }
 
 /**
@@ -490,6 +504,31 @@ export interface DiagnosticsRead {
   failed: string;
 }
 
+/** Gives a guest these interfaces and no others, also while it runs. An agent of an older version does not answer. */
+export interface SetInterfaces {
+  host: string;
+  serverUuid: string;
+  attemptId: string;
+  /** Repeated in the answer. */
+  query: number;
+  interfaces:
+    | GuestInterfaces
+    | undefined;
+  /** The server's revision to which the interfaces belong. An agent that has heard of a later one for the guest refuses. */
+  revision: number;
+}
+
+export interface InterfacesSet {
+  host: string;
+  query: number;
+  /** The host has no such guest. */
+  absent: boolean;
+  /** Guests of this host get no interfaces. */
+  unavailable: boolean;
+  /** Why the guest does not have exactly these interfaces now; otherwise empty. */
+  failed: string;
+}
+
 function createBaseAgentFrame(): AgentFrame {
   return { messages: [] };
 }
@@ -646,6 +685,9 @@ export const AgentMessage: MessageFns<AgentMessage> = {
       case "diagnostics":
         DiagnosticsRead.encode(message.body.value, writer.uint32(106).fork()).join();
         break;
+      case "interfaces":
+        InterfacesSet.encode(message.body.value, writer.uint32(114).fork()).join();
+        break;
     }
     return writer;
   },
@@ -767,6 +809,14 @@ export const AgentMessage: MessageFns<AgentMessage> = {
             message.body = { $case: "diagnostics", value: DiagnosticsRead.decode(reader, reader.uint32()) };
             continue;
           }
+          case 14: {
+            if (tag !== 114) {
+              break;
+            }
+
+            message.body = { $case: "interfaces", value: InterfacesSet.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -863,6 +913,12 @@ export const AgentMessage: MessageFns<AgentMessage> = {
         }
         break;
       }
+      case "interfaces": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "interfaces", value: InterfacesSet.fromPartial(object.body.value) };
+        }
+        break;
+      }
     }
     return message;
   },
@@ -916,6 +972,9 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
         break;
       case "readDiagnostics":
         ReadDiagnostics.encode(message.body.value, writer.uint32(114).fork()).join();
+        break;
+      case "setInterfaces":
+        SetInterfaces.encode(message.body.value, writer.uint32(122).fork()).join();
         break;
     }
     return writer;
@@ -1046,6 +1105,14 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
             message.body = { $case: "readDiagnostics", value: ReadDiagnostics.decode(reader, reader.uint32()) };
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.body = { $case: "setInterfaces", value: SetInterfaces.decode(reader, reader.uint32()) };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1145,6 +1212,12 @@ export const ConductorMessage: MessageFns<ConductorMessage> = {
       case "readDiagnostics": {
         if (object.body?.value !== undefined && object.body?.value !== null) {
           message.body = { $case: "readDiagnostics", value: ReadDiagnostics.fromPartial(object.body.value) };
+        }
+        break;
+      }
+      case "setInterfaces": {
+        if (object.body?.value !== undefined && object.body?.value !== null) {
+          message.body = { $case: "setInterfaces", value: SetInterfaces.fromPartial(object.body.value) };
         }
         break;
       }
@@ -2600,6 +2673,7 @@ function createBasePower(): Power {
     imageId: "",
     rescueImage: undefined,
     volume: undefined,
+    interfaces: undefined,
   };
 }
 
@@ -2631,6 +2705,9 @@ export const Power: MessageFns<Power> = {
     }
     if (message.volume !== undefined) {
       ServerVolume.encode(message.volume, writer.uint32(74).fork()).join();
+    }
+    if (message.interfaces !== undefined) {
+      GuestInterfaces.encode(message.interfaces, writer.uint32(82).fork()).join();
     }
     return writer;
   },
@@ -2720,6 +2797,14 @@ export const Power: MessageFns<Power> = {
             message.volume = ServerVolume.decode(reader, reader.uint32());
             continue;
           }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2749,6 +2834,9 @@ export const Power: MessageFns<Power> = {
       : undefined;
     message.volume = (object.volume !== undefined && object.volume !== null)
       ? ServerVolume.fromPartial(object.volume)
+      : undefined;
+    message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
+      ? GuestInterfaces.fromPartial(object.interfaces)
       : undefined;
     return message;
   },
@@ -4656,6 +4744,226 @@ export const DiagnosticsRead: MessageFns<DiagnosticsRead> = {
       ? GuestDiagnostics.fromPartial(object.diagnostics)
       : undefined;
     message.absent = object.absent ?? false;
+    message.failed = object.failed ?? "";
+    return message;
+  },
+};
+
+function createBaseSetInterfaces(): SetInterfaces {
+  return { host: "", serverUuid: "", attemptId: "", query: 0, interfaces: undefined, revision: 0 };
+}
+
+export const SetInterfaces: MessageFns<SetInterfaces> = {
+  encode(message: SetInterfaces, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.serverUuid !== "") {
+      writer.uint32(18).string(message.serverUuid);
+    }
+    if (message.attemptId !== "") {
+      writer.uint32(26).string(message.attemptId);
+    }
+    if (message.query !== 0) {
+      writer.uint32(32).int64(message.query);
+    }
+    if (message.interfaces !== undefined) {
+      GuestInterfaces.encode(message.interfaces, writer.uint32(42).fork()).join();
+    }
+    if (message.revision !== 0) {
+      writer.uint32(48).int64(message.revision);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): SetInterfaces {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseSetInterfaces();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.serverUuid = reader.string();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.attemptId = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<SetInterfaces>): SetInterfaces {
+    return SetInterfaces.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<SetInterfaces>): SetInterfaces {
+    const message = createBaseSetInterfaces();
+    message.host = object.host ?? "";
+    message.serverUuid = object.serverUuid ?? "";
+    message.attemptId = object.attemptId ?? "";
+    message.query = object.query ?? 0;
+    message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
+      ? GuestInterfaces.fromPartial(object.interfaces)
+      : undefined;
+    message.revision = object.revision ?? 0;
+    return message;
+  },
+};
+
+function createBaseInterfacesSet(): InterfacesSet {
+  return { host: "", query: 0, absent: false, unavailable: false, failed: "" };
+}
+
+export const InterfacesSet: MessageFns<InterfacesSet> = {
+  encode(message: InterfacesSet, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.host !== "") {
+      writer.uint32(10).string(message.host);
+    }
+    if (message.query !== 0) {
+      writer.uint32(16).int64(message.query);
+    }
+    if (message.absent !== false) {
+      writer.uint32(24).bool(message.absent);
+    }
+    if (message.unavailable !== false) {
+      writer.uint32(32).bool(message.unavailable);
+    }
+    if (message.failed !== "") {
+      writer.uint32(42).string(message.failed);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): InterfacesSet {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseInterfacesSet();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.host = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.query = longToNumber(reader.int64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.absent = reader.bool();
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.unavailable = reader.bool();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.failed = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<InterfacesSet>): InterfacesSet {
+    return InterfacesSet.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<InterfacesSet>): InterfacesSet {
+    const message = createBaseInterfacesSet();
+    message.host = object.host ?? "";
+    message.query = object.query ?? 0;
+    message.absent = object.absent ?? false;
+    message.unavailable = object.unavailable ?? false;
     message.failed = object.failed ?? "";
     return message;
   },

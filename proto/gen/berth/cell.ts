@@ -9,6 +9,7 @@ import { BinaryReader, BinaryWriter } from "@bufbuild/protobuf/wire";
 import {
   AllocationRequest,
   GuestDiagnostics,
+  GuestInterfaces,
   HostPinning,
   RescueImage,
   Selection,
@@ -171,6 +172,12 @@ export interface ConsoleQuestion {
   pinning: boolean;
   /** Asks what the host measures of the guest, instead of its console. A conductor of an older version answers with the output. */
   diagnostics: boolean;
+  /** Gives the guest these interfaces and no others, instead of reading its console. A conductor of an older version answers with the output. */
+  interfaces:
+    | GuestInterfaces
+    | undefined;
+  /** Only with `interfaces`: the server's revision to which they belong. */
+  revision: number;
 }
 
 /** See OpenConsole of the agents. */
@@ -198,7 +205,11 @@ export interface ConsoleAnswer {
   /** The guest's CPUs and NUMA nodes. */
   { $case: "pinning"; value: HostPinning } | //
   /** What the host has measured of the guest. */
-  { $case: "diagnostics"; value: GuestDiagnostics } | undefined;
+  { $case: "diagnostics"; value: GuestDiagnostics } | //
+  /** The guest has exactly the interfaces of the question now, or gets them at its next start. */
+  { $case: "interfacesSet"; value: boolean } | //
+  /** Why the host refuses the interfaces, or could not give them all to the guest. It may have some of them. */
+  { $case: "interfacesRefused"; value: string } | undefined;
 }
 
 function createBaseTaskNotice(): TaskNotice {
@@ -988,7 +999,17 @@ export const CellEvent: MessageFns<CellEvent> = {
 };
 
 function createBaseConsoleQuestion(): ConsoleQuestion {
-  return { host: "", serverUuid: "", attemptId: "", bytesMax: 0, open: undefined, pinning: false, diagnostics: false };
+  return {
+    host: "",
+    serverUuid: "",
+    attemptId: "",
+    bytesMax: 0,
+    open: undefined,
+    pinning: false,
+    diagnostics: false,
+    interfaces: undefined,
+    revision: 0,
+  };
 }
 
 export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
@@ -1013,6 +1034,12 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
     }
     if (message.diagnostics !== false) {
       writer.uint32(56).bool(message.diagnostics);
+    }
+    if (message.interfaces !== undefined) {
+      GuestInterfaces.encode(message.interfaces, writer.uint32(66).fork()).join();
+    }
+    if (message.revision !== 0) {
+      writer.uint32(72).int64(message.revision);
     }
     return writer;
   },
@@ -1086,6 +1113,22 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
             message.diagnostics = reader.bool();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.interfaces = GuestInterfaces.decode(reader, reader.uint32());
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.revision = longToNumber(reader.int64());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1112,6 +1155,10 @@ export const ConsoleQuestion: MessageFns<ConsoleQuestion> = {
       : undefined;
     message.pinning = object.pinning ?? false;
     message.diagnostics = object.diagnostics ?? false;
+    message.interfaces = (object.interfaces !== undefined && object.interfaces !== null)
+      ? GuestInterfaces.fromPartial(object.interfaces)
+      : undefined;
+    message.revision = object.revision ?? 0;
     return message;
   },
 };
@@ -1241,6 +1288,12 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "diagnostics":
         GuestDiagnostics.encode(message.answer.value, writer.uint32(74).fork()).join();
         break;
+      case "interfacesSet":
+        writer.uint32(80).bool(message.answer.value);
+        break;
+      case "interfacesRefused":
+        writer.uint32(90).string(message.answer.value);
+        break;
     }
     return writer;
   },
@@ -1330,6 +1383,22 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
             message.answer = { $case: "diagnostics", value: GuestDiagnostics.decode(reader, reader.uint32()) };
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.answer = { $case: "interfacesSet", value: reader.bool() };
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.answer = { $case: "interfacesRefused", value: reader.string() };
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1399,6 +1468,18 @@ export const ConsoleAnswer: MessageFns<ConsoleAnswer> = {
       case "diagnostics": {
         if (object.answer?.value !== undefined && object.answer?.value !== null) {
           message.answer = { $case: "diagnostics", value: GuestDiagnostics.fromPartial(object.answer.value) };
+        }
+        break;
+      }
+      case "interfacesSet": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "interfacesSet", value: object.answer.value };
+        }
+        break;
+      }
+      case "interfacesRefused": {
+        if (object.answer?.value !== undefined && object.answer?.value !== null) {
+          message.answer = { $case: "interfacesRefused", value: object.answer.value };
         }
         break;
       }

@@ -103,6 +103,25 @@ export interface ServerPort {
   networkName: string;
   addresses: string[];
   /** The port's MAC address in Neutron. Absent for ports of Berth's own, whose MAC address follows from their id. */
+  macAddress?:
+    | string
+    | undefined;
+  /**
+   * The slot of the guest's interface, from 1 on, so that the guest finds it at the same place on every host. 0 for a port that has had its place
+   * in the list since the server was built: it has the lowest slot that no other port has.
+   */
+  slot: number;
+}
+
+/** All interfaces of a guest. */
+export interface GuestInterfaces {
+  interfaces: GuestInterface[];
+}
+
+export interface GuestInterface {
+  portId: string;
+  slot: number;
+  /** Absent when the MAC address follows from the port's id. */
   macAddress?: string | undefined;
 }
 
@@ -1105,7 +1124,7 @@ export const PortResourceRequest_ResourcesEntry: MessageFns<PortResourceRequest_
 };
 
 function createBaseServerPort(): ServerPort {
-  return { portId: "", networkId: "", tag: "", networkName: "", addresses: [], macAddress: undefined };
+  return { portId: "", networkId: "", tag: "", networkName: "", addresses: [], macAddress: undefined, slot: 0 };
 }
 
 export const ServerPort: MessageFns<ServerPort> = {
@@ -1127,6 +1146,9 @@ export const ServerPort: MessageFns<ServerPort> = {
     }
     if (message.macAddress !== undefined) {
       writer.uint32(50).string(message.macAddress);
+    }
+    if (message.slot !== 0) {
+      writer.uint32(56).uint32(message.slot);
     }
     return writer;
   },
@@ -1192,6 +1214,14 @@ export const ServerPort: MessageFns<ServerPort> = {
             message.macAddress = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.slot = reader.uint32();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1214,6 +1244,141 @@ export const ServerPort: MessageFns<ServerPort> = {
     message.tag = object.tag ?? "";
     message.networkName = object.networkName ?? "";
     message.addresses = object.addresses?.map((e) => e) || [];
+    message.macAddress = object.macAddress ?? undefined;
+    message.slot = object.slot ?? 0;
+    return message;
+  },
+};
+
+function createBaseGuestInterfaces(): GuestInterfaces {
+  return { interfaces: [] };
+}
+
+export const GuestInterfaces: MessageFns<GuestInterfaces> = {
+  encode(message: GuestInterfaces, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.interfaces) {
+      GuestInterface.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GuestInterfaces {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGuestInterfaces();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.interfaces.push(GuestInterface.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GuestInterfaces>): GuestInterfaces {
+    return GuestInterfaces.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GuestInterfaces>): GuestInterfaces {
+    const message = createBaseGuestInterfaces();
+    message.interfaces = object.interfaces?.map((e) => GuestInterface.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseGuestInterface(): GuestInterface {
+  return { portId: "", slot: 0, macAddress: undefined };
+}
+
+export const GuestInterface: MessageFns<GuestInterface> = {
+  encode(message: GuestInterface, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.portId !== "") {
+      writer.uint32(10).string(message.portId);
+    }
+    if (message.slot !== 0) {
+      writer.uint32(16).uint32(message.slot);
+    }
+    if (message.macAddress !== undefined) {
+      writer.uint32(26).string(message.macAddress);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): GuestInterface {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseGuestInterface();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.portId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.slot = reader.uint32();
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.macAddress = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<GuestInterface>): GuestInterface {
+    return GuestInterface.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<GuestInterface>): GuestInterface {
+    const message = createBaseGuestInterface();
+    message.portId = object.portId ?? "";
+    message.slot = object.slot ?? 0;
     message.macAddress = object.macAddress ?? undefined;
     return message;
   },

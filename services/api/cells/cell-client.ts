@@ -25,6 +25,8 @@ export type ConsoleReply = Exclude<ConsoleAnswer["answer"], undefined | { $case:
 
 /** How long a conductor may take to read a console, and how many conductors are asked. */
 const CONSOLE_MS = 5_000;
+/** The same for a change of a guest's interfaces: a guest may need some seconds to release one. */
+const INTERFACES_MS = 20_000;
 const CONSOLE_ASKS_MAX = 3;
 /** Factor by which questions about all hosts may take longer than users' questions. */
 const ADMIN_PATIENCE = 5;
@@ -175,14 +177,15 @@ export class CellClient {
   }
 
   /**
-   * Asks the host of a guest for the end of its console, to open its console for a client, or for the CPUs that the guest has. `failed` means that this is impossible now; the cell itself may be
+   * Asks the host of a guest for the end of its console, to open its console for a client, for the CPUs that the guest has, or to change its interfaces. `failed` means that this is impossible now; the cell itself may be
    * well then, so this does not shut it. A conductor to which the host is not connected answers in vain, so several are asked.
    */
   async console(question: ConsoleQuestion): Promise<ConsoleReply> {
     const bytes = encodeMessage(ConsoleQuestion, question);
+    const timeoutMs = question.interfaces === undefined ? CONSOLE_MS : INTERFACES_MS;
     try {
       for (let ask = 0; ask < CONSOLE_ASKS_MAX; ask += 1) {
-        const told = await this.#cell.bus.ask(cellConsolesSubject(this.name), bytes, { timeoutMs: CONSOLE_MS });
+        const told = await this.#cell.bus.ask(cellConsolesSubject(this.name), bytes, { timeoutMs });
         const { answer } = ConsoleAnswer.decode(told);
         if (answer !== undefined && answer.$case !== "away") return answer;
       }

@@ -1,8 +1,9 @@
 import { createHash } from "node:crypto";
 import { formatNumberList } from "../../../core/discovery/format-number-list.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
+import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
-import type { InjectedFile, ServerPort, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import type { GuestInterface, InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestName } from "../journal.ts";
 
@@ -69,7 +70,7 @@ export function containerOf(
     ...{ type: "disk", path: "/", pool: storagePool },
     ...(flavor.diskGib > 0 && { size: `${flavor.diskGib}${GIB}` }),
   };
-  const interfaces = bridge === null ? [] : ports.map((port, index) => interfaceOf(port, index, bridge));
+  const interfaces = bridge === null ? {} : interfaceDevices(guestInterfaces(ports).interfaces, bridge);
   return {
     config: {
       ...(pinning === undefined ? { "limits.cpu": String(flavor.vcpus) } : cpuLimitsOf(pinning)),
@@ -84,7 +85,7 @@ export function containerOf(
       [OWN_KEYS.server]: name.serverUuid,
       [OWN_KEYS.attempt]: name.attemptId,
     },
-    devices: Object.fromEntries([["root", root], ...interfaces]),
+    devices: { root, ...interfaces },
   };
 }
 
@@ -104,10 +105,14 @@ function cpuLimitsOf({ vcpus, held }: GuestPinning): Record<string, string> {
   };
 }
 
-function interfaceOf(port: ServerPort, index: number, bridge: string): readonly [string, Record<string, string>] {
-  const { portId, macAddress: hwaddr = macOf(portId) } = port;
-  const name = `eth${index}`;
-  return [name, { type: "nic", nictype: "bridged", name, parent: bridge, hwaddr }];
+/** The devices of LXD for a container's interfaces. The first slot has `eth0`. */
+export function interfaceDevices(interfaces: readonly GuestInterface[], bridge: string): ContainerConfig["devices"] {
+  return Object.fromEntries(
+    interfaces.map(({ portId, slot, macAddress: hwaddr = macOf(portId) }) => {
+      const name = `eth${slot - 1}`;
+      return [name, { type: "nic", nictype: "bridged", name, parent: bridge, hwaddr }];
+    }),
+  );
 }
 
 /** User data, key and files for images with cloud-init, whose templates write them into the container. */

@@ -10,7 +10,14 @@ export interface FoundContainer {
   /** `Running`, `Stopped`, `Frozen` and others. */
   readonly status: string;
   readonly config: Readonly<Record<string, string>>;
+  readonly devices: ContainerDevices;
+  readonly architecture: string;
+  readonly ephemeral: boolean;
+  readonly profiles: readonly string[];
 }
+
+/** A container's devices, as LXD describes them, by their names. */
+export type ContainerDevices = Readonly<Record<string, Readonly<Record<string, string>>>>;
 
 export interface ContainerControl {
   /** How long a guest may take to shut down by itself. */
@@ -107,6 +114,22 @@ export class LxdContainer {
   /** Sets keys of the container's configuration. An empty value removes its key. */
   async change(config: Readonly<Record<string, string>>): Promise<void> {
     await this.#client.call(this.#path(), { method: "PATCH", body: { config } });
+  }
+
+  /**
+   * Gives the container these interfaces and no others, also while it runs. LXD leaves those alone that it has already.
+   */
+  async setInterfaces(interfaces: ContainerDevices, signal: AbortSignal): Promise<void> {
+    const { architecture, config, devices, ephemeral, profiles } = await this.existing();
+    const others = Object.entries(devices).filter(([, { type }]) => type !== "nic");
+    const body = {
+      architecture,
+      config,
+      ephemeral,
+      profiles,
+      devices: { ...Object.fromEntries(others), ...interfaces },
+    };
+    await this.#client.run(this.#path(), { method: "PUT", body, signal });
   }
 
   /**

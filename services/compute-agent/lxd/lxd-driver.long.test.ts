@@ -1,3 +1,4 @@
+import { execFileSync } from "node:child_process";
 import { randomUUID } from "node:crypto";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -155,6 +156,41 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     await driver.start(destination, NEVER);
     await ticking(destination);
     expect((await ticksOf(destination))[0]).toBeGreaterThanOrEqual(last);
+  });
+
+  test("get interfaces on a bridge while they run, and lose them again", async ({ skip }) => {
+    const bridge = "berth-test-br";
+    try {
+      execFileSync("ip", ["link", "add", "name", bridge, "type", "bridge"], { stdio: "ignore" });
+    } catch {
+      skip("this machine makes no bridges");
+    }
+    const bridged = lxdDriverIn(daemon, { bridge });
+    const client = new LxdClient(daemon.socketPath);
+    const guest = guestOf("h1", "bridged/0");
+    try {
+      const order = { ...guest, server: server(1), allocation: undefined, movedFrom: null };
+      await bridged.prepare(order, { signal: NEVER, onStep: () => undefined });
+      await bridged.start(guest, NEVER);
+      const inside = async () => {
+        const state = await client.call(`/1.0/instances/${containerName(guest)}/state`);
+        const { network } = state as { readonly network: Readonly<Record<string, unknown>> };
+        return Object.keys(network).filter((name) => name !== "lo");
+      };
+      const [one, other] = [1, 2].map((slot) => ({ portId: `port-${slot}`, slot }));
+      if (one === undefined || other === undefined) throw new Error("there are two interfaces");
+      for (const interfaces of [[one], [one, other], [other], []]) {
+        await bridged.setInterfaces(guest, interfaces, NEVER);
+        const names = interfaces.map(({ slot }) => `eth${slot - 1}`);
+        await eventually(`${names}`, async () => (await inside()).sort().join() === names.join());
+      }
+      expect(await bridged.powersOf([guest])).toEqual(["running"]);
+    } finally {
+      await bridged.destroy(guest);
+      bridged.close();
+      client.close();
+      execFileSync("ip", ["link", "delete", bridge], { stdio: "ignore" });
+    }
   });
 
   test("are copied into images while they run, from which others start, and LXD keeps nothing of the copy", async () => {

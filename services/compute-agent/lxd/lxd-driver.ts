@@ -7,6 +7,7 @@ import { LxdImages } from "../../../adapters/lxd/lxd-images.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { parseNumberList } from "../../../core/discovery/parse-values.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
+import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
@@ -31,6 +32,7 @@ import {
   containerName,
   containerOf,
   expectedLxdImageOf,
+  interfaceDevices,
   OWN_KEYS,
 } from "./container-of-server.ts";
 import { type ContainerControl, type FoundContainer, LxdContainer, powerOfContainer } from "./lxd-container.ts";
@@ -67,7 +69,7 @@ const WITH_DISK: readonly string[] = ["resize", "migrate"];
  */
 export class LxdDriver implements Driver {
   /** Containers can be moved only while they do not run, and their memory cannot be saved. */
-  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["snapshot"] as const);
+  readonly capabilities: ReadonlySet<DriverCapability> = new Set(["snapshot", "interfaces"] as const);
   readonly traits = ["COMPUTE_NODE"];
   readonly #options: LxdDriverOptions;
   readonly #client: LxdClient;
@@ -214,6 +216,15 @@ export class LxdDriver implements Driver {
 
   async attachVolume(): Promise<void> {
     throw new LxdError("refused", NO_VOLUMES);
+  }
+
+  /** Without a bridge containers have no interfaces, whatever ports their servers have. */
+  async setInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    const { bridge } = this.#options;
+    const container = this.#of(guest);
+    await container.settle(signal);
+    if (bridge === null) await container.existing();
+    else await container.setInterfaces(interfaceDevices(interfaces, bridge), signal);
   }
 
   /** No container has a volume. */

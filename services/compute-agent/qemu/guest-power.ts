@@ -9,6 +9,7 @@ import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
+import { ensureInterfaceSlots } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 
@@ -179,6 +180,7 @@ export async function haltForCopy(guest: QemuGuest, control: PowerControl): Prom
 async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
   await guest.end();
   await ensureVolumeBus(guest, control.volumes);
+  await ensureInterfaceSlots(guest);
   await bootHalted(guest, control);
   await run(guest, control);
 }

@@ -18,7 +18,7 @@ export async function giveVolume(
   if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
   const { volumeId } = volume;
   const { volumes: before = [], machine } = guest.record;
-  const hasQemu = await mayChangeVolumes(guest);
+  const hasQemu = await mayChangeDevices(guest, "volumes");
   if (hasQemu && machine.hasVolumeBus !== true)
     throw new QemuError(
       "state",
@@ -48,7 +48,7 @@ export async function takeVolume(guest: QemuGuest, volumeId: string, signal: Abo
   const { volumes = [] } = guest.record;
   const isKnown = volumes.some((one) => one.volumeId === volumeId);
   if (!isKnown && (await guest.state()) === "absent") return;
-  if (await mayChangeVolumes(guest)) await unplugVolume(guest, volumeId, signal);
+  if (await mayChangeDevices(guest, "volumes")) await unplugVolume(guest, volumeId, signal);
   if (isKnown) await guest.change({ volumes: volumes.filter((one) => one.volumeId !== volumeId) });
 }
 
@@ -79,13 +79,16 @@ export async function ensureFile(
   return files.ensure(volume, { mayCreate: mayCreate && mayBeEmpty });
 }
 
-/** Whether the guest has a QEMU whose volumes can be changed; without one only its record changes. Rejects while neither can be done. */
-async function mayChangeVolumes(guest: QemuGuest): Promise<boolean> {
+/**
+ * Whether the guest has a QEMU whose volumes or interfaces can be changed; without one only its record changes. Rejects while neither can be done. `what` is
+ * "volumes" or "interfaces".
+ */
+export async function mayChangeDevices(guest: QemuGuest, what: string): Promise<boolean> {
   const { isSuspended, receives } = guest.record;
   if (isSuspended)
     throw new QemuError(
       "state",
-      "the guest is suspended, and its saved memory needs its present volumes: resume it first",
+      `the guest is suspended, and its saved memory needs its present ${what}: resume it first`,
     );
   const state = await guest.state();
   if (receives === "memory") throw new QemuError("state", "the guest waits for the memory of another one");

@@ -1,11 +1,12 @@
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
+import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { HandOffOrder } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
 import { haltForCopy, type PowerControl } from "./guest-power.ts";
 import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
-import type { TransferAddress } from "./transfer-address.ts";
+import { interfacesMark, type TransferAddress } from "./transfer-address.ts";
 
 export interface LiveHandOverControl extends HandOverControl {
   readonly bytesPerSecond: number;
@@ -43,6 +44,7 @@ export async function handOverGuestLive(
       throw new QemuError("state", `the guest does not run (${state})`);
     refuseOtherDisplay(guest, to, order.toHost);
     if ((machine.hasVolumeBus === true) !== to.hasVolumeBus) throw otherHardware(to);
+    if (interfacesMark(machine) !== to.interfaces) throw otherInterfaces(machine, to);
     await guest.change({ handedTo: { attemptId, isDone: false, wasRunning } });
     try {
       const haltedMs = await handOverLive(guest, to, { ...control, force });
@@ -62,4 +64,19 @@ function otherHardware({ hasVolumeBus }: TransferAddress): QemuError {
     ? "the guest was built without a controller for volumes, which the destination's guest has: stop and start the server, and migrate it again, or migrate it cold"
     : "the guest has a controller for volumes, which the destination's guest lacks: give that host's agent --volume-dir, and migrate the server again";
   return new QemuError("state", words);
+}
+
+function otherInterfaces({ interfaceSlots }: VirtualMachine, { interfaces }: TransferAddress): QemuError {
+  const ofOld = "stop and start the server, and migrate it again, or migrate it cold";
+  if (interfaceSlots === undefined)
+    return new QemuError(
+      "state",
+      `the guest was built without slots for interfaces, which the destination's guest has: ${ofOld}`,
+    );
+  if (interfaces === "")
+    return new QemuError(
+      "state",
+      "the guest has slots for interfaces, which the destination's guest lacks: update that host's agent, and migrate the server again",
+    );
+  return new QemuError("state", `the destination's guest has its interfaces in other slots: ${ofOld}`);
 }

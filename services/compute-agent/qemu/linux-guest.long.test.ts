@@ -73,6 +73,28 @@ describe.skipIf(files === null)(title, () => {
     });
   });
 
+  test("gets an interface while it runs, and releases it again", { timeout: 240_000 }, async () => {
+    const count = "$($b grep -l 0x020000 /sys/bus/pci/devices/*/class | $b wc -l)";
+    const waits = (wanted: number) =>
+      `while [ "${count}" != ${wanted} ]; do $b sleep 1; done\necho "interfaces: ${wanted}"`;
+    const guest = await booted(
+      1,
+      `b=/bin/busybox\n$b mount -t sysfs sys /sys\necho "begins with ${count}"\n${[1, 2, 1, 0].map(waits).join("\n")}\n`,
+    );
+    await shows(guest, /^begins with 0$/m);
+    const [one, other] = [1, 2].map((slot) => ({ portId: `6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b0${slot}`, slot }));
+    if (one === undefined || other === undefined) throw new Error("there are two interfaces");
+    const steps = [[one], [one, other], [other], []] as const;
+    for (const [at, interfaces] of steps.entries()) {
+      await driver.setInterfaces(guest, interfaces, NEVER);
+      const shownAs = new RegExp(`^interfaces: ${interfaces.length}$`, "gm");
+      const expected = steps.slice(0, at + 1).filter(({ length }) => length === interfaces.length).length;
+      const seen = () => [...shown(guest).matchAll(shownAs)].length === expected;
+      await eventually(`${interfaces.length} interfaces in the guest`, seen, PATIENT);
+    }
+    expect(await driver.powersOf([guest])).toEqual(["running"]);
+  });
+
   test("writes to a volume that is attached while it runs, and another guest reads the data after the detachment", {
     timeout: 240_000,
   }, async () => {

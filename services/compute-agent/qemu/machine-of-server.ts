@@ -1,18 +1,20 @@
 import type { GuestMetadata } from "../../../adapters/qemu/config-drive.ts";
 import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
 import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
-import type {
-  MachineDisplay,
-  MachineInterface,
-  MachineKernel,
-  MachineNode,
-  VirtualMachine,
+import {
+  INTERFACE_SLOTS,
+  type MachineDisplay,
+  type MachineKernel,
+  type MachineNode,
+  type VirtualMachine,
 } from "../../../adapters/qemu/virtual-machine.ts";
 import { askedOf } from "../../../core/scheduling/request/asked.ts";
 import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
+import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
+import { interfaceOf } from "./guest-interfaces.ts";
 
 /** Settings of the host that apply to every guest. */
 export interface MachineDefaults {
@@ -57,7 +59,9 @@ export function machineOf(
     ...(nodes.length > 0 && { numaNodes: nodes }),
     disks: bootsFromVolume(server) ? further : [ROOT_DISK, ...further],
     configDrive: CONFIG_DRIVE,
-    interfaces: interfacesOf(server, options.bridge),
+    interfaces: guestInterfaces(server.ports).interfaces.map((one) => interfaceOf(one, options.bridge)),
+    interfaceSlots: INTERFACE_SLOTS,
+    bridge: options.bridge,
     kernel: options.kernel,
     ...(options.display !== null && { display: options.display }),
   };
@@ -119,9 +123,6 @@ export function kernelImagesOf({ imageProperties }: Pick<ServerSpec, "imagePrope
     commandLine: commandLine || COMMAND_LINE,
   };
 }
-
-const interfacesOf = ({ ports }: ServerSpec, bridge: string | null): readonly MachineInterface[] =>
-  ports.map(({ portId, macAddress: mac = macOf(portId) }) => ({ mac, bridge }));
 
 /** A host name made from a server's name (Nova: sanitize_hostname). */
 function sanitized(name: string): string {

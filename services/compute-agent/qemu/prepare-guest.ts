@@ -17,6 +17,7 @@ import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
+import { ensureInterfaceSlots } from "./guest-interfaces.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import {
   blankDisksOf,
@@ -27,7 +28,7 @@ import {
   machineOf,
 } from "./machine-of-server.ts";
 import { readKernel } from "./read-kernel.ts";
-import { baseMark, displayMark, formatTransferAddress, TAKES_NOTHING } from "./transfer-address.ts";
+import { baseMark, displayMark, formatTransferAddress, interfacesMark, TAKES_NOTHING } from "./transfer-address.ts";
 
 export interface PreparerOptions {
   readonly program: string;
@@ -83,7 +84,10 @@ export async function prepareGuest(
     { ...record, volumes, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
     control.onEvent,
   );
-  if (receives !== "memory") await ensureVolumeBus(guest, options.volumes);
+  if (receives !== "memory") {
+    await ensureVolumeBus(guest, options.volumes);
+    await ensureInterfaceSlots(guest);
+  }
   await guest.boot(options.program, { isReceiving: receives !== null });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
   // guest gets its volumes when it is started, because until then the guest from which it comes may have them.
@@ -197,6 +201,7 @@ async function listen(
     display: displayMark(machine),
     key,
     hasVolumeBus: machine.hasVolumeBus === true,
+    interfaces: interfacesMark(machine),
   });
 }
 

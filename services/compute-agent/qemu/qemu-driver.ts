@@ -18,7 +18,7 @@ import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
-import type { GuestDiagnostics, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { Clock, Timer } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
@@ -38,6 +38,7 @@ import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
 import { foundPowerOf } from "./found-power-of.ts";
+import { changeInterfaces } from "./guest-interfaces.ts";
 import {
   interruptGuest,
   leaveRescue,
@@ -98,7 +99,9 @@ const LOOK_MS = 4_000;
 /** How much of its console's output is kept for each guest. */
 const CONSOLE_BYTES = 1_048_576;
 const TRIM_EVERY_MS = 10_000;
-const CAPABILITIES = ["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "serial-console"] as const;
+const CAPABILITIES = [
+  ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "interfaces", "serial-console"],
+] as const;
 const DIR_PREFIX = "guest-";
 
 /** A driver whose guests are virtual machines. Each runs in a QEMU process of its own, which outlives the agent. */
@@ -234,8 +237,7 @@ export class QemuDriver implements Driver {
   }
 
   async start(name: GuestName, signal: AbortSignal): Promise<void> {
-    const guest = await this.#atRest(name);
-    await startGuest(guest, this.#power(signal));
+    await startGuest(await this.#atRest(name), this.#power(signal));
   }
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
@@ -287,18 +289,20 @@ export class QemuDriver implements Driver {
   }
 
   async rescue(name: GuestName, image: RescueImage, signal: AbortSignal): Promise<void> {
-    const guest = await this.#atRest(name);
-    await rescueGuest(guest, image, { ...this.#power(signal), images: this.#images });
+    await rescueGuest(await this.#atRest(name), image, { ...this.#power(signal), images: this.#images });
   }
 
   async attachVolume(name: GuestName, volume: ServerVolume, signal: AbortSignal): Promise<void> {
-    const guest = await this.#atRest(name);
-    await giveVolume(guest, volume, { files: this.#volumes, signal });
+    await giveVolume(await this.#atRest(name), volume, { files: this.#volumes, signal });
   }
 
   async detachVolume(name: GuestName, volumeId: string, signal: AbortSignal): Promise<void> {
-    const guest = await this.#atRest(name);
-    await takeVolume(guest, volumeId, signal);
+    await takeVolume(await this.#atRest(name), volumeId, signal);
+  }
+
+  async setInterfaces(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    const { bridge } = await this.#options.defaults();
+    await changeInterfaces(await this.#atRest(name), interfaces, { bridge, signal });
   }
 
   async snapshot(name: GuestName, imageId: string, signal: AbortSignal): Promise<void> {

@@ -10,9 +10,28 @@ test.each([
     display: "vga",
     key: "0f".repeat(32),
     hasVolumeBus: true,
+    interfaces: "8:1.3",
   },
-  { host: "fd00::2", memoryPort: 49_152, disksPort: null, base: "", display: "none", key: null, hasVolumeBus: false },
-  { host: "127.0.0.1", memoryPort: null, disksPort: 1, base: "ab12", display: null, key: null, hasVolumeBus: true },
+  {
+    host: "fd00::2",
+    memoryPort: 49_152,
+    disksPort: null,
+    base: "",
+    display: "none",
+    key: null,
+    hasVolumeBus: false,
+    interfaces: "",
+  },
+  {
+    host: "127.0.0.1",
+    memoryPort: null,
+    disksPort: 1,
+    base: "ab12",
+    display: null,
+    key: null,
+    hasVolumeBus: true,
+    interfaces: "8:",
+  },
 ])("reads back its own address format: $host", (address) => {
   expect(parseTransferAddress(formatTransferAddress(address))).toEqual(address);
 });

@@ -10,6 +10,8 @@ export interface TransferAddress extends TransferTarget {
   readonly display: string | null;
   /** Whether the guest has a controller for volumes. An agent of an older version does not say so, and its guests have none. */
   readonly hasVolumeBus: boolean;
+  /** The slots of the guest's interfaces (see `interfacesMark`). An agent of an older version does not say so, and its guests have no slots. */
+  readonly interfaces: string;
 }
 
 const SCHEME = "qemu:";
@@ -19,7 +21,7 @@ const PORT_MAX = 65_535;
 const KEY = /^[0-9a-f]{64}$/;
 
 export function formatTransferAddress(address: TransferAddress): string {
-  const { host, memoryPort, disksPort, base, display, key, hasVolumeBus } = address;
+  const { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces } = address;
   const query = new URLSearchParams();
   if (memoryPort !== null) query.set("memory", String(memoryPort));
   if (disksPort !== null) query.set("disks", String(disksPort));
@@ -27,6 +29,7 @@ export function formatTransferAddress(address: TransferAddress): string {
   if (display !== null) query.set("display", display);
   if (key !== null) query.set("key", key);
   if (hasVolumeBus) query.set("volumes", "true");
+  if (interfaces !== "") query.set("interfaces", interfaces);
   return `${SCHEME}//${bracketedHost(host)}/?${query}`;
 }
 
@@ -50,7 +53,8 @@ export function parseTransferAddress(text: string): TransferAddress | null {
   const { searchParams: query } = url;
   const hasVolumeBus = query.get("volumes") === "true";
   const [base, display] = [query.get("base") ?? "", query.get("display")];
-  return { host, memoryPort, disksPort, base, display, key, hasVolumeBus };
+  const interfaces = query.get("interfaces") ?? "";
+  return { host, memoryPort, disksPort, base, display, key, hasVolumeBus, interfaces };
 }
 
 function portOf(url: URL, name: string): number | null {
@@ -65,6 +69,13 @@ const BASE_CHARS = 32;
 
 /** The form in which an address names the display of a machine. */
 export const displayMark = ({ display }: Pick<VirtualMachine, "display">): string => display ?? "none";
+
+/** The form in which an address names the slots of a machine's interfaces: the number of slots, and those that are taken. Empty without slots. */
+export function interfacesMark({ interfaces, interfaceSlots }: VirtualMachine): string {
+  if (interfaceSlots === undefined) return "";
+  const taken = interfaces.map(({ slot = 0 }) => slot).sort((a, b) => a - b);
+  return `${interfaceSlots}:${taken.join(".")}`;
+}
 
 /** The form in which an address names a base. */
 export const baseMark = (sha512: string): string => sha512.slice(0, BASE_CHARS);

@@ -45,6 +45,7 @@ test("the console has the last lines that were asked for, without control charac
       bytesMax: 102_400,
       pinning: false,
       diagnostics: false,
+      revision: 0,
     },
   });
   for (const [length, output] of [

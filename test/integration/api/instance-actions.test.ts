@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -50,6 +51,7 @@ test("operations are among the actions of a server, with their callers, request 
 });
 
 test("changes that need no operation are among the actions, too", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
   const id = await active();
   const port = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } }, as(OWNER));
   const portId = port.json().port.id;

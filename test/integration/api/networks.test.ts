@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { QUOTA_DEFAULTS } from "../../../services/api/compute/quotas/quota-defaults.ts";
+import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -144,6 +145,7 @@ test("servers of a call that the quota cuts off leave no ports", async () => {
 });
 
 test("an interface comes with an address and goes with it, and a refused one leaves no port", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
   const id = await active({ networks: "none" });
   const { id: net_id } = await network();
   const attach = (interfaceAttachment: object) =>

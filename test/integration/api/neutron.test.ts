@@ -7,6 +7,7 @@ import { NeutronPortSettler } from "../../../services/api/compute/neutron-ports/
 import { QUOTA_DEFAULTS } from "../../../services/api/compute/quotas/quota-defaults.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { OWN_NETWORK, putContractNetworks, SHARED_NETWORK } from "../../contract/networking.contract.ts";
+import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
 import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -241,6 +242,7 @@ test("servers that the quota cuts off, or refuses, leave no port", async () => {
 });
 
 test("attaches a port, or a network, to a server on its host, and detaches them", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
   const id = await active({ networks: "none" });
   const own = userPort();
   const path = `/v2.1/servers/${id}/os-interface`;
@@ -302,7 +304,23 @@ test("an event that comes while Neutron is silent has its effect later", async (
   await eventually("the address", async () => JSON.stringify((await show(id)).addresses).includes("10.1.0.99"));
 });
 
+test("a port for which the guest gets no interface is given back to Neutron", async () => {
+  const refused = { $case: "interfacesRefused", value: "all slots are taken" } as const;
+  const asked = await answerInterfaces(rig.cell("north").bus, "north", () => refused);
+  const id = await active({ networks: "none" });
+  const own = userPort();
+  const body = { interfaceAttachment: { port_id: own.id } };
+  const answer = await rig.post(`/v2.1/servers/${id}/os-interface`, body, as("ann:one"));
+  expect([answer.statusCode, answer.body]).toEqual([409, expect.stringContaining("all slots are taken")]);
+  // The guest is to have the MAC address that Neutron gave the port.
+  expect(asked[0]?.interfaces?.interfaces).toEqual([
+    { portId: own.id, slot: 1, macAddress: portIs(own.id)?.macAddress },
+  ]);
+  expect([portIs(own.id)?.deviceId, (await show(id)).addresses]).toEqual(["", {}]);
+});
+
 test("a port that Neutron does not take away is taken away later, and one of a refused attachment at once", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
   const id = await active();
   const [port] = portsOf(id);
   const path = `/v2.1/servers/${id}/os-interface`;

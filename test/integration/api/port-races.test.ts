@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
 import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
@@ -10,6 +11,7 @@ afterEach(() => rig.close());
 
 /** Two servers and a free port, with functions that attach it and return its owner. */
 async function twoServersAndPort() {
+  await answerInterfaces(rig.cell("north").bus, "north");
   const [server, other] = [await rig.bootActive("north", 0), await rig.bootActive("north", 1)];
   const created = await rig.post("/network/v2.0/ports", { port: { network_id: randomUUID() } });
   const portId: string = created.json().port.id;

@@ -47,7 +47,8 @@ export async function connectToNeutron(
 /** Returns a port as its server keeps it. */
 export function serverPortOfNeutron(port: NeutronPort, networkName: string, tag: string): ServerPort {
   const { id: portId, networkId, macAddress, fixedAddresses } = port;
-  return { portId, networkId, tag, networkName, addresses: fixedAddresses.map(({ address }) => address), macAddress };
+  const addresses = fixedAddresses.map(({ address }) => address);
+  return { portId, networkId, tag, networkName, addresses, macAddress, slot: 0 };
 }
 
 /** The owner of a server's ports, by which Neutron's users find the ports of an availability zone. */

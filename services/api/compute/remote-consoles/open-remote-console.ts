@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { consoleKeyOf, consoleTokenHash } from "../../../../adapters/consoles/console-key.ts";
 import type { ConsoleTokenStore, ConsoleTokenType } from "../../../../core/stores/api/console-token-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import { ASKS_NOTHING } from "../../cells/console-question.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, unavailable } from "../../http/fault.ts";
 import { findServer } from "../servers/require-state.ts";
@@ -62,15 +63,7 @@ export async function openRemoteConsole(
   const [token, session] = [randomUUID(), randomUUID()];
   const graphical = consoleType === "novnc";
   const open = { session, key: consoleKeyOf(token, session), lifetimeMs, graphical };
-  const answer = await cell.console({
-    host,
-    serverUuid,
-    attemptId,
-    bytesMax: 0,
-    open,
-    pinning: false,
-    diagnostics: false,
-  });
+  const answer = await cell.console({ ...ASKS_NOTHING, host, serverUuid, attemptId, open });
   switch (answer.$case) {
     case "opened":
     case "openedDisplay": {
@@ -89,6 +82,8 @@ export async function openRemoteConsole(
     case "output":
     case "pinning":
     case "diagnostics":
+    case "interfacesSet":
+    case "interfacesRefused":
       throw unavailable(`The console of instance ${serverUuid} cannot be opened now: its host does not answer.`);
     default:
       return answer satisfies never;

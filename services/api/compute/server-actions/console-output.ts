@@ -1,3 +1,4 @@
+import { ASKS_NOTHING } from "../../cells/console-question.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { findServer } from "../servers/require-state.ts";
@@ -36,15 +37,7 @@ export async function readConsoleOutput(
   if (cell === undefined || host === null) throw conflict(`Instance ${uuid} is not ready`);
   const none = "Guest does not have a console available.";
   if (attemptId === null) throw notFound(none);
-  const answer = await cell.console({
-    host,
-    serverUuid: uuid,
-    attemptId,
-    bytesMax: BYTES_MAX,
-    open: undefined,
-    pinning: false,
-    diagnostics: false,
-  });
+  const answer = await cell.console({ ...ASKS_NOTHING, host, serverUuid: uuid, attemptId, bytesMax: BYTES_MAX });
   switch (answer.$case) {
     case "output":
       return lastLines(new TextDecoder().decode(answer.value), lines);
@@ -56,6 +49,8 @@ export async function readConsoleOutput(
     case "unavailable":
     case "pinning":
     case "diagnostics":
+    case "interfacesSet":
+    case "interfacesRefused":
       throw unavailable(`The console of instance ${uuid} cannot be read now: its host does not answer.`);
     default:
       return answer satisfies never;

@@ -1,4 +1,5 @@
 import { Type } from "typebox";
+import { ASKS_NOTHING } from "../../cells/console-question.ts";
 import { callOf, type KnownCall, mayDo } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound, unavailable } from "../../http/fault.ts";
@@ -88,15 +89,7 @@ async function readTopology(deps: DetailDeps, call: KnownCall, id: string): Prom
   const cell = record.cell === null ? undefined : deps.cells.get(record.cell);
   const isKnown = cell !== undefined && !known.unreachable && host !== null && attemptId !== null;
   if (!mayDo(call, "compute:server:topology:host:index", spec) || view.nodes.length === 0 || !isKnown) return view;
-  const answer = await cell.console({
-    host,
-    serverUuid,
-    attemptId,
-    bytesMax: 0,
-    open: undefined,
-    pinning: true,
-    diagnostics: false,
-  });
+  const answer = await cell.console({ ...ASKS_NOTHING, host, serverUuid, attemptId, pinning: true });
   return answer.$case === "pinning" ? topologyView(spec, answer.value) : view;
 }
 
@@ -117,8 +110,8 @@ async function readDiagnostics(deps: DetailDeps, call: KnownCall, id: string) {
   const hosts = await cell.adminHosts([server.host]);
   if (hosts.kind !== "answer") throw silent();
   const { host, attemptId, uuid: serverUuid } = server;
-  const asked = { host, serverUuid, attemptId: attemptId ?? "", bytesMax: 0, open: undefined, pinning: false };
-  const answer = await cell.console({ ...asked, diagnostics: true });
+  const guest = { host, serverUuid, attemptId: attemptId ?? "" };
+  const answer = await cell.console({ ...ASKS_NOTHING, ...guest, diagnostics: true });
   return diagnosticsView(server, {
     minor: call.minor,
     nowMs: deps.clock.now(),

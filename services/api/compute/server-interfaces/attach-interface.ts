@@ -14,21 +14,27 @@ import type { NetworkRule } from "../../network/network-rule.ts";
 import { serverPortOf } from "../../network/server-port.ts";
 import { isPortAddress, SIMPLE_NETWORK } from "../../network/simple-network.ts";
 import { attachInNeutron } from "../neutron-ports/attach-in-neutron.ts";
+import { detachInNeutron } from "../neutron-ports/detach-in-neutron.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import { noteAction } from "../servers/note-action.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
+import { alignInterfaces } from "./align-interfaces.ts";
+import { removePort } from "./detach-interface.ts";
 import type { AttachBody } from "./interface-schemas.ts";
 import { type Planned, patchServer, type ServedServer } from "./patch-server.ts";
 
 const TAG_FROM_MINOR = 49;
 /** Maximum number of ways that are tried to serve a port on one host. */
 const WAYS_MAX = 64;
+/** Maximum number of reads of a server that changes each time. */
+const TRIES_MAX = 5;
 const SEEN_DEADLINE_MS = 2_000;
 
 /**
  * Attaches a port to a server: the port's resource request is added to the server's allocations, on the first providers of the
- * host that have room. Refuses an unknown port (404), a port of another server (409), and a port for which the host has no room (400); then
- * nothing is changed. A network instead of a port gets the server a port of its own.
+ * host that have room, and the guest gets an interface. Refuses an unknown port (404), a port of another server (409), a port for which the host has no room
+ * (400), and one for which the guest can get no interface (409); then nothing is changed. A network instead of a port gets the server a port of its own. If
+ * the host does not answer, the guest gets the interface at its next start.
  */
 export async function attachInterface(
   deps: ServerDeps,
@@ -42,12 +48,37 @@ export async function attachInterface(
     deps.neutron === null
       ? await attachOwn(deps, call, target, body)
       : await attachInNeutron(deps.neutron, call, target, body);
+  await giveInterface(deps, target, attached);
   await noteAction(deps, call, {
     serverUuid: target.server.uuid,
     action: "attach_interface",
     host: target.server.host,
   });
   return attached;
+}
+
+/** Lets the host give the guest its interfaces. If it refuses, the port is detached again. */
+async function giveInterface(deps: ServerDeps, target: ActionTarget, { portId }: ServerPort): Promise<void> {
+  const { uuid } = target.server;
+  let reason = "the server kept changing";
+  let { server } = target;
+  for (let tries = 0, revision = -1; tries < TRIES_MAX; tries += 1) {
+    const read = await target.cell.server(uuid);
+    // A port that is gone again is no longer this call's. If the cell does not answer, the guest gets its interfaces at its next start.
+    if (read.kind !== "answer" || read.value?.spec.ports.some((port) => port.portId === portId) !== true) return;
+    // The host refuses interfaces of an older revision than another call's.
+    server = read.value;
+    if (server.revision === revision) break;
+    revision = server.revision;
+    const aligned = await alignInterfaces(target.cell, server, server.spec.ports);
+    if (aligned.kind !== "refused") return;
+    reason = aligned.reason;
+  }
+  const missing = notFound(`Port id ${portId} could not be found.`);
+  await (deps.neutron === null
+    ? removePort(deps, target, portId)
+    : detachInNeutron(deps.neutron, { ...target, server }, portId, missing));
+  throw conflict(`Failed to attach network adapter device to ${uuid}: ${reason}`);
 }
 
 function attachOwn(deps: ServerDeps, call: KnownCall, target: ActionTarget, body: AttachBody): Promise<ServerPort> {

@@ -76,7 +76,8 @@ export async function patchServer(
   throw conflict(`Instance ${uuid} kept changing; try again.`);
 }
 
-async function readServed(target: ActionTarget): Promise<ServedServer> {
+/** Reads a server whose ports may be changed. Refuses one in another state, or with an operation under way. */
+export async function readServed(target: ActionTarget): Promise<ServedServer> {
   const { action, cell } = target;
   const { uuid } = target.server;
   // The server is read first, because every later change raises its revision.

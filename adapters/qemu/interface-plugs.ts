@@ -1,0 +1,72 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { QemuError } from "./qemu-error.ts";
+import type { QemuMonitor } from "./qemu-guest.ts";
+import { QmpError } from "./qmp-error.ts";
+import { interfaceDevice, interfacePlace, type MachineInterface, type VirtualMachine } from "./virtual-machine.ts";
+import { hasDevice, unlessRefused } from "./volume-plugs.ts";
+
+const POLL_MS = 20;
+/** How long a guest may need to release an interface. Linux needs less than a second. */
+const RELEASE_MS = 10_000;
+
+export type NamedInterface = MachineInterface & { readonly id: string };
+
+/**
+ * Puts an interface into a guest whose QEMU exists. Does nothing if QEMU has it already. After a QemuError QEMU does not have it; after another error it
+ * may have it.
+ */
+export async function plugInterface(
+  guest: QemuMonitor,
+  machine: Pick<VirtualMachine, "machineType" | "interfaceSlots">,
+  one: NamedInterface,
+): Promise<void> {
+  const { id, mac, bridge } = one;
+  if (await hasDevice(guest, interfaceDevice(id))) return;
+  // An agent that died in the middle left the network's end.
+  await unlessRefused(guest.execute("netdev_del", { id }));
+  try {
+    await guest.execute("netdev_add", { id, ...(bridge === null ? { type: "user" } : { type: "bridge", br: bridge }) });
+    const device = { driver: "virtio-net-pci", id: interfaceDevice(id), netdev: id, mac };
+    await guest.execute("device_add", { ...device, ...interfacePlace(machine, one) });
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+    await unlessRefused(guest.execute("netdev_del", { id }));
+    throw new QemuError("state", `QEMU refuses a further interface: ${error.message}`, { cause: error });
+  }
+}
+
+/**
+ * Takes an interface out of a guest whose QEMU exists. Does nothing if QEMU does not have it. The guest has to release it. Rejects with a QemuError if it
+ * does not do so in time; it may do so later.
+ */
+export async function unplugInterface(guest: QemuMonitor, id: string, signal: AbortSignal): Promise<void> {
+  const device = interfaceDevice(id);
+  const untilMs = performance.now() + RELEASE_MS;
+  // A device that has been asked to go already refuses that while it goes.
+  if (await hasDevice(guest, device)) {
+    const refusal = await refusalOf(guest.execute("device_del", { id: device }));
+    if (refusal !== null && !/unplug/.test(refusal))
+      throw new QemuError("state", `QEMU cannot take an interface out of the guest while it runs: ${refusal}`);
+  }
+  while (await hasDevice(guest, device)) {
+    signal.throwIfAborted();
+    if (performance.now() > untilMs)
+      throw new QemuError(
+        "state",
+        `the guest did not release the interface within ${RELEASE_MS / 1_000} s: its operating system may not have booted, or cannot do that; stop the server first`,
+      );
+    await delay(POLL_MS);
+  }
+  await unlessRefused(guest.execute("netdev_del", { id }));
+}
+
+/** QEMU's reason for refusing a command. Null if it does not refuse it. */
+async function refusalOf(done: Promise<unknown>): Promise<string | null> {
+  try {
+    await done;
+    return null;
+  } catch (error) {
+    if (!(error instanceof QmpError) || error.code !== "refused") throw error;
+    return error.message;
+  }
+}

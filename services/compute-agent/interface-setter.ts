@@ -1,0 +1,84 @@
+import type { ConductorStream } from "../../core/agent/link.ts";
+import type { SetInterfaces } from "../../proto/gen/berth/agent.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { callDriver } from "./call-driver.ts";
+import type { Driver } from "./driver.ts";
+import type { AgentEvents } from "./events.ts";
+import type { GuestChains } from "./guest-chains.ts";
+import type { GuestStore } from "./guest-store.ts";
+import type { GuestName } from "./journal.ts";
+import { messageOf } from "./message-of.ts";
+
+/** A driver that needs longer than this has failed. It is shorter than the conductor's wait for the answer. */
+const SET_MS = 15_000;
+const LATER = "a later order was given";
+/** The revisions of this many guests are remembered. */
+const GUESTS_MAX = 10_000;
+
+interface SetterDeps {
+  readonly store: Pick<GuestStore, "guest" | "isBuried" | "revisionOf">;
+  readonly chains: GuestChains;
+  readonly driver: Pick<Driver, "capabilities" | "setInterfaces">;
+  readonly clock: Clock;
+  readonly events: Pick<AgentEvents, "driverStuck" | "interfacesFailed">;
+  readonly hosts: ReadonlySet<string>;
+}
+
+/**
+ * Gives guests the interfaces of their servers' ports. A message names all of them, so a repeated one changes nothing, and a lost one is made up for by
+ * the next one or by the guest's next start. The journal does not know of them: the driver knows what a guest has.
+ */
+export class InterfaceSetter {
+  readonly #deps: SetterDeps;
+  /** The latest revision whose interfaces each guest was to get since the agent started, oldest guest first. */
+  readonly #heard = new Map<string, number>();
+
+  constructor(deps: SetterDeps) {
+    this.#deps = deps;
+  }
+
+  /** Always answers, and never rejects. A message that is older than what the guest has obeyed, or that waited behind such an order, is refused. */
+  async set(message: SetInterfaces, from: ConductorStream): Promise<void> {
+    const { host, serverUuid, attemptId, query } = message;
+    const { driver, chains, events, hosts } = this.#deps;
+    const answer = (told: { readonly absent?: boolean; readonly unavailable?: boolean; readonly failed?: string }) => {
+      const { absent = false, unavailable = false, failed = "" } = told;
+      from.send({ body: { $case: "interfaces", value: { host, query, absent, unavailable, failed } } });
+    };
+    const name = { host, serverUuid, attemptId };
+    if (!hosts.has(host) || !this.#exists(name)) return answer({ absent: true });
+    if (!driver.capabilities.has("interfaces")) return answer({ unavailable: true });
+    try {
+      await chains.enter(name, (signal) => this.#carryOut(name, message, signal));
+      answer({});
+    } catch (error) {
+      events.interfacesFailed(name, messageOf(error));
+      answer({ failed: messageOf(error) });
+    }
+  }
+
+  async #carryOut(name: GuestName, { interfaces, revision }: SetInterfaces, signal: AbortSignal): Promise<void> {
+    const { store, driver, clock, events } = this.#deps;
+    if (!this.#exists(name)) throw new Error("there is no such guest");
+    const key = `${name.host} ${name.attemptId}`;
+    if (revision < Math.max(store.revisionOf(name.host, name.attemptId), this.#heard.get(key) ?? 0))
+      throw new Error(LATER);
+    this.#remember(key, revision);
+    const what = "changing a guest's interfaces";
+    const set = (raised: AbortSignal) => driver.setInterfaces(name, interfaces?.interfaces ?? [], raised);
+    await callDriver(set, { signal, timeoutMs: SET_MS, what, clock, onStuck: () => events.driverStuck(name, what) });
+  }
+
+  #exists(name: GuestName): boolean {
+    const entry = this.#deps.store.guest(name.host, name.attemptId);
+    const isThere = entry !== undefined && entry.state !== "building" && entry.state !== "failed";
+    return isThere && !this.#deps.store.isBuried(name);
+  }
+
+  #remember(key: string, revision: number): void {
+    this.#heard.delete(key);
+    this.#heard.set(key, revision);
+    const [oldest] = this.#heard.keys();
+    if (this.#heard.size > GUESTS_MAX && oldest !== undefined) this.#heard.delete(oldest);
+  }
+}

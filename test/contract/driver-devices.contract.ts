@@ -1,0 +1,61 @@
+import { expect, test } from "vitest";
+import type { Driver } from "../../services/compute-agent/driver.ts";
+import { volumeOf } from "../rigs/begin-operation.ts";
+import type { DriverScene } from "./driver-scene.ts";
+
+const NEVER = new AbortController().signal;
+const interfaceOf = (slot: number) => ({ portId: `6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b0${slot}`, slot });
+
+/** The guarantees of drivers whose guests get volumes or interfaces after they were built. Called within the contract of all drivers. */
+export function driverDevicesContract(
+  opened: () => Promise<{ readonly driver: Driver; readonly scene: DriverScene }>,
+): void {
+  test("attaches volumes to guests that run and that do not, detaches them, and knows them after a restart, if it can", async ({
+    skip,
+  }) => {
+    const { driver, scene } = await opened();
+    if (!driver.capabilities.has("volumes")) skip("the driver cannot attach volumes");
+    const guest = scene.guest(0, 0);
+    const [one, other] = [volumeOf(1), volumeOf(2)];
+    await expect(driver.attachVolume(guest, one, NEVER)).rejects.toThrow("no such guest");
+    await scene.prepare(guest);
+    await driver.attachVolume(guest, one, NEVER);
+    await driver.start(guest, NEVER);
+    await driver.attachVolume(guest, one, NEVER);
+    await driver.attachVolume(guest, other, NEVER);
+    for (const verb of ["reboot", "hard-reboot", "stop", "start"] as const) await driver.power(guest, verb, NEVER);
+    expect(await scene.powerOf(guest)).toBe("running");
+    const next = await scene.reopen([{ ...guest, state: "running", volumes: [one, other] }]);
+    await next.detachVolume(guest, one.volumeId, NEVER);
+    await next.detachVolume(guest, one.volumeId, NEVER);
+    await next.power(guest, "stop", NEVER);
+    await next.detachVolume(guest, other.volumeId, NEVER);
+    await next.power(guest, "start", NEVER);
+    expect(await next.powersOf([guest])).toEqual(["running"]);
+    await next.destroy(guest, NEVER);
+  });
+
+  test("gives interfaces to guests that run and that do not, and takes them from guests that do not run, if it can", async ({
+    skip,
+  }) => {
+    const { driver, scene } = await opened();
+    if (!driver.capabilities.has("interfaces")) skip("the driver cannot change interfaces");
+    const guest = scene.guest(0, 0);
+    const [one, other] = [interfaceOf(1), interfaceOf(2)];
+    await expect(driver.setInterfaces(guest, [one], NEVER)).rejects.toThrow("no such guest");
+    await scene.prepare(guest);
+    await driver.start(guest, NEVER);
+    await driver.setInterfaces(guest, [one], NEVER);
+    await driver.setInterfaces(guest, [one, other], NEVER);
+    await driver.setInterfaces(guest, [one, other], NEVER);
+    for (const verb of ["pause", "unpause", "reboot", "hard-reboot"] as const) await driver.power(guest, verb, NEVER);
+    const next = await scene.reopen([{ ...guest, state: "running" }]);
+    await next.setInterfaces(guest, [one, other], NEVER);
+    await next.power(guest, "stop", NEVER);
+    await next.setInterfaces(guest, [other], NEVER);
+    await next.setInterfaces(guest, [], NEVER);
+    await next.setInterfaces(guest, [other, one], NEVER);
+    await next.power(guest, "start", NEVER);
+    expect(await next.powersOf([guest])).toEqual(["running"]);
+  });
+}
