@@ -60,7 +60,7 @@ export class GuestBuilder {
     this.#reporter.attach(name, from);
     const known = this.#store.guest(host, attemptId);
     const slots = this.#slots.get(host);
-    if (this.#store.isBuried(name)) this.#refuse(name, "the server was destroyed here before");
+    if (this.#store.isBuried(name)) this.#refuseBuried(name);
     else if (this.#leftovers.has(attemptId)) this.#tellFailed(name, this.#leftovers.get(attemptId)!.word);
     else if (known !== undefined) this.#reporter.reportState(known);
     else if (slots === undefined) this.#refuse(name, "this agent does not have the host");
@@ -230,12 +230,25 @@ export class GuestBuilder {
     this.#reporter.report({ ...name, ...nothing, state: GuestState.GUEST_STATE_BUILDING, step });
   }
 
-  #refuse(name: GuestName, reason: string): void {
-    const failure = FailureKind.FAILURE_KIND_RESCHEDULE;
+  /**
+   * A guest that has run may still run while its removal is repeated. The server must then not be built on another host (law 4). Only a database that
+   * has forgotten the delete asks for this.
+   */
+  #refuseBuried(name: GuestName): void {
+    const guests = this.#store.guestsOf(name.host).filter(({ serverUuid }) => serverUuid === name.serverUuid);
+    if (guests.some(({ state }) => HAS_RUN.includes(state)))
+      this.#refuse(name, `${BURIED}, and its guest could not be removed yet`, FailureKind.FAILURE_KIND_ABORT);
+    else this.#refuse(name, BURIED);
+  }
+
+  #refuse(name: GuestName, reason: string, failure: FailureKind = FailureKind.FAILURE_KIND_RESCHEDULE): void {
     this.#reporter.report({ ...name, state: GuestState.GUEST_STATE_FAILED, failure, reason, step: "", listensAt: "" });
     this.#reporter.detach(name.attemptId);
   }
 }
+
+const BURIED = "the server was destroyed here before";
+const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended", "rescued"];
 
 /** The failure report of an attempt. */
 export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "failure" | "reason">;

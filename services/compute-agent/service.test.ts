@@ -4,7 +4,13 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { MemoryNetwork } from "../../adapters/memory/memory-network.ts";
 import { noTracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener, AgentStream } from "../../core/agent/link.ts";
-import { type AgentMessage, type AttemptReport, GuestState, type Hello } from "../../proto/gen/berth/agent.ts";
+import {
+  type AgentMessage,
+  type AttemptReport,
+  FailureKind,
+  GuestState,
+  type Hello,
+} from "../../proto/gen/berth/agent.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
@@ -193,6 +199,22 @@ describe("an agent", () => {
     one.build(1);
     await one.state(1, GUEST_STATE_FAILED);
     expect(driver.guests()).toEqual([]);
+  });
+
+  test("refuses a Build for good after the Destroy of its server while a guest that has run could not be removed", async () => {
+    const { driver } = await startAgent();
+    one.build(1, { destroy_failures: 1_000 });
+    await one.state(1, GUEST_STATE_PREPARED);
+    one.order("start", 1);
+    await one.state(1, GUEST_STATE_RUNNING);
+    one.order("destroy", 1, "");
+    await one.destroyed();
+    one.build(1);
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({
+      failure: FailureKind.FAILURE_KIND_ABORT,
+      reason: "the server was destroyed here before, and its guest could not be removed yet",
+    });
+    expect(driver.guests()).toHaveLength(1);
   });
 
   test("ends a build that is destroyed, and reports that to its conductor", async () => {
