@@ -129,10 +129,10 @@ export const conductorDeclaration = {
       about: "maximum number of guests of unknown servers that are destroyed in a minute; the others wait",
       default: "10",
     }),
-    networks: setting(oneOf("own", "neutron"), {
-      about:
-        "where the ports of this cell's servers are: own, in Berth alone, or neutron, where the conductor binds them",
-      default: "own",
+    // The words are those of the api, so that both can be given the same value. Only ports in Neutron are bound.
+    networks: setting(oneOf("none", "simple", "neutron"), {
+      about: "the networks of the api; with neutron, the conductor binds the ports of its cell's servers in Neutron",
+      default: "none",
     }),
     neutronUrl: optional(url("http", "https"), {
       about: "URL of Neutron for --networks neutron; by default the one in Keystone's catalogue",
