@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { request } from "undici";
 import { type ChildServer, startChildServer } from "../../runtime/child-server.ts";
+import { allowReaders } from "./allow-readers.ts";
 import { isAsked } from "./is-asked.ts";
 
 // Only Debian's packages are used.
@@ -84,6 +85,7 @@ async function prepare(dir: string): Promise<{ readonly lasting: string; readonl
   const lasting = await write("lasting.conf", 3_600);
   const manage = (...args: string[]) => promisify(execFile)(MANAGE, ["--config-file", lasting, ...args]);
   await manage("db_sync");
+  allowReaders(join(dir, "keystone.db"));
   await manage("bootstrap", "--bootstrap-password", ADMIN_PASSWORD);
   const ofService = {
     "role-name": "service",
