@@ -9,7 +9,7 @@ const PAUSE_MS = 150;
 /** An answer is asked for again at most this often when servers were placed meanwhile. */
 const ASK_AGAIN_MS = 2_000;
 
-interface Wish {
+interface Question {
   readonly flavor: string;
   readonly image: string;
   readonly zone: string;
@@ -21,7 +21,14 @@ interface Wish {
 /** Asks where a server would go, and answers as its user types. Nothing is placed. */
 export function WhatIf() {
   const [flavors, setFlavors] = useState<readonly { id: string; name: string }[]>([]);
-  const [wish, setWish] = useState<Wish>({ flavor: "", image: "", zone: "", host: "", hints: "", count: 1 });
+  const [question, setQuestion] = useState<Question>({
+    flavor: "",
+    image: "",
+    zone: "",
+    host: "",
+    hints: "",
+    count: 1,
+  });
   const [answer, setAnswer] = useState<ExplainAnswer | null>(null);
   const [error, setError] = useState("");
   // When this number changes, the answer may have changed, too. A busy cloud places all the time, so it is read every other second.
@@ -35,7 +42,7 @@ export function WhatIf() {
     callApi<{ flavors: { id: string; name: string }[] }>("GET", "/v2.1/flavors").then(
       ({ flavors: found }) => {
         setFlavors(found);
-        setWish((before) => (before.flavor === "" ? { ...before, flavor: found[0]?.id ?? "" } : before));
+        setQuestion((before) => (before.flavor === "" ? { ...before, flavor: found[0]?.id ?? "" } : before));
       },
       (failure: Error) => setError(failure.message),
     );
@@ -44,9 +51,9 @@ export function WhatIf() {
   useEffect(readFlavors, [placed > 0]);
   // The answer may change when something is placed meanwhile.
   useEffect(() => {
-    if (wish.flavor === "") return;
+    if (question.flavor === "") return;
     const abort = new AbortController();
-    const timer = setTimeout(() => ask(wish, abort.signal).then(show, fail), PAUSE_MS);
+    const timer = setTimeout(() => ask(question, abort.signal).then(show, fail), PAUSE_MS);
     const show = (given: ExplainAnswer) => {
       setAnswer(given);
       setError("");
@@ -56,8 +63,8 @@ export function WhatIf() {
       clearTimeout(timer);
       abort.abort();
     };
-  }, [wish, placed]);
-  const set = (change: Partial<Wish>) => setWish({ ...wish, ...change });
+  }, [question, placed]);
+  const set = (change: Partial<Question>) => setQuestion({ ...question, ...change });
   return (
     <section class="card" aria-labelledby="what-if-title">
       <header class="card-head">
@@ -68,7 +75,7 @@ export function WhatIf() {
         <label>
           Flavor
           <select
-            value={wish.flavor}
+            value={question.flavor}
             onFocus={readFlavors}
             onChange={(event) => set({ flavor: event.currentTarget.value })}
           >
@@ -86,26 +93,26 @@ export function WhatIf() {
             type="number"
             min={1}
             max={100}
-            value={wish.count}
+            value={question.count}
             onInput={(event) => set({ count: Math.max(1, Math.min(100, Number(event.currentTarget.value) || 1)) })}
           />
         </label>
-        <Field label="Zone" value={wish.zone} onValue={(zone) => set({ zone })} />
-        <Field label="Image" value={wish.image} onValue={(image) => set({ image })} />
+        <Field label="Zone" value={question.zone} onValue={(zone) => set({ zone })} />
+        <Field label="Image" value={question.image} onValue={(image) => set({ image })} />
         <Field
           label="Hints"
           placeholder="same_host=…, group=…"
-          value={wish.hints}
+          value={question.hints}
           onValue={(hints) => set({ hints })}
         />
-        <Field label="What of this host?" placeholder="host" value={wish.host} onValue={(host) => set({ host })} />
+        <Field label="What of this host?" placeholder="host" value={question.host} onValue={(host) => set({ host })} />
       </form>
       {error !== "" && (
         <p class="bad" role="status">
           {error}
         </p>
       )}
-      {answer !== null && error === "" && <Answer answer={answer} wish={wish} />}
+      {answer !== null && error === "" && <Answer answer={answer} question={question} />}
     </section>
   );
 }
@@ -131,18 +138,18 @@ function Field({ label, value, onValue, placeholder = "" }: FieldProps) {
   );
 }
 
-function Answer({ answer, wish }: { readonly answer: ExplainAnswer; readonly wish: Wish }) {
+function Answer({ answer, question }: { readonly answer: ExplainAnswer; readonly question: Question }) {
   const { refusal, servers, host } = answer;
   return (
     <div aria-live="polite" class="answer">
       {refusal !== null ? (
         <p class="bad">{refusal}</p>
       ) : (
-        <p class={servers.length < wish.count ? "bad" : "good"}>
+        <p class={servers.length < question.count ? "bad" : "good"}>
           {servers.length === 0
             ? "No valid host."
-            : servers.length < wish.count
-              ? `Only ${servers.length} of ${wish.count} servers fit.`
+            : servers.length < question.count
+              ? `Only ${servers.length} of ${question.count} servers fit.`
               : `${servers.length === 1 ? "It goes" : "They go"} to `}
           {servers.slice(0, 8).map(({ host: one, alternates }, index) => (
             <span key={`${index} ${one}`}>
@@ -162,7 +169,7 @@ function Answer({ answer, wish }: { readonly answer: ExplainAnswer; readonly wis
             : host.steps.flatMap(({ step, why }) => (why === null ? [] : [`${step}: ${why}`])).join("; ")}
         </p>
       )}
-      {wish.host !== "" && host === null && refusal === null && <p class="muted">No host has this name.</p>}
+      {question.host !== "" && host === null && refusal === null && <p class="muted">No host has this name.</p>}
       {refusal === null && (
         <div class="two">
           <Funnel hosts={answer.hosts} steps={answer.steps} />
@@ -179,7 +186,7 @@ function Answer({ answer, wish }: { readonly answer: ExplainAnswer; readonly wis
   );
 }
 
-function ask({ flavor, image, zone, host, hints, count }: Wish, signal: AbortSignal): Promise<ExplainAnswer> {
+function ask({ flavor, image, zone, host, hints, count }: Question, signal: AbortSignal): Promise<ExplainAnswer> {
   const pairs = hints
     .split(",")
     .map((pair) => pair.split("=").map((part) => part.trim()))

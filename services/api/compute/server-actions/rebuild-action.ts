@@ -33,7 +33,7 @@ const TEXT_MAX = 255;
 const USER_DATA_MAX = 65_535;
 
 /** A rebuild that was read from a body. */
-export interface RebuildWish {
+export interface RequestedRebuild {
   /** Returns the spec that the server is rebuilt with. */
   readonly after: (before: ServerSpec) => ServerSpec;
   /** The fields that the API tier keeps. They are changed at once, as in Nova. */
@@ -51,7 +51,7 @@ export async function readRebuild(
   { server }: ActionTarget,
   body: ActionBody,
   call: KnownCall,
-): Promise<RebuildWish> {
+): Promise<RequestedRebuild> {
   const later = LATER_FIELDS.filter(([minor]) => call.minor >= minor).map(([, field]) => field);
   const earlier = call.minor <= PERSONALITY_UNTIL_MINOR ? ["personality"] : [];
   body.refuseOthers(...FIELDS, ...later, ...earlier).require("imageRef");

@@ -30,12 +30,12 @@ export async function attachVolume(
   if (volumes === null) throw volumeNotFound(asked.volumeId);
   const volume = await findVolume(volumes, call, asked.volumeId);
   refuseTaken(volume);
-  const wish = {
+  const requested = {
     ...{ serverUuid: target.server.uuid, cell: target.cell.name, taskId: randomUUID() },
     ...{ attachmentId: randomUUID(), mappingUuid: randomUUID(), tag: asked.tag ?? null },
     deleteOnTermination: readFlag(asked.delete_on_termination ?? false) ?? false,
   };
-  const attachment = await reserve(volumes, target, volume, { ...wish, device: asked.device || null });
+  const attachment = await reserve(volumes, target, volume, { ...requested, device: asked.device || null });
   const since = { phase: "attaching", attachedAtMs: null, phaseAgeMs: 0 } as const;
   const reserved = { ...volume, attachment: { ...attachment, ...since } };
   await beginAttachment({ ...deps, volumes }, context, target, reserved);
@@ -47,13 +47,13 @@ async function reserve(
   volumes: VolumeStore,
   { server }: ActionTarget,
   volume: VolumeRecord,
-  { device, ...wish }: Omit<NewAttachment, "device"> & { readonly device: string | null },
+  { device, ...requested }: Omit<NewAttachment, "device"> & { readonly device: string | null },
 ): Promise<NewAttachment> {
   for (let tries = 0; tries <= VOLUMES_MAX; tries += 1) {
     const own = await volumes.volumesOfServers([server.uuid]);
     const used = new Set([ROOT_DEVICE, ...own.flatMap(({ attachment }) => attachment?.device ?? [])]);
     const wanted = device ?? nextDevice(used);
-    const attachment = { ...wish, device: wanted };
+    const attachment = { ...requested, device: wanted };
     const outcome = used.has(wanted) ? "device-taken" : await volumes.reserve(volume.id, attachment);
     switch (outcome) {
       case "reserved":
