@@ -4,7 +4,7 @@ import type { PortGroup, PortRecord } from "../../../core/tasks/port-record.ts";
 import { badRequest } from "../http/fault.ts";
 import { SIMPLE_NETWORK, SIMPLE_POOL } from "./simple-network.ts";
 
-export interface PortWish {
+export interface RequestedPort {
   readonly projectId: string;
   /** The server that gets the port, or null. */
   readonly serverUuid: string | null;
@@ -21,13 +21,13 @@ export interface PortWish {
  */
 export async function makePorts(
   store: Pick<PortStore, "addPorts">,
-  wishes: readonly PortWish[],
+  requested: readonly RequestedPort[],
   nowMs: number,
 ): Promise<readonly PortRecord[]> {
-  if (wishes.length === 0) return [];
-  const ports = wishes.map(
-    ({ name = "", groups = [], ...wish }): NewPort => ({
-      ...wish,
+  if (requested.length === 0) return [];
+  const ports = requested.map(
+    ({ name = "", groups = [], ...port }): NewPort => ({
+      ...port,
       ...{ id: randomUUID(), networkId: SIMPLE_NETWORK.id, name, groups, createdAtMs: nowMs },
     }),
   );

@@ -107,8 +107,8 @@ async function createPort(deps: PortDeps, call: KnownCall, body: CreatePortBody)
     if (asked !== null && !isPortAddress(asked))
       throw badRequest(`Invalid input for operation: IP address ${asked} is not a valid IP for the specified subnet.`);
     const { projectId, name, groups } = port;
-    const wish = { projectId, name, groups, serverUuid: null, address: asked, endsWithServer: false };
-    const [made] = await makePorts(deps.store, [wish], port.createdAtMs);
+    const requested = { projectId, name, groups, serverUuid: null, address: asked, endsWithServer: false };
+    const [made] = await makePorts(deps.store, [requested], port.createdAtMs);
     if (made !== undefined) return made;
   }
   if (asked !== null) throw badRequest("Only ports of Berth's own network have addresses: leave out fixed_ips.");

@@ -128,8 +128,8 @@ async function attachFresh(
   tag: string,
 ): Promise<ServerPort> {
   const { uuid, spec } = target.server;
-  const wish = { projectId: spec.projectId, serverUuid: uuid, address, endsWithServer: true };
-  const [port] = networkPorts === null ? [] : await makePorts(networkPorts, [wish], clock.now());
+  const requested = { projectId: spec.projectId, serverUuid: uuid, address, endsWithServer: true };
+  const [port] = networkPorts === null ? [] : await makePorts(networkPorts, [requested], clock.now());
   if (port === undefined) throw notFound(`Network ${SIMPLE_NETWORK.id} could not be found.`);
   const attached = serverPortOf(port, tag);
   try {

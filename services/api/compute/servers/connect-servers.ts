@@ -19,10 +19,10 @@ export async function connectServers(
 ): Promise<ConnectedServers> {
   const { networkPorts: store, clock } = deps;
   const connections = wanted.filter(({ port }) => port === null);
-  const wishes = specs.flatMap(({ uuid, projectId }) =>
+  const requested = specs.flatMap(({ uuid, projectId }) =>
     connections.map(({ address }) => ({ projectId, serverUuid: uuid, address, endsWithServer: true })),
   );
-  const made = store === null ? [] : await makePorts(store, wishes, clock.now());
+  const made = store === null ? [] : await makePorts(store, requested, clock.now());
   const server = specs[0]?.uuid ?? "";
   let bound: readonly PortBinding[] = [];
   const undo = async () => {
