@@ -91,3 +91,19 @@ test("reports a host sooner when the cell has kept something of it", () => {
   clock.advance(60_000);
   expect(sent).toEqual([]);
 });
+
+test("repeats no report while the conductor judges others, and all that are open once it has judged none for a while", () => {
+  const stream = streamOf();
+  reporter.welcomed(stream);
+  const [first, second] = sent.splice(0);
+  clock.advance(4_000);
+  reporter.judged({ host: first!.host, revision: first!.revision, refused: "", kept: [] }, stream);
+  clock.advance(4_999);
+  expect(sent).toEqual([]);
+  clock.advance(1);
+  expect(sent.splice(0).map(({ host }) => host)).toEqual(["h2"]);
+  reporter.judged({ host: "h2", revision: second!.revision, refused: "its root is another host's", kept: [] }, stream);
+  clock.advance(5_000);
+  expect(acceptAll(stream)).toEqual(["h2"]);
+  expect(reporter.settled).toBe(true);
+});

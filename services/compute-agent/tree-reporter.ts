@@ -3,7 +3,10 @@ import type { TreeReport, TreeVerdict } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { AgentEvents } from "./events.ts";
 
-/** A report without a verdict is repeated after this time. So is a refused one, because the cause of the refusal may be gone. */
+/**
+ * Reports without a verdict are repeated when the conductor has judged none for this time. While it is busy with thousands of hosts, repeated reports would
+ * keep it from the first ones. A refused report is repeated, too, because the cause of the refusal may be gone.
+ */
 const REPEAT_MS = 5_000;
 /**
  * After this time a host is reported again if the cell has kept something of it because it was in use. The use may have
@@ -35,6 +38,8 @@ export class TreeReporter {
   #revision: number;
   #reportingConductor: ConductorStream | null = null;
   #timer: Timer | null = null;
+  /** When the reporting conductor last judged a report, by the monotonic clock. */
+  #judgedAtMs = Number.NEGATIVE_INFINITY;
   #keptTimer: Timer | null = null;
   #againTimer: Timer | null = null;
 
@@ -85,6 +90,7 @@ export class TreeReporter {
     const { host, revision, refused, kept } = verdict;
     const firstRevision = this.#open.get(host);
     if (from !== this.#reportingConductor || firstRevision === undefined || revision < firstRevision) return;
+    this.#judgedAtMs = this.#clock.monotonic();
     if (refused !== "") {
       this.#events.treeRefused(host, refused);
       return;
@@ -116,7 +122,13 @@ export class TreeReporter {
       const tree = this.#trees.get(host);
       if (tree !== undefined) conductor.send({ body: { $case: "tree", value: { ...tree, revision: this.#revision } } });
     }
-    this.#timer = this.#clock.setTimer(REPEAT_MS, () => this.#report());
+    this.#timer = this.#clock.setTimer(REPEAT_MS, () => this.#repeat());
+  }
+
+  #repeat(): void {
+    const restMs = this.#judgedAtMs + REPEAT_MS - this.#clock.monotonic();
+    if (restMs <= 0) this.#report();
+    else this.#timer = this.#clock.setTimer(restMs, () => this.#repeat());
   }
 
   #keep(host: string, kept: readonly string[]): void {
