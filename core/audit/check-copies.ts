@@ -1,5 +1,4 @@
 import { shouldExist } from "../tasks/guest-fate.ts";
-import { OPERATIONS, operationKind } from "../tasks/operation-kinds.ts";
 import type { AuditedMove, AuditedServer, AuditedTask, CellReading } from "./facts.ts";
 import type { Violation } from "./violation.ts";
 
@@ -46,6 +45,5 @@ function hasGuest({ copies }: CopyFacts, { uuid }: AuditedServer, [host, attempt
 
 function losesItsGuest(task: AuditedTask | undefined): boolean {
   if (task?.kind === "delete") return true;
-  const kind = operationKind(task?.operation ?? "");
-  return kind !== null && OPERATIONS[kind].allocation === "offloaded";
+  return task?.stage === "offloading";
 }

@@ -190,7 +190,8 @@ export class BuildRun implements TaskRun {
     }
     this.#grace?.cancel();
     this.#grace = null;
-    const binding = this.#ports.binder.bind(this.#server, chosen.host, { isWanted: () => this.#isAt(selection) });
+    const isWanted = () => this.#isAt(selection);
+    const binding = this.#ports.binder.bind(this.#server, chosen.host, { isWanted, tenure: this.tenure });
     if (binding === null) this.#order(selection, chosen);
     else
       binding.then(

@@ -60,7 +60,7 @@ export class OperationRun implements TaskRun {
     this.#ports = ports;
     this.#span = span;
     this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
-    this.#binding = new OrderBinding(ports.binder, facts);
+    this.#binding = new OrderBinding(ports.binder, facts, this.tenure);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 

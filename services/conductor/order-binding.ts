@@ -1,6 +1,7 @@
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { OperationFacts, PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { AskEffect } from "./operation-orders.ts";
 import type { PortBinder } from "./port-binder.ts";
 
@@ -14,11 +15,13 @@ const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
 export class OrderBinding {
   readonly #binder: PortBinder;
   readonly #facts: OperationFacts;
+  readonly #tenure: Tenure;
   #boundStep = -1;
 
-  constructor(binder: PortBinder, facts: OperationFacts) {
+  constructor(binder: PortBinder, facts: OperationFacts, tenure: Tenure) {
     this.#binder = binder;
     this.#facts = facts;
+    this.#tenure = tenure;
   }
 
   /**
@@ -32,16 +35,19 @@ export class OrderBinding {
   ): boolean {
     if (!this.#starts(ask) || this.#boundStep === step) return false;
     const isUrgent = ask !== "start-destination";
-    const binding = this.#binder.bind(this.#facts.after, place.host, { isWanted, isUrgent });
+    const binding = this.#binder.bind(this.#facts.after, place.host, { isWanted, isUrgent, tenure: this.#tenure });
     if (binding === null) return false;
+    const settle = (failed: string) => {
+      if (!isWanted()) return;
+      if (failed !== "" && !isUrgent) return end(failed);
+      this.#boundStep = step;
+      end("");
+    };
     binding.then(
       (outcome) => {
-        if (outcome.kind === "unwanted" || !isWanted()) return;
-        if (outcome.kind === "failed" && !isUrgent) return end(outcome.reason);
-        this.#boundStep = step;
-        end("");
+        if (outcome.kind !== "unwanted") settle(outcome.kind === "failed" ? outcome.reason : "");
       },
-      (error: Error) => end(error.message),
+      (error: Error) => settle(error.message),
     );
     return true;
   }

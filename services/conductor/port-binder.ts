@@ -1,7 +1,10 @@
 import { BINDING_FAILED, type Networking, type NeutronPort } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { Turns } from "../../runtime/turns.ts";
+import type { ConductorStore } from "./ports.ts";
 
 /** `unwanted`: the work that the ports are bound for was given up. `final`: no other host could help. */
 export type BindOutcome =
@@ -11,6 +14,8 @@ export type BindOutcome =
 
 const OWN = { callerToken: null, requestId: null };
 const RETRY_MS = 1_000;
+/** Servers whose ports are bound at a time, and as many at their home. More would wait for a connection, which looks as if Neutron were silent. */
+const LANES = 16;
 /** How often one port may be changed by others while it is being bound. */
 const LOST_MAX = 10;
 
@@ -18,38 +23,66 @@ const LOST_MAX = 10;
  * Binds the ports of servers in Neutron to the host on which their guest is about to run. This is the only place where ports of builds and moves are
  * bound. Binding is repeatable: a port that is bound to the host already stays as it is.
  *
- * A port is written only in the revision in which it was read, and only while the work is wanted. So a late answer to an earlier host's binding
- * cannot undo that of the present host.
+ * A port is written only in the revision in which it was read, and only if the cell's database says after that reading that this conductor still carries
+ * out the task. Whoever takes the task over binds after that, and so changes the revision. So a conductor that was slow, or cut off from the database,
+ * cannot undo the binding of the present host.
  */
 export class PortBinder {
   readonly #networking: Networking | null;
+  readonly #store: Pick<ConductorStore, "holdsTask">;
   readonly #clock: Clock;
   readonly #deadlineMs: number;
+  readonly #turns = new Turns<string>();
+  #lane = 0;
 
   /** Without `networking`, servers with ports in Neutron cannot be started here. */
   constructor(
-    deps: { readonly networking: Networking | null; readonly clock: Clock },
+    deps: {
+      readonly networking: Networking | null;
+      readonly store: Pick<ConductorStore, "holdsTask">;
+      readonly clock: Clock;
+    },
     settings: { readonly portBindTimeoutMs: number },
   ) {
     this.#networking = deps.networking;
+    this.#store = deps.store;
     this.#clock = deps.clock;
     this.#deadlineMs = settings.portBindTimeoutMs;
   }
 
   /**
    * Returns null at once for a server without ports in Neutron. The promise never rejects because of Neutron. While Neutron does not answer, it is asked
-   * again until the deadline; with `isUrgent`, it is asked once.
+   * again until the deadline, which counts from the first question; with `isUrgent`, it is asked once.
    */
   bind(
     server: ServerSpec,
     host: string,
-    { isWanted, isUrgent = false }: { readonly isWanted: () => boolean; readonly isUrgent?: boolean },
+    {
+      isWanted,
+      isUrgent = false,
+      tenure,
+    }: { readonly isWanted: () => boolean; readonly isUrgent?: boolean; readonly tenure: Tenure },
   ): Promise<BindOutcome> | null {
     // Ports of Berth's own have no MAC address in the server's record.
     const ids = server.ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
     return ids.length === 0
       ? null
-      : this.#bindAll(server.uuid, ids, { host, isWanted, deadlineMs: isUrgent ? 0 : this.#deadlineMs });
+      : this.#bindAll(server.uuid, ids, {
+          host,
+          mayWrite: () => this.#mayWrite(isWanted, tenure),
+          isWanted,
+          deadlineMs: isUrgent ? 0 : this.#deadlineMs,
+        });
+  }
+
+  async #mayWrite(isWanted: () => boolean, tenure: Tenure): Promise<boolean> {
+    const isHeld = await this.#store.holdsTask(tenure).catch((error: Error) => {
+      throw new NetworkingError(
+        "unreachable",
+        `the cell's database does not say who carries the task out: ${error.message}`,
+      );
+    });
+    return isHeld && isWanted();
   }
 
   async #bindAll(
@@ -59,13 +92,19 @@ export class PortBinder {
   ): Promise<BindOutcome> {
     const networking = this.#networking;
     if (networking === null) return failed(NO_NEUTRON, true);
-    const startedAtMs = this.#clock.monotonic();
+    this.#lane = (this.#lane + 1) % LANES;
+    const lane = deadlineMs === 0 ? `home ${this.#lane}` : `${this.#lane}`;
+    let startedAtMs: number | null = null;
+    const ask = async (): Promise<BindOutcome> => {
+      startedAtMs ??= this.#clock.monotonic();
+      return to.isWanted() ? await bindOnce(networking, serverUuid, ids, to) : { kind: "unwanted" };
+    };
     for (;;) {
       try {
-        return await bindOnce(networking, serverUuid, ids, to);
+        return await this.#turns.take([lane], ask);
       } catch (error) {
         if (!(error instanceof NetworkingError)) throw error;
-        const isLate = this.#clock.monotonic() - startedAtMs >= deadlineMs;
+        const isLate = this.#clock.monotonic() - (startedAtMs ?? 0) >= deadlineMs;
         if (error.code !== "unreachable" || isLate)
           return failed(`the server's ports could not be bound to ${to.host}: ${error.message}`, true);
       }
@@ -80,6 +119,7 @@ export class PortBinder {
 interface Destination {
   readonly host: string;
   readonly isWanted: () => boolean;
+  readonly mayWrite: () => Promise<boolean>;
 }
 
 async function bindOnce(
@@ -99,13 +139,13 @@ async function bindOnce(
 async function bindPort(
   networking: Networking,
   first: NeutronPort | undefined,
-  { id, serverUuid, host, isWanted }: Destination & { readonly id: string; readonly serverUuid: string },
+  { id, serverUuid, host, mayWrite }: Destination & { readonly id: string; readonly serverUuid: string },
 ): Promise<BindOutcome> {
   let port = first;
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     if (port === undefined || port.deviceId !== serverUuid) return failed(`Port id ${id} could not be found.`, true);
     if (port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound" };
-    if (!isWanted()) return { kind: "unwanted" };
+    if (!(await mayWrite())) return { kind: "unwanted" };
     const outcome = await networking.updatePort(id, { host }, port.revision);
     switch (outcome.kind) {
       case "updated":

@@ -154,7 +154,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     store,
     ...{ commits, clock, events, settings },
     releaser,
-    binder: new PortBinder({ networking: deps.networking ?? null, clock }, settings),
+    binder: new PortBinder({ networking: deps.networking ?? null, store, clock }, settings),
     streamOf,
     guests,
     guestsOn: async (host: string) => {

@@ -10,6 +10,8 @@ import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A UUID of version 8, like those that agents derive from names. */
 const DERIVED = /^.{14}8/;
+/** Parts of a provider's name, from its end, of which a UUID may be derived: trees are not deeper, and each part costs a hash. */
+const PARTS_MAX = 8;
 const INT_MAX = 2_147_483_647;
 /** Control characters are excluded. The ledger's database refuses U+0000, and the others would make log lines hard to read. */
 const NAME = /^\P{Cc}{1,500}$/u;
@@ -81,7 +83,7 @@ function stolenFrom(host: string, { name, uuid }: ProviderReport): string | null
   if (!DERIVED.test(uuid)) return null;
   // A device of a NUMA node keeps the UUID that it has in a flat tree, where the node's name is not part of its own.
   const parts = name.slice(host.length).split("_").slice(1);
-  const ends = parts.map((_, at) => parts.slice(at).join("_"));
+  const ends = parts.map((_, at) => parts.slice(at).join("_")).slice(-PARTS_MAX);
   if (ends.some((end) => derivedProviderUuid(`${host}_${end}`) === uuid)) return null;
   return `provider ${shown(name)}: the UUID ${uuid} is derived from another name: give the provider another UUID, or none`;
 }

@@ -146,6 +146,10 @@ export function taskContract(cell: () => CellUnderTest): void {
       const tenure = tenureOf(await cell().take(1, 0));
       const ended = tenureOf(await cell().take(2, 0));
       await store.commitActive([{ ...ended, selection: 0 }]);
+      const held = await Promise.all(
+        [old, tenure, ended, { ...tenure, taskId: "nonsense" }].map((one) => store.holdsTask(one)),
+      );
+      expect(held).toEqual([false, true, false, false]);
       expect(await store.releaseTasks(conductorId(0), [old, ended])).toEqual([false, false]);
       expect(await store.releaseTasks(conductorId(1), [tenure])).toEqual([false]);
       expect(await store.ownedTasks(conductorId(0))).toEqual([taskId(1)]);

@@ -175,6 +175,10 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     return this.step((tx) => tenures.map((tenure) => releaseTaskStep(tx, conductorId, tenure)));
   }
 
+  async holdsTask({ taskId, epoch }: Pick<Tenure, "taskId" | "epoch">): Promise<boolean> {
+    return [...this.cell.running].some((row) => row.id === taskId && row.epoch === epoch);
+  }
+
   async ownedTasks(conductorId: string): Promise<readonly string[]> {
     return ownedBy(this.cell, conductorId).map((row) => row.id);
   }

@@ -79,7 +79,15 @@ import {
 import { readServersByAttribute } from "./read-servers-by-attribute.ts";
 import { readTasksOf } from "./read-tasks.ts";
 import { resetStatus } from "./reset-status.ts";
-import { giveUpLease, readOwnedTasks, releaseTasks, renewLease, sweepTasks, takeTasks } from "./take-tasks.ts";
+import {
+  giveUpLease,
+  holdsTask,
+  readOwnedTasks,
+  releaseTasks,
+  renewLease,
+  sweepTasks,
+  takeTasks,
+} from "./take-tasks.ts";
 import {
   agentArrived,
   expireAgents,
@@ -182,6 +190,10 @@ export class PostgresCellStore implements CellStore {
 
   releaseTasks(conductorId: string, tenures: readonly Tenure[]): Promise<readonly boolean[]> {
     return releaseTasks(this.#pool, conductorId, tenures);
+  }
+
+  holdsTask(tenure: Pick<Tenure, "taskId" | "epoch">): Promise<boolean> {
+    return holdsTask(this.#pool, tenure);
   }
 
   ownedTasks(conductorId: string): Promise<readonly string[]> {

@@ -115,6 +115,16 @@ function takenOf(row: TakenRow): TakenTask {
   };
 }
 
+/** Finds the row by its primary key. */
+export async function holdsTask(pool: Pool, { taskId, epoch }: Pick<Tenure, "taskId" | "epoch">): Promise<boolean> {
+  const rows = await queryStored(pool, {
+    name: "holds_task",
+    text: "select id from tasks where id = any ($1::uuid[]) and epoch = $2 and outcome is null",
+    values: [onlyUuids([taskId]), epoch],
+  });
+  return rows.length > 0;
+}
+
 export async function readOwnedTasks(pool: Pool, conductorId: string): Promise<readonly string[]> {
   const rows = await queryStored<{ id: string }>(pool, {
     name: "owned_tasks",

@@ -213,6 +213,8 @@ export interface TaskStore {
    * the answer was lost. No other conductor sweeps such a task while its owner lives.
    */
   ownedTasks(conductorId: string): Promise<readonly string[]>;
+  /** Whether the task is open and this is still its epoch: no other conductor has taken it since. Cost: one round trip. */
+  holdsTask(tenure: Pick<Tenure, "taskId" | "epoch">): Promise<boolean>;
   /** Makes the server ACTIVE at home on this selection's host, and ends the task. */
   commitActive(commits: readonly (Tenure & { readonly selection: number })[]): Promise<readonly ActiveOutcome[]>;
   hop(hops: readonly Hop[]): Promise<readonly HopOutcome[]>;

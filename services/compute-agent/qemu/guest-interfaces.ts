@@ -66,7 +66,10 @@ export async function ensureInterfaceSlots(guest: QemuGuest): Promise<void> {
   const { machine } = guest.record;
   if (machine.interfaceSlots !== undefined) return;
   const interfaces = namedInterfaces(machine).map((one, index) => ({ ...one, slot: one.slot ?? index + 1 }));
-  await guest.change({ machine: { ...machine, interfaces, interfaceSlots: INTERFACE_SLOTS } });
+  const bridge = interfaces.find((one) => one.bridge !== null)?.bridge ?? null;
+  await guest.change({
+    machine: { ...machine, interfaces, interfaceSlots: INTERFACE_SLOTS, ...(bridge !== null && { bridge }) },
+  });
 }
 
 const namedInterfaces = ({ interfaces }: VirtualMachine): readonly NamedInterface[] =>
