@@ -268,7 +268,9 @@ export class OperationRun implements TaskRun {
       return;
     }
     const isWanted = () => this.#asked?.step === asked.step && !this.#abandoned;
-    const bound = (failed: string) => (failed === "" ? this.#send() : this.#answered(this.#asked ?? asked, failed));
+    // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
+    const bound = (failed: string) =>
+      failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
     if (this.#binding.holdsUp(asked, isWanted, bound)) return;
     if (asked.ask.startsWith("destroy")) {
       // The promise rejects only when the conductor stops.
