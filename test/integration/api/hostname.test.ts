@@ -54,11 +54,11 @@ test("PUT changes the name and host name of a running server, and keeps its allo
   expect((await put({ hostname: "xy" }, 89)).statusCode).toBe(400);
   const [holding] = await rig.cell("north").store.holdings([id]);
   expect(holding?.items).toHaveLength(1);
-  const named = async (name: string) =>
-    (await rig.get(`/v2.1/servers?name=${name}`, at(90))).json().servers.map((one: { name: string }) => one.name);
-  expect([await named("db2"), await named("former")]).toEqual([["db2"], []]);
+  const found = async (name: string) =>
+    (await rig.get(`/v2.1/servers?name=${name}`, at(90))).json().servers.map((one: { id: string }) => one.id);
+  expect([await found("db2"), await found("former")]).toEqual([[id], []]);
   rig.cell("north").dead = true;
-  expect(await named("db2")).toEqual(["db2"]);
+  expect(await found("db2")).toEqual([id]);
 });
 
 test("PUT changes a server that has no host yet and one whose cell does not answer, and refuses an unknown server", async () => {
