@@ -1,5 +1,6 @@
 import { readdir, stat } from "node:fs/promises";
 import { join } from "node:path";
+import { isSha512 } from "./image-hash.ts";
 
 /** An image's file in a directory of images. */
 export interface ImageFile {
@@ -14,8 +15,12 @@ export interface ImageFile {
 const HASH_LENGTH = 32;
 const HASH = new RegExp(`^[0-9a-f]{${HASH_LENGTH}}$`);
 
-/** The name of the file with an image's uploaded bits. It has their hash, so that two uploads to one image do not write the same file. */
+/**
+ * The name of the file with an image's uploaded bits. It has their hash, so that two uploads to one image do not write the same file. Throws an Error
+ * for a text that is no hash, so that nobody can name a file elsewhere.
+ */
 export function uploadedName(id: string, sha512: string): string {
+  if (!isSha512(sha512)) throw new Error(`the SHA-512 that is stated for image ${id} has not 128 hexadecimal digits`);
   return `${id}-${sha512.slice(0, HASH_LENGTH)}`;
 }
 
@@ -39,7 +44,7 @@ export async function findImageFile(
 }
 
 /** Finds the file of an image's uploaded bits with this hash. */
-export function findUploadedFile(
+export async function findUploadedFile(
   dir: string,
   { id, sha512 }: { readonly id: string; readonly sha512: string },
 ): Promise<ImageFile | null> {

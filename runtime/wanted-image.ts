@@ -2,6 +2,7 @@ import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "./clock.ts";
 import { findImageFile, type ImageFile, uploadedName } from "./find-image-file.ts";
+import { isSha512 } from "./image-hash.ts";
 
 /** How often a host looks whether the file of an image is there. */
 const POLL_MS = 500;
@@ -44,6 +45,10 @@ export async function awaitImageFile(
   suffixes: readonly string[],
   clock: Pick<Clock, "monotonic" | "setTimer"> = systemClock,
 ): Promise<ImageFile | null> {
+  if (image.sha512 !== null && !isSha512(image.sha512)) {
+    const words = "the SHA-512 that is stated for it has not 128 hexadecimal digits: register the image again";
+    throw new ImageFileError("refused", `image ${image.id} cannot be used: ${words}`);
+  }
   let touched = { atMs: Number.NaN, seenMs: 0 };
   for (;;) {
     // The mark is read first: it is removed after the file has got its name.

@@ -10,12 +10,13 @@ import {
   utimesSync,
   writeFileSync,
 } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { Readable } from "node:stream";
 import { buffer } from "node:stream/consumers";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { findImageFile, uploadedName } from "../../runtime/find-image-file.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import { awaitImageFile } from "../../runtime/wanted-image.ts";
 import { ImageDirectory } from "./image-directory.ts";
 import { openImageFiles } from "./open-image-files.ts";
 
@@ -94,6 +95,16 @@ describe("a directory of images", () => {
     expect([found?.bytes, (await buffer(found?.bits ?? Readable.from([]))).toString()]).toEqual([5, "guest"]);
     truncateSync(path);
     expect(await read(null)).toEqual({ bytes: 0, bits: Buffer.alloc(0) });
+  });
+
+  test("never opens a file elsewhere that a hash names", async () => {
+    const sha512 = `/../../${basename(dir)}-outside`;
+    writeFileSync(`${dir}-outside`, "secret");
+    mkdirSync(join(dir, `${id}-`));
+    await expect(findImageFile(dir, { id, sha512 }, [""])).rejects.toThrow(/128 hexadecimal digits/);
+    const refused = { code: "refused", message: expect.stringMatching(/128 hexadecimal digits/) };
+    await expect(awaitImageFile(dir, { id, sha512 }, [""])).rejects.toMatchObject(refused);
+    rmSync(`${dir}-outside`);
   });
 
   test("does not call a file missing that it cannot look at", async () => {

@@ -28,7 +28,12 @@ export class GlanceClient {
     const answer = await this.#client
       .call({ method: "GET", path: pathOf(id), ...nameOf(asker), expect: [200] })
       .catch(nullIfGone);
-    return answer === null ? null : readGlanceImage(answer.body);
+    if (answer === null) return null;
+    const image = readGlanceImage(answer.body);
+    if (image.id === id) return image;
+    throw new NeighbourError("bad-answer", "Glance's answer is another image than was asked for", {
+      service: "Glance",
+    });
   }
 
   /** Images newest first, after the one with the id `marker`, of which the asker may see all. */

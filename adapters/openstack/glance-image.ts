@@ -1,4 +1,5 @@
 import type { ServiceImage, ServiceImageStatus } from "../../core/stores/api/image-service.ts";
+import { isSha512 } from "../../runtime/image-hash.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 
 /** An image as Glance shows it to this service. */
@@ -36,6 +37,7 @@ const FIELDS: ReadonlySet<string> = new Set([
   ],
   ...["self", "file", "schema", "direct_url", "locations", "stores"],
 ]);
+const UUID = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 /** Glance's own properties, which nobody may set. */
 const RESERVED_PREFIX = "os_glance_";
 /** Other statuses in which an image cannot be used are shown as `other`. */
@@ -50,19 +52,24 @@ const STATUSES: Readonly<Record<string, ServiceImageStatus>> = {
   killed: "killed",
 };
 
-/** Reads an image of Glance's answer. Throws a NeighbourError for anything else. */
+/**
+ * Reads an image of Glance's answer. Throws a NeighbourError for anything else. An image whose SHA-512 is none, as a user can state it for data at an address
+ * of the user's, cannot be used: its status is `other`.
+ */
 export function readGlanceImage(document: unknown): GlanceImage {
   const fields = (typeof document === "object" && document !== null ? document : {}) as Record<string, unknown>;
   const { id, status } = fields;
-  if (typeof id !== "string" || typeof status !== "string")
+  if (typeof id !== "string" || !UUID.test(id) || typeof status !== "string")
     throw new NeighbourError("bad-answer", "Glance's answer has no image", { service: "Glance" });
   const algorithm = textOf(fields.os_hash_algo);
   const value = textOf(fields.os_hash_value);
   const hash = algorithm === null || value === null ? null : { algorithm, value };
+  const sha512 = hash?.algorithm === "sha512" ? hash.value.toLowerCase() : null;
+  const isUsable = sha512 === null || isSha512(sha512);
   return {
     id,
     name: textOf(fields.name),
-    status: STATUSES[status] ?? "other",
+    status: (isUsable ? STATUSES[status] : undefined) ?? "other",
     diskFormat: textOf(fields.disk_format),
     containerFormat: textOf(fields.container_format),
     minDiskGib: sizeOf(fields.min_disk) ?? 0,
@@ -71,7 +78,7 @@ export function readGlanceImage(document: unknown): GlanceImage {
     createdAtMs: timeOf(fields.created_at),
     updatedAtMs: timeOf(fields.updated_at),
     bytes: sizeOf(fields.size),
-    sha512: hash?.algorithm === "sha512" ? hash.value : null,
+    sha512: isUsable ? sha512 : null,
     owner: textOf(fields.owner),
     isProtected: fields.protected === true,
     hash,

@@ -213,9 +213,13 @@ describe("images of servers in a whole cloud", () => {
     ["createImage", { name: "" }, "name"],
     ["createImage", { name: "x", other: 1 }, "Additional properties are not allowed"],
     ["createImage", { name: "x", metadata: { a: 1 } }, "metadata/a"],
+    ["createImage", { name: "x", metadata: { os_hash_value: "/../../../../proc/kcore" } }, "metadata/os_hash_value"],
+    ["createImage", { name: "x", metadata: { os_hash_other: "a" } }, "metadata/os_hash_other"],
+    ["createImage", { name: "x", metadata: { disk_format: "raw" } }, "metadata/disk_format"],
     ["createBackup", { name: "x", rotation: 1 }, "'backup_type' is a required property"],
     ["createBackup", { name: "x", backup_type: "d", rotation: -1 }, "less than the minimum of 0"],
     ["createBackup", { name: "x", backup_type: "d", rotation: "many" }, "rotation"],
+    ["createBackup", { name: "x", backup_type: "d", rotation: 1, metadata: { status: "a" } }, "metadata/status"],
   ])("%s with %j is refused", async (action, value, message) => {
     const id = "11111111-1111-4111-8111-111111111111";
     const answer = await act(id, action, value);

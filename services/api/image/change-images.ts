@@ -20,7 +20,7 @@ export interface ImageDeps {
   readonly storesData: boolean;
 }
 
-/** Fields that only the Image API itself sets. */
+/** Fields that only the Image API itself sets, beside those that begin with `os_hash_`. */
 const FIXED: ReadonlySet<string> = new Set([
   ...["id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"],
   ...["created_at", "updated_at", "self", "file", "schema", "direct_url", "locations", "stores"],
@@ -158,8 +158,13 @@ function patched(fields: Readonly<Record<string, unknown>>, patch: PatchImageBod
   return Object.fromEntries(changed);
 }
 
+/** Whether only the Image API itself sets a field, so that no caller's property may have its name. */
+export function isFixedField(name: string): boolean {
+  return FIXED.has(name) || name.startsWith("os_hash_");
+}
+
 function refuseFixed(name: string): void {
-  if (FIXED.has(name)) throw new Fault(403, `Attribute '${name}' is read-only.`);
+  if (isFixedField(name)) throw new Fault(403, `Attribute '${name}' is read-only.`);
 }
 
 /** The formats of bits that were uploaded stay, as in Glance. */

@@ -81,8 +81,11 @@ describe("the container of a server", () => {
   });
 
   test("is checked against the image's hash, if the cloud knows it", () => {
-    const imageProperties = { os_hash_algo: "sha512", os_hash_value: "ABC" };
-    expect(expectedLxdImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toEqual({ id: "i", sha512: "abc" });
+    const imageProperties = { os_hash_algo: "sha512", os_hash_value: "ABCD".repeat(32) };
+    const sha512 = "abcd".repeat(32);
+    expect(expectedLxdImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toEqual({ id: "i", sha512 });
+    const wrong = { ...imageProperties, os_hash_value: "/../../../../proc/kcore" };
+    expect(() => expectedLxdImageOf(serverSpec(1, { imageRef: "i", imageProperties: wrong }))).toThrow("is no SHA-512");
     expect(expectedLxdImageOf(serverSpec(1, { imageRef: "i", imageProperties: {} })).sha512).toBeNull();
     expect(() => expectedLxdImageOf(serverSpec(1, { imageRef: "" }))).toThrow("needs an image");
   });

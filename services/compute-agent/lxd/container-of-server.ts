@@ -4,6 +4,7 @@ import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import type { GuestInterface, InjectedFile, ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { statedSha512 } from "../../../runtime/image-hash.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import type { GuestName } from "../journal.ts";
 
@@ -131,13 +132,12 @@ function cloudInitOf({ userData, publicKey, hostname, files }: ServerSpec): Reco
 
 const writtenFileOf = ({ path, contents }: InjectedFile) => ({ path, encoding: "b64", content: contents });
 
-/** The cloud's facts about the server's image. */
+/** The cloud's facts about the server's image. Throws an Error that says why no host could use it. */
 export function expectedLxdImageOf(server: ServerSpec): {
   readonly id: string;
   readonly sha512: string | null;
 } {
   const { imageRef, imageProperties } = diskImageOf(server);
   if (imageRef === "") throw new Error("a container needs an image: name one, or choose hosts of another driver");
-  const { os_hash_algo: algorithm, os_hash_value: value } = imageProperties;
-  return { id: imageRef, sha512: algorithm === "sha512" && value !== undefined ? value.toLowerCase() : null };
+  return { id: imageRef, sha512: statedSha512(imageProperties) };
 }

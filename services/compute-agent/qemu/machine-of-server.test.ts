@@ -40,11 +40,11 @@ test("a flavor without memory is refused", () => {
 });
 
 test("an image must match what the image service states about it", () => {
-  const imageProperties = { disk_format: "qcow2", os_hash_algo: "sha512", os_hash_value: "ABCD" };
+  const imageProperties = { disk_format: "qcow2", os_hash_algo: "sha512", os_hash_value: "ABCD".repeat(32) };
   expect(expectedImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toEqual({
     id: "i",
     format: "qcow2",
-    sha512: "abcd",
+    sha512: "abcd".repeat(32),
   });
   expect(
     expectedImageOf(serverSpec(1, { imageRef: "i", imageProperties: { os_hash_algo: "md5", os_hash_value: "a" } })),
@@ -53,6 +53,18 @@ test("an image must match what the image service states about it", () => {
   });
   expect(expectedImageOf(serverSpec(1, { imageRef: "" }))).toBeNull();
 });
+
+test.each(["abcd", "/../../../../proc/kcore", `${"a".repeat(128)}/`])(
+  "an image is refused for the hash %j",
+  (value) => {
+    const imageProperties = { os_hash_algo: "sha512", os_hash_value: value };
+    const refusal = expect.objectContaining({
+      isFinal: true,
+      message: expect.stringMatching(/os_hash_value .* is no SHA-512/),
+    });
+    expect(() => expectedImageOf(serverSpec(1, { imageRef: "i", imageProperties }))).toThrow(refusal);
+  },
+);
 
 test.each([
   ["Web Server_1", "", "web-server-1"],

@@ -1,6 +1,7 @@
 import type { GuestMetadata } from "../../../adapters/qemu/config-drive.ts";
 import type { ImageFormat } from "../../../adapters/qemu/disk-image.ts";
 import type { ExpectedImage } from "../../../adapters/qemu/image-cache.ts";
+import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import {
   INTERFACE_SLOTS,
   type MachineDisplay,
@@ -13,6 +14,7 @@ import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
 import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
+import { statedSha512 } from "../../../runtime/image-hash.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import { interfaceOf } from "./guest-interfaces.ts";
 
@@ -81,15 +83,18 @@ export function blankDisksOf({ flavor }: ServerSpec): readonly number[] {
   return sizes.filter((bytes) => bytes > 0);
 }
 
-/** The cloud's facts about the image of a server or a rescue. Null for a server without one. */
+/** The cloud's facts about the image of a server or a rescue. Null for a server without one. Throws a final QemuError for facts that are none. */
 export function expectedImageOf({
   imageRef,
   imageProperties,
 }: Pick<ServerSpec, "imageRef" | "imageProperties">): ExpectedImage | null {
   if (imageRef === "") return null;
   const format = FORMATS.find((one) => one === imageProperties.disk_format) ?? null;
-  const { os_hash_algo: algorithm, os_hash_value: value } = imageProperties;
-  return { id: imageRef, format, sha512: algorithm === "sha512" && value !== undefined ? value.toLowerCase() : null };
+  try {
+    return { id: imageRef, format, sha512: statedSha512(imageProperties) };
+  } catch (error) {
+    throw new QemuError("image", (error as Error).message, { isFinal: true, cause: error });
+  }
 }
 
 /** The metadata that the guest gets about itself. */

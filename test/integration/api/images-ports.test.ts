@@ -98,7 +98,8 @@ describe("the Image API", () => {
       call("PATCH", `/image/v2/images/${id}`, "bob:p", [{ op: "add", path, value }], PATCH);
     expect((await patch("/min_ram", "much")).statusCode).toBe(400);
     expect((await patch("/owner", "q")).statusCode).toBe(403);
-    expect((await patch("/id", randomUUID())).statusCode).toBe(403);
+    for (const fixed of ["/id", "/os_hash_value", "/os_hash_other"])
+      expect((await patch(fixed, randomUUID())).statusCode).toBe(403);
     expect((await call("POST", "/image/v2/images", "bob:p", { id })).statusCode).toBe(409);
     expect((await patch("/protected", true)).statusCode).toBe(200);
     expect((await call("DELETE", `/image/v2/images/${id}`, "bob:p")).statusCode).toBe(403);

@@ -9,6 +9,7 @@ import { callerOf, type KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault, invalidField, unavailable } from "../../http/fault.ts";
 import { refuseLargeImage } from "../../http/spec-size.ts";
+import { isFixedField } from "../../image/change-images.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
 import { tooManyImages } from "../../image/too-many-images.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
@@ -72,6 +73,9 @@ function readCommon(body: ActionBody): Pick<SnapshotRequest, "name" | "metadata"
   for (const [key, value] of Object.entries(metadata)) {
     if (!METADATA_KEY.test(key) || typeof value !== "string" || value.length > NAME_MAX)
       throw invalidField(`metadata/${key.slice(0, 100)}`, value, "It is not a string of at most 255 characters.");
+    // Hosts trust these fields, which describe the image's bits.
+    if (key === DISK_FORMAT_KEY || isFixedField(key))
+      throw invalidField(`metadata/${key}`, value, "Only the image service sets it: leave it out.");
   }
   return { name: name.trim(), metadata: metadata as Record<string, string> };
 }

@@ -26,10 +26,14 @@ export async function readImageProperties(
   return imagePropertiesOf(judged.image);
 }
 
-/** The properties of an image that is ready, including its disk format and, if its bits were uploaded, their hash, with which hosts check them. */
+/**
+ * The properties of an image that is ready, including its disk format and, if its bits were uploaded, their hash, with which hosts check them. What a user
+ * has written under these names does not count.
+ */
 export function imagePropertiesOf({ properties, diskFormat, sha512 }: ServiceImage): Record<string, string> {
+  const { [DISK_FORMAT_KEY]: _format, os_hash_algo: _algorithm, os_hash_value: _hash, ...written } = properties;
   return {
-    ...properties,
+    ...written,
     ...(diskFormat !== null && { [DISK_FORMAT_KEY]: diskFormat }),
     ...(sha512 !== null && { os_hash_algo: "sha512", os_hash_value: sha512 }),
   };
