@@ -14,6 +14,7 @@ import type { Tracing } from "../../../adapters/telemetry/tracing.ts";
 import { StoreError } from "../../../core/stores/store-error.ts";
 import { QueueFullError } from "../../../runtime/batcher.ts";
 import { refuseConnect } from "../../../runtime/refuse-connect.ts";
+import { refuseFragments } from "../../../runtime/refuse-fragments.ts";
 import type { ApiEvents } from "../events.ts";
 import { answerUnroutable } from "../placement/mount.ts";
 import type { HttpSettings } from "../settings.ts";
@@ -104,6 +105,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     if (deps.tracing.enabled) request.span = startSpan(deps.tracing, request);
     done();
   });
+  refuseFragments(http);
   http.addHook("preValidation", (request, _reply, done) => {
     refuseUnreadable(request);
     done();

@@ -3,10 +3,12 @@ import type { Registry } from "prom-client";
 import type { CellArbiter } from "../../../core/stores/api/cell-arbiter.ts";
 import type { Logger } from "../../../runtime/logger.ts";
 import { refuseConnect } from "../../../runtime/refuse-connect.ts";
+import { refuseFragments } from "../../../runtime/refuse-fragments.ts";
 import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
 import type { HostPort } from "../../../runtime/setting-kinds.ts";
 import { failureText } from "../failure-text.ts";
+
 import type { Policy } from "../policy/policy.ts";
 import type { PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";
@@ -105,6 +107,7 @@ export function createPlacement(
   const refused = new PlacementError(405, "The method specified is not allowed for this resource.");
   const context = { method: "CONNECT", requestId: "", withCode: false };
   refuseConnect(http.server, JSON.stringify(errorDocument(refused, context)));
+  refuseFragments(http);
   let serving = false;
   registerPlacementProbes(http, { registry: deps.registry, isServing: () => serving, cells: deps.cells });
   return {

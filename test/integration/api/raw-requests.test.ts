@@ -57,6 +57,17 @@ describe.each(FACES)("the %s server", (face) => {
     expect(answer).toMatch(/^HTTP\/1\.1 413 /);
   });
 
+  it.each(
+    face === "compute" ? ["/v2.1/servers", "/v2.1/nothing", "/v2.1/servers/x", "/"] : ["/resource_providers", "/"],
+  )("refuses a '#' behind %s, where the path would end for the router alone", async (path) => {
+    const answer = await exchange(
+      portOf(face),
+      `GET ${path}#/tags?name=%00 HTTP/1.1\r\nhost: x\r\nx-auth-token: admin\r\nconnection: close\r\n\r\n`,
+    );
+    expect(answer).toMatch(/^HTTP\/1\.1 400 /);
+    expect(answer).toContain("write it as %23");
+  });
+
   it("answers CONNECT with 405 and closes", async () => {
     const answer = await exchange(portOf(face), "CONNECT example.org:443 HTTP/1.1\r\nhost: example.org:443\r\n\r\n");
     expect(answer).toMatch(/^HTTP\/1\.1 405 /);
