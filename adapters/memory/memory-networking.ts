@@ -93,8 +93,10 @@ export class MemoryNetworking implements Networking {
     );
   }
 
-  createPorts(ports: readonly NewNeutronPort[], _by: AskedBy): Promise<CreatePortsOutcome> {
+  createPorts(ports: readonly NewNeutronPort[], { callerToken }: AskedBy): Promise<CreatePortsOutcome> {
     return this.#answer("createPorts", () => {
+      const forbidden = ports.find((port) => callerToken !== null && !this.#mayMake(port, callerToken));
+      if (forbidden !== undefined) return { kind: "forbidden", why: "(rule:create_port) is disallowed by policy" };
       const before = new Map(this.#ports);
       const made: NeutronPort[] = [];
       for (const port of ports) {
@@ -126,6 +128,12 @@ export class MemoryNetworking implements Networking {
 
   deletePort(id: string): Promise<void> {
     return this.#answer("deletePort", () => void this.#ports.delete(id));
+  }
+
+  /** Neutron's default policy: callers make ports of their own project, bind none, and name addresses on networks that they own. */
+  #mayMake({ projectId, networkId, address, host }: NewNeutronPort, callerToken: string): boolean {
+    if (projectId !== callerToken || host !== null) return false;
+    return address === null || this.#networks.get(networkId)?.projectId === callerToken;
   }
 
   #create(port: NewNeutronPort): CreatePortsOutcome {

@@ -23,6 +23,7 @@ const NO_ADDRESS = [
 ];
 const ADDRESS_TAKEN = ["IpAddressInUse", "IpAddressAlreadyAllocated"];
 const CHANGED_STATUS = 412;
+const FORBIDDEN_STATUS = 403;
 
 /** The filter of one list, and the path below which Neutron has the items. */
 type Filter = Readonly<Record<string, string | readonly string[] | undefined>>;
@@ -132,6 +133,8 @@ export class NeutronClient implements Networking {
     } catch (error) {
       if (!(error instanceof NeighbourError)) throw error;
       const { code, message } = error;
+      // Neutron's policy judges the caller. With the login of this service, the same answer is the operator's affair.
+      if (call.callerToken !== null && error.status === FORBIDDEN_STATUS) throw error;
       if (code === "unreachable" || code === "refused" || code === "bad-answer")
         throw new NetworkingError(code, message);
       throw error;
@@ -180,6 +183,7 @@ function inOrder(wanted: readonly NewNeutronPort[], made: readonly NeutronPort[]
 function outcomeOfRefusal(error: unknown): CreatePortsOutcome {
   if (!(error instanceof NeighbourError)) throw error;
   if (error.code === "over-quota") return { kind: "over-quota" };
+  if (error.status === FORBIDDEN_STATUS) return { kind: "forbidden", why: whyOf(error) };
   if (NO_ADDRESS.includes(error.type ?? "")) return { kind: "no-address" };
   if (ADDRESS_TAKEN.includes(error.type ?? "")) return { kind: "address-taken" };
   return { kind: "refused", why: whyOf(error) };

@@ -68,6 +68,8 @@ export type CreatePortsOutcome =
   | { readonly kind: "over-quota" }
   | { readonly kind: "no-address" }
   | { readonly kind: "address-taken" }
+  /** The policy of the Networking service does not let the caller make such a port. */
+  | { readonly kind: "forbidden"; readonly why: string }
   | { readonly kind: "refused"; readonly why: string };
 
 /** A change of a port. Fields that are left out stay. */
@@ -116,7 +118,7 @@ export interface Networking {
   autoNetwork(projectId: string, by: AskedBy): Promise<NeutronNetwork | null>;
   /** The ports that the caller may see. */
   ports(filter: NeutronPortFilter, by: AskedBy): Promise<readonly NeutronPort[]>;
-  /** Makes all of these ports or none. */
+  /** Makes all of these ports or none. The policy for the caller applies, also to the address and the project that a port is to have. */
   createPorts(ports: readonly NewNeutronPort[], by: AskedBy): Promise<CreatePortsOutcome>;
   /** Changes a port if it still has this revision. Of two calls with the same revision, one at most has an effect. */
   updatePort(id: string, update: PortUpdate, revision: number): Promise<UpdatePortOutcome>;

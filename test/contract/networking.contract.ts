@@ -118,6 +118,18 @@ export function networkingContract(
       expect(count()).toBe(1);
     });
 
+    test("lets callers make ports as its policy allows, and says what it forbids", async () => {
+      const own = await networking.createPorts([newPort({ address: "10.1.0.12" })], as("one"));
+      expect(own).toMatchObject({ kind: "created", ports: [{ projectId: "one", host: "" }] });
+      const ofTwo = { projectId: "two", networkId: SHARED_NETWORK };
+      expect((await networking.createPorts([newPort(ofTwo)], as("two"))).kind).toBe("created");
+      const refused = await networking.createPorts([newPort({ ...ofTwo, address: "10.2.0.12" })], as("two"));
+      expect(refused).toEqual({ kind: "forbidden", why: expect.stringContaining("disallowed by policy") });
+      const bound = await networking.createPorts([newPort({ ...ofTwo, host: "host-1" })], as("two"));
+      expect(bound.kind).toBe("forbidden");
+      expect(twin.all()).toHaveLength(2);
+    });
+
     test("binds a port to a host at once or later, and says when no driver of the host can connect it", async () => {
       twin.hostsWithoutDriver.add("lonely");
       const bound = await makeOne({ host: "host-1" });

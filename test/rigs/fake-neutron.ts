@@ -106,6 +106,8 @@ function created(outcome: CreatePortsOutcome): Answer {
       return refusal(409, "IpAddressGenerationFailure", "No more IP addresses available on network.");
     case "address-taken":
       return refusal(409, "IpAddressAlreadyAllocated", "IP address already allocated in subnet.");
+    case "forbidden":
+      return refusal(403, "PolicyNotAuthorized", outcome.why);
     case "refused":
       return refusal(400, "InvalidIpForNetwork", outcome.why);
     default:

@@ -7,7 +7,7 @@ import { type ActionTarget, wrongState } from "../server-actions/action-target.t
 import type { AttachBody } from "../server-interfaces/interface-schemas.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
 import { deviceOwner, explainNoPorts, serverPortOfNeutron, takePort } from "./connect-to-neutron.ts";
-import { askNeutron, madeFor, type NeutronDeps } from "./neutron-deps.ts";
+import { askedBy, askNeutron, type NeutronDeps } from "./neutron-deps.ts";
 import { type Connection, readConnections } from "./read-connections.ts";
 import { unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
@@ -70,17 +70,28 @@ async function bindConnection(
   if (port !== null) return takePort(deps, port, { serverUuid: uuid, zone, host });
   const wanted = {
     ...{ projectId: spec.projectId, networkId: network.id, serverUuid: uuid, address },
-    ...{ deviceOwner: deviceOwner(zone), securityGroups: null, host },
+    ...{ deviceOwner: deviceOwner(zone), securityGroups: null, host: null },
   };
-  const outcome = await askNeutron(() => deps.networking.createPorts([wanted], madeFor(call)));
+  const outcome = await askNeutron(() => deps.networking.createPorts([wanted], askedBy(deps, call)));
   const [made] = outcome.kind === "created" ? outcome.ports : [];
   if (outcome.kind !== "created") throw explainNoPorts(outcome, [wanted]);
   if (made === undefined) throw new Error("Neutron made no port");
-  return made;
+  try {
+    // Only this service may bind a port.
+    return await takePort(deps, made, { serverUuid: uuid, zone, host });
+  } catch (error) {
+    if (error instanceof Fault && error.status < 500) await giveBack(deps, { port }, made, uuid);
+    throw error;
+  }
 }
 
 /** If Neutron fails here, the settler does this. */
-async function giveBack(deps: NeutronDeps, { port }: Connection, attached: NeutronPort, uuid: string): Promise<void> {
+async function giveBack(
+  deps: NeutronDeps,
+  { port }: Pick<Connection, "port">,
+  attached: NeutronPort,
+  uuid: string,
+): Promise<void> {
   const given = port === null ? deps.networking.deletePort(attached.id) : unbindPort(deps.networking, attached, uuid);
   await Promise.resolve(given).catch(() => undefined);
 }

@@ -4,7 +4,7 @@ import type { ServerPort, ServerSpec } from "../../../../proto/gen/berth/shared.
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
-import { askNeutron, madeFor, type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
+import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
 import type { Connection } from "./read-connections.ts";
 import { releasePorts } from "./release-ports.ts";
 
@@ -92,6 +92,8 @@ export function explainNoPorts(
       return badRequest(`No fixed IP addresses available for network: ${networks}`);
     case "address-taken":
       return badRequest(`Fixed IP ${addresses} is already in use.`);
+    case "forbidden":
+      return new Fault(403, outcome.why);
     case "refused":
       return badRequest(outcome.why);
     default:
@@ -110,14 +112,17 @@ function newPortsOf(spec: ServerSpec, connections: readonly Connection[]): NewNe
     }));
 }
 
-/** If Neutron does not answer, it may have made the ports. They are left to the settler, since Neutron may still be at work. */
+/**
+ * Makes ports in the caller's name, as Nova does it, so that Neutron's policy applies. If Neutron does not answer, it may have made the ports. They
+ * are left to the settler, since Neutron may still be at work.
+ */
 async function makePortsInNeutron(
-  { networking }: NeutronDeps,
+  deps: NeutronDeps,
   wanted: readonly NewNeutronPort[],
   call: KnownCall,
   undo: () => Promise<void>,
 ): Promise<readonly NeutronPort[]> {
-  const outcome = await askNeutron(() => networking.createPorts(wanted, madeFor(call)));
+  const outcome = await askNeutron(() => deps.networking.createPorts(wanted, askedBy(deps, call)));
   if (outcome.kind === "created") return outcome.ports;
   await undo();
   throw explainNoPorts(outcome, wanted);

@@ -15,7 +15,7 @@ export interface NeutronDeps {
 /** The author of work in this service's own name. */
 export const OWN_NAME: AskedBy = { callerToken: null, requestId: null };
 
-/** The author of questions in the caller's name. For callers without a token of Keystone, this service asks in its own. */
+/** The author of questions, and of new ports, in the caller's name. For callers without a token of Keystone, this service asks in its own. */
 export const askedBy = (
   { sendsTokens }: Pick<NeutronDeps, "sendsTokens">,
   { token, requestId }: KnownCall,
@@ -23,9 +23,6 @@ export const askedBy = (
   callerToken: sendsTokens ? token : null,
   requestId,
 });
-
-/** The author of changes that this service makes for a call. */
-export const madeFor = ({ requestId }: Pick<KnownCall, "requestId">): AskedBy => ({ callerToken: null, requestId });
 
 /** Runs questions to Neutron. If it cannot answer, the call is refused: 503 if trying again can help, and 500 otherwise. */
 export async function askNeutron<Value>(ask: () => Promise<Value>): Promise<Value> {
