@@ -265,6 +265,29 @@ test("attaches a port, or a network, to a server on its host, and detaches them"
   expect(await rig.portNotes.dueNotes(-1_000, null, 10)).toEqual([]);
 });
 
+test("an admin of another project attaches the ports and networks of the server's project, and not those of its own", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
+  rig.networking.putNetwork({
+    ...{ id: SHARED_NETWORK, name: "ops", projectId: "ops", isShared: false, isExternal: false, subnetIds: ["s"] },
+    ...{ first: "10.2.0.10", size: 4 },
+  });
+  const id = await active({ networks: "none" });
+  const [own, others] = [userPort(), userPort({ projectId: "ops", networkId: SHARED_NETWORK })];
+  const attach = async (interfaceAttachment: object) => {
+    const answer = await rig.post(`/v2.1/servers/${id}/os-interface`, { interfaceAttachment }, as("admin:ops"));
+    return [answer.statusCode, Object.values<{ message?: string; net_id?: string }>(answer.json())[0]];
+  };
+  expect(await attach({ port_id: others.id })).toMatchObject([
+    400,
+    { message: expect.stringContaining("another project") },
+  ]);
+  expect(await attach({ port_id: own.id })).toMatchObject([200, { port_id: own.id }]);
+  // Without a network, it is the only one of the server's project.
+  expect(await attach({})).toMatchObject([200, { net_id: OWN_NETWORK }]);
+  expect(portIs(others.id)).toMatchObject({ deviceId: "" });
+  expect(portsOf(id)).toHaveLength(2);
+});
+
 test("after an event of Neutron, a server shows the present addresses, and loses a port that is gone", async () => {
   const id = await active({ networks: [{ uuid: OWN_NETWORK }, { uuid: SHARED_NETWORK }] });
   const [first, second] = portsOf(id);

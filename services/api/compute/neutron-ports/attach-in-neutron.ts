@@ -30,7 +30,12 @@ export async function attachInNeutron(
   const address = fixed_ips?.[0]?.ip_address;
   const asked = port_id != null ? { port: port_id } : { uuid: net_id ?? "", ...(address && { fixed_ip: address }) };
   const networks = port_id == null && net_id === undefined ? undefined : [asked];
-  const [connection] = await readConnections(deps, networks, { call, servers: 1, faults: REFUSALS });
+  const [connection] = await readConnections(deps, networks, {
+    call,
+    projectId: spec.projectId,
+    servers: 1,
+    faults: REFUSALS,
+  });
   if (connection === undefined)
     throw badRequest(`No specific network was requested and none are available for project '${spec.projectId}'.`);
   let attached: ServerPort | null = null;

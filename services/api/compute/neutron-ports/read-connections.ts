@@ -27,6 +27,8 @@ export type AskedNetworks =
 
 interface ConnectionsFrom {
   readonly call: KnownCall;
+  /** The project of the servers, which an admin's call may do for another project. Its networks and ports count. */
+  readonly projectId: string;
   readonly servers: number;
   /** Makes the errors for things that do not exist, that cannot be told apart, or that something else has. */
   readonly faults: ConnectionFaults;
@@ -82,11 +84,10 @@ export function readConnections(
 /** Returns the network of a server whose body names none. Without `auto`, a server of a project without networks gets none. */
 async function onlyNetwork(
   deps: NeutronDeps,
-  { call, faults }: ConnectionsFrom,
+  { call, projectId, faults }: ConnectionsFrom,
   isAuto: boolean,
 ): Promise<readonly Connection[]> {
   const { networking } = deps;
-  const { projectId } = call.identity;
   const [own, shared] = await Promise.all([
     networking.networks({ projectId, isShared: false }, askedBy(deps, call)),
     networking.networks({ isShared: true }, askedBy(deps, call)),
@@ -129,13 +130,15 @@ function readNetwork(
   return { networkId: storedSpelling(uuid), portId: null, address, tag };
 }
 
-/** Finds a port that a server of the caller's project may get. Throws the `Fault` of a port that it may not get. */
-async function findPort(deps: NeutronDeps, { call, faults }: ConnectionsFrom, id: string): Promise<NeutronPort> {
+/** Finds a port that a server of the project may get. Throws the `Fault` of a port that it may not get. */
+async function findPort(
+  deps: NeutronDeps,
+  { call, projectId, faults }: ConnectionsFrom,
+  id: string,
+): Promise<NeutronPort> {
   const { networking } = deps;
-  const { projectId, isAdmin } = call.identity;
   const [seen] = await networking.ports({ id }, askedBy(deps, call));
-  if (seen === undefined || !(isAdmin || seen.projectId === projectId))
-    throw faults.missing(`Port id ${id} could not be found.`);
+  if (seen === undefined || !isOf(seen, call)) throw faults.missing(`Port id ${id} could not be found.`);
   if (seen.projectId !== projectId) throw badRequest(`Port ${id} is not usable: it belongs to another project.`);
   if (seen.deviceId !== "") throw conflict(`Port ${id} is still in use.`);
   if (seen.ipAllocation === "immediate" && seen.fixedAddresses.length === 0)
@@ -152,13 +155,13 @@ async function findPort(deps: NeutronDeps, { call, faults }: ConnectionsFrom, id
 /** Finds the networks by id. Those that the body names must be visible to the caller; a visible port may be on another one. */
 async function findNetworks(
   deps: NeutronDeps,
-  { call, faults }: ConnectionsFrom,
+  { call, projectId, faults }: ConnectionsFrom,
   asked: readonly AskedConnection[],
   ids: readonly string[],
 ): Promise<ReadonlyMap<string, NeutronNetwork>> {
   const found = new Map<string, NeutronNetwork>();
   for (const network of await deps.networking.networks({ ids: [...new Set(ids)] }, askedBy(deps, call)))
-    if (isVisible(deps, network, call)) found.set(network.id, network);
+    if (isVisible(deps, network, { call, projectId })) found.set(network.id, network);
   const named = asked.flatMap(({ networkId }) => networkId ?? []);
   const lost = [...new Set(named)].filter((id) => !found.has(id));
   if (lost.length > 0) throw faults.missing(`Network ${lost.join(", ")} could not be found.`);
@@ -175,11 +178,15 @@ async function findNetworks(
 /** Neutron has judged this already for a caller with a token. */
 function isVisible(
   { sendsTokens }: NeutronDeps,
-  { projectId, isShared }: NeutronNetwork,
-  { identity }: KnownCall,
+  network: NeutronNetwork,
+  { call, projectId }: Pick<ConnectionsFrom, "call" | "projectId">,
 ): boolean {
-  return sendsTokens || isShared || identity.isAdmin || projectId === identity.projectId;
+  return sendsTokens || network.isShared || isOf(network, call) || network.projectId === projectId;
 }
+
+/** Whether the caller may see what belongs to this project. */
+const isOf = ({ projectId }: { readonly projectId: string }, { identity }: KnownCall): boolean =>
+  identity.isAdmin || identity.projectId === projectId;
 
 function refuseUnusable({ id, isExternal, isShared }: NeutronNetwork, { identity }: KnownCall): void {
   if (isExternal && !isShared && !identity.isAdmin)

@@ -32,7 +32,8 @@ export async function planConnections(
 ): Promise<PlannedConnections> {
   const { neutron } = deps;
   if (neutron !== null) {
-    const asked = { call, servers: from.servers, faults: REFUSALS };
+    const { projectId } = call.identity;
+    const asked = { call, projectId, servers: from.servers, faults: REFUSALS };
     const connections = await readConnections(neutron, body.server.networks, asked);
     return { requests: [], connect: (specs) => connectToNeutron(neutron, specs, connections, call) };
   }
