@@ -16,44 +16,111 @@ export interface AskedCall {
   readonly path: string;
 }
 
+/** Users write the rules, and every call is compared with them. */
+const RULES_MAX = 100;
+/** Keystone takes at most 225 characters for a path, and its database stores 128. */
+const PATTERN_CHARACTERS_MAX = 225;
+/** The longest path of a call that is compared with rules. Those of the APIs are much shorter. */
+const PATH_CHARACTERS_MAX = 1_024;
+
+const NOT_ADMITTED = "the access rules of the application credential do not admit this call.";
+
 /**
- * Whether one of the rules admits the call.
+ * Returns why no rule admits the call, or null when one does. None admits a call that is not known. Rules that are too many or too long, and a path that is too long, admit
+ * nothing, because comparing them would keep the process from other callers.
+ *
+ * Cost: less than 10 ms at the bounds.
  *
  * Source: `validate_allowed_request` of keystonemiddleware.
  */
-export function admitsCall(rules: readonly AccessRule[], { services, method, path }: AskedCall): boolean {
-  return rules.some((rule) => rule.method === method && services.includes(rule.service) && matches(rule.path, path));
+export function explainRefusal(rules: readonly AccessRule[], call: AskedCall | undefined): string | null {
+  if (call === undefined) return NOT_ADMITTED;
+  const { services, method, path } = call;
+  if (rules.length > RULES_MAX)
+    return `its application credential has ${rules.length} access rules, and at most ${RULES_MAX} are supported: make one with fewer.`;
+  const long = rules.find((rule) => rule.path.length > PATTERN_CHARACTERS_MAX);
+  if (long !== undefined)
+    return `the path of an access rule has ${long.path.length} characters, and at most ${PATTERN_CHARACTERS_MAX} are supported.`;
+  if (path.length > PATH_CHARACTERS_MAX)
+    return `access rules admit only paths of at most ${PATH_CHARACTERS_MAX} characters, and this one has ${path.length}.`;
+  const admits = rules.some(
+    (rule) => rule.method === method && services.includes(rule.service) && matches(rule.path, path),
+  );
+  return admits ? null : NOT_ADMITTED;
+}
+
+const SLASH = "/".charCodeAt(0);
+const CODES = 256;
+const WORD = 32;
+
+/** A pattern as masks of the places between its pieces: bit n stands for "the first n pieces match what was read of the path". */
+interface Masks {
+  readonly pieces: number;
+  /** How many numbers of 32 bits make one mask. */
+  readonly words: number;
+  /** The places behind each character, one mask for each code. */
+  readonly behind: Uint32Array;
+  /** The places behind a `*` or `{name}`. */
+  readonly behindPart: Uint32Array;
+  /** The places at which there is a `**`. */
+  readonly any: Uint32Array;
+}
+
+/** Returns null for a pattern with a character that no path has, because paths arrive as bytes. */
+function masksOf(pattern: string): Masks | null {
+  const words = Math.ceil((pattern.length + 1) / WORD);
+  const behind = new Uint32Array(CODES * words);
+  const behindPart = new Uint32Array(words);
+  const any = new Uint32Array(words);
+  let at = 0;
+  const mark = (masks: Uint32Array, row: number): void => {
+    masks[row * words + Math.floor(at / WORD)]! |= 1 << (at % WORD);
+  };
+  for (const piece of pattern.match(/\{[^}]*\}|\*\*|\*|[\s\S]/g) ?? []) {
+    if (piece === "**") {
+      mark(any, 0);
+      continue;
+    }
+    at += 1;
+    const code = piece.charCodeAt(0);
+    if (piece === "*" || piece.length > 1) mark(behindPart, 0);
+    else if (code < CODES) mark(behind, code);
+    else return null;
+  }
+  return { pieces: at, words, behind, behindPart, any };
 }
 
 /**
- * Whether a pattern matches the whole path. Users write the patterns, so there is no regular expression, whose time could grow beyond all bounds.
+ * Whether a pattern matches the whole path. Users write the patterns, so there is no regular expression, whose time could grow beyond all
+ * bounds.
  *
- * Cost: the length of the pattern for each character of the path.
+ * Cost: a few operations for each character of the path and each 32 of the pattern. The masks are not kept, since those of all remembered
+ * tokens would take too much memory, and making them costs less than using them.
  */
 function matches(pattern: string, path: string): boolean {
-  const pieces = pattern.match(/\{[^}]*\}|\*\*|\*|[\s\S]/g) ?? [];
-  const isAny = (at: number) => pieces[at] === "**";
-  const isPart = (at: number) => pieces[at] === "*" || /^\{.*\}$/s.test(pieces[at] ?? "");
-  /** Adds a number of pieces that match so far. `**` may match nothing. */
-  const reach = (reached: Set<number>, at: number): void => {
-    reached.add(at);
-    if (isAny(at)) reach(reached, at + 1);
-  };
-  let reached = new Set<number>();
-  reach(reached, 0);
-  for (const character of path) {
-    const next = new Set<number>();
-    for (const at of reached) {
-      if (isAny(at)) reach(next, at);
-      else if (isPart(at) && character !== "/") {
-        next.add(at);
-        reach(next, at + 1);
-      } else if (pieces[at] === character) reach(next, at + 1);
+  const masks = masksOf(pattern);
+  if (masks === null) return false;
+  const { pieces, words, behind, behindPart, any } = masks;
+  const reached = new Uint32Array(words);
+  reached[0] = 1;
+  for (let index = 0; index < path.length; index += 1) {
+    const code = path.charCodeAt(index);
+    if (code >= CODES) return false;
+    const row = code * words;
+    let carry = 0;
+    let left = 0;
+    for (let word = 0; word < words; word += 1) {
+      const before = reached[word]!;
+      const part = code === SLASH ? 0 : behindPart[word]!;
+      const entered = ((before << 1) | carry) & (behind[row + word]! | part);
+      const now = entered | (before & (any[word]! | part));
+      carry = before >>> (WORD - 1);
+      reached[word] = now;
+      left |= now;
     }
-    reached = next;
-    if (reached.size === 0) return false;
+    if (left === 0) return false;
   }
-  return reached.has(pieces.length);
+  return ((reached[Math.floor(pieces / WORD)]! >>> (pieces % WORD)) & 1) === 1;
 }
 
 /** Reads the access rules of a token's application credential. Returns null for a token that has none, and undefined for anything else. */

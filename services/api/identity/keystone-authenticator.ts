@@ -3,7 +3,7 @@ import { KeystoneError } from "../../../adapters/openstack/keystone-error.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { SharedCache } from "../../../runtime/shared-cache.ts";
-import { type AskedCall, admitsCall } from "./access-rules.ts";
+import { type AskedCall, explainRefusal } from "./access-rules.ts";
 import { KeystoneClient } from "./keystone-client.ts";
 import type { KeystoneSettings } from "./keystone-settings.ts";
 import type { TokenIdentity } from "./token-identity.ts";
@@ -76,8 +76,10 @@ export class KeystoneAuthenticator {
     const identity = await this.#identify(headers["x-auth-token"], isService);
     if (identity === null) throw this.#refuse("send a valid x-auth-token.");
     const rules = identity.accessRules ?? null;
-    if (rules !== null && !isService && (call === undefined || !admitsCall(rules, call)))
-      throw this.#refuse("the access rules of the application credential do not admit this call.");
+    if (rules !== null && !isService) {
+      const why = explainRefusal(rules, call);
+      if (why !== null) throw this.#refuse(why);
+    }
     return identity;
   };
 
