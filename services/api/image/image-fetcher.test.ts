@@ -1,5 +1,5 @@
 import { createHash, randomUUID } from "node:crypto";
-import { mkdirSync, readdirSync, rmSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
@@ -148,6 +148,29 @@ describe("an image that hosts lack", () => {
     expect(told).toEqual(["not fetched: silent", "not fetched: the data ended after 100 of 3000 bytes"]);
     await look(fetcher);
     expect(told[2]).toBe("fetched");
+  });
+
+  test("is fetched although other marks are damaged or lie about their image, of which each is told once", async () => {
+    const [id, other] = [randomUUID(), randomUUID()];
+    const mark = (name: string, document: unknown) =>
+      writeFileSync(join(dir, `.${name}.wanted`), typeof document === "string" ? document : JSON.stringify(document));
+    const good = { id, sha512: null, diskFormat: "raw", bytes: null };
+    for (const document of ["{}", "null", "no JSON", " ".repeat(5_000)]) mark(randomUUID(), document);
+    mark(other, { ...good, id: "../../etc" });
+    mark(randomUUID(), good);
+    mark(`${id}-${"0".repeat(32)}`, { ...good, sha512: `${"0".repeat(32)}/../../../x` });
+    mark(id, { ...good, bytes: -1 });
+    mkdirSync(join(dir, `.${randomUUID()}.wanted`));
+    await wanted.want(image);
+    const fetcher = fetcherOf();
+    await look(fetcher);
+    await look(fetcher);
+    expect(told.filter((one) => one === "fetched")).toHaveLength(1);
+    expect(told.filter((one) => one.startsWith("not fetched: the mark"))).toHaveLength(9);
+    // A bad mark is replaced when its image is asked for.
+    await wanted.want({ id, sha512: null, diskFormat: "raw", bytes: null });
+    await look(fetcher);
+    expect(told.filter((one) => one === "fetched")).toHaveLength(2);
   });
 
   test("is not awaited for ever when no api runs", async () => {

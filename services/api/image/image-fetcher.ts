@@ -66,16 +66,28 @@ export class ImageFetcher {
   /** Begins to fetch wanted images, and keeps the claims of those under way. */
   async look(): Promise<void> {
     const { wanted, clock } = this.#deps;
-    for (const { image } of this.#running.values()) await wanted.claim(image);
-    const images = await wanted.wanted();
+    for (const { image } of this.#running.values()) await this.#claims(image);
+    const images = await wanted.wanted((error) => this.#deps.events.imageNotFetched(null, error));
     const ids = new Set(images.map(({ id }) => id));
     for (const id of this.#restUntilMs.keys()) if (!ids.has(id)) this.#restUntilMs.delete(id);
     for (const image of images) {
       if (this.#running.size >= this.#options.fetchesMax) return;
       const isResting = (this.#restUntilMs.get(image.id) ?? 0) > clock.monotonic();
-      if (this.#running.has(image.id) || isResting || !(await wanted.claim(image))) continue;
+      if (this.#running.has(image.id) || isResting || !(await this.#claims(image))) continue;
       const ended = this.#fetch(image).finally(() => this.#running.delete(image.id));
       this.#running.set(image.id, { image, ended });
+    }
+  }
+
+  /** Claims an image. One that cannot be claimed does not keep others from being fetched. */
+  async #claims(image: WantedImage): Promise<boolean> {
+    const { wanted, clock, events } = this.#deps;
+    try {
+      return await wanted.claim(image);
+    } catch (error) {
+      this.#restUntilMs.set(image.id, clock.monotonic() + this.#options.retryMs);
+      events.imageNotFetched(image.id, error);
+      return false;
     }
   }
 
