@@ -56,10 +56,18 @@ export class ImageDirectory {
     await rm(probe, { force: true });
   }
 
-  /** Stores the bits of an image. Rejects with an ImageDataError, and leaves nothing behind then. */
+  /**
+   * Stores the bits of an image. Rejects with an ImageDataError, and leaves nothing behind then. If `bytes` is a number, it is how many there must be;
+   * otherwise nobody has said it.
+   */
   async store(
     bits: Readable,
-    image: { readonly id: string; readonly diskFormat: string; readonly bytesMax: number },
+    image: {
+      readonly id: string;
+      readonly diskFormat: string;
+      readonly bytesMax: number;
+      readonly bytes?: number | null;
+    },
   ): Promise<ImageData> {
     const part = join(this.#dir, `.${image.id}.${randomUUID()}.upload`);
     const measured = new Measurer(image.bytesMax);
@@ -70,6 +78,12 @@ export class ImageDirectory {
         },
       );
       if (this.#clock.now() - this.#sweptAtMs > SWEEP_MS) await this.#sweep().catch(throwStorage);
+      // A file with the final name would be used at once, so the size is checked before.
+      const stated = image.bytes ?? measured.bytes;
+      if (measured.bytes < stated)
+        throw new ImageDataError("broken-off", `the data ended after ${measured.bytes} of ${stated} bytes`);
+      if (measured.bytes > stated)
+        throw new ImageDataError("refused", `there are ${measured.bytes} bytes instead of ${stated}`);
       if (measured.bytes === 0) throw new ImageDataError("refused", "there are no bits");
       const judged = judgeHeader(measured.header, image.diskFormat);
       if ("refused" in judged) throw new ImageDataError("refused", judged.refused);

@@ -115,7 +115,11 @@ describe("an image that hosts lack", () => {
       async () => Readable.from([Buffer.alloc(3_000, "evil")]),
       /another one than the image service states/,
     ],
-    ["bits of another format", async () => Readable.from([Buffer.from("514649fb", "hex")]), /content is qcow2/],
+    [
+      "bits of another format",
+      async () => Readable.from([Buffer.concat([Buffer.from("514649fb", "hex"), BITS]).subarray(0, 3_000)]),
+      /content is qcow2/,
+    ],
     ["too many bits", async () => Readable.from([Buffer.alloc(10_001)]), /more than 10000 bytes/],
     ["no bits", async () => null, /has no such image/],
   ])(
@@ -171,6 +175,20 @@ describe("an image that hosts lack", () => {
     await wanted.want({ id, sha512: null, diskFormat: "raw", bytes: null });
     await look(fetcher);
     expect(told.filter((one) => one === "fetched")).toHaveLength(2);
+  });
+
+  test("is not taken with fewer or more bytes than the image service states, although it knows no hash", async () => {
+    const unknown = { ...image, sha512: null };
+    await wanted.want(unknown);
+    download = async () => Readable.from([BITS.subarray(0, 100)]);
+    const fetcher = fetcherOf();
+    await look(fetcher);
+    expect(readdirSync(dir)).toEqual([`.${image.id}.wanted`]);
+    download = async () => Readable.from([Buffer.alloc(3_001)]);
+    clock.advance(10_000);
+    await look(fetcher);
+    expect(await onHost(unknown)).toMatch(/3001 bytes instead of 3000/);
+    expect(told).toEqual([expect.stringMatching(/ended after 100 of 3000/), expect.stringMatching(/^refused: /)]);
   });
 
   test("is not awaited for ever when no api runs", async () => {
