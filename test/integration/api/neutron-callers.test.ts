@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { OWN_NETWORK, putContractNetworks, SHARED_NETWORK } from "../../contract/networking.contract.ts";
@@ -35,6 +36,18 @@ test("ports are made in the caller's name: Neutron's policy decides who may choo
   const ofOwner = await create("one", [{ uuid: OWN_NETWORK, fixed_ip: "10.1.0.12" }]);
   expect([ofOwner.statusCode, ofOwner.body]).toEqual([202, expect.anything()]);
   expect((await create("two", [{ uuid: SHARED_NETWORK }])).statusCode).toBe(202);
+});
+
+test("an address in use is refused without the server that has it, unless the caller may see its port", async () => {
+  const port = { networkId: SHARED_NETWORK, deviceId: randomUUID() };
+  rig.networking.putPort({ ...port, projectId: "two", fixedAddresses: [{ address: "10.2.0.12", subnetId: "s" }] });
+  const refusal = async (project: string) => {
+    const refused = await create(project, [{ uuid: SHARED_NETWORK, fixed_ip: "10.2.0.12" }]);
+    return [refused.statusCode, refused.json().badRequest?.message];
+  };
+  expect(await refusal("one")).toEqual([400, "Fixed IP address 10.2.0.12 is already in use."]);
+  const onServer = `Fixed IP address 10.2.0.12 is already in use on instance ${port.deviceId}.`;
+  expect(await refusal("two")).toEqual([400, onServer]);
 });
 
 test("an attached port is made in the caller's name, and bound to the host in this service's", async () => {

@@ -72,8 +72,7 @@ export function readConnections(
     const networkIds = asked.map(({ networkId, portId }) => networkId ?? ports.get(portId ?? "")?.networkId ?? "");
     const known = await findNetworks(deps, from, asked, networkIds);
     for (const { networkId, address } of asked)
-      if (networkId !== null && address !== null)
-        await refuseTakenAddress(deps, networkId, { address, ...from.faults });
+      if (networkId !== null && address !== null) await refuseTakenAddress(deps, from, networkId, address);
     return asked.map(({ portId, address, tag }, at) => {
       const network = known.get(networkIds[at] ?? "") ?? unseen(networkIds[at] ?? "");
       return { network, port: portId === null ? null : (ports.get(portId) ?? null), address, tag };
@@ -194,13 +193,19 @@ function refuseUnusable({ id, isExternal, isShared }: NeutronNetwork, { identity
 }
 
 async function refuseTakenAddress(
-  { networking }: NeutronDeps,
+  deps: NeutronDeps,
+  { call, faults }: Pick<ConnectionsFrom, "call" | "faults">,
   networkId: string,
-  { address, taken }: Pick<ConnectionFaults, "taken"> & { readonly address: string },
+  address: string,
 ): Promise<void> {
+  const { networking } = deps;
   const [holder] = await networking.ports({ networkId, address }, OWN_NAME);
-  if (holder !== undefined)
-    throw taken(`Fixed IP address ${address} is already in use on instance ${holder.deviceId}.`);
+  if (holder === undefined) return;
+  // The servers of other projects are not the caller's business. Nova asks in the caller's name only.
+  const seen = await networking.ports({ networkId, address }, askedBy(deps, call));
+  const shown = seen.find((port) => port.deviceId !== "" && (deps.sendsTokens || isOf(port, call)));
+  const where = shown === undefined ? "" : ` on instance ${shown.deviceId}`;
+  throw faults.taken(`Fixed IP address ${address} is already in use${where}.`);
 }
 
 /** A network that the caller may not see, although it may use a port there. */
