@@ -288,6 +288,16 @@ test("an admin of another project attaches the ports and networks of the server'
   expect(portsOf(id)).toHaveLength(2);
 });
 
+test("a detached port that a client has given to another server in Neutron stays there", async () => {
+  await answerInterfaces(rig.cell("north").bus, "north");
+  const id = await active();
+  const [port] = portsOf(id);
+  const given = rig.networking.putPort({ ...port!, deviceId: randomUUID(), revision: 9 });
+  expect((await rig.delete(`/v2.1/servers/${id}/os-interface/${port?.id}`, as("ann:one"))).statusCode).toBe(202);
+  expect((await show(id)).addresses).toEqual({});
+  expect(rig.networking.all()).toEqual([given]);
+});
+
 test("after an event of Neutron, a server shows the present addresses, and loses a port that is gone", async () => {
   const id = await active({ networks: [{ uuid: OWN_NETWORK }, { uuid: SHARED_NETWORK }] });
   const [first, second] = portsOf(id);

@@ -8,8 +8,9 @@ import { unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
 
 /**
- * Detaches a port of Neutron from a server: the server's record loses it first, then it is unbound, or deleted if it was made for the server. If
- * Neutron does not answer, the settler does the second part. Throws `missing` if the server does not have the port.
+ * Detaches a port of Neutron from a server: the server's record loses it first, then it is unbound, or deleted if it was made for the server. A port
+ * that the server no longer has in Neutron stays as it is. If Neutron does not answer, the settler does the second part. Throws `missing` if the
+ * server does not have the port.
  */
 export async function detachInNeutron(
   { networking, notes }: NeutronDeps,
@@ -28,12 +29,12 @@ export async function detachInNeutron(
     });
     const [note] = await notes.notes([serverUuid]);
     try {
-      if (note?.keptPorts.includes(portId) !== true) {
-        await networking.deletePort(portId);
-        return true;
-      }
       const [port] = await networking.ports({ id: portId }, OWN_NAME);
-      return port === undefined || (await unbindPort(networking, port, serverUuid));
+      // A client may have given the port to another server in Neutron, also one that was made for this server.
+      if (port?.deviceId !== serverUuid) return true;
+      if (note?.keptPorts.includes(portId) === true) return await unbindPort(networking, port, serverUuid);
+      await networking.deletePort(portId);
+      return true;
     } catch (error) {
       if (error instanceof NetworkingError) return false;
       throw error;
