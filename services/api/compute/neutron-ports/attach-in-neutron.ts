@@ -1,3 +1,4 @@
+import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts";
 import { BINDING_FAILED, type NeutronPort } from "../../../../core/stores/networking.ts";
 import { attachChange } from "../../../../core/tasks/port-change.ts";
 import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
@@ -40,19 +41,23 @@ export async function attachInNeutron(
     throw badRequest(`No specific network was requested and none are available for project '${spec.projectId}'.`);
   let attached: ServerPort | null = null;
   const keptPorts = connection.port === null ? [] : [connection.port.id];
-  await withOpenNote(deps.notes, { serverUuid: uuid, keptPorts }, async () => {
+  await withOpenNote(deps.notes, { serverUuid: uuid, keptPorts }, async (opened) => {
     const port = await bindConnection(deps, call, target, { ...connection, host });
     try {
       if (port.vifType === BINDING_FAILED) throw bindingFailed(port.id);
       const attaching = serverPortOfNeutron(port, connection.network.name, tag);
       await patchServer(target, async ({ server, host: presentHost }) => {
         if (presentHost !== host) throw conflict(`Instance ${uuid} is no longer on its host; try again.`);
+        if (server.spec.ports.some(({ portId }) => portId === port.id))
+          throw conflict(`Port ${port.id} is still in use.`);
         return { spec: attachChange(server.spec, attaching, [], new Map()).spec, more: [], less: [] };
       });
       attached = attaching;
     } catch (error) {
-      // A fault of this kind means that the server's record does not name the port.
-      if (error instanceof Fault && error.status < 500) await giveBack(deps, connection, port, uuid);
+      // A fault of this kind means that this call has not written the port into the server's record.
+      if (error instanceof Fault && error.status < 500)
+        if (connection.port === null) await deleteMade(deps, port);
+        else if (await mayUnbind(target, port.id, opened)) await unbindAgain(deps, port, uuid);
       throw error;
     }
     return true;
@@ -85,18 +90,31 @@ async function bindConnection(
     // Only this service may bind a port.
     return await takePort(deps, made, { serverUuid: uuid, zone, host });
   } catch (error) {
-    if (error instanceof Fault && error.status < 500) await giveBack(deps, { port }, made, uuid);
+    if (error instanceof Fault && error.status < 500) await deleteMade(deps, made);
     throw error;
   }
 }
 
+/**
+ * Whether this call may unbind a port that it has bound for nothing: another call may attach the same port to the same server. The note was open when
+ * this call began if the other one began earlier, and otherwise the server's record says it. If this is not known, the settler compares the record
+ * with Neutron later.
+ */
+async function mayUnbind(
+  { cell, server }: ActionTarget,
+  portId: string,
+  opened: OpenedNote | undefined,
+): Promise<boolean> {
+  if (opened?.wasOpen !== false) return false;
+  const now = await cell.server(server.uuid);
+  return now.kind === "answer" && now.value?.spec.ports.some((port) => port.portId === portId) !== true;
+}
+
 /** If Neutron fails here, the settler does this. */
-async function giveBack(
-  deps: NeutronDeps,
-  { port }: Pick<Connection, "port">,
-  attached: NeutronPort,
-  uuid: string,
-): Promise<void> {
-  const given = port === null ? deps.networking.deletePort(attached.id) : unbindPort(deps.networking, attached, uuid);
-  await Promise.resolve(given).catch(() => undefined);
+const deleteMade = ({ networking }: NeutronDeps, { id }: NeutronPort): Promise<void> =>
+  networking.deletePort(id).catch(() => undefined);
+
+/** If Neutron fails here, the settler does this. */
+async function unbindAgain({ networking }: NeutronDeps, port: NeutronPort, uuid: string): Promise<void> {
+  await unbindPort(networking, port, uuid).catch(() => undefined);
 }

@@ -1,0 +1,50 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { hostName } from "../../contract/cell-fixtures.ts";
+import { OWN_NETWORK, putContractNetworks } from "../../contract/networking.contract.ts";
+import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
+import { ApiRig } from "./api-rig.ts";
+
+const ANN = { "x-auth-token": "ann:one", "openstack-api-version": "compute 2.90" };
+
+let rig: ApiRig;
+beforeEach(async () => {
+  rig = await ApiRig.start({ networks: "neutron", auth: "noauth2" });
+  putContractNetworks(rig.networking);
+  await answerInterfaces(rig.cell("north").bus, "north");
+});
+afterEach(() => rig.close());
+
+async function active(): Promise<string> {
+  const server = { name: "web", flavorRef: "1", networks: "none" };
+  const { id } = (await rig.post("/v2.1/servers", { server }, ANN)).json().server;
+  const task = await rig.dispatch(id, "north", [0]);
+  await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
+  return id;
+}
+
+/** Holds the first `count` patches of servers until all of them are asked for. Then each of them is done in turn. */
+function patchTogether(count: number): void {
+  const { store } = rig.cell("north");
+  const patch = store.patchHoldings.bind(store);
+  const all = Promise.withResolvers<void>();
+  let asked = 0;
+  store.patchHoldings = async (...patches) => {
+    asked += 1;
+    if (asked === count) all.resolve();
+    await all.promise;
+    return patch(...patches);
+  };
+}
+
+test("of two attachments of one port to one server at the same time, one succeeds, and the server keeps the port", async () => {
+  const id = await active();
+  const port = rig.networking.putPort({ projectId: "one", networkId: OWN_NETWORK });
+  patchTogether(2);
+  const body = { interfaceAttachment: { port_id: port.id } };
+  const attach = () => rig.post(`/v2.1/servers/${id}/os-interface`, body, ANN);
+  const answers = await Promise.all([attach(), attach()]);
+  expect(answers.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 409]);
+  const [server] = await rig.cell("north").store.servers([id]);
+  expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([port.id]);
+  expect(rig.networking.all()).toMatchObject([{ id: port.id, deviceId: id, host: hostName(0) }]);
+});
