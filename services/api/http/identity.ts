@@ -25,7 +25,7 @@ export type IdentityOutcome =
   /** The caller cannot be determined now. */
   | { readonly kind: "unavailable"; readonly why: string };
 
-/** Determines the caller. Returns a promise when a token has to be checked with Keystone. `path` is the whole path as the client wrote it. */
+/** Determines the caller of this call. Returns a promise when a token has to be checked with Keystone. */
 export type ResolveIdentity = (
   headers: IncomingHttpHeaders,
   call: AskedCall,

@@ -14,7 +14,7 @@ export type Check =
   /** A constant compared with a value: `'Member':%(role)s`. */
   | { readonly kind: "constant"; readonly constant: string; readonly value: string };
 
-/** The target of a request: the `project_id` of the resource. */
+/** The target of a request: the `project_id` of the resource, and the `user_id` of its owner where rules ask for it. */
 export type PolicyTarget = Readonly<Record<string, string | null | undefined>>;
 
 /**
