@@ -93,7 +93,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     servers:allow_all_filters servers:create:forced_host
     servers:detail:get_all_tenants servers:index:get_all_tenants
     servers:migrations:index:host servers:migrations:show
-    servers:show:host_status
+    servers:show:host_status servers:show:host_status:unknown-only
     compute:server:topology:host:index compute:servers:create:requested_destination
   `),
 };

@@ -150,4 +150,28 @@ describe("overrides of the policy", () => {
     expect(await fieldsFor(`admin.${OWN}`)).not.toContain("host_status");
     policy.replaceOverrides({});
   });
+
+  test("close networks and volumes of new servers", async () => {
+    const bootWith = async (fields: object) => {
+      const create = { method: "POST", path: "/servers", demand: "", minor: 60 } as const;
+      const body = { server: { name: "s", flavorRef: "no such flavor", networks: "none", ...fields } };
+      return statusOf({ ...create, body }, `member.${OWN}`);
+    };
+    const parts = {
+      attach_network: [{ networks: "auto" }, { networks: [{ port: OWN }] }],
+      attach_volume: [
+        { block_device_mapping_v2: [{ source_type: "volume", uuid: OWN, boot_index: 0 }] },
+        { block_device_mapping: [{ volume_id: OWN }] },
+      ],
+    };
+    for (const [rule, all] of Object.entries(parts)) {
+      for (const fields of all) {
+        expect(await bootWith(fields)).toBe(400);
+        policy.replaceOverrides({ [`os_compute_api:servers:create:${rule}`]: "!" });
+        expect([fields, await bootWith(fields)]).toEqual([fields, 403]);
+        expect(await bootWith({ networks: [] })).toBe(400);
+        policy.replaceOverrides({});
+      }
+    }
+  });
 });

@@ -5,7 +5,7 @@ import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, requireRule } from "../../http/call.ts";
 import { describeValue, Fault, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
@@ -81,6 +81,7 @@ export async function createServer(
   },
 ): Promise<AcceptedServers> {
   const request = readCreateRequest(body, { minor: call.minor, countMax: options.serversPerCallMax });
+  requirePartRules(call, body);
   // An id that no flavor can have is not looked up, since databases refuse some texts, such as U+0000.
   const mayExist = FLAVOR_ID.test(request.flavorId);
   const found = mayExist ? await deps.flavors.find(request.flavorId, call.identity) : null;
@@ -118,6 +119,19 @@ export async function createServer(
     ...options,
   });
   return { specs: accepted, returnReservationId: request.returnReservationId };
+}
+
+/**
+ * The policy has rules of their own for block devices and networks in a body. A body without the field `networks`, which old microversions
+ * allow, asks for none, even where servers then get one.
+ *
+ * Source: `_process_bdms_for_create` and `_process_networks_for_create` in nova/api/openstack/compute/servers.py.
+ */
+function requirePartRules(call: KnownCall, { server }: CreateServerBody): void {
+  const devices = [server.block_device_mapping, server.block_device_mapping_v2];
+  if (devices.some((mappings = []) => mappings.length > 0)) requireRule(call, "servers:create:attach_volume");
+  const { networks = "none" } = server;
+  if (networks !== "none" && networks.length > 0) requireRule(call, "servers:create:attach_network");
 }
 
 /** Accepts the servers with their ports and volumes, which are reserved first. If nothing is accepted, they are given back. */
