@@ -37,7 +37,7 @@ interface Rig extends ImageServiceUnderTest {
   readonly told: string[];
 }
 
-async function openRig(clock: Pick<typeof systemClock, "now"> = systemClock): Promise<Rig> {
+async function openRig(clock: Pick<typeof systemClock, "now" | "monotonic"> = systemClock): Promise<Rig> {
   const glance = await startFakeGlance();
   const settings = {
     service: "Glance",
@@ -62,7 +62,7 @@ async function openRig(clock: Pick<typeof systemClock, "now"> = systemClock): Pr
         snapshotLost: (_id, reason) => told.push(reason),
         snapshotsNotSettled: (error) => told.push(String(error)),
       },
-      clock: { ...systemClock, now: () => clock.now() },
+      clock: { ...systemClock, now: () => clock.now(), monotonic: () => clock.monotonic() },
     },
     { cacheMs: 1_000 },
   );
@@ -190,6 +190,15 @@ describe("images of Glance", () => {
     expect([await isUnfinished(image), (await rig.show(image.id))?.status]).toEqual([false, "active"]);
   });
 
+  test("the file does not pass as other bytes that the owner uploads while the image is made", async () => {
+    const image = await begun();
+    await rig.copyDisk(image.id, tinyQcow2());
+    const registered = rig.glance.images.get(image.id);
+    if (registered) registered.bits = Buffer.from("other");
+    await finish(image);
+    expect([await isUnfinished(image), readdirSync(rig.dir)]).toEqual([false, [`${image.id}.qcow2`]]);
+  });
+
   test("an image that its owner deletes while it is made is forgotten, with its file", async () => {
     const image = await begun();
     await rig.copyDisk(image.id, tinyQcow2());
@@ -200,6 +209,10 @@ describe("images of Glance", () => {
 
   test("an image whose file does not appear, or that Glance has no room for, is removed with a word to the operator", async () => {
     const missing = await begun();
+    // The copying took long.
+    clock.advance(1_000_000);
+    await finish(missing);
+    clock.advance(299_999);
     await finish(missing);
     expect(await isUnfinished(missing)).toBe(true);
     clock.advance(300_001);

@@ -17,7 +17,7 @@ const ENTRIES_MAX = 10_000;
 const BACKUPS_MAX = 1_000;
 /** Images whose bits one process uploads at once. */
 const UPLOADS_MAX = 4;
-/** Another machine may see a file that a host has written only after a while. */
+/** Another machine may see a file that a host has written only after a while. It counts from when this process first looks for the file. */
 const FILE_APPEARS_MS = 300_000;
 
 /**
@@ -36,6 +36,8 @@ export class GlanceImages implements ImageService {
   readonly #clock: Clock;
   readonly #cacheMs: number;
   readonly #known: BoundedCache<Promise<GlanceImage | null>>;
+  /** When this process first missed the file of an image, by the image's id. */
+  readonly #missedAtMs: BoundedCache<number>;
   /** The uploads under way, by the image's id. */
   readonly #uploads = new Map<string, Promise<void>>();
 
@@ -58,6 +60,7 @@ export class GlanceImages implements ImageService {
     this.#clock = deps.clock;
     this.#cacheMs = options.cacheMs;
     this.#known = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
+    this.#missedAtMs = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
   }
 
   /** Answers are kept for a moment, for one token each, so that many servers of one image do not ask as often. */
@@ -164,23 +167,28 @@ export class GlanceImages implements ImageService {
     // Another process uploads it.
     if (shown.status === "saving") return;
     if (shown.status === "killed") return this.#lose(image, "Glance has broken off its upload");
-    if (shown.status === "queued" && !(await this.#upload(image))) return;
+    const sent = shown.status === "queued" ? await this.#upload(image) : null;
+    if (shown.status === "queued" && sent === null) return;
     const { sha512 } = (await this.#glance.image(id, null)) ?? {};
     // A host may be about to read the file of a shelved server, so that one keeps its name.
-    const isAdopted = typeof sha512 === "string" && image.shelvedServer === undefined;
-    if (isAdopted) await this.#files.adopt(id, sha512);
+    if (typeof sha512 === "string" && image.shelvedServer === undefined) {
+      // The image's owner may have uploaded other bytes. The file must not pass as those.
+      if ((sent ?? (await this.#hashOf(id))) === sha512) await this.#files.adopt(id, sha512);
+    }
     if (upload.rotation !== null) await this.#rotate(image, upload.rotation);
     await this.#end(image, { keepsFile: true });
   }
 
-  /** Returns whether Glance has the right bits now. */
-  async #upload(image: SnapshotImage): Promise<boolean> {
-    const { id, createdAtMs } = image;
+  /** Returns the SHA-512 of the bits that Glance has now, or null if it does not have them. */
+  async #upload(image: SnapshotImage): Promise<string | null> {
+    const { id } = image;
     const found = await this.#files.read(id, null);
     if (found === null) {
-      const isLost = this.#clock.now() - createdAtMs > FILE_APPEARS_MS;
-      if (isLost) await this.#lose(image, "the directory of images has no file of it");
-      return false;
+      const nowMs = this.#clock.monotonic();
+      const missedAtMs = this.#missedAtMs.get(id) ?? nowMs;
+      this.#missedAtMs.set(id, missedAtMs, 2 * FILE_APPEARS_MS);
+      if (nowMs - missedAtMs > FILE_APPEARS_MS) await this.#lose(image, "the directory of images has no file of it");
+      return null;
     }
     found.bits.destroy();
     let sent = createHash("sha512");
@@ -193,16 +201,26 @@ export class GlanceImages implements ImageService {
     } catch (error) {
       if (!(error instanceof NeighbourError)) throw error;
       // Another process has begun to upload it.
-      if (error.code === "conflict") return false;
+      if (error.code === "conflict") return null;
       if (error.code === "over-quota") await this.#lose(image, error.message);
-      if (error.code === "over-quota") return false;
+      if (error.code === "over-quota") return null;
       throw error;
     }
     const has = await this.#glance.image(id, null);
     const sha512 = sent.digest("hex");
-    if (has === null || has.sha512 === null || has.sha512 === sha512) return has !== null;
+    if (has === null) return null;
+    if (has.sha512 === null || has.sha512 === sha512) return sha512;
     await this.#lose(image, "Glance has received other bytes than were sent");
-    return false;
+    return null;
+  }
+
+  /** The SHA-512 of the file of an image. Null if there is none. */
+  async #hashOf(id: string): Promise<string | null> {
+    const found = await this.#files.read(id, null);
+    if (found === null) return null;
+    const hashed = createHash("sha512");
+    for await (const part of found.bits) hashed.update(part);
+    return hashed.digest("hex");
   }
 
   async *#hashed(id: string, sent: ReturnType<typeof createHash>): AsyncGenerator<Buffer> {
