@@ -102,7 +102,26 @@ test.each([
 ])("no server is made of an image %s", async (_what, image, project, why) => {
   const answer = await create(await image(), project);
   expect([answer.statusCode, answer.json().badRequest?.message]).toEqual([400, expect.stringMatching(why)]);
-  expect(readdirSync(dir).filter((name) => !name.endsWith(".wanted"))).toEqual([]);
+  // A refused call makes no api fetch the data.
+  expect(readdirSync(dir)).toEqual([]);
+});
+
+test("a rebuild or rescue that is refused makes no api fetch the data of its image, and one that is accepted does", async () => {
+  const [base, other] = [await upload(), await upload()];
+  const uuid = await rig.bootActive("north", 0, { imageRef: base }, as("ann"));
+  await eventually("the server's image", () => readdirSync(dir).some((name) => name.startsWith(`${base}-`)));
+  const act = (body: object) => rig.post(`/v2.1/servers/${uuid}/action`, body, as("ann"));
+  const large = { metadata: { key: "x".repeat(300) } };
+  expect((await act({ rebuild: { imageRef: other, ...large } })).statusCode).toBe(400);
+  expect((await act({ createImage: { name: "busy" } })).statusCode).toBe(202);
+  for (const body of [{ rebuild: { imageRef: other } }, { rescue: { rescue_image_ref: other } }])
+    expect((await act(body)).statusCode).toBe(409);
+  const isFetched = () => readdirSync(dir).some((name) => name.includes(other));
+  expect(isFetched()).toBe(false);
+  const second = await rig.bootActive("north", 0, { imageRef: base }, as("ann"));
+  const rescue = { rescue: { rescue_image_ref: other } };
+  expect((await rig.post(`/v2.1/servers/${second}/action`, rescue, as("ann"))).statusCode).toBe(200);
+  await eventually("the rescue's image", isFetched);
 });
 
 test("while Glance does not answer, callers are asked to try again", async () => {

@@ -39,6 +39,8 @@ export async function beginInCell(
     readonly after?: (before: ServerSpec) => ServerSpec;
     /** For a rescue, the image from which the guest is booted. */
     readonly rescueImage?: RescueImage;
+    /** Called when nothing speaks against the operation any more, before it begins. May be called several times. */
+    readonly prepare?: () => Promise<void>;
     /** The volume that is attached or detached. */
     readonly volume?: ServerVolume;
   },
@@ -46,6 +48,7 @@ export async function beginInCell(
   const { taskId = randomUUID() } = request;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     const begin = await plan(target, taskId, request);
+    await request.prepare?.();
     const outcome = answered(target, await target.cell.begin(begin));
     if (outcome.kind === "changed") continue;
     settle(target, outcome);

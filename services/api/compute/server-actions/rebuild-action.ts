@@ -11,7 +11,7 @@ import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import { PERSONALITY_UNTIL_MINOR, readRebuildPersonality, refuseManyFiles } from "../servers/personality.ts";
-import { type ImagePort, readImageProperties } from "../servers/read-image.ts";
+import { type ImagePort, provideImages, readImage } from "../servers/read-image.ts";
 import { readKey } from "../servers/read-key.ts";
 import { readAddresses, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
@@ -36,6 +36,8 @@ const USER_DATA_MAX = 65_535;
 export interface RequestedRebuild {
   /** Returns the spec that the server is rebuilt with. */
   readonly after: (before: ServerSpec) => ServerSpec;
+  /** Sees to it that hosts get the bits of the image. To be called once everything else is checked. */
+  readonly prepare: () => Promise<void>;
   /** The fields that the API tier keeps. They are changed at once, as in Nova. */
   readonly changes: UserChanges;
 }
@@ -63,7 +65,8 @@ export async function readRebuild(
   if (flavor === undefined) throw badRequest("The server has no flavor.");
   const imageRef = body.text("imageRef") ?? "";
   const image = { caller: imageCallerOf(call), flavor, rule: deps.imageRule };
-  const imageProperties = { ...(await readImageProperties(imageRef, deps.images, image)) };
+  const { properties, needed } = await readImage(imageRef, deps.images, image);
+  const imageProperties = { ...properties };
   const userData = readRebuildUserData(body);
   const keyName = body.raw("key_name") === null ? null : body.text("key_name");
   const key = keyName === undefined ? {} : await readKey(keyName, deps.keypairs, server.spec.userId);
@@ -82,7 +85,7 @@ export async function readRebuild(
     ...key,
   });
   refuseLargeSpec(after(server.spec));
-  return { after, changes };
+  return { after, changes, prepare: () => provideImages(deps.images, needed) };
 }
 
 function readRebuildChanges(body: ActionBody, call: KnownCall): UserChanges {

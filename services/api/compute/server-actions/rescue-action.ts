@@ -1,4 +1,4 @@
-import type { ImageCaller } from "../../../../core/stores/api/image-service.ts";
+import type { ImageCaller, ServiceImage } from "../../../../core/stores/api/image-service.ts";
 import { OPERATIONS } from "../../../../core/tasks/operation-kinds.ts";
 import type { RescueImage } from "../../../../proto/gen/berth/shared.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
@@ -8,10 +8,19 @@ import { imageCallerOf } from "../../image/image-caller.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { adminPassword } from "../servers/admin-password.ts";
-import { type ImagePort, imagePropertiesOf, type JudgedImage, judgeImage } from "../servers/read-image.ts";
+import {
+  type ImagePort,
+  imagePropertiesOf,
+  type JudgedImage,
+  judgeImage,
+  provideImages,
+} from "../servers/read-image.ts";
 import type { ActionBody } from "./action-body.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
 import { beginInCell } from "./begin-in-cell.ts";
+
+/** An image that no service describes. */
+const UNKNOWN: JudgedImage = { image: null, needed: [] };
 
 interface RescueCall {
   readonly id: string;
@@ -44,9 +53,17 @@ export async function rescue(
   if (!OPERATIONS.rescue.allowedFrom.includes(server.status))
     throw wrongState({ action, uuid: server.uuid }, server.status);
   const images = { port: deps.images, caller: imageCallerOf(call), rule: imageRule };
-  const rescueImage = imageRef === undefined ? await imageOfServer(target, images) : await namedImage(imageRef, images);
-  await beginInCell(deps, target, { kind: "rescue", carrier, askedBy: callerOf(call), rescueImage });
+  const { rescueImage, needed } =
+    imageRef === undefined ? await imageOfServer(target, images) : await namedImage(imageRef, images);
+  const prepare = () => provideImages(deps.images, needed);
+  await beginInCell(deps, target, { kind: "rescue", carrier, askedBy: callerOf(call), rescueImage, prepare });
   return { status: 200, body: instancePasswords ? { adminPass: adminPassword(givenPassword) } : {} };
+}
+
+/** The image that a server is rescued with, and those of which its host needs the bits. */
+interface FoundImage {
+  readonly rescueImage: RescueImage;
+  readonly needed: readonly ServiceImage[];
 }
 
 interface Images {
@@ -56,27 +73,27 @@ interface Images {
   readonly rule: ImageRule;
 }
 
-async function namedImage(imageRef: string, { port, ...from }: Images): Promise<RescueImage> {
+async function namedImage(imageRef: string, { port, ...from }: Images): Promise<FoundImage> {
   // Hosts have images under this spelling of their ids.
   const id = storedSpelling(imageRef);
-  const judged: JudgedImage = port === null ? { image: null } : await judgeImage(id, port, from);
+  const judged: JudgedImage = port === null ? UNKNOWN : await judgeImage(id, port, from);
   if ("refused" in judged) throw badRequest(`Requested rescue image '${imageRef}' is not supported`);
-  return { imageRef: id, imageProperties: judged.image === null ? {} : imagePropertiesOf(judged.image) };
+  const { image, needed } = judged;
+  return { rescueImage: { imageRef: id, imageProperties: image === null ? {} : imagePropertiesOf(image) }, needed };
 }
 
 /** The image of which the server's own image was made, as long as the caller may use it, or else the server's own image. */
-async function imageOfServer(
-  { server: { uuid, spec } }: ActionTarget,
-  { port, ...from }: Images,
-): Promise<RescueImage> {
+async function imageOfServer({ server: { uuid, spec } }: ActionTarget, { port, ...from }: Images): Promise<FoundImage> {
   const { imageRef, imageProperties } = spec;
   const baseRef = storedSpelling(imageProperties.base_image_ref ?? "");
-  const judged: JudgedImage = port === null || baseRef === "" ? { image: null } : await judgeImage(baseRef, port, from);
-  if ("image" in judged && judged.image !== null)
-    return { imageRef: baseRef, imageProperties: imagePropertiesOf(judged.image) };
+  const judged: JudgedImage = port === null || baseRef === "" ? UNKNOWN : await judgeImage(baseRef, port, from);
+  if ("image" in judged && judged.image !== null) {
+    const rescueImage = { imageRef: baseRef, imageProperties: imagePropertiesOf(judged.image) };
+    return { rescueImage, needed: judged.needed };
+  }
   if (imageRef === "")
     throw badRequest(
       `Instance ${uuid} cannot be rescued: it has no image, so the call must name one (rescue_image_ref).`,
     );
-  return { imageRef, imageProperties };
+  return { rescueImage: { imageRef, imageProperties }, needed: [] };
 }

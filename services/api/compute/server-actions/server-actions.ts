@@ -80,8 +80,9 @@ const rebuild: RunAction = async (deps, one, { imageRule }) => {
   const givenPassword = one.body.password();
   const target = await findTarget(deps, one.call, one);
   refuseVolumeBacked(target);
-  const { after, changes } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
-  await beginInCell(deps, target, { kind: "rebuild", carrier: one.carrier, askedBy: callerOf(one.call), after });
+  const { after, changes, prepare } = await readRebuild({ ...deps, imageRule }, target, one.body, one.call);
+  const asked = { carrier: one.carrier, askedBy: callerOf(one.call) };
+  await beginInCell(deps, target, { kind: "rebuild", ...asked, after, prepare });
   // The changes are written after the cell has begun the rebuild, because it may refuse. The cell's new spec contains them, too, but older
   // changes in the API database would hide them.
   if (Object.keys(changes).length > 0) await writeChanges(deps, target.server.uuid, () => changes);

@@ -28,7 +28,7 @@ import { withOwnServersOnly } from "./own-hints.ts";
 import { refuseManyFiles } from "./personality.ts";
 import { type PlannedConnections, planConnections } from "./plan-connections.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
-import { type ImagePort, readImageProperties } from "./read-image.ts";
+import { type ImagePort, provideImages, readImage } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
 import {
@@ -96,7 +96,7 @@ export async function createServer(
   // A server that boots from a volume has no image, whatever the call names.
   const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
-  const imageProperties = await readImageProperties(imageRef, deps.images, image);
+  const { properties: imageProperties, needed } = await readImage(imageRef, deps.images, image);
   refuseOtherGroups(body.server.security_groups, call.identity.projectId);
   const connections = await planConnections(deps, call, body, { servers: request.count, rule: deps.networks });
   const portRequests = connections.requests;
@@ -112,6 +112,7 @@ export async function createServer(
   if (files.length > 0) refuseManyFiles(files, await deps.limits.ofProject(call.identity.projectId));
   for (const spec of planned) refuseLargeSpec(spec);
   const joined = await joinGroup(deps.groups, call, planned, deps.limits);
+  await provideImages(deps.images, needed);
   const accepted = await acceptWithParts(deps, joined, {
     connections,
     volumes,

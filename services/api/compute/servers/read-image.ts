@@ -8,22 +8,38 @@ import type { ImageRule } from "../../image/image-rule.ts";
 /** The images, and if servers are made from them now, the way in which hosts get their bits. */
 export type ImagePort = Pick<ImageService, "find"> & Partial<Pick<ImageService, "provide">>;
 
+/** The image of a server as far as the server needs it. */
+export interface ReadImage {
+  readonly properties: Readonly<Record<string, string>>;
+  /** The images of which a host needs the bits: the image, its kernel and its RAM disk, as far as they are registered. */
+  readonly needed: readonly ServiceImage[];
+}
+
 /**
- * Returns the properties of a server's image, including its disk format. Refuses an image that is too big for the flavor, a deleted image, a
+ * Returns the properties of a server's image, including its disk format, and what hosts need of it (`provideImages`). Refuses an image that is too big for the flavor, a deleted image, a
  * registered image that the caller may not see or that is still being made and, under the rule `registered`, an unknown one. The same holds for
  * the kernel and the RAM disk that the image names.
  */
-export async function readImageProperties(
+export async function readImage(
   imageRef: string,
-  images: ImagePort | null,
+  images: Pick<ImagePort, "find"> | null,
   from: { readonly caller: ImageCaller; readonly flavor: Flavor; readonly rule: ImageRule },
-): Promise<Readonly<Record<string, string>>> {
-  if (imageRef === "" || images === null) return {};
+): Promise<ReadImage> {
+  if (imageRef === "" || images === null) return { properties: {}, needed: [] };
   const judged = await judgeImage(imageRef, images, from);
   if ("refused" in judged) throw badRequest(judged.refused);
-  if (judged.image === null) return {};
-  refuseTooBig(judged.image, from.flavor);
-  return imagePropertiesOf(judged.image);
+  const { image, needed } = judged;
+  if (image === null) return { properties: {}, needed };
+  refuseTooBig(image, from.flavor);
+  return { properties: imagePropertiesOf(image), needed };
+}
+
+/**
+ * Sees to it that hosts get the bits of images. To be called after every check of a call, since fetching them costs much, and before the call is
+ * accepted, since a host then looks for them.
+ */
+export async function provideImages(images: ImagePort | null, needed: readonly ServiceImage[]): Promise<void> {
+  for (const image of needed) await images?.provide?.(image);
 }
 
 /**
@@ -39,35 +55,39 @@ export function imagePropertiesOf({ properties, diskFormat, sha512 }: ServiceIma
   };
 }
 
-/** An image that may be used (null if it is unknown and may be used nevertheless), or the reason why it may not. */
-export type JudgedImage = { readonly image: ServiceImage | null } | { readonly refused: string };
+/** An image that may be used (null if it is unknown and may be used nevertheless) with all images that it needs, or the reason why it may not. */
+export type JudgedImage = Judged<{ readonly needed: readonly ServiceImage[] }>;
+type Judged<More = unknown> = ({ readonly image: ServiceImage | null } & More) | { readonly refused: string };
 
 /** Judges whether the caller's servers may use an image, and the kernel and RAM disk that it names. */
 export async function judgeImage(
   id: string,
-  images: ImagePort,
+  images: Pick<ImagePort, "find">,
   from: { readonly caller: ImageCaller; readonly rule: ImageRule },
 ): Promise<JudgedImage> {
   const judged = await judgeOne(id, images, from);
-  if ("refused" in judged || judged.image === null) return judged;
+  if ("refused" in judged) return judged;
+  if (judged.image === null) return { image: null, needed: [] };
+  const needed = [judged.image];
   for (const name of ["kernel_id", "ramdisk_id"]) {
     const part = judged.image.properties[name] ?? "";
-    const judgedPart = part === "" ? judged : await judgeOne(part, images, from);
+    if (part === "") continue;
+    const judgedPart = await judgeOne(part, images, from);
     if ("refused" in judgedPart) return judgedPart;
+    if (judgedPart.image !== null) needed.push(judgedPart.image);
   }
-  return judged;
+  return { image: judged.image, needed };
 }
 
 async function judgeOne(
   id: string,
-  images: ImagePort,
+  images: Pick<ImagePort, "find">,
   { caller, rule }: { readonly caller: ImageCaller; readonly rule: ImageRule },
-): Promise<JudgedImage> {
+): Promise<Judged> {
   const image = await images.find(storedSpelling(id), caller);
   if (image === null && rule === "any") return { image };
   if (image === null || image === "deleted") return { refused: `Image ${id.slice(0, 100)} could not be found.` };
   if (image.status !== "active") return { refused: `Image ${id} is not active.` };
-  await images.provide?.(image);
   return { image };
 }
 

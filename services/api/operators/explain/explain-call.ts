@@ -23,7 +23,7 @@ import { SCHEDULING_SECTION } from "../../../../core/stores/api/settings-store.t
 import { PLAIN_REQUEST } from "../../../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { FlavorCatalog } from "../../compute/flavors/flavor-catalog.ts";
-import { readImageProperties } from "../../compute/servers/read-image.ts";
+import { readImage } from "../../compute/servers/read-image.ts";
 import { hintsOf } from "../../compute/servers/scheduler-hints.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling as canonicalImage } from "../../http/canonical-uuid.ts";
@@ -107,7 +107,7 @@ async function specOf(deps: ExplainDeps, call: KnownCall, body: ExplainBody): Pr
     projectId: body.project_id ?? call.identity.projectId,
     flavor,
     imageRef,
-    imageProperties: { ...(await readImageProperties(imageRef, deps.images, rule)) },
+    imageProperties: { ...(await readImage(imageRef, deps.images, rule)).properties },
     availabilityZone: body.zone ?? "",
     hints,
     portRequests: [],
