@@ -75,6 +75,22 @@ export function portNoteStoreContract(name: string, makeStores: () => Promise<Po
       expect(await store.dueNotes(HOUR_MS, null, 10)).toEqual([due]);
     });
 
+    test("after a failure, settled notes are due at once, and those of calls at work after their time", async () => {
+      const [settled, open] = [randomUUID(), randomUUID()];
+      await store.settleNotes([await openOne(settled)]);
+      const opened = await openOne(open);
+      await store.failServers([settled, open, randomUUID(), "no uuid"]);
+      expect(await dueAfter(HOUR_MS)).toEqual([settled]);
+      // The call began before the failure, so only a comparison can settle the note now.
+      await store.settleNotes([opened]);
+      expect((await dueAfter(-HOUR_MS)).toSorted()).toEqual([settled, open].toSorted());
+      const [due] = await store.dueNotes(HOUR_MS, null, 10);
+      await store.failServers([settled]);
+      expect(await store.dueNotes(HOUR_MS, null, 10)).toEqual([due]);
+      await store.endServers([open]);
+      expect((await dueAfter(HOUR_MS)).toSorted()).toEqual([settled, open].toSorted());
+    });
+
     test("the sweep finds servers that the API database shows as deleted", async () => {
       const [living, deleted] = [1, 2].map((server) => serverSpec(server).uuid) as [string, string];
       const unknown = randomUUID();

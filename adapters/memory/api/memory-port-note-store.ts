@@ -48,6 +48,10 @@ export class MemoryPortNoteStore implements PortNoteStore {
     });
   }
 
+  async failServers(serverUuids: readonly string[]): Promise<void> {
+    for (const serverUuid of serverUuids) this.#end(serverUuid, this.#notes.get(serverUuid)?.openSinceMs ?? undefined);
+  }
+
   async endServers(serverUuids: readonly string[]): Promise<void> {
     for (const serverUuid of serverUuids) this.#end(serverUuid);
   }
@@ -69,10 +73,10 @@ export class MemoryPortNoteStore implements PortNoteStore {
       .map(([uuid, note]) => dueOf(uuid, note));
   }
 
-  #end(serverUuid: string): boolean {
+  #end(serverUuid: string, openSinceMs = Number.NEGATIVE_INFINITY): boolean {
     const note = this.#notes.get(serverUuid);
     if (note === undefined || note.openSinceMs === Number.NEGATIVE_INFINITY) return false;
-    this.#notes.set(serverUuid, { ...note, version: note.version + 1, openSinceMs: Number.NEGATIVE_INFINITY });
+    this.#notes.set(serverUuid, { ...note, version: note.version + 1, openSinceMs });
     return true;
   }
 }

@@ -70,6 +70,17 @@ export class PostgresPortNoteStore implements PortNoteStore {
     return rows.map(dueOf);
   }
 
+  async failServers(serverUuids: readonly string[]): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "fail_servers_of_port_notes",
+      text: `update port_notes set open_since = coalesce(open_since, '-infinity'), version = version + 1 where server_uuid in (
+          select n.server_uuid from port_notes n
+          where n.open_since is distinct from '-infinity' and n.server_uuid = any ($1::uuid[]) order by n.server_uuid for update
+        )`,
+      values: [onlyUuids(serverUuids)],
+    });
+  }
+
   async endServers(serverUuids: readonly string[]): Promise<void> {
     await this.#end("end_servers_of_port_notes", "n.server_uuid = any ($1::uuid[])", [onlyUuids(serverUuids)]);
   }

@@ -34,6 +34,11 @@ export interface PortNoteStore {
   /** Removes the notes that still have this version. */
   removeNotes(notes: readonly Pick<OpenedNote, "serverUuid" | "version">[]): Promise<void>;
   notes(serverUuids: readonly string[]): Promise<readonly DueNote[]>;
+  /**
+   * Makes the settled notes of servers due at once whose build or operation has failed. A note that a call has opened stays open for its time,
+   * since the server may live and the call may be at work, but the call can no longer settle it. Repeatable.
+   */
+  failServers(serverUuids: readonly string[]): Promise<void>;
   /** Makes the notes of servers that are gone due at once. Repeatable. */
   endServers(serverUuids: readonly string[]): Promise<void>;
   /** Does the same for all servers that the API database shows as deleted, or as refused before they had a host. Returns their number. */

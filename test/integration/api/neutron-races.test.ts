@@ -1,7 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { cellEventsSubject } from "../../../adapters/nats/streams.ts";
+import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { OWN_NETWORK, putContractNetworks } from "../../contract/networking.contract.ts";
 import { answerInterfaces } from "../../rigs/answer-interfaces.ts";
+import { eventually } from "../../rigs/eventually.ts";
 import { ApiRig } from "./api-rig.ts";
 
 const ANN = { "x-auth-token": "ann:one", "openstack-api-version": "compute 2.90" };
@@ -46,5 +49,25 @@ test("of two attachments of one port to one server at the same time, one succeed
   expect(answers.map(({ statusCode }) => statusCode).toSorted()).toEqual([200, 409]);
   const [server] = await rig.cell("north").store.servers([id]);
   expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([port.id]);
+  expect(rig.networking.all()).toMatchObject([{ id: port.id, deviceId: id, host: hostName(0) }]);
+});
+
+test("a late event about a failure takes no port from a call that is attaching it", async () => {
+  const id = await active();
+  const port = rig.networking.putPort({ projectId: "one", networkId: OWN_NETWORK });
+  const { store } = rig.cell("north");
+  const patch = store.patchHoldings.bind(store);
+  const failed = CellEvent.create({ kind: EventKind.EVENT_KIND_SERVER_ERROR, cell: "north", serverUuid: id, atMs: 1 });
+  store.patchHoldings = async (...patches) => {
+    const [before] = await rig.portNotes.notes([id]);
+    await rig.cell("north").bus.publish(cellEventsSubject("north"), CellEvent.encode(failed).finish());
+    await eventually("the note of the failure", async () => {
+      return (await rig.portNotes.notes([id]))[0]?.version !== before?.version;
+    });
+    expect(await rig.portNotes.dueNotes(600_000, null, 10)).toEqual([]);
+    return patch(...patches);
+  };
+  const body = { interfaceAttachment: { port_id: port.id } };
+  expect((await rig.post(`/v2.1/servers/${id}/os-interface`, body, ANN)).statusCode).toBe(200);
   expect(rig.networking.all()).toMatchObject([{ id: port.id, deviceId: id, host: hostName(0) }]);
 });

@@ -1,4 +1,5 @@
 import type { Deletion } from "../../../../core/stores/api/api-store.ts";
+import type { PortNoteStore } from "../../../../core/stores/api/port-note-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -8,7 +9,7 @@ import type { RequestsPort } from "../../ports.ts";
 export class DeletionMarker {
   readonly #marks: Batcher<Deletion, void>;
   readonly #events: ApiEvents;
-  readonly #portsOfFailed: Pick<PortStore, "endServers"> | null;
+  readonly #portsOfFailed: Pick<PortNoteStore, "failServers"> | null;
   readonly #pending = new Set<Promise<void>>();
 
   constructor(deps: {
@@ -17,7 +18,7 @@ export class DeletionMarker {
     /** The ports that end with their servers; null without networks. */
     readonly networkPorts: Pick<PortStore, "endServers"> | null;
     /** The ports that end with a failed build already; null without Neutron. */
-    readonly portsOfFailed: Pick<PortStore, "endServers"> | null;
+    readonly portsOfFailed: Pick<PortNoteStore, "failServers"> | null;
   }) {
     this.#events = deps.events;
     this.#portsOfFailed = deps.portsOfFailed;
@@ -40,7 +41,7 @@ export class DeletionMarker {
 
   /** Notes that operations or builds of these servers have failed, so that the ports of servers without a host can be released. */
   async noteFailed(serverUuids: readonly string[]): Promise<void> {
-    if (serverUuids.length > 0) await this.#portsOfFailed?.endServers(serverUuids);
+    if (serverUuids.length > 0) await this.#portsOfFailed?.failServers(serverUuids);
   }
 
   /** Notes the deletion without waiting. If the note fails, the schedulers' sweep makes it. */
