@@ -25,21 +25,25 @@ export class PostgresPortNoteStore implements PortNoteStore {
       server_uuid: serverUuid,
       kept_ports: onlyUuids(keptPorts),
     }));
+    // The rows are locked before they are judged, since another call may have opened a note after this statement began. A note that such a call has
+    // made is not among them, and has a higher version than a new one.
     const rows = await queryStored<{ server_uuid: string; version: number; was_open: boolean }>(this.#pool, {
       name: "open_port_notes",
       text: `with asked as (
           select a.server_uuid, array(select jsonb_array_elements_text(a.kept_ports)::uuid) as kept_ports
           from jsonb_to_recordset($1::jsonb) as a (server_uuid uuid, kept_ports jsonb) order by a.server_uuid
         ), before as (
-          select n.server_uuid from port_notes n join asked using (server_uuid) where n.open_since is not null
+          select n.server_uuid, n.open_since is not null as was_open from port_notes n join asked using (server_uuid)
+          order by n.server_uuid for update of n
         )
         insert into port_notes as n (server_uuid, kept_ports, open_since)
-        select server_uuid, kept_ports, clock_timestamp() from asked
+        select server_uuid, kept_ports, clock_timestamp() from asked left join before using (server_uuid) order by server_uuid
         on conflict (server_uuid) do update set
           kept_ports = array(select distinct unnest(n.kept_ports || excluded.kept_ports)),
           version = n.version + 1,
           open_since = clock_timestamp()
-        returning n.server_uuid, n.version, exists (select from before b where b.server_uuid = n.server_uuid) as was_open`,
+        returning n.server_uuid, n.version,
+          coalesce((select was_open from before b where b.server_uuid = n.server_uuid), n.version > 1) as was_open`,
       values: [JSON.stringify(asked)],
     });
     return rows.map((row) => ({ serverUuid: row.server_uuid, version: row.version, wasOpen: row.was_open }));
