@@ -97,12 +97,27 @@ export function portNoteStoreContract(name: string, makeStores: () => Promise<Po
       await requests.accept([serverSpec(1), serverSpec(2)]);
       const opened = await Promise.all([living, deleted, unknown].map((server) => openOne(server)));
       await store.settleNotes(opened);
-      expect(await store.sweepNotes()).toBe(0);
+      expect(await store.sweepNotes(null, 10)).toBeNull();
+      expect(await dueAfter(HOUR_MS)).toEqual([]);
       await requests.cancel(deleted, "req-1");
       await requests.markDeleted(goneFrom(null, [deleted]));
-      expect(await store.sweepNotes()).toBe(1);
-      expect(await store.sweepNotes()).toBe(0);
-      expect(await dueAfter(HOUR_MS)).toEqual([deleted]);
+      await store.sweepNotes(null, 10);
+      const [due] = await store.dueNotes(HOUR_MS, null, 10);
+      expect(due).toMatchObject({ id: deleted });
+      await store.sweepNotes(null, 10);
+      expect(await store.dueNotes(HOUR_MS, null, 10)).toEqual([due]);
+    });
+
+    test("the sweep goes through the servers page by page", async () => {
+      const servers = [1, 2, 3, 4].map((server) => serverSpec(server).uuid).toSorted();
+      await requests.accept([1, 2, 3, 4].map((server) => serverSpec(server)));
+      await store.settleNotes(await store.openNotes(servers.map((serverUuid) => ({ serverUuid, keptPorts: [] }))));
+      for (const server of servers) await requests.cancel(server, "req-1");
+      await requests.markDeleted(goneFrom(null, servers));
+      expect(await store.sweepNotes(null, 3)).toBe(servers[2]);
+      expect(await dueAfter(HOUR_MS)).toEqual(servers.slice(0, 3));
+      expect(await store.sweepNotes(servers[2]!, 3)).toBeNull();
+      expect(await dueAfter(HOUR_MS)).toEqual(servers);
     });
 
     test("due notes are listed page by page", async () => {

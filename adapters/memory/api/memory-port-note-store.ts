@@ -56,10 +56,12 @@ export class MemoryPortNoteStore implements PortNoteStore {
     for (const serverUuid of serverUuids) this.#end(serverUuid);
   }
 
-  async sweepNotes(): Promise<number> {
-    const records = await this.#requests.requests([...this.#notes.keys()]);
-    const over = records.filter(({ state }) => state === "deleted" || state === "failed");
-    return over.filter(({ serverUuid }) => this.#end(serverUuid)).length;
+  async sweepNotes(after: string | null, limit: number): Promise<string | null> {
+    const later = [...this.#notes.keys()].filter((uuid) => after === null || uuid > after);
+    const page = later.toSorted().slice(0, limit);
+    for (const { serverUuid, state } of await this.#requests.requests(page))
+      if (state === "deleted" || state === "failed") this.#end(serverUuid);
+    return page.length < limit ? null : (page.at(-1) ?? null);
   }
 
   async dueNotes(openMs: number, after: string | null, limit: number): Promise<readonly DueNote[]> {
@@ -73,11 +75,10 @@ export class MemoryPortNoteStore implements PortNoteStore {
       .map(([uuid, note]) => dueOf(uuid, note));
   }
 
-  #end(serverUuid: string, openSinceMs = Number.NEGATIVE_INFINITY): boolean {
+  #end(serverUuid: string, openSinceMs = Number.NEGATIVE_INFINITY): void {
     const note = this.#notes.get(serverUuid);
-    if (note === undefined || note.openSinceMs === Number.NEGATIVE_INFINITY) return false;
+    if (note === undefined || note.openSinceMs === Number.NEGATIVE_INFINITY) return;
     this.#notes.set(serverUuid, { ...note, version: note.version + 1, openSinceMs });
-    return true;
   }
 }
 

@@ -86,24 +86,25 @@ export class PostgresPortNoteStore implements PortNoteStore {
   }
 
   async endServers(serverUuids: readonly string[]): Promise<void> {
-    await this.#end("end_servers_of_port_notes", "n.server_uuid = any ($1::uuid[])", [onlyUuids(serverUuids)]);
-  }
-
-  sweepNotes(): Promise<number> {
-    const isOver = `exists (select from requests r where r.server_uuid = n.server_uuid and r.state in ('deleted', 'failed'))`;
-    return this.#end("sweep_port_notes", isOver, []);
-  }
-
-  async #end(name: string, isOver: string, values: readonly unknown[]): Promise<number> {
-    const rows = await queryStored(this.#pool, {
-      name,
-      text: `update port_notes set open_since = '-infinity', version = version + 1 where server_uuid in (
-          select n.server_uuid from port_notes n
-          where n.open_since is distinct from '-infinity' and ${isOver} order by n.server_uuid for update
-        ) returning server_uuid`,
-      values,
+    await queryStored(this.#pool, {
+      name: "end_servers_of_port_notes",
+      text: endedNotes("n.server_uuid = any ($1::uuid[])"),
+      values: [onlyUuids(serverUuids)],
     });
-    return rows.length;
+  }
+
+  async sweepNotes(after: string | null, limit: number): Promise<string | null> {
+    const isOver = `n.server_uuid in (
+      select p.server_uuid from page p join requests r using (server_uuid) where r.state in ('deleted', 'failed'))`;
+    const [last] = await queryStored<{ server_uuid: string }>(this.#pool, {
+      name: "sweep_port_notes",
+      text: `with page as materialized (
+          select server_uuid from port_notes where $1::uuid is null or server_uuid > $1 order by server_uuid limit $2
+        ), ended as (${endedNotes(isOver)})
+        select server_uuid from page order by server_uuid offset $2::bigint - 1`,
+      values: [after, limit],
+    });
+    return last?.server_uuid ?? null;
   }
 
   async dueNotes(openMs: number, after: string | null, limit: number): Promise<readonly DueNote[]> {
@@ -118,6 +119,12 @@ export class PostgresPortNoteStore implements PortNoteStore {
     return rows.map(dueOf);
   }
 }
+
+const endedNotes = (isOver: string): string =>
+  `update port_notes set open_since = '-infinity', version = version + 1 where server_uuid in (
+      select n.server_uuid from port_notes n
+      where n.open_since is distinct from '-infinity' and ${isOver} order by n.server_uuid for update
+    )`;
 
 const SAME_VERSION = `(
     select n.server_uuid from port_notes n

@@ -41,8 +41,11 @@ export interface PortNoteStore {
   failServers(serverUuids: readonly string[]): Promise<void>;
   /** Makes the notes of servers that are gone due at once. Repeatable. */
   endServers(serverUuids: readonly string[]): Promise<void>;
-  /** Does the same for all servers that the API database shows as deleted, or as refused before they had a host. Returns their number. */
-  sweepNotes(): Promise<number>;
+  /**
+   * Does the same for those of the next `limit` servers after the server `after` that the API database shows as deleted, or as refused before they
+   * had a host. Returns the last one of them, or null at the end of the list.
+   */
+  sweepNotes(after: string | null, limit: number): Promise<string | null>;
   /** Notes that are due, or have been open for longer than `openMs`, by server: those after the server `after`. */
   dueNotes(openMs: number, after: string | null, limit: number): Promise<readonly DueNote[]>;
 }

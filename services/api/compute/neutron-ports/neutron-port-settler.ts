@@ -15,6 +15,8 @@ import { releasePorts } from "./release-ports.ts";
 /** Longer than a call may take, and than Neutron works on a request whose sender has left. */
 const OPEN_MS = 600_000;
 const SWEEP_MS = 30_000;
+/** Notes that one sweep compares with the requests. Cell events end nearly all notes, so the sweep may take hours for a large cloud. */
+const SWEEP_SIZE = 10_000;
 
 /** A server in its cell. */
 type Known = Parameters<typeof refreshPorts>[1];
@@ -40,6 +42,8 @@ export class NeutronPortSettler {
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<DueNote>;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
+  /** The last server of the sweep before, or null at the beginning. */
+  #sweptTo: string | null = null;
 
   constructor(
     deps: {
@@ -78,7 +82,7 @@ export class NeutronPortSettler {
   /** Looks at the notes that are due. Rejects as the API database and Neutron do. */
   async settle(): Promise<void> {
     if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
-      await this.#notes.sweepNotes();
+      this.#sweptTo = await this.#notes.sweepNotes(this.#sweptTo, SWEEP_SIZE);
       this.#sweptAtMs = this.#clock.monotonic();
     }
     await this.#rounds.run(async (page) => {
