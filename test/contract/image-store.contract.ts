@@ -159,16 +159,20 @@ export function imageStoreContract(name: string, makeStores: () => Promise<Image
       expect(await store.image(present.id)).toEqual(present);
       await requests.cancel(gone.uuid, "req");
       await requests.markDeleted([{ cell: null, serverUuid: gone.uuid }]);
-      const ended = await Promise.all([store.endShelved(at(10)), store.endShelved(at(10))]);
-      expect(new Set(ended.flat())).toEqual(new Set([old.id, ofGone.id, ofUnknown.id]));
-      expect(new Set(await store.deletedImages([old.id, ofGone.id, ofUnknown.id, present.id]))).toEqual(
-        new Set([old.id, ofGone.id, ofUnknown.id]),
-      );
+      const ended = [old.id, ofGone.id, ofUnknown.id].toSorted();
+      expect(await store.endedShelved(null, 10)).toEqual(ended);
+      // Nothing is deleted yet.
+      expect(await store.endedShelved(null, 2)).toEqual(ended.slice(0, 2));
+      expect(await store.endedShelved(ended[0] ?? null, 1)).toEqual(ended.slice(1, 2));
+      expect(await store.endedShelved(ended[2] ?? null, 1)).toEqual([]);
+      for (const id of ended) await store.deleteImage(id, at(10));
       const left = (await store.images(ALL)).map(({ id }) => id);
       expect(new Set(left)).toEqual(new Set([present.id, begun.id, kept.id, plain.id]));
       await store.updateImage(begun.id, ({ upload: _, ...whole }) => whole);
-      expect(await store.endShelved(at(11))).toEqual([present.id]);
-      expect(await store.endShelved(at(12))).toEqual([]);
+      expect(await store.endedShelved(null, 10)).toEqual([present.id]);
+      // A change cannot take the server away from its image.
+      await store.updateImage(present.id, ({ shelvedServer: _, ...whole }) => ({ ...whole, name: "renamed" }));
+      expect(await store.endedShelved(null, 10)).toEqual([present.id]);
     });
 
     test("a project has no more images than it may have, also when many are created at once", async () => {

@@ -51,12 +51,13 @@ export class MemoryImageStore implements ImageStore {
   async updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null> {
     const image = this.#images.get(id);
     if (image === undefined) return null;
-    const changed = structuredClone(change(image));
+    const { shelvedServer } = image;
+    const changed = structuredClone({ ...change(image), ...(shelvedServer !== undefined && { shelvedServer }) });
     this.#images.set(id, changed);
     return changed;
   }
 
-  async endShelved(): Promise<readonly string[]> {
+  async endedShelved(after: string | null, limit: number): Promise<readonly string[]> {
     const requests = this.#requests;
     const finished = [...this.#images.values()].filter(({ upload }) => upload === undefined);
     const ended: string[] = [];
@@ -70,8 +71,10 @@ export class MemoryImageStore implements ImageStore {
       const [record] = await requests.requests([server]);
       if (isReplaced || record === undefined || record.state === "deleted") ended.push(id);
     }
-    for (const id of ended) await this.deleteImage(id);
-    return ended;
+    return ended
+      .filter((id) => after === null || id > after)
+      .sort()
+      .slice(0, limit);
   }
 
   async deleteImage(id: string): Promise<boolean> {

@@ -150,17 +150,16 @@ export class PostgresImageStore implements ImageStore {
     return rows.length > 0;
   }
 
-  async endShelved(atMs: number): Promise<readonly string[]> {
+  async endedShelved(after: string | null, limit: number): Promise<readonly string[]> {
     const rows = await queryStored<{ id: string }>(this.#pool, {
-      name: "end_shelved_images",
-      text: `update images set ${DELETED("$1")} where id in (
-          select i.id from images i where i.shelved_server is not null and i.deleted_at_ms is null and i.upload is null and not i.is_protected
-            and (not exists (select from requests r where r.server_uuid = i.shelved_server and r.state <> 'deleted')
-              or exists (select from images n where n.shelved_server = i.shelved_server and n.deleted_at_ms is null and n.upload is null
-                and (n.created_at_ms, n.id) > (i.created_at_ms, i.id)))
-          for update skip locked
-        ) returning id`,
-      values: [atMs],
+      name: "ended_shelved_images",
+      text: `select i.id from images i where i.shelved_server is not null and i.deleted_at_ms is null and i.upload is null and not i.is_protected
+          and ($1::uuid is null or i.id > $1)
+          and (not exists (select from requests r where r.server_uuid = i.shelved_server and r.state <> 'deleted')
+            or exists (select from images n where n.shelved_server = i.shelved_server and n.deleted_at_ms is null and n.upload is null
+              and (n.created_at_ms, n.id) > (i.created_at_ms, i.id)))
+        order by i.id limit $2`,
+      values: [after, limit],
     });
     return rows.map(({ id }) => id);
   }

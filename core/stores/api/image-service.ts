@@ -64,7 +64,10 @@ export interface ImageService {
    * be repeated, by several processes at once. It may end after the call; until then `unfinished` returns the image.
    */
   finish(image: SnapshotImage): Promise<void>;
-  /** Removes the images of shelved servers that nothing needs any longer (`ImageStore.endShelved`). May be repeated. */
+  /**
+   * Removes images of shelved servers that nothing needs any longer (`ImageStore.endedShelved`), a limited number of them in each call. One that cannot be
+   * removed stays for a later call, and does not keep others.
+   */
   endShelved(): Promise<void>;
   /** Removes an image that was begun and is not wanted. May be repeated. */
   abandon(id: string): Promise<void>;

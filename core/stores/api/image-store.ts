@@ -84,15 +84,15 @@ export interface ImageStore {
   /** At most `limit` images whose upload has not ended, sorted by id, from the first id after `after` on (null: from the beginning). */
   uploads(after: string | null, limit: number): Promise<readonly ImageRecord[]>;
   /**
-   * Replaces the image with the result of `change`, which is called again after a concurrent update. Returns null when there is no such
+   * Replaces the image with the result of `change`, which is called again after a concurrent update. The server that it was shelved for stays. Returns null when there is no such
    * image.
    */
   updateImage(id: string, change: (image: ImageRecord) => ImageRecord): Promise<ImageRecord | null>;
   /**
-   * Deletes finished images of shelved servers that nothing needs any longer: those of servers that are deleted, and those that a newer one of the same
-   * server replaces. Protected images stay. Returns their ids.
+   * The ids of at most `limit` finished images of shelved servers that nothing needs any longer: those of servers that are deleted, and those that a newer
+   * one of the same server replaces. Protected images stay. Sorted, from the first id after `after` on (null: from the beginning).
    */
-  endShelved(atMs: number): Promise<readonly string[]>;
+  endedShelved(after: string | null, limit: number): Promise<readonly string[]>;
   /** Deletes the image, whose id stays taken for ever. False if there is no such image. */
   deleteImage(id: string, atMs: number): Promise<boolean>;
 }

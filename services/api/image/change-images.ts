@@ -98,6 +98,7 @@ export async function patchImage(
     const next: ImageRecord = {
       ...imageOf({ ...UNSET, owner: image.owner, ...fields }, { id, createdAtMs, updatedAtMs: deps.clock.now() }),
       ...(image.upload && { upload: image.upload }),
+      ...(image.shelvedServer && { shelvedServer: image.shelvedServer }),
       ...(image.data && { data: image.data }),
     };
     refuseOtherFormat(next, image);

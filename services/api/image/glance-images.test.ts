@@ -251,8 +251,21 @@ describe("images of Glance", () => {
         .sort(),
     ).toEqual(all.toSorted());
     expect(await rig.images.unfinished(null, 10)).toEqual([]);
-    rig.store.endShelved = async () => all;
+    rig.store.endedShelved = async () => all;
+    const remove = rig.store.deleteImage.bind(rig.store);
+    rig.glance.broken = 503;
+    await expect(rig.images.endShelved()).rejects.toThrow("3 images of shelved servers could not be removed");
+    expect(await rig.store.image(uploaded.id)).not.toBeNull();
+    rig.glance.broken = null;
+    // One that cannot be removed keeps no others, and is removed by a later call.
+    rig.store.deleteImage = async (id) => (id === all[0] ? Promise.reject(new Error("down")) : remove(id));
+    await expect(rig.images.endShelved()).rejects.toMatchObject({
+      errors: [expect.objectContaining({ message: "down" })],
+    });
+    expect(await Promise.all(all.map(async (id) => (await rig.store.image(id)) === null))).toEqual([false, true, true]);
+    rig.store.deleteImage = remove;
     await rig.images.endShelved();
+    expect(await rig.store.image(uploaded.id)).toBeNull();
     expect([readdirSync(rig.dir), rig.glance.images.size]).toEqual([[], 0]);
   });
 

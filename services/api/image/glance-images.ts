@@ -11,6 +11,7 @@ import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
+import { EndedImages } from "./ended-images.ts";
 
 const ENTRIES_MAX = 10_000;
 /** Backups of one server and type that are looked at. */
@@ -29,12 +30,13 @@ const FILE_APPEARS_MS = 300_000;
  */
 export class GlanceImages implements ImageService {
   readonly #glance: GlanceClient;
-  readonly #store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endShelved">;
+  readonly #store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endedShelved">;
   readonly #files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
   readonly #wanted: Pick<WantedImages, "want">;
   readonly #events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
   readonly #clock: Clock;
   readonly #cacheMs: number;
+  readonly #ended: EndedImages;
   readonly #known: BoundedCache<Promise<GlanceImage | null>>;
   /** When this process first missed the file of an image, by the image's id. */
   readonly #missedAtMs: BoundedCache<number>;
@@ -44,7 +46,7 @@ export class GlanceImages implements ImageService {
   constructor(
     deps: {
       readonly glance: GlanceClient;
-      readonly store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endShelved">;
+      readonly store: Pick<ImageStore, "createImage" | "uploads" | "updateImage" | "deleteImage" | "endedShelved">;
       readonly files: Pick<ImageDirectory, "read" | "adopt" | "remove">;
       readonly wanted: Pick<WantedImages, "want">;
       readonly events: Pick<ApiEvents, "snapshotsNotSettled" | "snapshotLost">;
@@ -59,6 +61,7 @@ export class GlanceImages implements ImageService {
     this.#events = deps.events;
     this.#clock = deps.clock;
     this.#cacheMs = options.cacheMs;
+    this.#ended = new EndedImages(deps.store);
     this.#known = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
     this.#missedAtMs = new BoundedCache({ clock: deps.clock, entriesMax: ENTRIES_MAX });
   }
@@ -139,12 +142,20 @@ export class GlanceImages implements ImageService {
     this.#uploads.set(image.id, ended);
   }
 
-  /** A process that dies in the middle leaves an image in Glance that its owner can delete. */
+  /** The row goes last, so a process that dies in between leaves an image that is removed by a later call. */
   async endShelved(): Promise<void> {
-    for (const id of await this.#store.endShelved(this.#clock.now())) {
+    await this.#ended.removeEach(async (id) => {
+      try {
+        await this.#glance.remove(id);
+      } catch (error) {
+        const isRefused = error instanceof NeighbourError && error.code === "refused";
+        // Its owner has protected it in Glance, so it stays, with its file.
+        if (isRefused && (await this.#glance.image(id, null))?.isProtected) return;
+        throw error;
+      }
       await this.#files.remove(id);
-      await this.#glance.remove(id);
-    }
+      await this.#store.deleteImage(id, this.#clock.now());
+    });
   }
 
   /** Glance is asked first, so that an image is not forgotten while Glance has it. The file stays, since a host may still write to it. */

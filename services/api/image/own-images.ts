@@ -8,6 +8,7 @@ import {
 import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";
+import { EndedImages } from "./ended-images.ts";
 import { mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
 
@@ -19,6 +20,7 @@ export class OwnImages implements ImageService {
   readonly #store: ImageStore;
   readonly #catalog: ImageCatalog;
   readonly #clock: Pick<Clock, "now">;
+  readonly #ended: EndedImages;
 
   constructor(deps: {
     readonly store: ImageStore;
@@ -28,6 +30,7 @@ export class OwnImages implements ImageService {
     this.#store = deps.store;
     this.#catalog = deps.catalog;
     this.#clock = deps.clock;
+    this.#ended = new EndedImages(deps.store);
   }
 
   async find(id: string, caller: ImageCaller): Promise<ServiceImage | "deleted" | null> {
@@ -76,7 +79,7 @@ export class OwnImages implements ImageService {
   }
 
   async endShelved(): Promise<void> {
-    for (const id of await this.#store.endShelved(this.#clock.now())) this.#catalog.forget(id);
+    await this.#ended.removeEach((id) => this.abandon(id));
   }
 
   async abandon(id: string): Promise<void> {

@@ -26,6 +26,7 @@ export class SnapshotSettler {
   readonly #store: Pick<RequestsPort, "requests">;
   readonly #cells: Cells;
   readonly #clock: Clock;
+  readonly #events: Pick<ApiEvents, "snapshotsNotSettled">;
   readonly #settleMs: number;
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<SnapshotImage>;
@@ -46,12 +47,13 @@ export class SnapshotSettler {
     this.#store = deps.store;
     this.#cells = deps.cells;
     this.#clock = deps.clock;
+    this.#events = deps.events;
     this.#settleMs = options.settleMs;
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: options.pollMs,
       work: () => this.settle(),
-      onError: (error) => deps.events.snapshotsNotSettled(error),
+      onError: (error) => this.#events.snapshotsNotSettled(error),
     });
   }
 
@@ -66,8 +68,9 @@ export class SnapshotSettler {
   /** Looks at the images whose upload has not ended, and at times at those of shelved servers. Rejects as the API database does. */
   async settle(): Promise<void> {
     if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
-      await this.#images.endShelved();
       this.#sweptAtMs = this.#clock.monotonic();
+      // Images that cannot be removed now are tried again at the next sweep, and the others are settled nevertheless.
+      await this.#images.endShelved().catch((error: unknown) => this.#events.snapshotsNotSettled(error));
     }
     await this.#rounds.run(async (page) => {
       for (const image of page) await this.#settleOne(image);
