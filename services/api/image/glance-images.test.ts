@@ -266,6 +266,15 @@ describe("images of Glance", () => {
     rig.store.deleteImage = remove;
     await rig.images.endShelved();
     expect(await rig.store.image(uploaded.id)).toBeNull();
+    // One that its owner has protected in Glance stays there.
+    const kept = await shelved();
+    const stored = rig.glance.images.get(kept.id);
+    if (stored) rig.glance.images.set(kept.id, { ...stored, fields: { ...stored.fields, protected: true } });
+    rig.store.endedShelved = async () => [kept.id];
+    await rig.images.endShelved();
+    expect([rig.glance.images.size, readdirSync(rig.dir)]).toEqual([1, [`${kept.id}.qcow2`]]);
+    if (stored) rig.glance.images.set(kept.id, stored);
+    await rig.images.endShelved();
     expect([readdirSync(rig.dir), rig.glance.images.size]).toEqual([[], 0]);
   });
 
