@@ -17,8 +17,8 @@ beforeEach(async () => {
 });
 afterEach(() => rig.close());
 
-async function active(): Promise<string> {
-  const server = { name: "web", flavorRef: "1", networks: "none" };
+async function active(networks: unknown = "none"): Promise<string> {
+  const server = { name: "web", flavorRef: "1", networks };
   const { id } = (await rig.post("/v2.1/servers", { server }, ANN)).json().server;
   const task = await rig.dispatch(id, "north", [0]);
   await rig.cell("north").store.commitActive([{ ...(await rig.take("north", task)), selection: 0 }]);
@@ -50,6 +50,26 @@ test("of two attachments of one port to one server at the same time, one succeed
   const [server] = await rig.cell("north").store.servers([id]);
   expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([port.id]);
   expect(rig.networking.all()).toMatchObject([{ id: port.id, deviceId: id, host: hostName(0) }]);
+});
+
+test("many events of one server in one call are taken together", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }, { uuid: OWN_NETWORK }, { uuid: OWN_NETWORK }]);
+  const [first, second, third] = rig.networking.all();
+  await rig.networking.deletePort(first!.id);
+  await rig.networking.deletePort(second!.id);
+  const asked: string[] = [];
+  rig.networking.fate = (method) => {
+    asked.push(method);
+    return "answered";
+  };
+  const deleted = [first, second].map((port) => ({ name: "network-vif-deleted", server_uuid: id, tag: port?.id }));
+  const events = [...deleted, { name: "network-changed", server_uuid: id }];
+  const answer = await rig.post("/v2.1/os-server-external-events", { events }, { ...ANN, "x-auth-token": "admin:ops" });
+  expect([answer.statusCode, answer.body]).toEqual([200, expect.anything()]);
+  const [server] = await rig.cell("north").store.servers([id]);
+  expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([third?.id]);
+  expect(asked).toEqual(["ports"]);
+  expect(await rig.portNotes.dueNotes(-1_000, null, 10)).toEqual([]);
 });
 
 test("a late event about a failure takes no port from a call that is attaching it", async () => {

@@ -7,7 +7,7 @@ import type { Http } from "../../http/create-http.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { Uuid } from "../../http/schema.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { hearNetworkEvent } from "../neutron-ports/hear-network-event.ts";
+import { hearNetworkEvents } from "../neutron-ports/hear-network-events.ts";
 import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 
 export interface ExternalEventDeps {
@@ -80,7 +80,10 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
         if (code === 200) deps.events.externalEvent(event, host ?? "");
         return { ...event, status: code === 200 ? "completed" : "failed", code };
       });
-      for (const event of answers) if (event.code === 200) await hearNetworkEvent(deps, event);
+      await hearNetworkEvents(
+        deps,
+        answers.filter(({ code }) => code === 200),
+      );
       reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
       return { events: answers };
     },

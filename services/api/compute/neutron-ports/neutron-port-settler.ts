@@ -109,7 +109,7 @@ export class NeutronPortSettler {
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else if (ports.known === null || (await refreshPorts(this.#networking, ports.known, null)))
+    else if (ports.known === null || (await refreshPorts(this.#networking, ports.known, [])))
       await this.#notes.settleNotes([note]);
   }
 

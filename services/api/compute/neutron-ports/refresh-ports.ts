@@ -1,4 +1,5 @@
 import { isDeepStrictEqual } from "node:util";
+import type { AllocationItem } from "../../../../core/ledger/model.ts";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { Networking, NeutronPort } from "../../../../core/stores/networking.ts";
 import { detachChange } from "../../../../core/tasks/port-change.ts";
@@ -10,26 +11,31 @@ import { patchServer } from "../server-interfaces/patch-server.ts";
 import { OWN_NAME } from "./neutron-deps.ts";
 
 /**
- * Writes the addresses that a server's ports have in Neutron into the server's record. With `deleted`, the record also loses this port if Neutron no longer
- * shows it as the server's. Returns false for a server that is not at rest, or whose cell does not answer: try again later. Throws
+ * Writes the addresses that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that
+ * Neutron no longer shows as the server's. Returns false for a server that is not at rest, or whose cell does not answer: try again later. Throws
  * `NetworkingError`.
  */
 export async function refreshPorts(
   networking: Networking,
   known: { readonly record: RequestRecord; readonly cell: CellClient; readonly server: Server },
-  deleted: string | null,
+  deleted: readonly string[],
 ): Promise<boolean> {
   const { uuid, spec } = known.server;
   const found = new Map(
     (await networking.ports({ deviceIds: [uuid] }, OWN_NAME)).map((port) => [port.id, port] as const),
   );
-  const gone = deleted !== null && !found.has(deleted) && spec.ports.some((port) => port.portId === deleted);
-  if (!gone && isDeepStrictEqual(refreshed(spec.ports, found), spec.ports)) return true;
+  const gone = [...new Set(deleted)].filter((id) => !found.has(id) && spec.ports.some(({ portId }) => portId === id));
+  if (gone.length === 0 && isDeepStrictEqual(refreshed(spec.ports, found), spec.ports)) return true;
   try {
     await patchServer({ action: "refresh_network", ...known }, async (served) => {
-      const before = served.server.spec;
-      const lost = gone ? detachChange(before, deleted, served) : { spec: before, items: [] };
-      return { spec: { ...lost.spec, ports: refreshed(lost.spec.ports, found) }, more: [], less: lost.items };
+      let { spec: left } = served.server;
+      const less: AllocationItem[] = [];
+      for (const id of gone) {
+        const { spec: without, items } = detachChange(left, id, served);
+        left = without;
+        less.push(...items);
+      }
+      return { spec: { ...left, ports: refreshed(left.ports, found) }, more: [], less };
     });
     return true;
   } catch (error) {
