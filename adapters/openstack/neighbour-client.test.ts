@@ -162,7 +162,7 @@ describe("an error", () => {
     expect(heard).toHaveLength(1);
   });
 
-  test("of a service that is down is told after some tries, if the call may be repeated", async () => {
+  test("of a service that is down is reported after some tries, if the call may be repeated", async () => {
     reply = (response) => response.writeHead(503).end();
     const client = open();
     await expect(client.call(GET)).rejects.toMatchObject({ code: "unreachable", status: 503 });

@@ -16,7 +16,7 @@ const NOTHING = {
 /** More than a message of the bus carries. */
 const TOO_MANY = 300_000;
 
-/** The answer to a question about a guest, of an agent that says this to each question. */
+/** Asks about a guest whose agent gives this answer to every question, and returns the answer. */
 async function answerTo(
   question: Partial<ConsoleQuestion>,
   says: (name: { readonly host: string; readonly query: number }) => Told,

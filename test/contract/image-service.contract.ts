@@ -145,7 +145,7 @@ export function imageServiceContract(name: string, open: () => Promise<ImageServ
       expect(await unfinished(image.id)).toBeUndefined();
     });
 
-    test("of a server's backups of one type as many are kept as its rotation says", async () => {
+    test("keeps as many backups of one type of a server as its rotation says", async () => {
       const properties = { image_type: "backup", instance_uuid: randomUUID(), backup_type: "daily" };
       const backup = (index: number, fields: object = {}) =>
         begin(one.ann, {

@@ -73,7 +73,7 @@ describe("prices of slots", () => {
     expect(prices.lost(0, 1)).toBe(0);
   });
 
-  it("are the GPU that comes with the CPU on a big machine, for a task without GPUs, halved", () => {
+  it("of a task without GPUs are half of the GPU that comes with its CPU on a big machine", () => {
     const prices = priced(cpuOnly, 0.5, [0, 0]);
     // Three of the six coming tasks, for 8 slots. 4 of 128 cores come with a quarter of one of 8 GPUs, half of which counts.
     prices.reprice({ cpuMilli: AMPLE, gpuMilli: 40_000 }, PER_TASK);
@@ -105,7 +105,7 @@ describe("prices of slots", () => {
     expect(prices.lost(0, 1)).toBeGreaterThan(0);
   });
 
-  it("expect a shape that has never been seen the less, the more tasks have come without it", () => {
+  it("expect a shape that has never arrived less and less, as other tasks arrive", () => {
     const lostAfter = (tasks: number): number => {
       const prices = new SlotPrices((state) => STATES[state]!);
       prices.expect({ shapes: [], tasks }, [pair], [0]);

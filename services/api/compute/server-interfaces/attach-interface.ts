@@ -64,7 +64,8 @@ async function giveInterface(deps: ServerDeps, target: ActionTarget, { portId }:
   let { server } = target;
   for (let tries = 0, revision = -1; tries < TRIES_MAX; tries += 1) {
     const read = await target.cell.server(uuid);
-    // A port that is gone again is no longer this call's. If the cell does not answer, the guest gets its interfaces at its next start.
+    // Another call may have taken the port away again, and then it is not this call's to give back. If the cell does not answer, the guest
+    // gets its interfaces at its next start.
     if (read.kind !== "answer" || read.value?.spec.ports.some((port) => port.portId === portId) !== true) return;
     // The host refuses interfaces of an older revision than another call's.
     server = read.value;

@@ -45,7 +45,7 @@ export function readOrder(query: QueryReader, call: KnownCall): ListOrder {
   return first === undefined || (others.length === 0 && first.key === "created_at" && first.descending) ? null : sorts;
 }
 
-/** Returns the order of the database's list that this order is, or null when no index has it. */
+/** Returns the order of the database's list that is equal to this one, or null when no index has this order. */
 export function storedOrderOf(order: ListOrder): RequestOrder | null {
   if (order === null) return "newest-first";
   const [first, ...others] = order;
