@@ -111,7 +111,7 @@ export async function patchImage(
   return changed;
 }
 
-/** Changes the tags of an image, each of which it has once. */
+/** Changes the tags of an image, which has each tag at most once. */
 export async function changeTags(
   deps: ImageDeps,
   identity: Identity,
