@@ -4,7 +4,7 @@ import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
 import { ServiceProcess } from "../../chaos/local/service-process.ts";
 import { freePort } from "../../runtime/free-port.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { guestsOnDisk, makeQemuGuestsDir, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { type Frame, RfbClient } from "../rigs/rfb-client.ts";
 import { Cloud } from "./cloud.ts";
 
@@ -73,6 +73,9 @@ describe.skipIf(skipped !== null)(`displays of guests${skipped === null ? "" : `
   test("a client sees what a virtual machine shows through the proxy, and again on the host that it has moved to live", async () => {
     const server = await cloud.compute.boot({ flavor: await cloud.compute.flavor(), image: NANO_IMAGE_ID });
     const { "OS-EXT-SRV-ATTR:host": from } = await cloud.compute.endedOne(server);
+    // QEMU has a picture of its own, and of another size, until the firmware has set the mode in which the boot sector runs.
+    const ticks = () => guestsOnDisk(dir.instancesPath, server).some((guest) => guest.ticks.length > 0);
+    await eventually("the boot sector to run", ticks, PATIENT);
     const display = await openDisplay(server);
     const picture = await written(display);
     expect(picture.title).toMatch(/^QEMU/);
