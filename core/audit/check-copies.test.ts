@@ -54,6 +54,14 @@ describe("law 6", () => {
     ).toEqual(LOST);
   });
 
+  it.each([
+    ["shelve-offload", "powering"],
+    ["shelve-to-image", "powering"],
+    ["shelve-to-image", "snapshotting"],
+  ])("reports a server whose %s is still %s, since its guest must exist until then", (operation, stage) => {
+    expect(of({ openTasks: [task({ operation, stage })], copies: new Map([["h1", []]]) })).toEqual(LOST);
+  });
+
   it.each<[string, Partial<CopyFacts>]>([
     ["at home on a host that was not asked", { copies: new Map() }],
     ["that moves from a host that was not asked", { moves: [move] }],

@@ -36,21 +36,26 @@ export function brokenLaws(facts: Facts, hosts: readonly ModelHost[]): readonly 
   const runningGuests = new Map([...copies].map(([host, guests]) => [host, guests.filter(running)]));
   const cell: CellReading = { cell: "c", ...facts, runningGuests, copies };
   const broken = auditCloud({ cells: [cell], api: null }, Number.POSITIVE_INFINITY);
-  const leaving = deletedRunningOnce(facts, [...runningGuests.values()].flat());
-  const counted = broken.filter(({ law, where }) => law !== 4 || !leaving.some((uuid) => where.includes(uuid)));
+  const leaving = deletedRunningOnce(facts, hosts);
+  const counted = broken.filter(
+    ({ what, where }) =>
+      what !== "a guest runs outside its server's home" || !leaving.some((uuid) => where.includes(uuid)),
+  );
   return counted.map((one) => `law ${one.law}: ${one.what} (${one.where}: ${one.proof})`);
 }
 
 /**
- * Deleted servers of which one guest runs. A server that is deleted while its host is away may run there once more when the host is back, by an order
- * of before that reaches the host earlier than the comparison that destroys the guest. No other guest of the server is left then.
+ * Deleted servers of which one guest runs, on a host that has been away. A server that is deleted while its host is away may run there once more when the
+ * host is back, by an earlier order that reaches the host before the comparison that destroys the guest.
  */
-function deletedRunningOnce(
-  { servers }: Facts,
-  running: readonly { readonly serverUuid: string }[],
-): readonly string[] {
+function deletedRunningOnce({ servers }: Facts, hosts: readonly ModelHost[]): readonly string[] {
   const deleted = servers.filter(({ status }) => status === "DELETED").map(({ uuid }) => uuid);
-  return deleted.filter((uuid) => running.filter(({ serverUuid }) => serverUuid === uuid).length === 1);
+  return deleted.filter((uuid) => {
+    const running = (guest: { readonly serverUuid: string; readonly state: string }) =>
+      guest.serverUuid === uuid && runsNow(guest.state);
+    const at = hosts.filter((host) => host.guests().some(running));
+    return at.length === 1 && at.every((host) => host.deaths > 0);
+  });
 }
 
 /** Further faults, which count only when nothing is in progress. */
