@@ -223,6 +223,24 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     expect(await page.locator(".lamp.broken").count()).toBe(0);
   });
 
+  test("a cell that the fault panel cuts off is shown as silent, loses no request, and answers when it is healed", async () => {
+    const panel = page.getByRole("region", { name: "Try it" });
+    const names: string[] = [];
+    await panel.getByLabel("Cut off a cell").selectOption("cell-2");
+    await panel.getByRole("button", { name: "Cut off cell-2" }).click();
+    await page.locator(".cell.cut", { hasText: "cell-2" }).getByText("The cell does not answer.").waitFor();
+    for (let i = 0; i < 6; i++) {
+      names.push(`during-the-cut-${i}`);
+      await boot(names[i] as string);
+    }
+    await shoot(page, "cut");
+    await panel.getByRole("button", { name: "cell-2 heal" }).click();
+    await page.locator(".cell.cut").waitFor({ state: "detached" });
+    for (const name of names) await page.locator(".path", { hasText: name }).locator(".chip.end.active").waitFor();
+    await page.locator(".lamp.holds").nth(5).waitFor();
+    expect(await page.locator(".lamp.broken").count()).toBe(0);
+  });
+
   test("has no fault of accessibility that axe finds, in light and dark colours, and with a panel open", async () => {
     await shoot(page, "light");
     expect(await faultsOfAxe(page)).toEqual([]);
