@@ -24,6 +24,13 @@ export interface NeighbourSettings {
   readonly region: string | null;
   /** The endpoint. Null to take it from the catalogue. */
   readonly url: string | null;
+  /**
+   * The part of the endpoint's path that names the version, if paths are appended to it. What the endpoint has after it is left out: Cinder's may end with
+   * the id of the project of this service's token.
+   */
+  readonly versionPath?: string;
+  /** Whether also calls in this service's own name carry a service token, because the neighbour lets only services make some of them. */
+  readonly provesService?: boolean;
   /** Longest time for one call, and longest time without a byte of a stream. */
   readonly timeoutMs: number;
   /** Maximum number of tries of a call that may be repeated. */
@@ -159,7 +166,7 @@ export class NeighbourClient {
   #question(call: NeighbourCall, token: ServiceToken, body: string | Readable | null): HttpQuestion {
     const headers: Record<string, string> = { accept: "application/json", ...call.headers };
     headers["x-auth-token"] = call.callerToken ?? token.text;
-    if (call.callerToken !== null) headers["x-service-token"] = token.text;
+    if (call.callerToken !== null || this.#settings.provesService === true) headers["x-service-token"] = token.text;
     if (call.requestId !== null) headers["x-openstack-request-id"] = call.requestId;
     if (body !== null) headers["content-type"] = call.contentType ?? "application/json";
     return { method: call.method, url: `${this.#endpoint(token)}${call.path}`, headers, body };
@@ -168,7 +175,7 @@ export class NeighbourClient {
   #endpoint(token: ServiceToken): string {
     const { service, url, types, region } = this.#settings;
     const found = url?.replace(/\/+$/, "") ?? endpointUrl(token.catalogue, this.#settings);
-    if (found !== null) return found;
+    if (found !== null) return withVersion(found, this.#settings.versionPath);
     const where = region === null ? "" : ` in the region ${region}`;
     throw new NeighbourError(
       "bad-answer",
@@ -198,4 +205,10 @@ export class NeighbourClient {
     const code = error.code === "keystone-refuses-service" ? "refused" : "unreachable";
     return new NeighbourError(code, `${service} cannot be called: ${error.message}`, { service });
   }
+}
+
+function withVersion(endpoint: string, versionPath: string | undefined): string {
+  if (versionPath === undefined) return endpoint;
+  const at = `${endpoint}/`.indexOf(`${versionPath}/`);
+  return `${at === -1 ? endpoint : endpoint.slice(0, at)}${versionPath}`;
 }

@@ -11,7 +11,9 @@ const LIMITS = { timeoutMs: 5_000, triesMax: TRIES_MAX };
 /** The other OpenStack services of the cloud, which are called with one session of this service's user. */
 export interface Neighbours {
   /** A client of one service. `url` is its endpoint; null takes it from the catalogue. */
-  client(service: Pick<NeighbourSettings, "service" | "types" | "url">): NeighbourClient;
+  client(
+    service: Pick<NeighbourSettings, "service" | "types" | "url" | "versionPath" | "provesService">,
+  ): NeighbourClient;
   close(): Promise<void>;
 }
 

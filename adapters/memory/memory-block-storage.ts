@@ -1,0 +1,216 @@
+import type {
+  BlockStorage,
+  CinderAttachment,
+  CinderAttachmentFilter,
+  CinderVolume,
+  ConnectVolumeOutcome,
+  MakeVolumeOutcome,
+  NewCinderAttachment,
+  NewCinderVolume,
+  ReserveVolumeOutcome,
+  VolumeConnector,
+} from "../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import type { AskedBy } from "../../core/stores/networking.ts";
+
+/** What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. */
+export type BlockStorageFate = "answered" | "silent" | "lost";
+
+type Attachment = CinderAttachment & { readonly host: string };
+type Volume = Omit<CinderVolume, "attachedTo">;
+
+/**
+ * The in-process twin of Cinder. A caller's token is the id of its project: the caller sees and uses the project's own volumes. A new volume is
+ * `creating` until `finishCreating`.
+ */
+export class MemoryBlockStorage implements BlockStorage {
+  /** Volumes that their driver cannot export. */
+  readonly brokenVolumes = new Set<string>();
+  /** Maximum number of volumes of each project. */
+  volumesMax = Number.POSITIVE_INFINITY;
+  /** Decides about each call, by the name of its method. */
+  fate: (method: keyof BlockStorage) => BlockStorageFate = () => "answered";
+  readonly #volumes = new Map<string, Volume>();
+  readonly #attachments = new Map<string, Attachment>();
+  readonly #newId: () => string;
+
+  constructor(options: { readonly newId: () => string }) {
+    this.#newId = options.newId;
+  }
+
+  /** Stores a volume as a user has made it, and returns it. */
+  putVolume(volume: Partial<Volume> & Pick<Volume, "projectId">): CinderVolume {
+    const kept = { ...EMPTY, id: volume.id ?? this.#newId(), ...volume };
+    this.#volumes.set(kept.id, kept);
+    return this.#shown(kept, true);
+  }
+
+  /** A volume that was being made is `available` from now on, or `error`. */
+  finishCreating(id: string, status: "available" | "error" = "available"): void {
+    this.#set(id, { status });
+  }
+
+  /** All volumes, whoever owns them. */
+  all(): readonly CinderVolume[] {
+    return [...this.#volumes.values()].map((volume) => this.#shown(volume, true));
+  }
+
+  volume(id: string, { callerToken }: AskedBy): Promise<CinderVolume | null> {
+    return this.#answer("volume", () => {
+      const volume = this.#seen(id, callerToken);
+      return volume === null ? null : this.#shown(volume, callerToken === null);
+    });
+  }
+
+  createVolume(wanted: NewCinderVolume, { callerToken }: AskedBy): Promise<MakeVolumeOutcome> {
+    return this.#answer("createVolume", () => {
+      const projectId = callerToken ?? "service";
+      const owned = [...this.#volumes.values()].filter((volume) => volume.projectId === projectId);
+      if (owned.length >= this.volumesMax)
+        return {
+          kind: "over-quota",
+          why: `VolumeLimitExceeded: Maximum number of volumes allowed (${this.volumesMax}) exceeded for quota 'volumes'.`,
+        };
+      const { name, sizeGib, source } = wanted;
+      const made = { name, sizeGib: sizeGib ?? 1, status: "creating", isBootable: source.kind !== "blank" };
+      return { kind: "created", volume: this.putVolume({ projectId, ...made }) };
+    });
+  }
+
+  deleteVolume(id: string) {
+    return this.#answer("deleteVolume", () => {
+      if (
+        this.#of({ volumeId: id }).length > 0 ||
+        !["available", "error"].includes(this.#volumes.get(id)?.status ?? "error")
+      )
+        return {
+          kind: "refused",
+          why: "Invalid volume: Volume status must be available or error and must not be attached.",
+        } as const;
+      this.#volumes.delete(id);
+      return { kind: "deleted" } as const;
+    });
+  }
+
+  reserve(wanted: NewCinderAttachment, { callerToken }: AskedBy): Promise<ReserveVolumeOutcome> {
+    return this.#answer("reserve", () => {
+      const { volumeId, serverUuid, connector } = wanted;
+      const volume = this.#seen(volumeId, callerToken);
+      if (volume === null) return { kind: "unknown" };
+      const isFree = volume.status === "available" || (volume.isMultiattach && volume.status === "in-use");
+      if (!isFree && this.#of({ volumeId, serverUuid }).length === 0) return refusedReserve(volume);
+      if (connector !== null && this.brokenVolumes.has(volumeId)) return BROKEN;
+      if (isFree) this.#set(volumeId, { status: "reserved" });
+      const none = { volumeId, serverUuid, status: "reserved", connection: null, host: "" };
+      const attachment = this.#keep({ id: this.#newId(), ...none }, connector);
+      return { kind: "reserved", attachment: { ...shownAttachment(attachment), status: "reserved" } };
+    });
+  }
+
+  attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
+    return this.#answer("attachments", () => this.#of(filter).map(shownAttachment));
+  }
+
+  connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {
+    return this.#answer("connect", () => {
+      const attachment = this.#attachments.get(attachmentId);
+      if (attachment === undefined) return { kind: "gone" };
+      const { volumeId } = attachment;
+      const all = this.#of({ volumeId });
+      const isTwice = all.length > 1 && all.some(({ connection }) => connection !== null);
+      if (this.brokenVolumes.has(volumeId) || (isTwice && this.#volumes.get(volumeId)?.isMultiattach !== true))
+        return { kind: "refused", why: isTwice ? `duplicate connectors detected on volume ${volumeId}` : BROKEN.why };
+      return { kind: "connected", attachment: shownAttachment(this.#keep(attachment, connector)) };
+    });
+  }
+
+  complete(attachmentId: string): Promise<boolean> {
+    return this.#answer("complete", () => {
+      const attachment = this.#attachments.get(attachmentId);
+      if (attachment === undefined) return false;
+      this.#attachments.set(attachmentId, { ...attachment, status: "attached" });
+      this.#set(attachment.volumeId, { status: "in-use" });
+      return true;
+    });
+  }
+
+  deleteAttachment(attachmentId: string): Promise<void> {
+    return this.#answer("deleteAttachment", () => {
+      const attachment = this.#attachments.get(attachmentId);
+      if (attachment === undefined) return;
+      this.#attachments.delete(attachmentId);
+      const left = this.#of({ volumeId: attachment.volumeId }).map(({ status }) => status);
+      const status = left.includes("attached") ? "in-use" : (left[0] ?? "available");
+      this.#set(attachment.volumeId, { status });
+    });
+  }
+
+  #keep(attachment: Attachment, connector: VolumeConnector | null): Attachment {
+    const { id, volumeId } = attachment;
+    const connection = {
+      driver_volume_type: "nfs",
+      export: "storage:/volumes",
+      name: `volume-${volumeId}`,
+      format: "raw",
+    };
+    const kept =
+      connector === null
+        ? attachment
+        : {
+            ...attachment,
+            status: "attaching",
+            host: connector.host,
+            connection: { ...connection, attachment_id: id },
+          };
+    this.#attachments.set(id, kept);
+    if (connector !== null && this.#volumes.get(volumeId)?.status === "reserved")
+      this.#set(volumeId, { status: "attaching" });
+    return kept;
+  }
+
+  #of({ serverUuid, volumeId }: CinderAttachmentFilter): readonly Attachment[] {
+    return [...this.#attachments.values()]
+      .filter((one) => serverUuid === undefined || one.serverUuid === serverUuid)
+      .filter((one) => volumeId === undefined || one.volumeId === volumeId);
+  }
+
+  #seen(id: string, callerToken: string | null): Volume | null {
+    const volume = this.#volumes.get(id);
+    return volume === undefined || (callerToken !== null && volume.projectId !== callerToken) ? null : volume;
+  }
+
+  #set(id: string, changes: Partial<Volume>): void {
+    const volume = this.#volumes.get(id);
+    if (volume !== undefined) this.#volumes.set(id, { ...volume, ...changes });
+  }
+
+  #shown(volume: Volume, isAdmin: boolean): CinderVolume {
+    const attachedTo = this.#of({ volumeId: volume.id })
+      .filter(({ status }) => status === "attached")
+      .map(({ id: attachmentId, serverUuid, host }) => ({ attachmentId, serverUuid, host: isAdmin ? host : "" }));
+    return { ...volume, attachedTo };
+  }
+
+  /** The promise settles in a later turn, as that of a call over a network does. */
+  async #answer<Value>(method: keyof BlockStorage, work: () => Value): Promise<Value> {
+    const fate = this.fate(method);
+    await Promise.resolve();
+    if (fate === "silent") throw new BlockStorageError("unreachable", "Cinder does not answer: it is silent");
+    const value = work();
+    if (fate === "lost") throw new BlockStorageError("unreachable", "Cinder does not answer: its answer was lost");
+    return value;
+  }
+}
+
+const EMPTY = {
+  ...{ name: "", sizeGib: 1, status: "available", isBootable: false, isMultiattach: false, availabilityZone: "nova" },
+  imageProperties: {},
+};
+const BROKEN = { kind: "refused", why: "Unable to update attachment: the driver cannot export the volume" } as const;
+
+const refusedReserve = ({ id, status }: Volume): ReserveVolumeOutcome => ({
+  kind: "refused",
+  why: `Invalid volume: Volume ${id} status must be available or downloading to reserve, but the current status is ${status}.`,
+});
+
+const shownAttachment = ({ host: _host, ...attachment }: Attachment): CinderAttachment => attachment;

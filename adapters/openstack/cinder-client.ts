@@ -1,0 +1,188 @@
+import type {
+  BlockStorage,
+  CinderAttachment,
+  CinderAttachmentFilter,
+  CinderVolume,
+  ConnectVolumeOutcome,
+  MakeVolumeOutcome,
+  NewCinderAttachment,
+  NewCinderVolume,
+  ReserveVolumeOutcome,
+  VolumeConnector,
+} from "../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import type { AskedBy } from "../../core/stores/networking.ts";
+import { attachmentOf, listedAttachments, volumeOf } from "./cinder-documents.ts";
+import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
+import { NeighbourError } from "./neighbour-error.ts";
+
+/** How Cinder is found in the catalogue. Its deletions of attachments are for services only. */
+export const CINDER = {
+  service: "Cinder",
+  types: ["block-storage", "volumev3", "volume"],
+  versionPath: "/v3",
+  provesService: true,
+} as const;
+/** The first microversion in which attachments can be finished. Cinder has had it since its release Rocky. */
+const MICROVERSION = "volume 3.44";
+const FORBIDDEN_STATUS = 403;
+/** Cinder answers so, with 500, when it does not export a volume. */
+const DRIVER_REFUSES = /^Unable to (create|update) (the )?attachment/;
+/** A server's attachments, or a volume's: far more than one of them can have. */
+const ATTACHMENTS_MAX = 1_000;
+
+/**
+ * Cinder over HTTP, of the release Yoga or newer, whose paths need no project.
+ *
+ * Source: https://docs.openstack.org/api-ref/block-storage/v3/
+ */
+export class CinderClient implements BlockStorage {
+  readonly #client: Pick<NeighbourClient, "call">;
+
+  /** The caller closes the client. */
+  constructor(client: Pick<NeighbourClient, "call">) {
+    this.#client = client;
+  }
+
+  async volume(id: string, by: AskedBy): Promise<CinderVolume | null> {
+    try {
+      const answer = await this.#call({ method: "GET", path: volumePath(id), ...by, expect: [200] });
+      return volumeOf(answer.body);
+    } catch (error) {
+      const { code } = refusalOf(error);
+      if (code === "not-found" || code === "refused") return null;
+      throw asFault(error);
+    }
+  }
+
+  async createVolume(volume: NewCinderVolume, by: AskedBy): Promise<MakeVolumeOutcome> {
+    try {
+      const body = { volume: newVolumeBody(volume) };
+      const answer = await this.#call({ method: "POST", path: "/volumes", body, ...by, expect: [200, 202] });
+      return { kind: "created", volume: volumeOf(answer.body) };
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal.code === "over-quota") return { kind: "over-quota", why: whyOf(refusal) };
+      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: whyOf(refusal) };
+    }
+  }
+
+  async deleteVolume(id: string) {
+    try {
+      await this.#call({ method: "DELETE", path: volumePath(id), ...OWN, expect: [202, 204], isRepeatable: true });
+      return { kind: "deleted" } as const;
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal.code === "not-found") return { kind: "deleted" } as const;
+      return { kind: "refused", why: whyOf(refusal) } as const;
+    }
+  }
+
+  async reserve({ volumeId, serverUuid, connector }: NewCinderAttachment, by: AskedBy): Promise<ReserveVolumeOutcome> {
+    const attachment = {
+      ...{ volume_uuid: volumeId, instance_uuid: serverUuid },
+      ...(connector !== null && { connector: connectorBody(connector) }),
+    };
+    try {
+      const body = { attachment };
+      const answer = await this.#call({ method: "POST", path: "/attachments", body, ...by, expect: [200, 202] });
+      return { kind: "reserved", attachment: attachmentOf(answer.body) };
+    } catch (error) {
+      const refusal = refusalOf(error);
+      if (refusal.code === "not-found") return { kind: "unknown" };
+      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: whyOf(refusal) };
+    }
+  }
+
+  async attachments({ serverUuid, volumeId }: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
+    const query = new URLSearchParams({ all_tenants: "1", limit: `${ATTACHMENTS_MAX}` });
+    if (serverUuid !== undefined) query.set("instance_id", serverUuid);
+    if (volumeId !== undefined) query.set("volume_id", volumeId);
+    try {
+      const path = `/attachments/detail?${query}`;
+      return listedAttachments((await this.#call({ method: "GET", path, ...OWN, expect: [200] })).body);
+    } catch (error) {
+      throw asFault(error);
+    }
+  }
+
+  async connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {
+    try {
+      const body = { attachment: { connector: connectorBody(connector) } };
+      const put = { method: "PUT", path: attachmentPath(attachmentId), body, ...OWN, expect: [200] } as const;
+      return { kind: "connected", attachment: attachmentOf((await this.#call(put)).body) };
+    } catch (error) {
+      const refusal = refusalOf(error);
+      return refusal.code === "not-found" ? { kind: "gone" } : { kind: "refused", why: whyOf(refusal) };
+    }
+  }
+
+  async complete(attachmentId: string): Promise<boolean> {
+    const path = `${attachmentPath(attachmentId)}/action`;
+    const body = { "os-complete": null };
+    try {
+      await this.#call({ method: "POST", path, body, ...OWN, expect: [200, 202, 204], isRepeatable: true });
+      return true;
+    } catch (error) {
+      if (refusalOf(error).code === "not-found") return false;
+      throw asFault(error);
+    }
+  }
+
+  async deleteAttachment(attachmentId: string): Promise<void> {
+    const path = attachmentPath(attachmentId);
+    try {
+      await this.#call({ method: "DELETE", path, ...OWN, expect: [200, 202, 204], isRepeatable: true });
+    } catch (error) {
+      if (refusalOf(error).code !== "not-found") throw asFault(error);
+    }
+  }
+
+  /** Throws `NeighbourError` for refusals that the caller may expect, and `BlockStorageError` for everything else. */
+  async #call(call: Omit<NeighbourCall, "headers">): Promise<NeighbourAnswer> {
+    try {
+      return await this.#client.call({ ...call, headers: { "openstack-api-version": MICROVERSION } });
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      const { code, message } = error;
+      if (error.status === 500 && DRIVER_REFUSES.test(error.explanation ?? "")) throw error;
+      // Cinder's policy judges the caller. With the login of this service, the same answer is the operator's affair.
+      if (call.callerToken !== null && error.status === FORBIDDEN_STATUS) throw error;
+      if (code === "unreachable" || code === "refused" || code === "bad-answer")
+        throw new BlockStorageError(code, message);
+      throw error;
+    }
+  }
+}
+
+const OWN: AskedBy = { callerToken: null, requestId: null };
+
+const volumePath = (id: string): string => `/volumes/${encodeURIComponent(id)}`;
+const attachmentPath = (id: string): string => `/attachments/${encodeURIComponent(id)}`;
+
+/** The form in which Cinder's drivers take a host. Source: `get_connector_properties` of os-brick. */
+const connectorBody = ({ host, initiator }: VolumeConnector) => ({
+  ...{ host, initiator, multipath: false, platform: "x86_64", os_type: "linux", do_local_attach: false, mode: "rw" },
+});
+
+function newVolumeBody({ name, sizeGib, source, volumeType, availabilityZone }: NewCinderVolume) {
+  return {
+    ...{ name, size: sizeGib },
+    ...(source.kind === "image" && { imageRef: source.id }),
+    ...(source.kind === "snapshot" && { snapshot_id: source.id }),
+    ...(volumeType !== null && { volume_type: volumeType }),
+    ...(availabilityZone !== null && { availability_zone: availabilityZone }),
+  };
+}
+
+/** Returns the refusal. Throws every other error. */
+function refusalOf(error: unknown): NeighbourError {
+  if (error instanceof NeighbourError) return error;
+  throw error;
+}
+
+/** The error of a question for which no refusal is expected, so Cinder did not understand it. */
+const asFault = (error: unknown): unknown =>
+  error instanceof NeighbourError ? new BlockStorageError("bad-answer", error.message) : error;
+
+const whyOf = (error: NeighbourError): string => error.explanation ?? error.message;

@@ -1,0 +1,116 @@
+import type { AskedBy } from "./networking.ts";
+
+/** A volume of the Block Storage service (Cinder). */
+export interface CinderVolume {
+  readonly id: string;
+  readonly projectId: string;
+  readonly name: string;
+  readonly sizeGib: number;
+  /** `creating`, `available`, `reserved`, `attaching`, `in-use`, `detaching`, `error` and others. */
+  readonly status: string;
+  readonly isBootable: boolean;
+  /** Several servers may have it at a time. */
+  readonly isMultiattach: boolean;
+  readonly availabilityZone: string;
+  /** The properties of the image that it was filled from. */
+  readonly imageProperties: Readonly<Record<string, string>>;
+  /** The finished attachments. Their hosts are empty for callers who may not see them. */
+  readonly attachedTo: readonly { readonly attachmentId: string; readonly serverUuid: string; readonly host: string }[];
+}
+
+/** What a new volume is filled from. */
+export type VolumeSource =
+  | { readonly kind: "blank" }
+  | { readonly kind: "image"; readonly id: string }
+  | { readonly kind: "snapshot"; readonly id: string };
+
+export interface NewCinderVolume {
+  readonly name: string;
+  /** Null for the size of the snapshot. */
+  readonly sizeGib: number | null;
+  readonly source: VolumeSource;
+  readonly volumeType: string | null;
+  readonly availabilityZone: string | null;
+}
+
+export type MakeVolumeOutcome =
+  /** The volume exists, but may still be `creating`. */
+  | { readonly kind: "created"; readonly volume: CinderVolume }
+  | { readonly kind: "over-quota"; readonly why: string }
+  | { readonly kind: "forbidden"; readonly why: string }
+  | { readonly kind: "refused"; readonly why: string };
+
+/**
+ * How far an attachment has come: `reserved` keeps the volume for a server, `attaching` has been connected to a host, and `attached` was finished.
+ * Cinder knows further words. An attachment that was connected when it was made is `reserved` in the answer to that call.
+ */
+export interface CinderAttachment {
+  readonly id: string;
+  readonly volumeId: string;
+  readonly serverUuid: string;
+  readonly status: string;
+  /** How the host reaches the volume, as Cinder's driver describes it; null until the attachment is connected. May hold secrets. */
+  readonly connection: Readonly<Record<string, unknown>> | null;
+}
+
+/** A host as Cinder's drivers need to know it to export a volume to it. */
+export interface VolumeConnector {
+  readonly host: string;
+  /** The iSCSI name of the host's initiator. */
+  readonly initiator: string;
+}
+
+export interface NewCinderAttachment {
+  readonly volumeId: string;
+  readonly serverUuid: string;
+  readonly connector: VolumeConnector | null;
+}
+
+export type ReserveVolumeOutcome =
+  | { readonly kind: "reserved"; readonly attachment: CinderAttachment }
+  | { readonly kind: "unknown" }
+  | { readonly kind: "forbidden"; readonly why: string }
+  /** For example because another server has the volume. */
+  | { readonly kind: "refused"; readonly why: string };
+
+export type ConnectVolumeOutcome =
+  | { readonly kind: "connected"; readonly attachment: CinderAttachment }
+  | { readonly kind: "gone" }
+  | { readonly kind: "refused"; readonly why: string };
+
+/** The attachments that have all of the given values. */
+export interface CinderAttachmentFilter {
+  readonly serverUuid?: string;
+  readonly volumeId?: string;
+}
+
+/**
+ * The Block Storage service as Berth uses it. Both implementations (Cinder, in-memory) pass test/contract/block-storage. Operating failures throw a
+ * `BlockStorageError`. After one with the code `unreachable`, a change may have been made.
+ *
+ * A volume has an attachment for each server and host that uses it. The attachments of one server may exist side by side, which its moves need; a
+ * second server gets one only if the volume allows several.
+ *
+ * Source: https://docs.openstack.org/api-ref/block-storage/v3/ (attachments: microversion 3.27, finishing them: 3.44)
+ */
+export interface BlockStorage {
+  /** The volume, or null if there is none that the caller may see. */
+  volume(id: string, by: AskedBy): Promise<CinderVolume | null>;
+  /** Makes a volume. Not repeatable: each call makes another one. */
+  createVolume(volume: NewCinderVolume, by: AskedBy): Promise<MakeVolumeOutcome>;
+  /** Deletes a volume that nothing has. One that does not exist counts as deleted. */
+  deleteVolume(id: string): Promise<{ readonly kind: "deleted" } | { readonly kind: "refused"; readonly why: string }>;
+  /**
+   * Keeps a volume for a server, on no host yet, or with a connector exports it to that host at once, also if the server has it on another host. Not
+   * repeatable: each call makes another attachment.
+   */
+  reserve(wanted: NewCinderAttachment, by: AskedBy): Promise<ReserveVolumeOutcome>;
+  /** All attachments of a server or a volume, of whatever project. */
+  attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]>;
+  /** Exports the volume to a host. Repeatable. Refused for one of several attachments of a volume if another one is connected. */
+  connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome>;
+  /** Says that the host uses the volume, so that Cinder shows it as `in-use`. Repeatable. False if the attachment is gone. */
+  complete(attachmentId: string): Promise<boolean>;
+  /** Ends an attachment, and takes the volume away from its host. One that does not exist counts as ended. */
+  deleteAttachment(attachmentId: string): Promise<void>;
+}

@@ -1,0 +1,170 @@
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { text } from "node:stream/consumers";
+import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import type { CinderAttachment, CinderVolume, VolumeSource } from "../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import { SERVICE_TOKEN } from "./fake-neutron.ts";
+
+/** The part of Cinder's API that Berth uses, over the in-process twin. Its answers have the form of those of Cinder 21.3. */
+export interface FakeCinder {
+  /** As the catalogue has it, with a project's id at its end. */
+  readonly url: string;
+  /** The requests in order: method and path. */
+  readonly asked: string[];
+  close(): Promise<void>;
+}
+
+interface Answer {
+  readonly status: number;
+  readonly body?: unknown;
+}
+
+type Body = ReturnType<typeof JSON.parse>;
+
+/** Starts the server on loopback. A call that the twin leaves without an answer breaks off. */
+export async function startFakeCinder(twin: MemoryBlockStorage): Promise<FakeCinder> {
+  const asked: string[] = [];
+  const server = createServer((request, response) => {
+    asked.push(`${request.method} ${request.url}`);
+    answer(twin, request).then(
+      ({ status, body }) => send(response, status, body),
+      (error) => {
+        if (!(error instanceof BlockStorageError)) throw error;
+        request.socket.destroy();
+      },
+    );
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  return {
+    url: `http://127.0.0.1:${port}/v3/0123456789abcdef`,
+    asked,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
+
+async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promise<Answer> {
+  const url = new URL(request.url ?? "", "http://cinder");
+  const token = request.headers["x-auth-token"];
+  if (typeof token !== "string") return { status: 401, body: { error: { message: "no token" } } };
+  if (request.headers["openstack-api-version"] !== "volume 3.44") return refusal(404, "itemNotFound", "too old");
+  const by = { callerToken: token === SERVICE_TOKEN ? null : token, requestId: null };
+  const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
+  const [, collection, id, action] = /^\/v3\/(volumes|attachments)(?:\/([^/]+))?(\/action)?$/.exec(url.pathname) ?? [];
+  switch (`${request.method} ${collection}${id === undefined ? "" : "/id"}${action ?? ""}`) {
+    case "GET volumes/id": {
+      const volume = await twin.volume(id!, by);
+      return volume === null ? noVolume(id!) : { status: 200, body: { volume: volumeDocument(volume) } };
+    }
+    case "POST volumes":
+      return created(twin, body.volume, by);
+    case "DELETE volumes/id": {
+      if ((await twin.volume(id!, by)) === null) return noVolume(id!);
+      const outcome = await twin.deleteVolume(id!);
+      return outcome.kind === "deleted" ? { status: 202 } : refusal(400, "badRequest", outcome.why);
+    }
+    case "GET attachments/id":
+      return listed(twin, url.searchParams);
+    case "POST attachments":
+      return reserved(twin, body.attachment, by);
+    case "PUT attachments/id": {
+      const outcome = await twin.connect(id!, body.attachment.connector);
+      if (outcome.kind === "connected")
+        return { status: 200, body: { attachment: attachmentDocument(outcome.attachment) } };
+      if (outcome.kind === "gone") return noAttachment(id!);
+      return refusal(500, "computeFault", `Unable to update attachment.(${outcome.why}).`);
+    }
+    case "POST attachments/id/action":
+      return (await twin.complete(id!)) ? { status: 204 } : noAttachment(id!);
+    case "DELETE attachments/id":
+      return ended(twin, id!, request.headers["x-service-token"]);
+    default:
+      return refusal(404, "itemNotFound", "The resource could not be found.");
+  }
+}
+
+type By = Parameters<MemoryBlockStorage["volume"]>[1];
+
+async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<Answer> {
+  const { name, size, imageRef, snapshot_id, volume_type = null, availability_zone = null } = asked;
+  const source: VolumeSource = imageRef
+    ? { kind: "image", id: imageRef }
+    : snapshot_id
+      ? { kind: "snapshot", id: snapshot_id }
+      : { kind: "blank" };
+  const wanted = { name, sizeGib: size, source, volumeType: volume_type, availabilityZone: availability_zone };
+  const outcome = await twin.createVolume(wanted, by);
+  if (outcome.kind === "created") return { status: 202, body: { volume: volumeDocument(outcome.volume) } };
+  return outcome.kind === "over-quota"
+    ? refusal(413, "overLimit", outcome.why)
+    : refusal(400, "badRequest", outcome.why);
+}
+
+async function listed(twin: MemoryBlockStorage, query: URLSearchParams): Promise<Answer> {
+  const filter = {
+    ...(query.has("instance_id") && { serverUuid: query.get("instance_id")! }),
+    ...(query.has("volume_id") && { volumeId: query.get("volume_id")! }),
+  };
+  return { status: 200, body: { attachments: (await twin.attachments(filter)).map(attachmentDocument) } };
+}
+
+async function reserved(twin: MemoryBlockStorage, asked: Body, by: By): Promise<Answer> {
+  const { volume_uuid: volumeId, instance_uuid: serverUuid, connector = null } = asked;
+  const outcome = await twin.reserve({ volumeId, serverUuid, connector }, by);
+  switch (outcome.kind) {
+    case "reserved":
+      return { status: 200, body: { attachment: attachmentDocument(outcome.attachment) } };
+    case "unknown":
+      return noVolume(volumeId);
+    case "forbidden":
+      return refusal(403, "forbidden", outcome.why);
+    case "refused":
+      if (outcome.why.startsWith("Unable")) return refusal(500, "computeFault", outcome.why);
+      return refusal(400, "badRequest", outcome.why);
+    default:
+      return outcome satisfies never;
+  }
+}
+
+/** Only services may end an attachment that a host has. */
+async function ended(twin: MemoryBlockStorage, id: string, serviceToken: unknown): Promise<Answer> {
+  if (serviceToken !== SERVICE_TOKEN) return refusal(409, "conflictingRequest", "Detach volume from instance instead");
+  if (!(await twin.attachments({})).some((one) => one.id === id)) return noAttachment(id);
+  await twin.deleteAttachment(id);
+  return { status: 200, body: { attachments: [] } };
+}
+
+const refusal = (code: number, type: string, message: string): Answer => ({
+  status: code,
+  body: { [type]: { code, message } },
+});
+const noVolume = (id: string) => refusal(404, "itemNotFound", `Volume ${id} could not be found.`);
+const noAttachment = (id: string) =>
+  refusal(404, "itemNotFound", `Volume attachment could not be found with filter: attachment_id = ${id}.`);
+
+function volumeDocument(volume: CinderVolume) {
+  const { id, name, status, availabilityZone: availability_zone, isMultiattach: multiattach } = volume;
+  return {
+    ...{ id, name, status, availability_zone, multiattach, size: volume.sizeGib, bootable: `${volume.isBootable}` },
+    ...{ "os-vol-tenant-attr:tenant_id": volume.projectId, metadata: {}, encrypted: false, snapshot_id: null },
+    ...(Object.keys(volume.imageProperties).length > 0 && { volume_image_metadata: volume.imageProperties }),
+    attachments: volume.attachedTo.map(({ attachmentId: attachment_id, serverUuid: server_id, host }) => ({
+      ...{ id, attachment_id, volume_id: id, server_id, host_name: host || null, device: "" },
+    })),
+  };
+}
+
+const attachmentDocument = ({ id, volumeId, serverUuid, status, connection }: CinderAttachment) => ({
+  ...{ id, volume_id: volumeId, instance: serverUuid, status, attach_mode: "null", attached_at: "", detached_at: "" },
+  connection_info: connection ?? {},
+});
+
+function send(response: ServerResponse, status: number, body: unknown): void {
+  response.writeHead(status, { "content-type": "application/json" });
+  response.end(body === undefined ? "" : JSON.stringify(body));
+}
