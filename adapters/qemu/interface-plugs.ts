@@ -2,7 +2,14 @@ import { setTimeout as delay } from "node:timers/promises";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
-import { interfaceDevice, interfacePlace, type MachineInterface, type VirtualMachine } from "./virtual-machine.ts";
+import {
+  interfaceDevice,
+  interfacePlace,
+  type MachineInterface,
+  METADATA_NETWORK,
+  metadataSocket,
+  type VirtualMachine,
+} from "./virtual-machine.ts";
 import { hasDevice, unlessRefused } from "./volume-plugs.ts";
 
 const POLL_MS = 20;
@@ -17,20 +24,20 @@ export type NamedInterface = MachineInterface & { readonly id: string };
  */
 export async function plugInterface(
   guest: QemuMonitor,
-  machine: Pick<VirtualMachine, "machineType" | "interfaceSlots">,
+  machine: Pick<VirtualMachine, "machineType" | "interfaceSlots" | "hasMetadataAddress">,
   one: NamedInterface,
 ): Promise<void> {
   const { id, mac, bridge } = one;
   if (await hasDevice(guest, interfaceDevice(id))) return;
   // An agent that died in the middle left the network's end.
-  await unlessRefused(guest.execute("netdev_del", { id }));
+  await removeNetwork(guest, id);
   try {
-    await guest.execute("netdev_add", { id, ...(bridge === null ? { type: "user" } : { type: "bridge", br: bridge }) });
+    await addNetwork(guest, { id, bridge, hasMetadata: machine.hasMetadataAddress === true });
     const device = { driver: "virtio-net-pci", id: interfaceDevice(id), netdev: id, mac };
     await guest.execute("device_add", { ...device, ...interfacePlace(machine, one) });
   } catch (error) {
     if (!(error instanceof QmpError) || error.code !== "refused") throw error;
-    await unlessRefused(guest.execute("netdev_del", { id }));
+    await removeNetwork(guest, id);
     throw new QemuError("state", `QEMU refuses a further interface: ${error.message}`, { cause: error });
   }
 }
@@ -57,7 +64,32 @@ export async function unplugInterface(guest: QemuMonitor, id: string, signal: Ab
       );
     await delay(POLL_MS);
   }
+  await removeNetwork(guest, id);
+}
+
+async function addNetwork(
+  guest: QemuMonitor,
+  { id, bridge, hasMetadata }: { readonly id: string; readonly bridge: string | null; readonly hasMetadata: boolean },
+): Promise<void> {
+  if (bridge !== null) {
+    await guest.execute("netdev_add", { id, type: "bridge", br: bridge });
+    return;
+  }
+  const socket = metadataSocket(id);
+  if (hasMetadata) {
+    const data = { addr: { type: "unix", data: { path: socket } }, server: true, wait: false };
+    await guest.execute("chardev-add", { id: socket, backend: { type: "socket", data } });
+  }
+  const { net, address } = METADATA_NETWORK;
+  const metadata = hasMetadata ? { net, guestfwd: [{ str: `${address}-chardev:${socket}` }] } : {};
+  await guest.execute("netdev_add", { id, type: "user", ...metadata });
+}
+
+/** Removes the network's end of an interface, as far as QEMU has it. */
+async function removeNetwork(guest: QemuMonitor, id: string): Promise<void> {
   await unlessRefused(guest.execute("netdev_del", { id }));
+  // QEMU removes it together with a network that uses it.
+  await unlessRefused(guest.execute("chardev-remove", { id: metadataSocket(id) }));
 }
 
 /** QEMU's reason for refusing a command. Null if it does not refuse it. */

@@ -4,12 +4,15 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { type GuestRecord, readGuestRecord, writeGuestRecord } from "./guest-record.ts";
+import { answerMetadata } from "./metadata-answer.ts";
+import { MetadataLink } from "./metadata-link.ts";
 import { pinThreads } from "./pin-threads.ts";
 import { QemuError } from "./qemu-error.ts";
 import { QmpClient, type QmpEvent } from "./qmp-client.ts";
 import { QmpError } from "./qmp-error.ts";
+import { readIsoFiles } from "./read-iso-files.ts";
 import { findRunningQemu, isRunning, type RunningQemu } from "./running-qemu.ts";
-import { GUEST_FILES, qemuArguments, rescuedMachine } from "./virtual-machine.ts";
+import { GUEST_FILES, metadataSocket, qemuArguments, rescuedMachine } from "./virtual-machine.ts";
 
 /** A loaded machine with slow disks needs seconds to start QEMU. */
 const START_MS = 30_000;
@@ -37,6 +40,8 @@ export class QemuGuest {
   #client: QmpClient | null = null;
   #connecting: Promise<QmpClient | null> | null = null;
   readonly #onEvent: (event: QmpEvent | null) => void;
+  /** The connections over which the guest asks for its metadata, by the interfaces' names. They live as long as the connection to its QEMU. */
+  readonly #metadata = new Map<string, MetadataLink>();
 
   private constructor(dir: string, record: GuestRecord, onEvent: (event: QmpEvent | null) => void) {
     this.dir = dir;
@@ -148,6 +153,22 @@ export class QemuGuest {
     return client.execute(command, args, timeoutMs);
   }
 
+  /**
+   * Lets the guest reach its metadata over all its interfaces that have the address. It is called when a connection to QEMU begins, and after interfaces were changed.
+   * An interface that cannot be served must not keep anything else from the guest: it is served from the next call on.
+   */
+  async serveMetadata(): Promise<void> {
+    const { machine } = this.#record;
+    const { configDrive } = machine;
+    if (machine.hasMetadataAddress !== true || configDrive === null) return;
+    const answer = async (path: string) => answerMetadata(await readIsoFiles(join(this.dir, configDrive)), path);
+    for (const [index, { bridge, id = `net${index}` }] of machine.interfaces.entries()) {
+      if (bridge !== null || this.#metadata.get(id)?.isClosed === false) continue;
+      const link = await MetadataLink.open(join(this.dir, metadataSocket(id)), answer).catch(() => null);
+      if (link !== null) this.#metadata.set(id, link);
+    }
+  }
+
   process(): RunningQemu | null {
     return findRunningQemu(this.dir);
   }
@@ -189,10 +210,11 @@ export class QemuGuest {
     client.onEvent(this.#onEvent);
     client.closed.then(() => {
       if (this.#client !== client) return;
-      this.#client = null;
+      this.#forget();
       this.#onEvent(null);
     });
     this.#client = client;
+    await this.serveMetadata();
     return client;
   }
 
@@ -200,6 +222,8 @@ export class QemuGuest {
     const client = this.#client;
     this.#client = null;
     client?.close();
+    for (const link of this.#metadata.values()) link.close();
+    this.#metadata.clear();
   }
 
   #because(): string {

@@ -25,6 +25,8 @@ export interface VirtualMachine {
   readonly hasVolumeBus?: boolean | undefined;
   /** The number of slots for interfaces, into which one can also be put while the guest runs. Absent in machines that were built without them. */
   readonly interfaceSlots?: number | undefined;
+  /** Whether interfaces without a bridge reach the metadata service at its address. Absent in machines that were built without it. */
+  readonly hasMetadataAddress?: boolean | undefined;
   /** The bridge of interfaces that the guest may get while it runs. Absent or null when they do not get one. */
   readonly bridge?: string | null | undefined;
   /** The kernel that QEMU boots. Null when the guest boots from its first disk. */
@@ -66,6 +68,15 @@ export interface MachineInterface {
   /** The slot that the interface is in, from 1 on. In a machine without that slot, QEMU chooses the place. */
   readonly slot?: number | undefined;
 }
+
+/**
+ * QEMU's own network with the address of the metadata service. QEMU forwards only addresses of the network itself, so guests get link-local addresses by DHCP.
+ * Outgoing connections work as in its usual network.
+ */
+export const METADATA_NETWORK = { net: "169.254.0.0/16", address: "tcp:169.254.169.254:80" } as const;
+
+/** The name of the socket in the guest's directory, and of its device in QEMU, over which an interface reaches the metadata service. */
+export const metadataSocket = (interfaceId: string): string => `metadata-${interfaceId}`;
 
 /** How many slots for interfaces a machine gets. A port of the PCI bus has so many functions, and all slots are functions of one. */
 export const INTERFACE_SLOTS = 8;
@@ -162,10 +173,19 @@ function interfaceArguments(
   one: MachineInterface & { readonly id: string },
 ): readonly string[] {
   const { mac, bridge, id } = one;
-  const network = bridge === null ? "user" : `bridge,br=${escaped(bridge)}`;
+  const network = bridge === null ? ["user", ...userNetwork(machine, id)].join() : `bridge,br=${escaped(bridge)}`;
   const place = Object.entries(interfacePlace(machine, one)).map(([key, value]) => `,${key}=${value}`);
   const device = `virtio-net-pci,netdev=${id},mac=${mac},id=${interfaceDevice(id)}${place.join("")}`;
-  return ["-netdev", `${network},id=${id}`, "-device", device];
+  const metadata =
+    bridge === null && machine.hasMetadataAddress === true
+      ? ["-chardev", `socket,id=${metadataSocket(id)},path=${metadataSocket(id)},server=on,wait=off`]
+      : [];
+  return [...metadata, "-netdev", `${network},id=${id}`, "-device", device];
+}
+
+function userNetwork({ hasMetadataAddress }: VirtualMachine, id: string): readonly string[] {
+  if (hasMetadataAddress !== true) return [];
+  return [`net=${METADATA_NETWORK.net}`, `guestfwd=${METADATA_NETWORK.address}-chardev:${metadataSocket(id)}`];
 }
 
 /** The name of an interface's device in QEMU. */

@@ -24,7 +24,7 @@ const PACKAGES = ["linux-image-cloud-amd64", "busybox-static"];
 /** The modules in the order in which they have to be loaded. */
 const MODULES = [
   ...["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"],
-  ...["cdrom", "isofs", "scsi_common", "scsi_mod", "virtio_scsi", "sd_mod"],
+  ...["cdrom", "isofs", "scsi_common", "scsi_mod", "virtio_scsi", "sd_mod", "failover", "net_failover", "virtio_net"],
 ];
 const INIT = `#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /config

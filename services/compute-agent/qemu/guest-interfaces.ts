@@ -51,6 +51,7 @@ export async function changeInterfaces(
     }
   }
   if (!isSame) await record(desired);
+  await guest.serveMetadata();
 }
 
 /** The interface of a port. */
@@ -61,14 +62,20 @@ export function interfaceOf(one: GuestInterface, bridge: string | null): NamedIn
 
 const macOfInterface = ({ portId, macAddress }: GuestInterface): string => macAddress ?? macOf(portId);
 
-/** Gives the machine slots for interfaces, if it has none, with its interfaces in them. The guest must have no QEMU, and no saved memory. */
+/** Gives the machine the metadata address, and slots for interfaces with its interfaces in them, if it lacks them. The guest must have no QEMU, and no saved memory. */
 export async function ensureInterfaceSlots(guest: QemuGuest): Promise<void> {
   const { machine } = guest.record;
+  if (machine.hasMetadataAddress !== true) await guest.change({ machine: { ...machine, hasMetadataAddress: true } });
   if (machine.interfaceSlots !== undefined) return;
   const interfaces = namedInterfaces(machine).map((one, index) => ({ ...one, slot: one.slot ?? index + 1 }));
   const bridge = interfaces.find((one) => one.bridge !== null)?.bridge ?? null;
   await guest.change({
-    machine: { ...machine, interfaces, interfaceSlots: INTERFACE_SLOTS, ...(bridge !== null && { bridge }) },
+    machine: {
+      ...guest.record.machine,
+      interfaces,
+      interfaceSlots: INTERFACE_SLOTS,
+      ...(bridge !== null && { bridge }),
+    },
   });
 }
 

@@ -6,7 +6,7 @@ import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
 import { haltForCopy, type PowerControl } from "./guest-power.ts";
 import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
-import { interfacesMark, type TransferAddress } from "./transfer-address.ts";
+import { interfacesMark, type TransferAddress, tellsMetadata } from "./transfer-address.ts";
 
 export interface LiveHandOverControl extends HandOverControl {
   readonly bytesPerSecond: number;
@@ -66,7 +66,10 @@ function otherHardware({ hasVolumeBus }: TransferAddress): QemuError {
   return new QemuError("state", words);
 }
 
-function otherInterfaces({ interfaceSlots }: VirtualMachine, { interfaces }: TransferAddress): QemuError {
+function otherInterfaces(
+  { interfaceSlots, hasMetadataAddress = false }: VirtualMachine,
+  { interfaces }: TransferAddress,
+): QemuError {
   const ofOld = "stop and start the server, and migrate it again, or migrate it cold";
   if (interfaceSlots === undefined)
     return new QemuError(
@@ -77,6 +80,13 @@ function otherInterfaces({ interfaceSlots }: VirtualMachine, { interfaces }: Tra
     return new QemuError(
       "state",
       "the guest has slots for interfaces, which the destination's guest lacks: update that host's agent, and migrate the server again",
+    );
+  if (hasMetadataAddress !== tellsMetadata(interfaces))
+    return new QemuError(
+      "state",
+      hasMetadataAddress
+        ? "the guest has the metadata address in its network, which the destination's guest lacks: update that host's agent, and migrate the server again"
+        : `the guest's network was built without the metadata address, which the destination's guest has: ${ofOld}`,
     );
   return new QemuError("state", `the destination's guest has its interfaces in other slots: ${ofOld}`);
 }

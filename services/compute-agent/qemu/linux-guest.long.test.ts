@@ -1,6 +1,7 @@
 import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { writeConfigDrive } from "../../../adapters/qemu/config-drive.ts";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
@@ -16,6 +17,7 @@ import {
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
 import type { GuestName } from "../journal.ts";
+import { guestMetadataOf } from "./machine-of-server.ts";
 import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
@@ -71,6 +73,43 @@ describe.skipIf(files === null)(title, () => {
       keys: [{ name: "mine", type: "ssh", data: "ssh-ed25519 AAAA me" }],
       files: [{ path: "/etc/motd", content_path: "/content/0000" }],
     });
+  });
+
+  test("reads the files of its config drive at the metadata address, also after the agent was replaced", {
+    timeout: 240_000,
+  }, async () => {
+    const get = "$b wget -q -O - http://169.254.169.254";
+    const script = `b=/bin/busybox
+$b ip link set eth0 up
+echo '#!/bin/busybox sh
+[ "$1" = bound ] && /bin/busybox ip addr add $ip/$mask dev eth0' > /bound && $b chmod 755 /bound
+$b udhcpc -i eth0 -n -q -s /bound
+for file in meta_data.json network_data.json user_data; do
+  ${get}/openstack/2018-08-27/$file > /got && $b cmp /got /config/openstack/latest/$file && echo "same: $file"
+done
+echo "id: $(${get}/latest/meta-data/instance-id)"
+${get}/openstack/latest/password || echo "no password"
+until ${get}/openstack/content/0000; do $b sleep 1; done
+echo
+`;
+    const port = { portId: "6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b01", networkId: "n1", tag: "", networkName: "" };
+    const guest = await booted(1, script, { ports: [{ ...port, addresses: [], slot: 1 }] });
+    await shows(guest, /^no password$/m);
+    for (const file of ["meta_data.json", "network_data.json", "user_data"])
+      expect(shown(guest)).toContain(`same: ${file}\n`);
+    expect(shown(guest)).toContain(`id: i-${guest.serverUuid.replaceAll("-", "").slice(0, 17)}\n`);
+    expect(shown(guest)).not.toMatch(/^done$/m);
+
+    driver.close();
+    await writeConfigDrive(join(guestsOnDisk(dir.path, guest.serverUuid)[0]?.dir ?? "", "config.iso"), {
+      ...guestMetadataOf(serverSpec(1)),
+      files: [{ path: "/etc/motd", contents: Buffer.from("given by the next agent") }],
+    });
+    driver = qemuDriverIn(dir);
+    await driver.adopt([{ ...guest, state: "running" }]);
+    expect(await driver.powersOf([guest])).toEqual(["running"]);
+    await shows(guest, /^done$/m);
+    expect(shown(guest)).toMatch(/^given by the next agent$/m);
   });
 
   test("gets an interface while it runs, and releases it again", { timeout: 240_000 }, async () => {

@@ -63,6 +63,7 @@ export function machineOf(
     configDrive: CONFIG_DRIVE,
     interfaces: guestInterfaces(server.ports).interfaces.map((one) => interfaceOf(one, options.bridge)),
     interfaceSlots: INTERFACE_SLOTS,
+    hasMetadataAddress: true,
     bridge: options.bridge,
     kernel: options.kernel,
     ...(options.display !== null && { display: options.display }),

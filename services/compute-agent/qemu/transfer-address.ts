@@ -70,12 +70,20 @@ const BASE_CHARS = 32;
 /** The form in which an address names the display of a machine. */
 export const displayMark = ({ display }: Pick<VirtualMachine, "display">): string => display ?? "none";
 
-/** The form in which an address names the slots of a machine's interfaces: the number of slots, and those that are taken. Empty without slots. */
-export function interfacesMark({ interfaces, interfaceSlots }: VirtualMachine): string {
+const METADATA_MARK = ":metadata";
+
+/**
+ * The form in which an address names the slots of a machine's interfaces: the number of slots, those that are taken, and whether the machine has the metadata
+ * address. Empty without slots.
+ */
+export function interfacesMark({ interfaces, interfaceSlots, hasMetadataAddress }: VirtualMachine): string {
   if (interfaceSlots === undefined) return "";
   const taken = interfaces.map(({ slot = 0 }) => slot).sort((a, b) => a - b);
-  return `${interfaceSlots}:${taken.join(".")}`;
+  return `${interfaceSlots}:${taken.join(".")}${hasMetadataAddress === true ? METADATA_MARK : ""}`;
 }
+
+/** Whether a machine with this `interfacesMark` has the metadata address. */
+export const tellsMetadata = (interfaces: string): boolean => interfaces.endsWith(METADATA_MARK);
 
 /** The form in which an address names a base. */
 export const baseMark = (sha512: string): string => sha512.slice(0, BASE_CHARS);

@@ -1,0 +1,138 @@
+import type { Socket } from "node:net";
+import { setTimeout as delay } from "node:timers/promises";
+import type { MetadataAnswer } from "./metadata-answer.ts";
+import { type MetadataRequest, MetadataRequests } from "./metadata-requests.ts";
+import { openUnixSocket } from "./open-unix-socket.ts";
+
+/** A request that has begun must be complete after this time. */
+const REQUEST_MS = 3_000;
+/** How many requests a guest may make at once, and how many more each second. A guest's boot needs some dozens. */
+const REQUESTS_MAX = 200;
+const REQUESTS_PER_SECOND = 20;
+/** How long a guest that makes too many requests gets no answers. */
+const BANNED_MS = 5_000;
+/** A first moment for QEMU to notice that the old connection has ended. */
+const AGAIN_MS = 100;
+/** Answers that QEMU has not taken yet. A guest that asks on without reading gets none any further. */
+const UNREAD_BYTES_MAX = 4 * 1_048_576;
+
+/** Answers the requests of one guest for a path. */
+export type AnswerMetadata = (path: string) => Promise<MetadataAnswer>;
+
+/**
+ * The connection over which one interface of a guest reaches the metadata service. QEMU passes on what the guest's connections to the metadata address carry, as
+ * one stream without their beginnings and ends, and gives each answer to the guest's newest connection. So a request that does not become complete, or is no
+ * request, would spoil the next one: the connection is opened anew then, which discards what was on its way.
+ *
+ * QEMU itself never drops what the guest sends but waits until it is read, and does nothing else meanwhile. So everything is read at once here, and a guest that
+ * sends too much is cut off for a while.
+ */
+export class MetadataLink {
+  readonly #path: string;
+  readonly #answer: AnswerMetadata;
+  #socket: Socket | null = null;
+  #isClosed = false;
+  #allowed = REQUESTS_MAX;
+  #allowedAt = performance.now();
+
+  private constructor(path: string, answer: AnswerMetadata) {
+    this.#path = path;
+    this.#answer = answer;
+  }
+
+  /** Connects to the socket of an interface. Rejects with the system's error if there is none. */
+  static async open(path: string, answer: AnswerMetadata): Promise<MetadataLink> {
+    const link = new MetadataLink(path, answer);
+    await link.#connect();
+    return link;
+  }
+
+  /** Whether it has ended, because QEMU has closed it or is gone. */
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  close(): void {
+    this.#isClosed = true;
+    this.#socket?.destroy();
+    this.#socket = null;
+  }
+
+  async #connect(): Promise<void> {
+    const { socket, opened } = openUnixSocket(this.#path);
+    await opened;
+    if (this.#isClosed) {
+      socket.destroy();
+      return;
+    }
+    this.#socket = socket;
+    const requests = new MetadataRequests();
+    let limit: NodeJS.Timeout | undefined;
+    let answered: Promise<void> = Promise.resolve();
+    socket.on("data", (bytes: Buffer) => {
+      clearTimeout(limit);
+      for (const request of requests.push(bytes)) answered = answered.then(() => this.#take(socket, request));
+      if (requests.isAmidst) limit = setTimeout(() => this.#again(socket, AGAIN_MS), REQUEST_MS).unref();
+    });
+    socket.on("error", () => undefined);
+    socket.once("close", () => {
+      clearTimeout(limit);
+      if (this.#socket === socket) this.close();
+    });
+  }
+
+  async #take(socket: Socket, request: MetadataRequest): Promise<void> {
+    if (this.#socket !== socket) return;
+    if (!this.#admits() || socket.writableLength > UNREAD_BYTES_MAX) return this.#again(socket, BANNED_MS);
+    if (request.kind === "nonsense") {
+      socket.write(encoded(refusal(400), true));
+      await delay(AGAIN_MS, undefined, { ref: false });
+      return this.#again(socket, AGAIN_MS);
+    }
+    const { method, path } = request;
+    const isKnown = method === "GET" || method === "HEAD";
+    const answer = isKnown ? await this.#answer(path).catch(() => refusal(500)) : refusal(405);
+    if (this.#socket === socket) socket.write(encoded(answer, method !== "HEAD"));
+  }
+
+  /** Counts a request. False when the guest makes too many. */
+  #admits(): boolean {
+    const now = performance.now();
+    this.#allowed = Math.min(REQUESTS_MAX, this.#allowed + ((now - this.#allowedAt) / 1_000) * REQUESTS_PER_SECOND);
+    this.#allowedAt = now;
+    this.#allowed -= 1;
+    return this.#allowed >= 0;
+  }
+
+  /** Opens the connection anew after a while. */
+  #again(socket: Socket, afterMs: number): void {
+    if (this.#socket !== socket) return;
+    this.#socket = null;
+    socket.destroy();
+    delay(afterMs, undefined, { ref: false })
+      .then(() => (this.#isClosed ? undefined : this.#connect()))
+      .catch(() => this.close());
+  }
+}
+
+/** An answer with any of the statuses of the service. */
+type Answer = Omit<MetadataAnswer, "status"> & { readonly status: keyof typeof REASONS };
+
+const REASONS = {
+  200: "OK",
+  400: "Bad Request",
+  404: "Not Found",
+  405: "Method Not Allowed",
+  500: "Internal Server Error",
+} as const;
+
+const refusal = (status: keyof typeof REASONS): Answer => ({
+  ...{ status, contentType: "text/plain", body: Buffer.from(`${status} ${REASONS[status]}\n`) },
+});
+
+/** The guest's connections cannot be closed from here. So each answer states its length, and clients end their connections themselves. */
+function encoded({ status, contentType, body }: Answer, withBody: boolean): Buffer {
+  const headers = `Content-Type: ${contentType}\r\nContent-Length: ${body.length}`;
+  const head = Buffer.from(`HTTP/1.1 ${status} ${REASONS[status]}\r\n${headers}\r\n\r\n`);
+  return withBody ? Buffer.concat([head, body]) : head;
+}
