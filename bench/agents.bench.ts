@@ -24,7 +24,7 @@ import { CONDUCTOR_DEFAULTS } from "../services/conductor/settings.ts";
 import { measuredOf, ROUNDS, report } from "./measure.ts";
 
 const HOSTS = Number(process.env.BERTH_BENCH_HOSTS ?? 10_000);
-const AGENTS = 50;
+const AGENTS = Number(process.env.BERTH_BENCH_AGENTS ?? 50);
 const DEVICES_PER_NODE = 8;
 const STEADY_MS = 20_000;
 const READY_MS_MAX = 30 * 60_000;
@@ -50,7 +50,7 @@ function hostOf(index: number, vcpus = 32): HostConfig {
 
 /**
  * Hosts of 20 providers that register in an empty cell over gRPC, their heartbeats, and a changed inventory on its way to a scheduler's view. One
- * process has a conductor and all agents; the database is a process of its own. `BERTH_BENCH_HOSTS` sets the number of hosts.
+ * process has a conductor and all agents; the database is a process of its own. `BERTH_BENCH_HOSTS` and `BERTH_BENCH_AGENTS` set the numbers.
  */
 export async function run(): Promise<void> {
   const server = await startEmbedded();
@@ -172,15 +172,21 @@ function followerOf(databaseUrl: string, view: LedgerView, onRow: (row: RowChang
   return follower;
 }
 
+/**
+ * A write is a transaction that changes something: it costs the database one flush to its disk, however many rows it has. Only such transactions get
+ * an id, so the next id counts them. Nothing else uses this database server.
+ */
 async function measureHeartbeats(url: string): Promise<void> {
-  const writes = () =>
+  const written = () =>
     withClient(url, async (client) => {
-      const { rows } = await client.query<{ count: string }>(
-        "select n_tup_ins + n_tup_upd + n_tup_del as count from pg_stat_user_tables where relname in ('agents', 'hosts')",
+      const { rows } = await client.query<Record<"rows" | "transactions" | "bytes", string>>(
+        `select pg_snapshot_xmax(pg_current_snapshot())::text as transactions, (pg_current_wal_insert_lsn() - '0/0')::text as bytes,
+          (select sum(n_tup_ins + n_tup_upd + n_tup_del) from pg_stat_user_tables where relname in ('agents', 'hosts'))::text as rows`,
       );
-      return rows.reduce((sum, { count }) => sum + Number(count), 0);
+      const [{ rows: changed, transactions, bytes } = { rows: "", transactions: "", bytes: "" }] = rows;
+      return { rows: Number(changed), transactions: Number(transactions), kib: Number(bytes) / 1_024 };
     });
-  const [before, cpu, started] = [await writes(), process.cpuUsage(), performance.now()];
+  const [before, cpu, started] = [await written(), process.cpuUsage(), performance.now()];
   await new Promise((resolve) => setTimeout(resolve, STEADY_MS));
   const seconds = (performance.now() - started) / 1_000;
   const { user, system } = process.cpuUsage(cpu);
@@ -189,7 +195,11 @@ async function measureHeartbeats(url: string): Promise<void> {
     measuredOf([(user + system) / 1e4 / seconds]),
     "%",
   );
-  report("rows written for their heartbeats", measuredOf([((await writes()) - before) / seconds]), "/s");
+  const after = await written();
+  const rate = (of: keyof typeof before) => measuredOf([(after[of] - before[of]) / seconds]);
+  report("transactions that write something meanwhile", rate("transactions"), "/s");
+  report("rows that they write", rate("rows"), "/s");
+  report("write-ahead log that they need", rate("kib"), "KiB/s");
 }
 
 async function until(condition: () => boolean): Promise<void> {

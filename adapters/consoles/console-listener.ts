@@ -5,9 +5,9 @@ import { pipeline } from "node:stream/promises";
 import { createServer, type Server, type TLSSocket } from "node:tls";
 import { addressText } from "../../runtime/address-text.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
+import { KEYED_TLS } from "../../runtime/keyed-tls.ts";
 import { openConnections } from "../../runtime/open-connections.ts";
 import type { HostPort } from "../../runtime/setting-kinds.ts";
-import { CONSOLE_TLS } from "./console-tls.ts";
 
 /** A client that is expected once. */
 export interface ExpectedClient {
@@ -51,7 +51,7 @@ export class ConsoleListener {
   }) {
     this.#options = options;
     this.#server = createServer({
-      ...CONSOLE_TLS,
+      ...KEYED_TLS,
       handshakeTimeout: options.handshakeMs ?? HANDSHAKE_MS,
       pskCallback: (socket, session) => {
         this.#sessions.set(socket, session);

@@ -55,10 +55,14 @@ export class LxdClient {
     return answer.metadata;
   }
 
+  /** Makes a call that begins an operation. */
+  async begin(path: string, call: Omit<LxdCall, "signal">): Promise<LxdOperation> {
+    return (await this.call(path, call)) as LxdOperation;
+  }
+
   /** Makes a call that begins an operation, and waits until the operation has ended (see `waitFor`). */
-  async run(path: string, call: LxdCall): Promise<LxdOperation> {
-    const begun = await this.#ask(path, { ...call, signal: undefined });
-    return this.waitFor(begun.metadata as LxdOperation, call.signal);
+  async run(path: string, { signal, ...call }: LxdCall): Promise<LxdOperation> {
+    return this.waitFor(await this.begin(path, call), signal);
   }
 
   /** Sends an image as a file, and returns its fingerprint. */

@@ -57,7 +57,7 @@ function watch(source: WatchedHosts, start: readonly HostConfig[]) {
     source,
     everyMs: EVERY_MS,
     treeOf,
-    trees: start.map((one) => treeOf(one)),
+    hosts: start,
     onChanged,
   });
   onTestFinished(() => watcher.stop());

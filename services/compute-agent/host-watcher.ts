@@ -16,8 +16,11 @@ export class HostWatcher {
   readonly #everyMs: number;
   readonly #treeOf: (host: HostConfig) => TreeReport;
   readonly #onChanged: (tree: TreeReport) => void;
-  /** The last tree of each host, as JSON. */
-  readonly #trees: Map<string, string>;
+  /**
+   * The hosts as they were last seen, with their configurations as JSON. These are compared rather than the trees, which take a hundred times as long
+   * to make: an agent may have hundreds of hosts, and each look keeps it from everything else.
+   */
+  readonly #seen: Map<string, { readonly host: HostConfig; readonly text: string }>;
   #warnings: ReadonlySet<string> = new Set();
   #otherHosts = "";
   #timer: Timer | null = null;
@@ -30,8 +33,8 @@ export class HostWatcher {
     /** The time between two looks. It varies by a quarter, so that agents that were started together do not all report together. */
     readonly everyMs: number;
     readonly treeOf: (host: HostConfig) => TreeReport;
-    /** The trees that the agent has started with. */
-    readonly trees: readonly TreeReport[];
+    /** The hosts that the agent has started with. */
+    readonly hosts: readonly HostConfig[];
     readonly onChanged: (tree: TreeReport) => void;
   }) {
     this.#clock = options.clock;
@@ -40,7 +43,7 @@ export class HostWatcher {
     this.#everyMs = options.everyMs;
     this.#treeOf = options.treeOf;
     this.#onChanged = options.onChanged;
-    this.#trees = new Map(options.trees.map((tree) => [tree.host, JSON.stringify(tree)]));
+    this.#seen = new Map(options.hosts.map((host) => [host.name, { host, text: JSON.stringify(host) }]));
   }
 
   start(): void {
@@ -59,19 +62,26 @@ export class HostWatcher {
     }
     this.#warn(seen.warnings);
     this.#compareNames(seen);
-    for (const tree of seen.hosts.map((host) => this.#treeOf(host))) {
-      const text = JSON.stringify(tree);
-      const before = this.#trees.get(tree.host);
-      if (before === undefined || before === text) continue;
-      this.#trees.set(tree.host, text);
-      this.#events.treeChanged(tree.host);
-      this.#onChanged(tree);
+    for (const host of seen.hosts) {
+      const before = this.#seen.get(host.name);
+      const text = JSON.stringify(host);
+      if (before === undefined || before.text === text) continue;
+      this.#seen.set(host.name, { host, text });
+      this.#compareTrees(before.host, host);
     }
   }
 
   stop(): void {
     this.#stopped = true;
     this.#timer?.cancel();
+  }
+
+  /** A configuration has more than its host's tree, so that it may change without the tree. */
+  #compareTrees(before: HostConfig, now: HostConfig): void {
+    const tree = this.#treeOf(now);
+    if (JSON.stringify(tree) === JSON.stringify(this.#treeOf(before))) return;
+    this.#events.treeChanged(tree.host);
+    this.#onChanged(tree);
   }
 
   #plan(): void {
@@ -90,8 +100,8 @@ export class HostWatcher {
 
   #compareNames({ hosts }: LookAtHosts): void {
     const names = new Set(hosts.map(({ name }) => name));
-    const added = [...names].filter((name) => !this.#trees.has(name));
-    const removed = [...this.#trees.keys()].filter((name) => !names.has(name));
+    const added = [...names].filter((name) => !this.#seen.has(name));
+    const removed = [...this.#seen.keys()].filter((name) => !names.has(name));
     const others = JSON.stringify([added, removed]);
     if (others === this.#otherHosts) return;
     this.#otherHosts = others;

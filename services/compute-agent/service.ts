@@ -150,7 +150,7 @@ function assemble(
   const trees = new TreeReporter({ clock, events, anyWelcomed, trees: known });
   const { source, everyMs } = settings.watch ?? { source: fixedHosts(settings.hosts), everyMs: 60_000 };
   const watcher = new HostWatcher({
-    ...{ clock, events, source, everyMs, treeOf: treeOfHost, trees: known },
+    ...{ clock, events, source, everyMs, treeOf: treeOfHost, hosts: settings.hosts },
     onChanged: (tree) => trees.update(tree),
   });
   const orders = new GuestOrders({ ...parts, driver, reporter, clock });

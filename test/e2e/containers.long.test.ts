@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { containerName, OWN_KEYS } from "../../services/compute-agent/lxd/container-of-server.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { startLxd, TICKING_IMAGE_ID } from "../rigs/lxd-daemon.ts";
+import { startTwoLxds, TICKING_IMAGE_ID } from "../rigs/lxd-daemon.ts";
 import type { E2eCell } from "./cell.ts";
 import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 100, withinMs: 60_000 };
-const lxd = await startLxd();
+const lxd = await startTwoLxds();
 const skipped = typeof lxd === "string" ? lxd : null;
-const socket = typeof lxd === "string" ? "" : lxd.socketPath;
+const daemons = typeof lxd === "string" ? [] : lxd;
 
 afterAll(async () => {
-  if (typeof lxd !== "string") await lxd.close();
+  for (const daemon of daemons) await daemon.close();
 }, 60_000);
 
 describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skipped: ${skipped})`}`, () => {
@@ -20,16 +20,16 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
   let flavor: string;
 
   beforeAll(async () => {
-    if (typeof lxd === "string") return;
+    const [first, second] = daemons;
+    if (first === undefined || second === undefined) return;
+    // The agents have an LXD each, as on two machines, and one directory of images.
+    const agentEnv = (id: string) => {
+      const own = id.endsWith("1") ? first : second;
+      return { BERTH_LXD_SOCKET: own.socketPath, BERTH_LXD_LOGS: own.logs };
+    };
     cloud = await Cloud.start({
-      cells: ["cell-1"],
-      schedulers: 1,
-      conductors: 1,
-      hostsPerAgent: 1,
-      env: {
-        ...{ BERTH_DRIVER: "lxd", BERTH_LXD_SOCKET: socket, BERTH_LXD_LOGS: lxd.logs },
-        ...{ BERTH_IMAGES_PATH: lxd.images, BERTH_SHUTDOWN_TIMEOUT: "5s" },
-      },
+      ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, agents: 2, hostsPerAgent: 1, agentEnv },
+      env: { BERTH_DRIVER: "lxd", BERTH_IMAGES_PATH: first.images, BERTH_SHUTDOWN_TIMEOUT: "5s" },
     });
     cell = cloud.cell("cell-1");
     flavor = await cloud.compute.flavor();
@@ -37,8 +37,10 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
   afterAll(() => cloud?.close());
   beforeEach(() => cloud.beforeTest());
 
-  const containersOf = async (id: string) =>
-    typeof lxd === "string" ? [] : (await lxd.containers()).filter(({ config }) => config[OWN_KEYS.server] === id);
+  const containersOf = async (id: string) => {
+    const all = await Promise.all(daemons.map((daemon) => daemon.containers()));
+    return all.flat().filter(({ config }) => config[OWN_KEYS.server] === id);
+  };
   const ticks = async (id: string): Promise<readonly number[]> => {
     const answer = await cloud.compute.call("POST", `/servers/${id}/action`, { "os-getConsoleOutput": {} });
     if (answer.status !== 200) return [];
@@ -87,7 +89,7 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     await cloud.expectCleanAudit();
   });
 
-  test("a cold migration continues with the disk on the other host, and confirming it removes the source", async () => {
+  test("a cold migration continues with the disk in the other host's LXD, and confirming it removes the source", async () => {
     const { id, host } = await booted();
     const [before = 0] = (await ticks(id)).slice(-1);
     const to = await cloud.compute.changed(id, "migrate", "VERIFY_RESIZE");
@@ -98,6 +100,35 @@ describe.skipIf(skipped !== null)(`containers${skipped === null ? "" : ` (skippe
     await eventually("one container", async () => (await containersOf(id)).length === 1, PATIENT);
     await cloud.expectCleanAudit();
   });
+
+  test.each(["source", "destination"])(
+    "when the %s's agent dies during a cold migration, it is completed or called off, and nothing runs twice",
+    async (side) => {
+      const { id, host } = await booted();
+      const [before = 0] = (await ticks(id)).slice(-1);
+      const agent = cell.agents.find(({ hosts }) => hosts.includes(host) === (side === "source"));
+      let runningMost = 0;
+      const ended = async () => {
+        const running = (await containersOf(id)).filter(({ status }) => status === "Running").length;
+        runningMost = Math.max(runningMost, running);
+        const server = await cloud.compute.show(id);
+        return server?.["OS-EXT-STS:task_state"] === null && server;
+      };
+      await cloud.compute.call("POST", `/servers/${id}/action`, { migrate: null });
+      await eventually("the container at the destination", async () => (await containersOf(id)).length === 2, PATIENT);
+      await agent?.kill();
+      const made = cloud.makeWhole();
+      const { status } = await eventually("the end of the migration", ended, PATIENT);
+      await made;
+      expect(["VERIFY_RESIZE", "ACTIVE"]).toContain(status);
+      await tickingAfter(id, before);
+      expect(runningMost).toBe(1);
+      if (status === "VERIFY_RESIZE") await cloud.compute.changed(id, "revertResize", "ACTIVE");
+      await eventually("one container", async () => (await containersOf(id)).length === 1, PATIENT);
+      await tickingAfter(id, before);
+      await cloud.expectCleanAudit();
+    },
+  );
 
   test("a container continues while its agent is killed, and the next agent has it", async () => {
     const { id, host } = await booted();

@@ -72,6 +72,16 @@ export async function startLxd(): Promise<LxdDaemon | string> {
   }
 }
 
+/** Starts two, as two machines have them. Resolves with the reason when this machine cannot run them. */
+export async function startTwoLxds(): Promise<readonly [LxdDaemon, LxdDaemon] | string> {
+  const first = await startLxd();
+  if (typeof first === "string") return first;
+  const second = await startLxd();
+  if (typeof second !== "string") return [first, second];
+  await first.close();
+  return `a second LXD: ${second}`;
+}
+
 function openDaemon(
   daemon: ChildProcess,
   { dir, state, images }: { readonly dir: string; readonly state: string; readonly images: string },
@@ -164,7 +174,13 @@ export function lxdDriverIn(
 ): LxdDriver {
   return new LxdDriver({
     ...{ clock: systemClock, socketPath: daemon.socketPath, logsPath: daemon.logs },
-    ...{ imagesPath: daemon.images, storagePool: "default", bridge: null, shutdownMs: 5_000 },
+    ...{
+      imagesPath: daemon.images,
+      storagePool: "default",
+      bridge: null,
+      inboundAddress: "127.0.0.1",
+      shutdownMs: 5_000,
+    },
     ...options,
   });
 }

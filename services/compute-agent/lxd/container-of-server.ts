@@ -37,6 +37,10 @@ export const OWN_KEYS = {
   held: "user.berth.held-cpus",
   /** `disk` until the disk of the guest that moves here has arrived. */
   receives: "user.berth.receives",
+  /** The order by which the disk has arrived. A later order brings the disk of a guest that may have run meanwhile. */
+  received: "user.berth.received",
+  /** The port and the key of this guest's transfer, as `4711 KEY`, until the guest is started. */
+  listens: "user.berth.listens",
 } as const;
 
 const GIB = "GiB";

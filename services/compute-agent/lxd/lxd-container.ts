@@ -76,7 +76,8 @@ export class LxdContainer {
     if (status === "Frozen") return this.#setState("unfreeze", { signal });
     if (config[OWN_KEYS.receives] !== undefined)
       throw new LxdError("refused", "the disk of the guest has not arrived on this host");
-    await this.change({ [OWN_KEYS.hasRun]: "true", [OWN_KEYS.runsIn]: bootId(), [OWN_KEYS.handedTo]: "" });
+    const over = { [OWN_KEYS.handedTo]: "", [OWN_KEYS.received]: "", [OWN_KEYS.listens]: "" };
+    await this.change({ [OWN_KEYS.hasRun]: "true", [OWN_KEYS.runsIn]: bootId(), ...over });
     try {
       await this.#setState("start", { signal });
     } catch (error) {
@@ -133,15 +134,52 @@ export class LxdContainer {
   }
 
   /**
-   * Copies the disk of another container of the same LXD into this one, which was prepared for it. Does nothing if it has the disk already.
+   * Copies the disk of another container of the same LXD into this one, which was prepared for it. Does nothing if it has the disk already by this order.
    * Throws an LxdError when there is no such container: LXD would make one, which nobody knows of.
    */
-  async receiveDisk(source: string, signal: AbortSignal): Promise<void> {
-    const { config } = await this.#atRest(signal);
-    if (config[OWN_KEYS.receives] === undefined) return;
+  async receiveDisk(source: string, orderId: string, signal: AbortSignal): Promise<void> {
+    if ((await this.#readyToReceive(orderId, signal)) === null) return;
     const copy = { type: "copy", source, refresh: true, instance_only: true };
     await this.#client.run("/1.0/instances", { method: "POST", body: { name: this.name, source: copy }, signal });
-    await this.change({ [OWN_KEYS.receives]: "" });
+    await this.endReceiving(orderId);
+  }
+
+  /**
+   * Lets LXD wait for the disk of a container of another LXD, for this one, which was prepared for it. Resolves with the operation, whose metadata has
+   * the secrets of its connections, or with null if the container has the disk already by this order.
+   */
+  async beginReceiving(orderId: string, signal: AbortSignal): Promise<LxdOperation | null> {
+    const found = await this.#readyToReceive(orderId, signal);
+    if (found === null) return null;
+    const { name, architecture, devices, profiles } = found;
+    const source = { type: "migration", mode: "push", refresh: true, live: false, instance_only: true };
+    const body = { name, type: "container", architecture, devices, profiles, source };
+    return this.#client.begin("/1.0/instances", { method: "POST", body });
+  }
+
+  /** Records that the disk is whole. The container could not start before. */
+  async endReceiving(orderId: string): Promise<void> {
+    await this.change({ [OWN_KEYS.receives]: "", [OWN_KEYS.received]: orderId });
+  }
+
+  /** Lets LXD offer the disk of this container, which is stopped, to another LXD (see `beginReceiving`). */
+  async beginSending(signal: AbortSignal): Promise<LxdOperation> {
+    const { status } = await this.#atRest(signal);
+    if (status !== "Stopped")
+      throw new LxdError("refused", `the guest must not run while its disk is sent (${status})`);
+    const body = { name: this.name, migration: true, live: false, instance_only: true };
+    return this.#client.begin(this.#path(), { method: "POST", body });
+  }
+
+  /** Null if the disk has arrived by this order. A disk that came by an earlier order is out of date, since its guest may have run since. */
+  async #readyToReceive(orderId: string, signal: AbortSignal): Promise<FoundContainer | null> {
+    const found = await this.#atRest(signal);
+    const { [OWN_KEYS.receives]: receives, [OWN_KEYS.received]: received, [OWN_KEYS.hasRun]: hasRun } = found.config;
+    if (received === orderId && receives === undefined) return null;
+    if (hasRun !== undefined || (receives === undefined && received === undefined))
+      throw new LxdError("refused", "the guest at the destination does not wait for a disk");
+    if (receives === undefined) await this.change({ [OWN_KEYS.receives]: "disk" });
+    return found;
   }
 
   /** Removes the container and its disk, even while it is being built. Does nothing if there is none. */

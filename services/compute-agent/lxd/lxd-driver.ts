@@ -26,6 +26,7 @@ import {
 import { type CpuHolder, GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
+import { formatContainerAddress, TAKES_NO_DISK } from "./container-address.ts";
 import {
   type ContainerConfig,
   type ContainerDefaults,
@@ -35,6 +36,8 @@ import {
   interfaceDevices,
   OWN_KEYS,
 } from "./container-of-server.ts";
+import { DiskReceivers } from "./disk-receivers.ts";
+import { handOverContainer, lxdFingerprint } from "./hand-over-container.ts";
 import { type ContainerControl, type FoundContainer, LxdContainer, powerOfContainer } from "./lxd-container.ts";
 
 export interface LxdDriverOptions extends ContainerDefaults {
@@ -44,6 +47,8 @@ export interface LxdDriverOptions extends ContainerDefaults {
   readonly logsPath: string;
   /** The directory in which images are found under their ids. */
   readonly imagesPath: string;
+  /** The address of this machine at which the disks of containers arrive that move here from another LXD. */
+  readonly inboundAddress: string;
   /** How long a guest may take to shut down by itself. */
   readonly shutdownMs: number;
   /** The CPUs behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
@@ -56,9 +61,6 @@ export interface LxdDriverOptions extends ContainerDefaults {
 
 /** A container that LXD does not answer for must not hide the others, so this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
-const COPIES_WITHIN = "lxd:";
-/** The address of a guest that needs no data of the guest that it replaces. */
-const TAKES_NOTHING = "takes nothing";
 const NO_LIVE_MOVE = "containers cannot be moved while they run: stop the server and migrate it";
 /** Only these moves continue with the source's disk. Every other one begins with the image. */
 const WITH_DISK: readonly string[] = ["resize", "migrate"];
@@ -77,6 +79,7 @@ export class LxdDriver implements Driver {
   readonly #snapshots: SnapshotStore;
   readonly #events: LxdEvents;
   readonly #pins: GuestPins;
+  readonly #receivers: DiskReceivers;
   /** The guests that were named to this driver, by their containers. */
   readonly #known = new Map<string, GuestName>();
   #onChanged: (guest: GuestName) => void = () => undefined;
@@ -87,6 +90,7 @@ export class LxdDriver implements Driver {
     this.#client = new LxdClient(socketPath);
     this.#images = new LxdImages(this.#client, options.imagesPath);
     this.#snapshots = new SnapshotStore(options.imagesPath, ".tar.gz");
+    this.#receivers = new DiskReceivers(this.#client, { socketPath, host: options.inboundAddress });
     this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded: () => this.#cpuHolders() });
     this.#events = new LxdEvents({
       ...{ socketPath, clock },
@@ -105,10 +109,16 @@ export class LxdDriver implements Driver {
     for (const guest of guests) this.#of(guest);
     this.#events.open();
     // A guest that cannot be looked at now must not keep the agent from the others: its next order waits once more.
-    const settled = (guest: GuestName) =>
-      this.#of(guest)
-        .settle()
-        .catch((error: unknown) => this.#options.onUnknown?.(guest, error));
+    const settled = async (guest: GuestName) => {
+      try {
+        const container = this.#of(guest);
+        await container.settle();
+        const found = await container.find();
+        if (found !== null) await this.#receivers.reopen(found);
+      } catch (error) {
+        this.#options.onUnknown?.(guest, error);
+      }
+    };
     await Promise.all(guests.map(settled));
     await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
   }
@@ -154,6 +164,7 @@ export class LxdDriver implements Driver {
   /** Gives up the connections to LXD, for the agent's next process. The guests stay as they are. */
   close(): void {
     this.#events.close();
+    this.#receivers.close();
     this.#client.close();
   }
 
@@ -161,25 +172,27 @@ export class LxdDriver implements Driver {
     const by = order.movedFrom?.by ?? "";
     if (by === "live-migrate") return { kind: "failed", failure: "abort", reason: NO_LIVE_MOVE };
     try {
-      const source = await this.#pins.pinned(order, async (pinning) => {
+      const listensAt = await this.#pins.pinned(order, async (pinning) => {
         if (pinning?.pageKib != null) throw new Error("containers have no huge pages");
         const made = withFinalErrors(() => containerOf(order.server, order, { ...this.#options, pinning }));
-        const from = WITH_DISK.includes(by) ? NO_DISK : await this.#imageSource(order, control);
+        if (WITH_DISK.includes(by)) return this.#createWaiting(order, made, control);
+        const from = await this.#imageSource(order, control);
         control.signal.throwIfAborted();
         control.onStep("create");
         await this.#create(order, from, made, control.signal);
-        return from;
+        return order.movedFrom === null ? null : TAKES_NO_DISK;
       });
-      if (source === NO_DISK) return { kind: "prepared", listensAt: await this.#ownAddress() };
-      return { kind: "prepared", ...(order.movedFrom !== null && { listensAt: TAKES_NOTHING }) };
+      return { kind: "prepared", ...(listensAt !== null && { listensAt }) };
     } catch (error) {
       const isFinal = error instanceof LxdError && error.isFinal;
       return { kind: "failed", failure: isFinal ? "abort" : "reschedule", reason: messageOf(error) };
     }
   }
 
-  start(guest: GuestName, signal: AbortSignal): Promise<void> {
-    return this.#of(guest).start(signal);
+  async start(guest: GuestName, signal: AbortSignal): Promise<void> {
+    const container = this.#of(guest);
+    await container.start(signal);
+    await this.#receivers.end(container.name);
   }
 
   async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
@@ -187,7 +200,7 @@ export class LxdDriver implements Driver {
     const control: ContainerControl = { shutdownMs: this.#options.shutdownMs, signal };
     switch (verb) {
       case "start":
-        return container.start(signal);
+        return this.start(guest, signal);
       case "stop":
         return container.stop(control);
       case "reboot":
@@ -230,20 +243,11 @@ export class LxdDriver implements Driver {
   /** No container has a volume. */
   async detachVolume(): Promise<void> {}
 
-  /** Stops the guest and, if the destination waits for its disk, copies the disk. Both containers must be of one LXD. */
-  async handOff({ toHost, toAttemptId, live, listensAt, ...guest }: HandOffOrder, signal: AbortSignal): Promise<void> {
-    if (live) throw new LxdError("refused", NO_LIVE_MOVE);
-    const container = this.#of(guest);
-    const { config } = await container.existing();
-    if (config[OWN_KEYS.handedTo] === toAttemptId) return;
-    if (listensAt !== TAKES_NOTHING && listensAt !== (await this.#ownAddress()))
-      throw new LxdError("refused", "the destination has another LXD, to which this one cannot copy a container");
-    await container.stop({ shutdownMs: this.#options.shutdownMs, signal });
-    if (listensAt !== TAKES_NOTHING) {
-      const destination = new LxdContainer(this.#client, containerName({ host: toHost, attemptId: toAttemptId }));
-      await destination.receiveDisk(container.name, signal);
-    }
-    await container.change({ [OWN_KEYS.handedTo]: toAttemptId });
+  /** Stops the guest, and copies its disk if the destination waits for it. */
+  async handOff(order: HandOffOrder, signal: AbortSignal): Promise<void> {
+    if (order.live) throw new LxdError("refused", NO_LIVE_MOVE);
+    const { socketPath, shutdownMs } = this.#options;
+    await handOverContainer(this.#of(order), order, { client: this.#client, socketPath, shutdownMs, signal });
   }
 
   /** LXD keeps nothing of the image: the host that boots from it imports its file like every other. */
@@ -299,6 +303,8 @@ export class LxdDriver implements Driver {
   async destroy(guest: GuestName): Promise<void> {
     const container = this.#of(guest);
     this.#known.delete(container.name);
+    // LXD cannot remove a container while it receives its disk.
+    await this.#receivers.end(container.name);
     await container.destroy();
   }
 
@@ -310,17 +316,25 @@ export class LxdDriver implements Driver {
 
   async #create(order: PrepareOrder, source: object, made: ContainerConfig, signal: AbortSignal): Promise<void> {
     const { name } = this.#of(order);
-    const config = source === NO_DISK ? { ...made.config, [OWN_KEYS.receives]: "disk" } : made.config;
-    const body = { name, type: "container", profiles: [], source, config, devices: made.devices };
+    const body = { name, type: "container", profiles: [], source, ...made };
     await this.#client.run("/1.0/instances", { method: "POST", body, signal });
   }
 
-  /** The address at which containers of this LXD wait for the disk of another one. It names the LXD. */
-  async #ownAddress(): Promise<string> {
-    const { environment } = (await this.#client.call("/1.0")) as {
-      readonly environment: { readonly certificate_fingerprint: string };
-    };
-    return `${COPIES_WITHIN}${environment.certificate_fingerprint}`;
+  /** Creates a container whose disk comes later. Resolves with the address at which it waits for the disk. */
+  async #createWaiting(order: PrepareOrder, made: ContainerConfig, control: PrepareControl): Promise<string> {
+    const { name } = this.#of(order);
+    const lxd = await lxdFingerprint(this.#client);
+    control.signal.throwIfAborted();
+    control.onStep("create");
+    const { port, key, record } = await this.#receivers.open(name);
+    const config = { ...made.config, [OWN_KEYS.receives]: "disk", [OWN_KEYS.listens]: record };
+    try {
+      await this.#create(order, { type: "none" }, { ...made, config }, control.signal);
+    } catch (error) {
+      await this.#receivers.end(name);
+      throw error;
+    }
+    return formatContainerAddress({ lxd, host: this.#options.inboundAddress, port, key });
   }
 
   #of({ host, serverUuid, attemptId }: GuestName): LxdContainer {
@@ -334,9 +348,6 @@ export class LxdDriver implements Driver {
     if (guest !== undefined) this.#onChanged(guest);
   }
 }
-
-/** The source of a container whose disk comes later. */
-const NO_DISK = { type: "none" };
 
 /** Errors of `make` are the request's fault: no host could do better, so no alternate is tried. */
 function withFinalErrors<Made>(make: () => Made): Made {

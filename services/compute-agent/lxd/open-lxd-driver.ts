@@ -19,7 +19,13 @@ export interface OpenedLxdDriver {
 export function openLxdDriver(
   settings: Pick<
     AgentOptions,
-    "lxdSocket" | "lxdLogs" | "lxdStoragePool" | "imagesPath" | "bridge" | "shutdownTimeout"
+    | "lxdSocket"
+    | "lxdLogs"
+    | "lxdStoragePool"
+    | "imagesPath"
+    | "bridge"
+    | "shutdownTimeout"
+    | "liveMigrationInboundAddr"
   >,
   {
     clock,
@@ -46,6 +52,7 @@ export function openLxdDriver(
       imagesPath: resolve(imagesPath),
       storagePool,
       bridge,
+      inboundAddress: settings.liveMigrationInboundAddr,
       shutdownMs,
       layoutOf,
     },
