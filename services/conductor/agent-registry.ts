@@ -15,6 +15,8 @@ export interface AgentConnection {
   readonly stream: AgentStream;
   /** The hosts that the hello named, by host name. */
   readonly hosts: ReadonlyMap<string, HostState>;
+  /** The number of this connection among all that this conductor has accepted. */
+  readonly arrival: number;
 }
 
 export interface RegistryHandlers {
@@ -44,6 +46,7 @@ export class AgentRegistry {
   readonly #heardAtMs = new Map<AgentStream, number>();
   /** When each disconnected host was lost, by the monotonic clock. */
   readonly #lostAtMs = new Map<string, number>();
+  #arrivals = 0;
   #timer: Timer | null = null;
   #watchedAtMs = 0;
 
@@ -72,6 +75,11 @@ export class AgentRegistry {
   /** The stream that reaches the host, or null when the host is not connected. */
   streamOf(host: string): AgentStream | null {
     return this.#byHost.get(host)?.stream ?? null;
+  }
+
+  /** How many connections were accepted so far. */
+  get arrivals(): number {
+    return this.#arrivals;
   }
 
   /** The connection that reaches the host, or null when the host is not connected. */
@@ -156,7 +164,9 @@ export class AgentRegistry {
   }
 
   #welcome(stream: AgentStream, hello: Hello): AgentConnection {
+    this.#arrivals += 1;
     const connection: AgentConnection = {
+      arrival: this.#arrivals,
       agentId: hello.agentId,
       stream,
       hosts: new Map(hello.hosts.map((state) => [state.host, state])),

@@ -22,7 +22,7 @@ test("a comparison that hangs does not delay other hosts, and its host gets anot
     taskCount: () => 0,
   });
   const stream = { closed: false, send: () => {}, onMessages: () => {}, onClose: () => {}, close: () => {} };
-  const connection: AgentConnection = { agentId: "a", stream, hosts: new Map() };
+  const connection: AgentConnection = { agentId: "a", arrival: 1, stream, hosts: new Map() };
   const compared: string[] = [];
   const watch = new AgentWatch({
     store,
@@ -82,7 +82,7 @@ test.each([
     const watch = new AgentWatch({
       store: { expireAgents, agentsSeen },
       // Another agent, so that each round is recorded.
-      registry: { connections: () => [{ agentId: "other", stream, hosts: new Map() }] },
+      registry: { connections: () => [{ agentId: "other", arrival: 1, stream, hosts: new Map() }] },
       trees: { hosts: () => [], raise: async () => {} },
       comparer: { compare: async () => {} },
       clock,

@@ -1,3 +1,4 @@
+import type { AgentStream } from "../../core/agent/link.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
 import {
@@ -42,6 +43,8 @@ export class BuildRun implements TaskRun {
   #called = -1;
   /** The latest selection whose host was called, or may have been called by the task's previous conductor. */
   #maybeCalled = -1;
+  /** The stream to the host when the commit began that made the server ACTIVE there. */
+  #startsOn: AgentStream | null = null;
   /** The latest selection whose host itself has reported that the attempt failed, so that nothing is left of it there. */
   #failedByWord = -1;
 
@@ -144,7 +147,7 @@ export class BuildRun implements TaskRun {
         this.#fail(effect);
         break;
       case "start-guest":
-        this.#send(effect.selection, "start");
+        this.#start(effect.selection);
         break;
       case "destroy-guest":
         if (this.#failedByWord === effect.selection) this.#send(effect.selection, "destroy");
@@ -276,6 +279,7 @@ export class BuildRun implements TaskRun {
   }
 
   #activate(selection: number): void {
+    this.#startsOn = this.#ports.streamOf(this.#hostOf(selection));
     this.#ports.commits.commitActive({ ...this.tenure, selection }).then(
       ({ kind }) => {
         if (kind === "quarantined") this.#step({ kind: "active-refused", reason: GUEST_IN_QUARANTINE });
@@ -297,6 +301,12 @@ export class BuildRun implements TaskRun {
     if (this.#abandoned) return;
     this.#ports.ended(this);
     this.abandon();
+  }
+
+  /** If the host was lost since the commit began, its server may have left it, so the row is read again before the guest is started. */
+  #start(selection: number): void {
+    if (this.#ports.streamOf(this.#hostOf(selection)) === this.#startsOn) this.#send(selection, "start");
+    else this.#clear(selection);
   }
 
   /** Sends nothing to a host that is not connected. Its guests are compared with the database when it comes back. */

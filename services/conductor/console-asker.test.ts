@@ -27,7 +27,7 @@ async function answerTo(
       asker.told(says({ host: NAME.host, query: body.value.query }), agent);
   };
   const stream = { send, closed: false, onMessages: () => {}, onClose: () => {}, close: () => {} };
-  const agent: AgentConnection = { agentId: "agent", stream, hosts: new Map() };
+  const agent: AgentConnection = { agentId: "agent", arrival: 1, stream, hosts: new Map() };
   const bus = {
     answer: async (_subject: string, answer: typeof ask) => {
       ask = answer;

@@ -58,7 +58,7 @@ function setUp(unknownDestroysPerMinute = 10) {
     onClose: () => {},
     close: () => {},
   };
-  const connection: AgentConnection = { agentId: "a", stream, hosts: new Map() };
+  const connection: AgentConnection = { agentId: "a", arrival: 1, stream, hosts: new Map() };
   return { ledger, store, registry, comparer, sent, connection };
 }
 

@@ -3,7 +3,9 @@ import { Registry } from "prom-client";
 import { expect, test } from "vitest";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import type { AgentStream } from "../../core/agent/link.ts";
 import type { Home } from "../../core/tasks/home.ts";
+import type { ConductorMessage } from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { overriding } from "../../runtime/overriding.ts";
 import { conductorId, serverId } from "../../test/contract/cell-fixtures.ts";
@@ -21,7 +23,11 @@ interface Subject {
   readonly judged: number[];
 }
 
-function settlerOf(home: Partial<Home>, verdict: StartVerdict = "start"): Subject {
+function settlerOf(
+  home: Partial<Home>,
+  verdict: StartVerdict = "start",
+  streamOf: () => AgentStream | null = () => null,
+): Subject {
   const clock = new ManualClock();
   const events = new ConductorEvents({
     ...{ logger: pino({ level: "silent" }), registry: new Registry(), clock, taskCount: () => 0 },
@@ -44,7 +50,6 @@ function settlerOf(home: Partial<Home>, verdict: StartVerdict = "start"): Subjec
     raise: async (_: string, revision: number) => void raised.push(revision),
     ...{ wanted: () => undefined, isQuarantined: () => false, onlyThere: () => undefined },
   };
-  const streamOf = () => null;
   const stopServer = async () => undefined;
   return { settler: new GuestSettler({ store, commits, judge, clock, events, streamOf, stopServer }), raised, judged };
 }
@@ -108,4 +113,21 @@ test("a revision that no honest guest has does not reach the row of an uncertain
   const { settler, judged } = settlerOf({}, "uncertain");
   await settler.settle(HALTED, { ...FORGOTTEN, revision: 2_000_000_000 });
   expect(judged).toEqual([1_000_000_000]);
+});
+
+test("an order that follows from the row as it was before the host was lost is not given to the host that came back", async () => {
+  const sent: string[] = [];
+  const streamNamed = (name: string): AgentStream => ({
+    closed: false,
+    send: ({ body }: ConductorMessage) => void sent.push(`${name} ${body?.$case}`),
+    ...{ onMessages: () => {}, onClose: () => {}, close: () => {} },
+  });
+  let stream = streamNamed("first");
+  const { settler } = settlerOf({}, "start", () => stream);
+  const settling = settler.settle({ ...GUEST, state: "prepared" });
+  stream = streamNamed("second");
+  await settling;
+  expect(sent).toEqual([]);
+  await settler.settle({ ...GUEST, state: "prepared" });
+  expect(sent).toEqual(["second start"]);
 });

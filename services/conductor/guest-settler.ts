@@ -81,6 +81,8 @@ export class GuestSettler {
    * gone, and with false when the guest may still be there. Rejects when the conductor stops.
    */
   async settle(guest: FoundGuest, found: FoundKnowledge | null = null): Promise<boolean> {
+    // An order that follows from this reading of the row must not reach a host that was lost meanwhile and has come back: its server may have moved.
+    const stream = this.#streamOf(guest.host);
     const home = await this.homeOf(guest.serverUuid);
     const fate = guestFate(guest, home);
     if (found !== null && fate === "destroy" && !(await this.#judge.mayDestroy({ ...guest, ...found }))) return false;
@@ -96,9 +98,8 @@ export class GuestSettler {
     const { host, serverUuid, attemptId } = guest;
     if (found !== null && fate === "start" && (await this.#commits.answered("forced-down", this.#forcedDown, host)))
       return false;
-    const stream = this.#streamOf(host);
     // The host cannot be asked, and nothing waits for it. Its guests are compared with the database when it comes back.
-    if (stream === null) return false;
+    if (stream === null || this.#streamOf(host) !== stream) return false;
     this.#events.guestSettled(guest, fate);
     const name = { host, serverUuid, attemptId };
     if (fate === "start") {

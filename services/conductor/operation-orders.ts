@@ -9,6 +9,8 @@ import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 
 export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
+/** A question with the guest that it is about. `tries` counts how often it was asked. */
+export type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number };
 
 /** The id of the order that a step gives. Repetitions of the order have the same id, and the forced form has another one. */
 export function orderIdOf(taskId: string, { step, force }: Pick<AskEffect, "step" | "force">): string {
@@ -134,3 +136,19 @@ export function triesMax(ask: AskEffect["ask"]): number {
   if (ask.startsWith("destroy")) return 5;
   return ["start-source", "check-source", "check-destination", "undo-rescue"].includes(ask) ? 3 : 1;
 }
+
+/** How long an operation waits for hosts, in milliseconds. */
+export const ORDER_WAITS = {
+  /** Pause between two looks at a host that is up but that no conductor could be found for. */
+  lookAgainMs: 500,
+  /** An agent answers within its driver's deadline, so an agent that has not answered after this time is asked again. */
+  answerMs: 90_000,
+  retryMsMax: 10_000,
+} as const;
+const RETRY_MS = 200;
+
+/** Milliseconds after which a host that has failed an order this many times gets it again. */
+export const retryDelayMs = (tries: number): number => Math.min(RETRY_MS * 2 ** (tries - 1), ORDER_WAITS.retryMsMax);
+
+/** A stage that may choose another host leaves its host after this many releases, since no other conductor reaches it either. */
+export const releasesMax = (ask: AskEffect["ask"]): number => (ask === "prepare" ? 3 : Number.POSITIVE_INFINITY);

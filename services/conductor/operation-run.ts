@@ -1,7 +1,7 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
-import { destinationOf, factsOf, type PlaceOf } from "../../core/tasks/operation-facts.ts";
+import { destinationOf, factsOf } from "../../core/tasks/operation-facts.ts";
 import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import {
   beginOperation,
@@ -14,25 +14,36 @@ import {
 } from "../../core/tasks/operation-machine.ts";
 import { edgesOf } from "../../core/tasks/operation-stages.ts";
 import type { OperationPosition, StepWrite } from "../../core/tasks/operation-step.ts";
-import { attemptIdOf } from "../../core/tasks/server.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import {
   type AttemptReport,
+  type ConductorMessage,
   type DestroyReport,
   FailureKind,
   GuestState,
   type HandOffProgress,
   type OrderReport,
 } from "../../proto/gen/berth/agent.ts";
-import { EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { DestinationAddresses } from "./destination-addresses.ts";
 import { EvacuatedSource } from "./evacuated-source.ts";
-import { type AskEffect, isGivenUp, orderIdOf, orderOf, placeAsked, triesMax } from "./operation-orders.ts";
+import { HeldTask } from "./held-task.ts";
+import {
+  type AskedGuest,
+  isGivenUp,
+  ORDER_WAITS,
+  orderIdOf,
+  orderOf,
+  placeAsked,
+  releasesMax,
+  retryDelayMs,
+  triesMax,
+} from "./operation-orders.ts";
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
 import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfRefusal } from "./read-refusal.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
+import { tellOperation } from "./tell-operation.ts";
 
 /**
  * Carries out one operation, following `stepOperation`. It has two timers: one for a host that is not connected or must be asked again, and
@@ -49,18 +60,20 @@ export class OperationRun implements TaskRun {
   #asked: AskedGuest | null = null;
   readonly #addresses: DestinationAddresses;
   readonly #binding: OrderBinding;
+  readonly #held: HeldTask;
   /** The source of an evacuation, while its guest is being stopped. */
   #source: EvacuatedSource | null = null;
   #wait: Timer | null = null;
   #deadline: Timer | null = null;
 
-  constructor(taken: TakenTask, span: TaskSpan, ports: RunPorts) {
+  constructor(taken: TakenTask, span: TaskSpan, ports: RunPorts, arrivals: number) {
     const facts = factsOf(taken.task);
     this.tenure = { taskId: taken.task.id, serverUuid: facts.after.uuid, epoch: taken.epoch };
     this.#ports = ports;
     this.#span = span;
     this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
     this.#binding = new OrderBinding(ports.binder, facts, this.tenure);
+    this.#held = new HeldTask(this.tenure, arrivals, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 
@@ -141,7 +154,7 @@ export class OperationRun implements TaskRun {
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (meaning === "plain") this.#answered(asked, failed);
     // The host is asked again until the deadline of the hand-over.
-    else if (meaning === "unclear") this.#setWait(LOOK_AGAIN_MS, () => this.#send());
+    else if (meaning === "unclear") this.#setWait(ORDER_WAITS.lookAgainMs, () => this.#send());
     else this.#step(meaning);
   }
 
@@ -164,7 +177,7 @@ export class OperationRun implements TaskRun {
 
   #askAgainLater(asked: AskedGuest): void {
     this.#asked = { ...asked, tries: asked.tries + 1 };
-    this.#setWait(Math.min(RETRY_MS * 2 ** (asked.tries - 1), RETRY_MS_MAX), () => this.#send());
+    this.#setWait(retryDelayMs(asked.tries), () => this.#send());
   }
 
   #step(event: OperationEvent): void {
@@ -174,25 +187,24 @@ export class OperationRun implements TaskRun {
 
   #apply(step: MachineStep): void {
     const before = this.host;
-    const isRepeat =
-      this.#state?.kind === "asking" && step.state.kind === "asking" && this.#state.step === step.state.step;
-    this.#state = step.state;
+    const { state } = step;
+    const isRepeat = this.#state?.kind === "asking" && state.kind === "asking" && this.#state.step === state.step;
+    this.#state = state;
     if (!isRepeat) this.#stopTimers();
     const asks = step.effects.find((effect) => effect.kind === "ask");
     const place = asks === undefined ? null : placeAsked(this.#world.facts, asks.ask, asks.selection);
-    if (asks !== undefined && place !== null) {
+    if (asks !== undefined && place !== null)
       this.#asked = { ...asks, place, tries: isRepeat ? (this.#asked?.tries ?? 1) : 1 };
-    } else if (step.state.kind !== "asking") this.#asked = null;
+    else if (state.kind !== "asking") this.#asked = null;
     if (this.host !== before) this.#ports.moved(this, before);
     for (const effect of step.effects) this.#carryOut(effect);
-    if (step.state.kind !== "ended") return;
+    if (state.kind !== "ended") return;
     this.#ports.ended(this);
-    this.#ports.events.operationEnded(this.tenure.serverUuid, this.#world.facts.kind, step.state.as);
-    this.#span.end(step.state.as === "succeeded" ? null : step.state.as);
+    this.#ports.events.operationEnded(this.tenure.serverUuid, this.#world.facts.kind, state.as);
+    this.#span.end(state.as === "succeeded" ? null : state.as);
   }
 
   #carryOut(effect: OperationEffect): void {
-    const { serverUuid } = this.tenure;
     switch (effect.kind) {
       case "ask":
         if (this.#asked === null)
@@ -203,21 +215,13 @@ export class OperationRun implements TaskRun {
         if (effect.delayMs === 0) this.#commit(effect.step, effect.write);
         else this.#setWait(effect.delayMs, () => this.#commit(effect.step, effect.write));
         break;
-      case "tell-wait":
-        this.#ports.events.operationWaits(serverUuid, this.#world.facts.kind, effect.note);
-        break;
       case "clear":
         this.#clear(effect.selection);
         break;
-      case "tell-attempt-failed": {
-        const host = destinationOf(this.#world.facts, effect.selection)?.host ?? "";
-        this.#ports.events.attemptFailed(serverUuid, host, effect.reason);
-        this.#ports.tell({ kind: EventKind.EVENT_KIND_ATTEMPT_FAILED, serverUuid, host, reason: effect.reason });
-        break;
-      }
+      case "tell-wait":
+      case "tell-attempt-failed":
       case "tell-end":
-        if (effect.as === "lost")
-          this.#ports.tell({ kind: EventKind.EVENT_KIND_SERVER_ERROR, serverUuid, host: "", reason: effect.reason });
+        tellOperation(this.#world.facts, effect, this.#ports);
         break;
       default:
         effect satisfies never;
@@ -267,6 +271,10 @@ export class OperationRun implements TaskRun {
       this.#awaitHost(asked);
       return;
     }
+    if (this.#held.holdsUp(asked.place.host, (isHeld) => this.#toldOfTask(isHeld))) {
+      this.#setWait(null, () => {});
+      return;
+    }
     const isWanted = () => this.#asked?.step === asked.step && !this.#abandoned;
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
@@ -282,15 +290,21 @@ export class OperationRun implements TaskRun {
       this.#learnAddress(asked);
       return;
     }
-    stream.send(orderOf(this.#world.facts, asked, { ...this.#givenFor(asked.place), listensAt }));
+    stream.send(this.#orderFor(asked, listensAt));
     if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
     // An agent answers within its driver's deadline, so an agent that does not is asked again.
-    else this.#setWait(ANSWER_MS, () => this.#send());
+    else this.#setWait(ORDER_WAITS.answerMs, () => this.#send());
   }
 
-  #givenFor(place: PlaceOf): Parameters<typeof orderOf>[2] {
+  #toldOfTask(isHeld: boolean): void {
+    if (!isHeld) this.#release();
+    else if (this.#asked !== null && !this.#abandoned) this.#ask(this.#asked);
+  }
+
+  #orderFor(asked: AskedGuest, listensAt = ""): ConductorMessage {
     const timeoutMs = this.#ports.settings.attemptTimeoutMs;
-    return { place, timeoutMs, traceparent: this.#span.traceparent, listensAt: "" };
+    const given = { place: asked.place, timeoutMs, traceparent: this.#span.traceparent, listensAt };
+    return orderOf(this.#world.facts, asked, given);
   }
 
   #learnAddress(asked: AskedGuest): void {
@@ -305,15 +319,13 @@ export class OperationRun implements TaskRun {
   }
 
   async #destroyJudged(asked: AskedGuest, stream: AgentStream): Promise<void> {
-    this.#setWait(ANSWER_MS, () => this.#send());
+    this.#setWait(ORDER_WAITS.answerMs, () => this.#send());
     const verdict = await this.#ports.guests.mayDestroy(guestOf(this.#world.facts, asked.place));
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (verdict === "kept") this.#answered(asked, IN_QUARANTINE);
-    else if (verdict === "may") {
-      stream.send(orderOf(this.#world.facts, asked, this.#givenFor(asked.place)));
-    }
+    else if (verdict === "may") stream.send(this.#orderFor(asked));
     // If the host was lost in the meantime, the run is already waiting for it.
-    else if (this.#ports.streamOf(asked.place.host) !== null) this.#setWait(RETRY_MS_MAX, () => this.#send());
+    else if (this.#ports.streamOf(asked.place.host) !== null) this.#setWait(ORDER_WAITS.retryMsMax, () => this.#send());
   }
 
   #awaitHost(asked: AskedGuest): void {
@@ -329,29 +341,31 @@ export class OperationRun implements TaskRun {
    */
   async #leaveHost(asked: AskedGuest): Promise<void> {
     const wait = this.#wait;
-    const timesMax = asked.ask === "prepare" ? RELEASES_MAX : Number.POSITIVE_INFINITY;
-    const unreached = await this.#ports.releaser.tryRelease(this.tenure, asked.place.host, timesMax);
+    const unreached = await this.#ports.releaser.tryRelease(this.tenure, asked.place.host, releasesMax(asked.ask));
     if (unreached === "released") this.#release();
     else if (this.#wait !== wait || this.#asked?.step !== asked.step) return;
     else if (unreached === "fenced") {
       this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
     } else {
       // A stage that waits for its host uses this retry. Any other stage cancels it when the step changes.
-      this.#setWait(LOOK_AGAIN_MS, () => this.#leaveHostOrAsk());
+      this.#setWait(ORDER_WAITS.lookAgainMs, () => this.#leaveHostOrAsk());
       if (unreached === "down" || asked.ask === "prepare")
         this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
     }
   }
 
   #leaveHostOrAsk(): void {
-    if (this.#asked === null) return;
-    if (this.#ports.streamOf(this.#asked.place.host) !== null) this.#send();
-    else this.#leaveHost(this.#asked).catch(() => this.abandon());
+    const asked = this.#asked;
+    if (asked !== null && this.#ports.streamOf(asked.place.host) === null)
+      this.#leaveHost(asked).catch(() => this.abandon());
+    else this.#send();
   }
 
   #commit(step: number, write: StepWrite): void {
+    const arrivals = this.#ports.arrivals();
     this.#ports.commits.commitStep({ ...this.tenure, ...write, step }).then(
       (outcome) => {
+        if (outcome.kind === "committed") this.#held.confirmed(arrivals);
         if (outcome.kind === "refused" && write.stage === "preparing")
           this.#ports.events.alternateSkipped(this.tenure.serverUuid, write.migration?.destHost ?? "", outcome.why);
         this.#step(outcome.kind === "fenced" ? outcome : { ...outcome, step });
@@ -361,11 +375,9 @@ export class OperationRun implements TaskRun {
   }
 
   #clear(selection: number): void {
-    const host = destinationOf(this.#world.facts, selection)?.host;
-    if (host === undefined) return;
-    const attemptId = attemptIdOf(this.tenure.taskId, selection);
+    const place = destinationOf(this.#world.facts, selection);
     // The promise rejects only when the conductor stops.
-    this.#ports.guests.clear(guestOf(this.#world.facts, { host, attemptId })).catch(() => {});
+    if (place !== null) this.#ports.guests.clear(guestOf(this.#world.facts, place)).catch(() => {});
   }
 
   /** Leaves the task as it is in the database. The next conductor to take it, possibly this one, continues from there. */
@@ -386,13 +398,3 @@ export class OperationRun implements TaskRun {
     this.#deadline = null;
   }
 }
-
-type AskedGuest = AskEffect & { readonly place: PlaceOf; readonly tries: number };
-
-/** Pause between two looks at a host that is up but that no conductor could be found for. */
-const LOOK_AGAIN_MS = 500;
-const ANSWER_MS = 90_000;
-const RETRY_MS = 200;
-const RETRY_MS_MAX = 10_000;
-/** A stage leaves a host after this many releases, since no other conductor reaches it either. */
-const RELEASES_MAX = 3;

@@ -156,6 +156,8 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     releaser,
     binder: new PortBinder({ networking: deps.networking ?? null, store, clock }, settings),
     streamOf,
+    arrivals: () => registry.arrivals,
+    arrivalOf: (host: string) => registry.connectionOf(host)?.arrival ?? null,
     guests,
     guestsOn: async (host: string) => {
       const connection = registry.connectionOf(host);

@@ -139,8 +139,9 @@ export class TaskIntake {
   async #takeNow(taskId: string, headers: Readonly<Record<string, string>>): Promise<boolean> {
     const { commits, runs, events } = this.#options;
     try {
+      const { arrivals } = runs;
       const taken = await commits.take(taskId);
-      if (taken !== null && !this.#stopped) runs.begin(taken, headers);
+      if (taken !== null && !this.#stopped) runs.begin(taken, headers, arrivals);
       return true;
     } catch (error) {
       events.databaseFailed("take", error);
@@ -153,10 +154,11 @@ export class TaskIntake {
     for (let full = true; full && !this.#stopped; ) {
       const limit = Math.min(SWEEP_MAX, settings.tasksMax - runs.size);
       if (limit <= 0) return;
+      const { arrivals } = runs;
       const swept = await store.sweepTasks(settings.conductorId, settings.untakenMs, limit, releaser.resting());
       if (swept.length > 0) events.swept(swept.length);
       if (this.#stopped) return;
-      for (const taken of swept) runs.begin(taken, {});
+      for (const taken of swept) runs.begin(taken, {}, arrivals);
       full = swept.length === limit;
     }
     this.#sweeps += 1;

@@ -32,7 +32,7 @@ export interface TaskRun {
 
 /** The collaborators of a run. */
 export interface RunPorts {
-  readonly store: Pick<ConductorStore, "attempts" | "positions">;
+  readonly store: Pick<ConductorStore, "attempts" | "positions" | "holdsTask">;
   readonly commits: StepCommitter;
   readonly clock: Clock;
   readonly events: ConductorEvents;
@@ -40,6 +40,10 @@ export interface RunPorts {
   readonly releaser: TaskReleaser;
   readonly binder: PortBinder;
   streamOf(host: string): AgentStream | null;
+  /** How many connections of agents were accepted so far. */
+  arrivals(): number;
+  /** The number of the connection that reaches the host, among all that were accepted. Null when the host is not connected. */
+  arrivalOf(host: string): number | null;
   /** Asks the host for its guests. Resolves with null when the host is not connected or does not answer. */
   guestsOn(host: string): Promise<readonly Guest[] | null>;
   /** The server's row, read in one batch with the rows of others. */

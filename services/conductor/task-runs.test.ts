@@ -29,11 +29,11 @@ test.each<[string, Partial<TakenTask["task"]>]>([
 ])("reports a task %s with the reason, and still begins the next one", (_, change) => {
   const named: (readonly [string, string])[] = [];
   const events = { taskMalformed: (...word: [string, string]) => void named.push(word) };
-  const ports = { events, clock: new ManualClock(), settings: { unreadableMs: 1_000 } };
+  const ports = { events, clock: new ManualClock(), arrivals: () => 0, settings: { unreadableMs: 1_000 } };
   const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
   const { task } = dispatchOf({ server: 1, task: 1, hosts: [0] });
   const taken = { task: { ...task, ...change }, epoch: 1, selection: 0, host: null, attemptId: null };
-  expect(() => runs.begin(taken, {})).not.toThrow();
+  expect(() => runs.begin(taken, {}, 0)).not.toThrow();
   expect(named).toEqual([[taskId(1), expect.stringMatching(/./)]]);
   // The task belongs to this conductor until another one takes it, or it ends.
   expect(runs.has(taskId(1))).toBe(true);
@@ -54,6 +54,7 @@ test("retries an operation at an unknown stage at growing intervals, and reports
   const ports = {
     clock,
     settings: { unseenMs: 0 },
+    arrivals: () => 0,
     events: {
       stageUnknown: (_: unknown, kind: string, stage: string) => void named.push(`${kind} ${stage}`),
       resumed() {},
@@ -70,7 +71,7 @@ test("retries an operation at an unknown stage at growing intervals, and reports
     releaser: { pass: async (_: unknown, restMs: number) => void rests.push(restMs) },
   };
   const runs = new TaskRuns(ports as unknown as ConstructorParameters<typeof TaskRuns>[0], noTracing);
-  runs.begin(takenNow(), {});
+  runs.begin(takenNow(), {}, 0);
   for (let takes = 1; takes <= 9; takes += 1) {
     while (rests.length < takes) await setImmediate();
     expect(runs.size).toBe(1);

@@ -37,12 +37,20 @@ export class TaskRuns {
     return this.#byTask.size;
   }
 
+  /** How many connections of agents were accepted so far. */
+  get arrivals(): number {
+    return this.#ports.arrivals();
+  }
+
   has(taskId: string): boolean {
     return this.#byTask.has(taskId);
   }
 
-  /** Continues a task under the epoch with which it was taken. A run under an older epoch is abandoned. */
-  begin(taken: TakenTask, headers: Readonly<Record<string, string>>): void {
+  /**
+   * Continues a task under the epoch with which it was taken. A run under an older epoch is abandoned. `arrivals` is the number of connections of
+   * agents when the database was asked for the task.
+   */
+  begin(taken: TakenTask, headers: Readonly<Record<string, string>>, arrivals: number): void {
     const { id, server, work } = taken.task;
     const before = this.#byTask.get(id);
     if (before !== undefined && before.tenure.epoch >= taken.epoch) return;
@@ -55,7 +63,7 @@ export class TaskRuns {
       return;
     }
     try {
-      this.#beginRun(taken, { work, server, headers });
+      this.#beginRun(taken, { work, server, headers, arrivals });
     } catch (error) {
       // One task that this version does not understand must not delay the others of its batch.
       this.#beginUnreadable(taken, (error as Error).message);
@@ -74,8 +82,9 @@ export class TaskRuns {
   }
 
   async #retake(taskId: string): Promise<void> {
+    const arrivals = this.#ports.arrivals();
     const taken = await this.#ports.commits.insist("take", () => this.#ports.commits.take(taskId));
-    if (taken !== null) this.begin(taken, {});
+    if (taken !== null) this.begin(taken, {}, arrivals);
   }
 
   #beginRun(
@@ -84,10 +93,12 @@ export class TaskRuns {
       work,
       server,
       headers,
+      arrivals,
     }: {
       readonly work: NonNullable<TakenTask["task"]["work"]>;
       readonly server: NonNullable<TakenTask["task"]["server"]>;
       readonly headers: Readonly<Record<string, string>>;
+      readonly arrivals: number;
     },
   ): void {
     const { id } = taken.task;
@@ -101,7 +112,7 @@ export class TaskRuns {
         () => run.abandon(),
       );
     } else if (work.$case === "operate") {
-      const run = new OperationRun(taken, span, this.#ports);
+      const run = new OperationRun(taken, span, this.#ports, arrivals);
       this.#byTask.set(id, run);
       this.#beginOperation(run, taken, server.uuid);
     } else {

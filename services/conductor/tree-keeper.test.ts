@@ -60,6 +60,7 @@ function setUp() {
   };
   const connection: AgentConnection = {
     agentId: "a",
+    arrival: 1,
     stream,
     hosts: new Map([["h", { host: "h", guests: [], incarnation: "" }]]),
   };

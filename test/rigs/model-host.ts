@@ -42,6 +42,11 @@ export class ModelHost {
     this.name = name;
   }
 
+  /** Names the present connection to the conductors: another one after each death, and null while there is none. */
+  get connection(): number | null {
+    return this.isUp ? this.deaths : null;
+  }
+
   guests(): ModelGuest[] {
     return [...this.#guests.values()];
   }

@@ -1,5 +1,4 @@
 import type { CellStore, TakenTask } from "../../core/stores/cell/cell-store.ts";
-import type { PastAttempt } from "../../core/tasks/failure-message.ts";
 import { guestFate } from "../../core/tasks/guest-fate.ts";
 import { destinationOf, factsOf } from "../../core/tasks/operation-facts.ts";
 import {
@@ -12,9 +11,8 @@ import {
   stepOperation,
 } from "../../core/tasks/operation-machine.ts";
 import type { OperationSignal } from "../../core/tasks/operation-step.ts";
-import { patchChange } from "../../core/tasks/patch-change.ts";
 import { attemptIdOf } from "../../core/tasks/server.ts";
-import { orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
+import { type AskEffect, orderOf, placeAsked } from "../../services/conductor/operation-orders.ts";
 import {
   deleteTask,
   dispatchOf,
@@ -24,12 +22,13 @@ import {
   providerOf,
   serverId,
   taskId,
-  vcpusOf,
 } from "../contract/cell-fixtures.ts";
 import { beginOperationOn, type RequestedOperation } from "./begin-operation.ts";
 import { ModelHost, releaseGone } from "./model-host.ts";
 import type { WorldBody } from "./operation-world-body.ts";
 import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
+import { pastOf } from "./past-of.ts";
+import { planPatch } from "./plan-patch.ts";
 
 interface Run {
   readonly taken: TakenTask;
@@ -169,20 +168,9 @@ export class OperationWorldModel {
 
   /** Attaches a port to the server at its present place that takes this many VCPUs, or releases them when the number is negative. */
   async patch(server: number, vcpus: number): Promise<string> {
-    const uuid = serverId(server);
-    const [row] = await this.store.servers([uuid]);
-    const [holding] = await this.store.holdings([uuid]);
-    const host = this.hosts.findIndex((one) => one.name === row?.host);
-    if (!row || !holding || host === -1 || row.status === "VERIFY_RESIZE") return "nothing";
-    const items = vcpusOf(host, Math.abs(vcpus));
-    const [more, less] = vcpus > 0 ? [items, []] : [[], items];
-    // A server without an allocation no longer has a home.
-    if (holding.items.every((item) => item.amount + vcpus <= 0)) return "nothing";
-    const change = patchChange(row.spec, holding, { more, less });
-    this.#bag.push(async () => {
-      await this.store.patchHoldings([{ serverUuid: uuid, revision: row.revision, change, spec: row.spec }]);
-    });
-    return "planned";
+    const planned = await planPatch(this.store, this.hosts, { server, vcpus });
+    if (planned !== null) this.#bag.push(planned);
+    return planned === null ? "nothing" : "planned";
   }
 
   // --- what happens to processes
@@ -272,14 +260,8 @@ export class OperationWorldModel {
     }
     const [position] = await this.store.positions([taken.task.id]);
     if (position === undefined) return;
-    const attempts = await this.store.attempts(taken.task.server?.uuid ?? "");
-    const past = attempts.flatMap(({ taskId: of, selection, host, result, reason }): PastAttempt[] =>
-      of === taken.task.id && (result === "failed" || result === "skipped")
-        ? [{ selection, host, result, reason: reason ?? "" }]
-        : [],
-    );
     const world = { facts: factsOf(taken.task), unseenMs: UNSEEN_MS };
-    const { state, effects } = beginOperation(world, position, past);
+    const { state, effects } = beginOperation(world, position, await pastOf(this.store, taken.task));
     const run: Run = { taken, world, state };
     this.#runs.set(taken.task.id, run);
     this.#carryOut(run, effects);
@@ -287,9 +269,8 @@ export class OperationWorldModel {
 
   /** Sends the answer to the run that asked, unless its conductor has died meanwhile. */
   #answer(run: Run, event: OperationEvent): void {
-    const { id } = run.taken.task;
     this.#bag.push(async () => {
-      if (this.#runs.get(id) !== run) return;
+      if (!this.#isAlive(run)) return;
       const { state, effects } = stepOperation(run.world, run.state, event);
       run.state = state;
       this.#carryOut(run, effects);
@@ -297,18 +278,40 @@ export class OperationWorldModel {
   }
 
   #carryOut(run: Run, effects: readonly OperationEffect[]): void {
-    const deaths = this.hosts.map((host) => host.deaths).join();
+    const connected = this.hosts.map((host) => host.connection);
     for (const effect of effects) {
       this.#bag.push(async () => {
+        if (effect.kind === "ask") await this.#order(run, effect, connected);
         // Messages that a dead conductor had sent are still under way as long as the connection exists.
-        const isLost =
-          this.#runs.get(run.taken.task.id) !== run && this.hosts.map((host) => host.deaths).join() !== deaths;
-        if (effect.kind === "commit" || !isLost) await this.#perform(run, effect);
+        else if (
+          effect.kind === "commit" ||
+          this.#isAlive(run) ||
+          this.hosts.every((host, at) => host.connection === connected[at])
+        )
+          await this.#perform(run, effect);
       });
     }
   }
 
-  async #perform(run: Run, effect: OperationEffect): Promise<void> {
+  #isAlive(run: Run): boolean {
+    return this.#runs.get(run.taken.task.id) === run;
+  }
+
+  /**
+   * An order that was sent while its host was connected arrives as long as that connection exists, whatever has become of the conductor. On another
+   * connection, a conductor repeats the order only after the database has confirmed that it still carries out the task.
+   */
+  async #order(run: Run, effect: AskEffect, connected: readonly (number | null)[]): Promise<void> {
+    const place = placeAsked(run.world.facts, effect.ask, effect.selection);
+    const at = this.hosts.findIndex((host) => host.name === place?.host);
+    const now = this.hosts[at]?.connection ?? null;
+    const isSent = now !== null && now === connected[at];
+    const { task, epoch } = run.taken;
+    if (!isSent && !this.#isAlive(run)) return;
+    if (isSent || now === null || (await this.store.holdsTask({ taskId: task.id, epoch }))) this.#ask(run, effect);
+  }
+
+  async #perform(run: Run, effect: Exclude<OperationEffect, AskEffect>): Promise<void> {
     const { facts } = run.world;
     switch (effect.kind) {
       case "commit": {
@@ -318,9 +321,6 @@ export class OperationWorldModel {
         this.#answer(run, outcome.kind === "fenced" ? outcome : { ...outcome, step: effect.step });
         return;
       }
-      case "ask":
-        this.#ask(run, effect);
-        return;
       case "clear": {
         const place = destinationOf(facts, effect.selection);
         const host = this.hosts.find((one) => one.name === place?.host);
@@ -332,7 +332,7 @@ export class OperationWorldModel {
     }
   }
 
-  #ask(run: Run, effect: Extract<OperationEffect, { kind: "ask" }>): void {
+  #ask(run: Run, effect: AskEffect): void {
     const place = placeAsked(run.world.facts, effect.ask, effect.selection);
     const host = this.hosts.find((one) => one.name === place?.host);
     if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
