@@ -15,6 +15,7 @@ import { BINDING_FAILED } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import { ipv4At, ipv4Offset } from "../../core/tasks/ipv4.ts";
 import { macOf } from "../../runtime/mac-of.ts";
+import { MemorySecurityGroups } from "./api/memory-security-groups.ts";
 
 /** What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. */
 export type NetworkingFate = "answered" | "silent" | "lost";
@@ -30,6 +31,10 @@ export interface TwinNetwork extends NeutronNetwork {
  * shared networks. Every host can connect ports except those in `hostsWithoutDriver`.
  */
 export class MemoryNetworking implements Networking {
+  readonly securityGroups = new MemorySecurityGroups({
+    isInUse: (id) => this.all().some(({ securityGroups }) => securityGroups.includes(id)),
+    setGroups: () => false,
+  });
   readonly hostsWithoutDriver = new Set<string>();
   /** The network that a project without any gets, by the project. */
   readonly autoNetworks = new Map<string, string>();

@@ -1,23 +1,22 @@
 import type { FixedAddress, NeutronNetwork, NeutronPort } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import type { PortGroup } from "../../core/tasks/port-record.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { type DocumentFields, documentFields, documentId, textField } from "./read-document.ts";
 
 /** Returns the items of a list that Neutron has answered. Throws a `NetworkingError` if the answer is none. */
 export function listedItems(body: unknown, collection: string): readonly unknown[] {
-  const items = (body as Fields | null)?.[collection];
+  const items = (body as DocumentFields | null)?.[collection];
   if (!Array.isArray(items)) throw new NetworkingError("bad-answer", `Neutron's answer has no list of ${collection}`);
   return items;
 }
 
 /** Reads a network as Neutron shows it. Throws a `NetworkingError` if it has no id. */
 export function networkOf(document: unknown): NeutronNetwork {
-  const network = fieldsOf(document);
+  const network = documentFields(document);
   return {
-    id: idOf(network, "network"),
-    name: textOf(network.name),
-    projectId: textOf(network.project_id ?? network.tenant_id),
+    id: documentId(network, "network"),
+    name: textField(network.name),
+    projectId: textField(network.project_id ?? network.tenant_id),
     isShared: network.shared === true,
     isExternal: network["router:external"] === true,
     subnetIds: listOf(network.subnets).filter((subnet) => typeof subnet === "string"),
@@ -26,22 +25,22 @@ export function networkOf(document: unknown): NeutronNetwork {
 
 /** Reads a port as Neutron shows it. Throws a `NetworkingError` if it has no id. */
 export function portOf(document: unknown): NeutronPort {
-  const port = fieldsOf(document);
-  const fixed = listOf(port.fixed_ips).map(fieldsOf);
+  const port = documentFields(document);
+  const fixed = listOf(port.fixed_ips).map(documentFields);
   return {
-    id: idOf(port, "port"),
-    projectId: textOf(port.project_id ?? port.tenant_id),
-    networkId: textOf(port.network_id),
-    macAddress: textOf(port.mac_address),
+    id: documentId(port, "port"),
+    projectId: textField(port.project_id ?? port.tenant_id),
+    networkId: textField(port.network_id),
+    macAddress: textField(port.mac_address),
     fixedAddresses: fixed.map(
-      (one): FixedAddress => ({ address: textOf(one.ip_address), subnetId: textOf(one.subnet_id) }),
+      (one): FixedAddress => ({ address: textField(one.ip_address), subnetId: textField(one.subnet_id) }),
     ),
-    ipAllocation: textOf(port.ip_allocation) || "immediate",
-    status: textOf(port.status),
-    deviceId: textOf(port.device_id),
+    ipAllocation: textField(port.ip_allocation) || "immediate",
+    status: textField(port.status),
+    deviceId: textField(port.device_id),
     securityGroups: listOf(port.security_groups).filter((group) => typeof group === "string"),
-    host: textOf(port["binding:host_id"]),
-    vifType: textOf(port["binding:vif_type"]),
+    host: textField(port["binding:host_id"]),
+    vifType: textField(port["binding:vif_type"]),
     revision: typeof port.revision_number === "number" ? port.revision_number : 0,
     groups: groupsOf(port.resource_request),
   };
@@ -53,16 +52,16 @@ export function portOf(document: unknown): NeutronPort {
  * Source: Neutron's extensions `port-resource-request` and `port-resource-request-groups`
  */
 function groupsOf(request: unknown): readonly PortGroup[] {
-  const { request_groups, required, resources } = fieldsOf(request);
+  const { request_groups, required, resources } = documentFields(request);
   const groups = Array.isArray(request_groups)
-    ? request_groups.map(fieldsOf)
+    ? request_groups.map(documentFields)
     : resources
       ? [{ required, resources }]
       : [];
-  return groups.map((group: Fields) => ({
-    id: textOf(group.id),
+  return groups.map((group) => ({
+    id: textField(group.id),
     resources: Object.fromEntries(
-      Object.entries(fieldsOf(group.resources)).filter(
+      Object.entries(documentFields(group.resources)).filter(
         (entry): entry is [string, number] => typeof entry[1] === "number",
       ),
     ),
@@ -70,11 +69,4 @@ function groupsOf(request: unknown): readonly PortGroup[] {
   }));
 }
 
-function idOf({ id }: Fields, what: string): string {
-  if (typeof id !== "string") throw new NetworkingError("bad-answer", `Neutron's answer has a ${what} without an id`);
-  return id;
-}
-
-const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {});
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

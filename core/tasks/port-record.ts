@@ -17,6 +17,8 @@ export interface PortRecord {
   readonly endsWithServer: boolean;
   /** Empty when the port requests no resources. */
   readonly groups: readonly PortGroup[];
+  /** The ids of its security groups; null for its project's default group. */
+  readonly securityGroups: readonly string[] | null;
   readonly createdAtMs: number;
   /** The server that has the port or is about to get it, or null. `ageMs` is the age of the binding by the store's own clock. */
   readonly binding: { readonly serverUuid: string; readonly atMs: number; readonly ageMs: number } | null;

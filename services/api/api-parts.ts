@@ -15,6 +15,7 @@ import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { VolumeStore } from "../../core/stores/api/volume-store.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import type { Networking } from "../../core/stores/networking.ts";
+import type { OwnSecurityGroups, SecurityGroups } from "../../core/stores/security-groups.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -22,7 +23,6 @@ import type { Ticker } from "../../runtime/ticker.ts";
 import { CellClient } from "./cells/cell-client.ts";
 import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
-import type { NeutronDeps } from "./compute/neutron-ports/neutron-deps.ts";
 import { NeutronPortSettler } from "./compute/neutron-ports/neutron-port-settler.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
@@ -42,7 +42,11 @@ import { ListBudget } from "./http/list-budget.ts";
 import type { ImageCatalog } from "./image/image-catalog.ts";
 import type { GlanceParts } from "./image/open-glance.ts";
 import { openImages } from "./image/open-images.ts";
+import type { NeutronDeps } from "./network/neutron-deps.ts";
 import { PortSweeper } from "./network/port-sweeper.ts";
+import { NeutronGroupedPorts } from "./network/security-groups/neutron-grouped-ports.ts";
+import { OwnGroupedPorts } from "./network/security-groups/own-grouped-ports.ts";
+import { SecurityGroupDesk } from "./network/security-groups/security-group-desk.ts";
 import type { Policy } from "./policy/policy.ts";
 import type { ApiDatabasePort, CellPort, OperatorStores, ReservationsPort, ServerGroupsPort } from "./ports.ts";
 import type { ApiSettings } from "./settings.ts";
@@ -74,6 +78,10 @@ export interface ApiDeps {
   readonly imageFiles?: ImageDirectory | null;
   /** The network ports. Without this store, there are none. */
   readonly networkPorts?: PortStore;
+  /** The security groups of Berth's own network. Without them, there are none. */
+  readonly securityGroups?: OwnSecurityGroups;
+  /** Neutron's security groups; required with the networks `neutron`. */
+  readonly neutronSecurityGroups?: SecurityGroups;
   /** Neutron, and the notes of servers that have ports there; required with the networks `neutron`. */
   readonly networking?: Networking;
   readonly portNotes?: PortNoteStore;
@@ -157,6 +165,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     volumes: usedVolumes(deps, settings),
     networks: settings.networks,
     neutron,
+    securityGroups: openSecurityGroups(deps, neutron),
     keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
     mover: moves
@@ -209,6 +218,25 @@ function usedNeutron({ networking, portNotes: notes }: ApiDeps, { networks, auth
     "whoever builds an api with Neutron gives it its client and notes",
   );
   return { networking, notes, sendsTokens: auth === "keystone" };
+}
+
+/** Returns the security groups that servers can be in. */
+function openSecurityGroups(
+  { securityGroups: own, neutronSecurityGroups: inNeutron, networkPorts }: ApiDeps,
+  neutron: NeutronDeps | null,
+): SecurityGroupDesk | null {
+  if (neutron !== null) {
+    assert(inNeutron !== undefined, "whoever builds an api with Neutron gives it Neutron's security groups");
+    const { sendsTokens } = neutron;
+    return new SecurityGroupDesk({
+      groups: inNeutron,
+      own: null,
+      ports: new NeutronGroupedPorts(neutron),
+      sendsTokens,
+    });
+  }
+  if (own === undefined || networkPorts === undefined) return null;
+  return new SecurityGroupDesk({ groups: own, own, ports: new OwnGroupedPorts(networkPorts, own), sendsTokens: false });
 }
 
 /** Returns the store of ports if servers get ports of Berth's own network, which end with them. */

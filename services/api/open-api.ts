@@ -4,6 +4,7 @@ import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { openProjectStores } from "../../adapters/postgres/api/open-project-stores.ts";
 import { PostgresAggregateStore } from "../../adapters/postgres/api/postgres-aggregate-store.ts";
@@ -35,6 +36,7 @@ import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
 import type { Networking } from "../../core/stores/networking.ts";
+import type { SecurityGroups } from "../../core/stores/security-groups.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -183,12 +185,15 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
 }
 
 /** Opens Neutron's client. Throws `SettingsError` when the settings of Keystone, which names Neutron's endpoint, are incomplete. */
-function openNetworking(settings: ApiOptions, closers: Closers): { readonly networking?: Networking } {
+function openNetworking(
+  settings: ApiOptions,
+  closers: Closers,
+): { readonly networking?: Networking; readonly neutronSecurityGroups?: SecurityGroups } {
   if (settings.networks !== "neutron") return {};
   const neighbours = openNeighbours(settings);
   closers.push(() => neighbours.close());
   const client = neighbours.client({ service: "Neutron", types: ["network"], url: settings.neutronUrl });
-  return { networking: new NeutronClient(client) };
+  return { networking: new NeutronClient(client), neutronSecurityGroups: new NeutronSecurityGroups(client) };
 }
 
 function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, closers: Closers): OperatorStores {

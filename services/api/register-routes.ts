@@ -17,6 +17,7 @@ import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts
 import { registerQuotaSetRoutes } from "./compute/quotas/quota-set-routes.ts";
 import { registerRemoteConsoleRoutes } from "./compute/remote-consoles/remote-console-routes.ts";
 import { registerRemovedRoutes } from "./compute/removed/removed-routes.ts";
+import { registerSecurityGroupRoutes } from "./compute/security-groups/security-group-routes.ts";
 import { registerActionRoutes } from "./compute/server-actions/action-routes.ts";
 import { registerDetailRoutes } from "./compute/server-details/detail-routes.ts";
 import { registerGroupRoutes } from "./compute/server-groups/group-routes.ts";
@@ -39,6 +40,7 @@ import { registerImageProxy } from "./image/image-proxy-routes.ts";
 import { registerImageRoutes } from "./image/image-routes.ts";
 import { registerNetworkRoutes } from "./network/network-routes.ts";
 import { registerPortRoutes } from "./network/port-routes.ts";
+import { registerGroupNetworking } from "./network/security-groups/group-networking-routes.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiSettings } from "./settings.ts";
 import { registerBlockStorageRoutes } from "./volume/block-storage-routes.ts";
@@ -77,7 +79,7 @@ export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolve
 /** Registers the parts of the Image, Networking and Block Storage APIs that are served. */
 export function registerNeighbours(
   { images, imageFiles, networkPorts, volumes, clock }: ApiDeps,
-  { http, imageCatalog: catalog }: ApiParts,
+  { http, server, imageCatalog: catalog }: ApiParts,
   settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): void {
@@ -97,6 +99,7 @@ export function registerNeighbours(
     registerNeighbour(http, { prefix: "/network", serviceTypes: ["network"] }, resolveIdentity, (scope) => {
       registerPortRoutes(scope, { store: networkPorts, clock, networks }, options);
       registerNetworkRoutes(scope, networks, networkPorts);
+      if (server.securityGroups !== null) registerGroupNetworking(scope, server.securityGroups);
     });
   }
   if (volumes && settings.volumes === "simple") {
@@ -178,6 +181,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
     registerLimitsRoutes(scope, quotas);
   }
   if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
+  if (server.securityGroups !== null) registerSecurityGroupRoutes(scope, server.securityGroups, options);
   if (server.images !== null) registerImageProxy(scope, server.images, options);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);

@@ -14,6 +14,7 @@ function port(values: Partial<PortRecord> = {}): PortRecord {
     address: null,
     endsWithServer: false,
     groups: [{ id: "g", resources: { NET_BW_EGR_KILOBIT_PER_SEC: 1000 }, required: ["CUSTOM_PHYSNET_A"] }],
+    securityGroups: null,
     createdAtMs: 1_700_000_000_000,
     binding: null,
     ...values,
@@ -29,7 +30,11 @@ export interface PortStores {
 const POOL: AddressPool = { networkId: "net", first: "10.0.0.254", size: 6 };
 
 function fresh(values: Partial<NewPort> = {}): NewPort {
-  const { binding: _binding, ...record } = port({ networkId: POOL.networkId, endsWithServer: true });
+  const {
+    binding: _binding,
+    securityGroups: _groups,
+    ...record
+  } = port({ networkId: POOL.networkId, endsWithServer: true });
   return { ...record, serverUuid: null, ...values };
 }
 
@@ -58,6 +63,17 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
       for (const one of [late, early, other]) await store.createPort(one!);
       expect(await store.listPorts({ projectId: "p", limit: 10 })).toEqual([early, late]);
       expect(await store.listPorts({ projectId: null, limit: 2 })).toEqual([early, other]);
+    });
+
+    test("finds the ports of several servers at once", async () => {
+      const [some, other] = [port(), port()];
+      for (const one of [some, other, port()]) await store.createPort(one);
+      const [first, second] = [randomUUID(), randomUUID()];
+      await store.bindPorts([some.id], first, []);
+      await store.bindPorts([other.id], second, []);
+      const found = await store.portsOfServers([first, second, randomUUID(), "no uuid"]);
+      expect(found.map(({ id }) => id).toSorted()).toEqual([some.id, other.id].toSorted());
+      expect(found.map(({ binding }) => binding?.serverUuid).toSorted()).toEqual([first, second].toSorted());
     });
 
     test("a port belongs to one server at a time, and of two concurrent calls one gets it", async () => {
@@ -139,7 +155,9 @@ export function portStoreContract(name: string, makeStores: () => Promise<PortSt
           { id: second.id, address: "10.0.0.255", binding: { serverUuid: second.serverUuid } },
         ],
       });
-      expect(await store.ports([first.id])).toEqual([{ ...unbound, address: "10.0.0.254", binding: null }]);
+      expect(await store.ports([first.id])).toEqual([
+        { ...unbound, securityGroups: null, address: "10.0.0.254", binding: null },
+      ]);
       await store.deletePort(first.id);
       expect(await addressesOf([fresh(), fresh(), fresh()])).toEqual(["10.0.1.0", "10.0.1.1", "10.0.1.2"]);
       expect(await addressesOf([fresh(), fresh()])).toHaveLength(2);

@@ -110,7 +110,12 @@ const NETWORKS: readonly Step[] = [
     network trunk list
     network segment list
   `),
-  no("security group create web", /cannot be changed/),
+  ...all(`
+    security group create --description sites web
+    security group rule create --protocol tcp --dst-port 80 web
+    security group show web
+    security group set --description all web
+  `),
   no("network create other", /cannot be changed/),
   no("ip availability list", /404/),
 ];

@@ -4,6 +4,7 @@ import { text } from "node:stream/consumers";
 import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import type { CreatePortsOutcome, NeutronNetwork, NeutronPort, NewNeutronPort } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { answerGroups } from "./fake-neutron-groups.ts";
 
 /** The part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. */
 export interface FakeNeutron {
@@ -57,6 +58,8 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
   const query = url.searchParams;
   const [, collection, id] = /^\/v2\.0\/(networks|ports)(?:\/([^/]+))?$/.exec(url.pathname) ?? [];
   const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
+  const ofGroups = await answerGroups(twin.securityGroups, request.method ?? "", url, { body, by });
+  if (ofGroups !== null) return ofGroups;
   const topology = /^\/v2\.0\/auto-allocated-topology\/([^/]+)$/.exec(url.pathname)?.[1];
   if (topology !== undefined) {
     const network = await twin.autoNetwork(topology, by);

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { ApiStore } from "../../../core/stores/api/api-store.ts";
 import type {
   AddPortsOutcome,
@@ -10,9 +11,10 @@ import type {
 import { ipv4At } from "../../../core/tasks/ipv4.ts";
 import type { PortRecord } from "../../../core/tasks/port-record.ts";
 import type { Clock } from "../../../runtime/clock.ts";
+import type { MemberPorts } from "./memory-security-groups.ts";
 
 /** The in-process twin of the table of ports. It works over the store that holds the requests. */
-export class MemoryPortStore implements PortStore {
+export class MemoryPortStore implements PortStore, MemberPorts {
   readonly #ports = new Map<string, PortRecord>();
   readonly #clock: Pick<Clock, "now">;
   readonly #requests: Pick<ApiStore, "requests">;
@@ -52,7 +54,7 @@ export class MemoryPortStore implements PortStore {
       }
       if (address === null) return { kind: "no-address" };
       const binding = serverUuid === null ? null : { serverUuid, atMs: this.#nextBoundAtMs(), ageMs: 0 };
-      records.push({ ...structuredClone(port), address, binding });
+      records.push({ ...structuredClone(port), securityGroups: null, address, binding });
     }
     this.#cursors.set(pool.networkId, cursor);
     for (const record of records) this.#ports.set(record.id, record);
@@ -61,6 +63,24 @@ export class MemoryPortStore implements PortStore {
 
   async ports(ids: readonly string[]): Promise<readonly PortRecord[]> {
     return [...new Set(ids)].flatMap((id) => this.#shown(this.#ports.get(id)));
+  }
+
+  async portsOfServers(serverUuids: readonly string[]): Promise<readonly PortRecord[]> {
+    const asked = new Set(serverUuids);
+    return [...this.#ports.values()]
+      .filter(({ binding }) => asked.has(binding?.serverUuid ?? ""))
+      .flatMap((port) => this.#shown(port));
+  }
+
+  isInUse(groupId: string): boolean {
+    return [...this.#ports.values()].some(({ securityGroups }) => securityGroups?.includes(groupId) === true);
+  }
+
+  setGroups(portId: string, from: readonly string[] | null, to: readonly string[]): boolean {
+    const port = this.#ports.get(portId);
+    if (port === undefined || !isDeepStrictEqual(port.securityGroups, from)) return false;
+    this.#ports.set(portId, { ...port, securityGroups: [...to] });
+    return true;
   }
 
   async listPorts({ projectId, limit, serverUuid, ...fields }: PortQuery): Promise<readonly PortRecord[]> {

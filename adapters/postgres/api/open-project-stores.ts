@@ -5,6 +5,7 @@ import { PostgresKeypairStore } from "./postgres-keypair-store.ts";
 import { PostgresPortNoteStore } from "./postgres-port-note-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
+import { PostgresSecurityGroups } from "./postgres-security-groups.ts";
 import { PostgresVolumeStore } from "./postgres-volume-store.ts";
 
 /** The stores of the resources of projects and users other than servers. The caller keeps the pool and ends it. */
@@ -16,6 +17,7 @@ export function openProjectStores(pool: Pool) {
     portNotes: new PostgresPortNoteStore(pool),
     keypairs: new PostgresKeypairStore(pool),
     quotas: new PostgresQuotaStore(pool),
+    securityGroups: new PostgresSecurityGroups(pool),
     volumes: new PostgresVolumeStore(pool),
   };
 }

@@ -8,6 +8,7 @@ export interface PortRow {
   address: string | null;
   ends_with_server: boolean;
   groups: PortGroup[];
+  security_groups: string[] | null;
   created_at_ms: number;
   server_uuid: string | null;
   bound_at_ms: number | null;
@@ -16,7 +17,7 @@ export interface PortRow {
 
 export const BOUND_AT_MS = "(extract(epoch from bound_at) * 1000)::float8";
 const BOUND_FOR_MS = "(extract(epoch from clock_timestamp() - bound_at) * 1000)::float8";
-export const PORT_COLUMNS = `id, project_id, network_id, name, host(address) as address, ends_with_server, groups,
+export const PORT_COLUMNS = `id, project_id, network_id, name, host(address) as address, ends_with_server, groups, security_groups,
   created_at_ms::float8, server_uuid, ${BOUND_AT_MS} as bound_at_ms, ${BOUND_FOR_MS} as bound_for_ms`;
 
 export function recordOfPort(row: PortRow): PortRecord {
@@ -28,6 +29,7 @@ export function recordOfPort(row: PortRow): PortRecord {
     address: row.address,
     endsWithServer: row.ends_with_server,
     groups: row.groups,
+    securityGroups: row.security_groups,
     createdAtMs: row.created_at_ms,
     binding:
       row.server_uuid === null

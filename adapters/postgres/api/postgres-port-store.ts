@@ -48,6 +48,15 @@ export class PostgresPortStore implements PortStore {
     return rows.map(recordOfPort);
   }
 
+  async portsOfServers(serverUuids: readonly string[]): Promise<readonly PortRecord[]> {
+    const rows = await queryStored<PortRow>(this.#pool, {
+      name: "ports_of_servers",
+      text: `select ${PORT_COLUMNS} from ports where server_uuid = any($1::uuid[])`,
+      values: [onlyUuids(serverUuids)],
+    });
+    return rows.map(recordOfPort);
+  }
+
   async listPorts({ projectId, limit, ...asked }: PortQuery): Promise<readonly PortRecord[]> {
     const { id = null, serverUuid = null, name = null, networkId = null, address = null } = asked;
     const uuids = [id, serverUuid].filter((uuid) => uuid !== null);

@@ -21,7 +21,7 @@ export interface PortQuery {
 }
 
 /** A port on a network whose addresses Berth gives out. */
-export type NewPort = Omit<PortRecord, "binding"> & {
+export type NewPort = Omit<PortRecord, "binding" | "securityGroups"> & {
   /** The server that gets the port, or null. */
   readonly serverUuid: string | null;
 };
@@ -52,6 +52,7 @@ export interface PortStore {
   addPorts(ports: readonly NewPort[], pool: AddressPool): Promise<AddPortsOutcome>;
   /** The existing ports with these ids, in any order. */
   ports(ids: readonly string[]): Promise<readonly PortRecord[]>;
+  portsOfServers(serverUuids: readonly string[]): Promise<readonly PortRecord[]>;
   /** Ports, oldest first. */
   listPorts(query: PortQuery): Promise<readonly PortRecord[]>;
   renamePort(id: string, name: string): Promise<boolean>;

@@ -20,6 +20,7 @@ test.each([0, 60_000, 600_000, 4_000_000_000_000])(
       groups: [],
       address: null,
       endsWithServer: false,
+      securityGroups: null,
     };
     await networkPorts.createPort({ ...port, createdAtMs: 0, binding: null });
     const deps = { networkPorts, store, cells: new Map() };

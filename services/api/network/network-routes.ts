@@ -4,7 +4,6 @@ import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { Fault, notFound } from "../http/fault.ts";
 import { AnyQuery } from "../http/schema.ts";
-import { DEFAULT_GROUP, defaultGroupView, defaultRuleViews } from "./default-security-group.ts";
 import { filteredViews, type NetworkQuery, type View, withFields } from "./filtered-views.ts";
 import type { NetworkRule } from "./network-rule.ts";
 import { networkView, subnetView } from "./simple-network.ts";
@@ -33,9 +32,8 @@ const EMPTY = [
 const QUOTAS = ["network", "subnet", "port", "router", "floatingip", "security_group", "security_group_rule"];
 
 /**
- * Registers the part of the Networking API that clients need beside ports: the one network with its subnet, each project's default security
- * group, and empty lists of the resources that do not exist here. With the rule `none` there is no network either. Nothing of it can be
- * changed.
+ * Registers the part of the Networking API that clients need beside ports and security groups: the one network with its subnet, and empty lists of the
+ * resources that do not exist here. With the rule `none` there is no network either. Nothing of it can be changed.
  *
  * Source: https://docs.openstack.org/api-ref/network/v2/
  */
@@ -43,8 +41,6 @@ export function registerNetworkRoutes(http: Http, rule: NetworkRule, ports: Pick
   const isServed = rule === "simple";
   registerCollection(http, "networks", "network", (projectId) => (isServed ? [networkView(projectId)] : []));
   registerCollection(http, "subnets", "subnet", (projectId) => (isServed ? [subnetView(projectId)] : []));
-  registerCollection(http, "security-groups", "security_group", (projectId) => [defaultGroupView(projectId)]);
-  registerCollection(http, "security-group-rules", "security_group_rule", (projectId) => defaultRuleViews(projectId));
   for (const collection of EMPTY) registerCollection(http, collection, singularOf(collection), () => []);
   registerExtensions(http);
   registerQuotas(http, ports);
@@ -54,7 +50,7 @@ export function registerNetworkRoutes(http: Http, rule: NetworkRule, ports: Pick
     handler: async () => {
       throw new Fault(
         403,
-        `Berth has one network for all projects and a security group named ${DEFAULT_GROUP} for each. They cannot be changed, and of the Networking API only ports can be made.`,
+        "Berth has one network for all projects, which cannot be changed: of the Networking API, only ports, security groups and their rules can be made.",
       );
     },
   });

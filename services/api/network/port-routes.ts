@@ -139,6 +139,7 @@ function newPort({ identity }: KnownCall, { port }: CreatePortBody, nowMs: numbe
     address: null,
     endsWithServer: false,
     groups: port.resource_request ? groupsOf(port.resource_request) : [],
+    securityGroups: null,
     createdAtMs: nowMs,
     binding: null,
   };

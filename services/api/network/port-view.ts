@@ -1,6 +1,6 @@
 import type { PortRecord } from "../../../core/tasks/port-record.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
-import { defaultGroupId } from "./default-security-group.ts";
+import { defaultGroupId } from "./security-groups/default-security-group.ts";
 import { SIMPLE_NETWORK } from "./simple-network.ts";
 
 /** Returns a port as the Networking API shows it. A port on Berth's own network has an address and its project's security group. */
@@ -22,7 +22,7 @@ export function portView(port: PortRecord): Readonly<Record<string, unknown>> {
     device_owner: port.binding === null ? "" : "compute:nova",
     mac_address: macOf(port.id),
     fixed_ips: address === null ? [] : [{ subnet_id: SIMPLE_NETWORK.subnetId, ip_address: address }],
-    security_groups: address === null ? [] : [defaultGroupId(port.projectId)],
+    security_groups: port.securityGroups ?? (address === null ? [] : [defaultGroupId(port.projectId)]),
     allowed_address_pairs: [],
     "binding:vnic_type": "normal",
     port_security_enabled: false,

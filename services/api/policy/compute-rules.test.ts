@@ -13,10 +13,7 @@ const SOURCES = readdirSync(API, { recursive: true, encoding: "utf8" })
 const OF_CALLERS = /^(?:context_is_admin|project_\w+|service_\w+|admin_api|admin_or_owner)$/;
 
 /** The rules of actions that the API does not have. Their names are known, so that the log does not doubt policy files written for Nova. */
-const OF_MISSING_ACTIONS = ["os-floating-ips", "os-multinic", "os-security-groups"].flatMap((name) => [
-  `${name}:add`,
-  `${name}:remove`,
-]);
+const OF_MISSING_ACTIONS = ["os-floating-ips", "os-multinic"].flatMap((name) => [`${name}:add`, `${name}:remove`]);
 
 /** Whether a text names a rule, as a whole or as two parts that it puts together. */
 function names(text: string, rule: string): boolean {

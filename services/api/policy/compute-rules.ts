@@ -26,7 +26,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-flavor-extra-specs:index os-flavor-extra-specs:show
     os-instance-actions:list os-instance-actions:show
     os-quota-sets:detail os-quota-sets:show
-    os-security-groups:list
+    os-security-groups:get os-security-groups:list os-security-groups:show
     os-server-groups:index os-server-groups:show
     os-server-password:show
     os-server-shares:index os-server-shares:show
@@ -46,7 +46,8 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-multinic:add os-multinic:remove
     os-pause-server:pause os-pause-server:unpause
     os-remote-consoles os-rescue os-unrescue
-    os-security-groups:add os-security-groups:remove
+    os-security-groups:add os-security-groups:create os-security-groups:delete os-security-groups:remove
+    os-security-groups:rule:create os-security-groups:rule:delete os-security-groups:update
     os-server-groups:create os-server-groups:delete
     os-server-password:clear
     os-server-shares:create os-server-shares:delete

@@ -14,6 +14,7 @@ import { MemoryPortNoteStore } from "../../../adapters/memory/api/memory-port-no
 import { MemoryPortStore } from "../../../adapters/memory/api/memory-port-store.ts";
 import { MemoryQuotaStore } from "../../../adapters/memory/api/memory-quota-store.ts";
 import { MemoryReservationStore } from "../../../adapters/memory/api/memory-reservation-store.ts";
+import { MemorySecurityGroups } from "../../../adapters/memory/api/memory-security-groups.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/api/memory-server-group-store.ts";
 import { MemorySettingsStore } from "../../../adapters/memory/api/memory-settings-store.ts";
 import { MemoryVolumeStore } from "../../../adapters/memory/api/memory-volume-store.ts";
@@ -129,6 +130,8 @@ export class ApiRig {
         moves: this.moves,
         networkPorts: this.networkPorts,
         networking: this.networking,
+        securityGroups: new MemorySecurityGroups(this.networkPorts),
+        neutronSecurityGroups: this.networking.securityGroups,
         portNotes: this.portNotes,
         volumes: this.volumes,
         keypairs: this.keypairs,

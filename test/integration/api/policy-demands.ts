@@ -34,6 +34,8 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /flavors/1/os-extra_specs/key
     GET /os-quota-sets/:project
     GET /os-quota-sets/:project/detail
+    GET /os-security-groups 2.1
+    GET /os-security-groups/none 2.1
     GET /os-server-groups
     GET /os-server-groups/none
     GET /os-simple-tenant-usage/:project
@@ -59,6 +61,11 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /servers/:id/topology 2.78
   `,
   members: `
+    POST /os-security-groups 2.1
+    PUT /os-security-groups/none 2.1
+    DELETE /os-security-groups/none 2.1
+    POST /os-security-group-rules 2.1
+    DELETE /os-security-group-rules/none 2.1
     POST /os-server-groups
     DELETE /os-server-groups/none
     POST /servers
@@ -161,6 +168,9 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "PUT /servers/:id/tags": { tags: ["tag"] },
   "POST /servers/:id/migrations/1/action": { force_complete: null },
   "POST /os-server-external-events": { events: [{ name: "network-changed", server_uuid: ID }] },
+  "POST /os-security-groups": { security_group: { name: "g", description: "" } },
+  "PUT /os-security-groups/none": { security_group: { name: "g", description: "" } },
+  "POST /os-security-group-rules": { security_group_rule: { parent_group_id: ID } },
   "POST /flavors": { flavor: { name: "none", ram: 1, vcpus: 1, disk: 1 } },
   "PUT /flavors/1": { flavor: { description: "d" } },
   "POST /flavors/1/os-extra_specs": { extra_specs: { "trait:CUSTOM_A": "required" } },
@@ -176,6 +186,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
 /** By demand: the actions of a server, with their values in the body and the microversion. */
 const ACTIONS: Readonly<Record<string, Readonly<Record<string, readonly [value: unknown, minor: number]>>>> = {
   members: {
+    addSecurityGroup: [{ name: "none" }, 60],
     changePassword: [{ adminPass: "secret" }, 60],
     confirmResize: [null, 60],
     createBackup: [{ name: "b", backup_type: "daily", rotation: 1 }, 60],
@@ -190,6 +201,7 @@ const ACTIONS: Readonly<Record<string, Readonly<Record<string, readonly [value: 
     pause: [null, 60],
     reboot: [{ type: "HARD" }, 60],
     rebuild: [{ imageRef: ID }, 60],
+    removeSecurityGroup: [{ name: "none" }, 60],
     rescue: [null, 60],
     resize: [{ flavorRef: "1" }, 60],
     restore: [null, 60],

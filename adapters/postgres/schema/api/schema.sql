@@ -230,10 +230,12 @@ create table ports (
   bound_at timestamp with time zone,
   address inet,
   ends_with_server boolean default false not null,
+  security_groups uuid[],
   constraint ports_pkey PRIMARY KEY (id)
 );
 CREATE UNIQUE INDEX ports_address ON public.ports USING btree (network_id, address) WHERE (address IS NOT NULL);
 CREATE INDEX ports_project_id_created_at_ms_id_idx ON public.ports USING btree (project_id, created_at_ms, id);
+CREATE INDEX ports_security_groups ON public.ports USING gin (security_groups) WHERE (security_groups IS NOT NULL);
 CREATE INDEX ports_server ON public.ports USING btree (server_uuid) WHERE (server_uuid IS NOT NULL);
 
 create table quota_classes (
@@ -326,6 +328,37 @@ create table schema_migrations (
   breaking boolean default false not null,
   constraint schema_migrations_pkey PRIMARY KEY (name)
 );
+
+create table security_group_rules (
+  id uuid not null,
+  group_id uuid not null,
+  project_id text not null,
+  direction text not null,
+  ether_type text not null,
+  protocol text,
+  port_min integer,
+  port_max integer,
+  remote_prefix text,
+  remote_group_id uuid,
+  description text not null,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  constraint security_group_rules_group_id_fkey FOREIGN KEY (group_id) REFERENCES security_groups(id) ON DELETE CASCADE,
+  constraint security_group_rules_pkey PRIMARY KEY (id),
+  constraint security_group_rules_remote_group_id_fkey FOREIGN KEY (remote_group_id) REFERENCES security_groups(id) ON DELETE CASCADE
+);
+CREATE INDEX security_group_rules_group ON public.security_group_rules USING btree (group_id);
+CREATE INDEX security_group_rules_remote ON public.security_group_rules USING btree (remote_group_id) WHERE (remote_group_id IS NOT NULL);
+CREATE UNIQUE INDEX security_group_rules_same ON public.security_group_rules USING btree (group_id, direction, ether_type, protocol, port_min, port_max, remote_prefix, remote_group_id) NULLS NOT DISTINCT;
+
+create table security_groups (
+  id uuid not null,
+  project_id text not null,
+  name text not null,
+  description text not null,
+  created_at timestamp with time zone default clock_timestamp() not null,
+  constraint security_groups_pkey PRIMARY KEY (id)
+);
+CREATE INDEX security_groups_project ON public.security_groups USING btree (project_id, name, id);
 
 create table server_group_members (
   server_uuid uuid not null,

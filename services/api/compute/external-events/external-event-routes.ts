@@ -6,9 +6,9 @@ import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { Uuid } from "../../http/schema.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { hearNetworkEvents } from "../neutron-ports/hear-network-events.ts";
-import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 
 export interface ExternalEventDeps {
   readonly store: Pick<RequestsPort, "requests">;

@@ -4,7 +4,7 @@ import type { ServerPort, ServerSpec } from "../../../../proto/gen/berth/shared.
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
-import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
+import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "../../network/neutron-deps.ts";
 import type { Connection } from "./read-connections.ts";
 import { releasePorts } from "./release-ports.ts";
 
@@ -17,11 +17,12 @@ export async function connectToNeutron(
   specs: readonly ServerSpec[],
   connections: readonly Connection[],
   call: KnownCall,
+  securityGroups: readonly string[] | null,
 ): Promise<ConnectedServers> {
   if (connections.length === 0) return { specs, settle: async () => {}, undo: async () => {} };
   const keptPorts = connections.flatMap(({ port }) => port?.id ?? []);
   const opened = await deps.notes.openNotes(specs.map(({ uuid }) => ({ serverUuid: uuid, keptPorts })));
-  const wanted = specs.flatMap((spec) => newPortsOf(spec, connections));
+  const wanted = specs.flatMap((spec) => newPortsOf(spec, connections, securityGroups));
   const undo = () => giveBack(deps, opened, keptPorts);
   const made = await makePortsInNeutron(deps, wanted, call, undo);
   try {
@@ -103,12 +104,16 @@ export function explainNoPorts(
 
 const zoneOf = (spec: ServerSpec | undefined): string => spec?.availabilityZone ?? "";
 
-function newPortsOf(spec: ServerSpec, connections: readonly Connection[]): NewNeutronPort[] {
+function newPortsOf(
+  spec: ServerSpec,
+  connections: readonly Connection[],
+  securityGroups: readonly string[] | null,
+): NewNeutronPort[] {
   return connections
     .filter(({ port }) => port === null)
     .map(({ network, address }) => ({
       ...{ projectId: spec.projectId, networkId: network.id, serverUuid: spec.uuid, address },
-      ...{ deviceOwner: deviceOwner(spec.availabilityZone), securityGroups: null, host: null },
+      ...{ deviceOwner: deviceOwner(spec.availabilityZone), securityGroups, host: null },
     }));
 }
 

@@ -1,9 +1,9 @@
 import { NetworkingError } from "../../../../core/stores/networking-error.ts";
 import { detachChange } from "../../../../core/tasks/port-change.ts";
 import type { Fault } from "../../http/fault.ts";
+import { type NeutronDeps, OWN_NAME } from "../../network/neutron-deps.ts";
 import type { ActionTarget } from "../server-actions/action-target.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
-import { type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
 import { unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
 

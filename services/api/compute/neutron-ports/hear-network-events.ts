@@ -1,8 +1,8 @@
 import { NetworkingError } from "../../../../core/stores/networking-error.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { RequestsPort } from "../../ports.ts";
-import type { NeutronDeps } from "./neutron-deps.ts";
 import { refreshPorts } from "./refresh-ports.ts";
 
 /** The events after which the ports of a server may have other addresses. */

@@ -1,6 +1,6 @@
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { askedBy, askNeutron, type NeutronDeps } from "./neutron-deps.ts";
+import { askedBy, askNeutron, type NeutronDeps } from "../../network/neutron-deps.ts";
 
 const TAG_FROM_MINOR = 70;
 

@@ -2,7 +2,7 @@ import type { NeutronNetwork, NeutronPort } from "../../../../core/stores/networ
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
-import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "./neutron-deps.ts";
+import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "../../network/neutron-deps.ts";
 
 /** A connection of a server to a network: by an existing port, or by one that is made for it. */
 export interface Connection {

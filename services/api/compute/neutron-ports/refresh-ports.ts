@@ -7,8 +7,8 @@ import type { Server } from "../../../../core/tasks/server.ts";
 import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { Fault } from "../../http/fault.ts";
+import { OWN_NAME } from "../../network/neutron-deps.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
-import { OWN_NAME } from "./neutron-deps.ts";
 
 /**
  * Writes the addresses that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that

@@ -1,5 +1,5 @@
 import type { Networking, NeutronPort } from "../../../../core/stores/networking.ts";
-import { OWN_NAME } from "./neutron-deps.ts";
+import { OWN_NAME } from "../../network/neutron-deps.ts";
 
 /** How often a port is read again that somebody else changes at the same time. */
 const TRIES_MAX = 5;

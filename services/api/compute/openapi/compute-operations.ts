@@ -1,4 +1,5 @@
 import { type DescribedOperation, operation as one } from "../../http/describe-routes.ts";
+import { PROXY_OPERATIONS } from "./proxy-operations.ts";
 
 /** The operations of the Compute API, by method and path. */
 export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
@@ -101,9 +102,7 @@ export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = 
   "PUT /flavors/{flavorId}/os-extra_specs/{key}": one("setExtraSpec", "Set an extra spec", [200]),
   "DELETE /flavors/{flavorId}/os-extra_specs/{key}": one("deleteExtraSpec", "Delete an extra spec", [200]),
 
-  "GET /images": one("listImages", "List images, with their names only", [200]),
-  "GET /images/detail": one("listImagesInDetail", "List images with all their fields", [200]),
-  "GET /images/{id}": one("showImage", "Show an image", [200]),
+  ...PROXY_OPERATIONS,
 
   "GET /os-aggregates": one("listAggregates", "List host aggregates", [200]),
   "POST /os-aggregates": one("createAggregate", "Create a host aggregate", [200], [409]),

@@ -5,6 +5,7 @@ import { invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
 import { CONSOLE_TYPES, type ConsoleProtocol, openRemoteConsole } from "../remote-consoles/open-remote-console.ts";
+import { addSecurityGroup, removeSecurityGroup } from "../security-groups/security-group-actions.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
 import { deleteServer } from "../servers/delete-server.ts";
 import { noteAction } from "../servers/note-action.ts";
@@ -242,5 +243,7 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["restore", action("os-deferred-delete:restore", restore, WITHOUT_FIELDS)],
   ["changePassword", action("os-admin-password", changePassword)],
   ["injectNetworkInfo", action("os-admin-actions:inject_network_info", injectNetworkInfo, WITHOUT_FIELDS)],
+  ["addSecurityGroup", action("os-security-groups:add", addSecurityGroup)],
+  ["removeSecurityGroup", action("os-security-groups:remove", removeSecurityGroup)],
   ["os-resetState", action("os-admin-actions:reset_state", reset)],
 ]);

@@ -4,16 +4,17 @@ import { callOf, type KnownCall, mayDo } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { conflict, notFound, unavailable } from "../../http/fault.ts";
 import { AnyQuery } from "../../http/schema.ts";
+import { securityGroupsShown } from "../security-groups/security-group-routes.ts";
 import { findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import { powerStateOf } from "../servers/shown-state.ts";
 import { diagnosticsView } from "./diagnostics-view.ts";
-import { addressesOf, securityGroupsView } from "./network-parts.ts";
+import { addressesOf } from "./network-parts.ts";
 import { topologyView } from "./topology-view.ts";
 
 const TOPOLOGY_FROM_MINOR = 78;
 
-type DetailDeps = Pick<ServerDeps, "finder" | "cells" | "clock">;
+type DetailDeps = Pick<ServerDeps, "finder" | "cells" | "clock" | "securityGroups">;
 
 const ofServer = { params: Type.Object({ id: Type.String() }), querystring: AnyQuery };
 const ofLabel = { params: Type.Object({ id: Type.String(), label: Type.String() }), querystring: AnyQuery };
@@ -37,7 +38,11 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
     "/servers/:id/os-security-groups",
     { config: { rule: "os-security-groups:list" }, schema: ofServer },
     async (request) => {
-      return { security_groups: securityGroupsView(await specOf(callOf(request), request.params.id)) };
+      const call = callOf(request);
+      const { uuid, projectId } = await specOf(call, request.params.id);
+      const desk = deps.securityGroups;
+      const groups = (await desk?.ofServers(call, [{ uuid, projectId }]))?.get(uuid) ?? [];
+      return { security_groups: desk === null ? [] : await securityGroupsShown(desk, call, groups) };
     },
   );
 

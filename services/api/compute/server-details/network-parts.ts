@@ -1,7 +1,6 @@
 import { isIPv6 } from "node:net";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../../runtime/mac-of.ts";
-import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
 
 /** A server's addresses by the name of their network. */
 type Addresses<Address> = Record<string, Address[]>;
@@ -38,20 +37,4 @@ function byNetwork<Address>(
   return Object.fromEntries(
     Object.entries(grouped).map(([name, items = []]) => [name, items.map(({ shown }) => shown)]),
   );
-}
-
-/** Returns the names of a server's security groups. Every server is in the project's default group, as other groups are refused. */
-export function securityGroupsOf(_spec: ServerSpec): { name: string }[] {
-  return [{ name: DEFAULT_GROUP }];
-}
-
-/** Returns a server's security groups with all fields. */
-export function securityGroupsView(spec: ServerSpec) {
-  return securityGroupsOf(spec).map(({ name }) => ({
-    id: defaultGroupId(spec.projectId),
-    name,
-    description: "Default security group",
-    tenant_id: spec.projectId,
-    rules: [],
-  }));
 }

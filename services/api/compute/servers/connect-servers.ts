@@ -5,6 +5,7 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import { bindPorts, releasePort } from "../../network/bind-ports.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
 import { makePorts } from "../../network/make-ports.ts";
+import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import { serverPortOf } from "../../network/server-port.ts";
 import type { WantedPort } from "./read-ports.ts";
 
@@ -13,9 +14,14 @@ import type { WantedPort } from "./read-ports.ts";
  * removes what is left behind if this process ends before the servers are accepted. A refusal leaves nothing behind.
  */
 export async function connectServers(
-  deps: Parameters<typeof bindPorts>[0] & { readonly cells: Cells; readonly clock: Clock },
+  deps: Parameters<typeof bindPorts>[0] & {
+    readonly cells: Cells;
+    readonly clock: Clock;
+    readonly securityGroups: Pick<SecurityGroupDesk, "setNewPorts"> | null;
+  },
   specs: readonly ServerSpec[],
   wanted: readonly WantedPort[],
+  securityGroups: readonly string[] | null,
 ): Promise<ConnectedServers> {
   const { networkPorts: store, clock } = deps;
   const connections = wanted.filter(({ port }) => port === null);
@@ -31,6 +37,7 @@ export async function connectServers(
     for (const { id } of made) await store.deletePort(id);
   };
   try {
+    if (securityGroups !== null) await deps.securityGroups?.setNewPorts(made, securityGroups);
     const own = wanted.flatMap(({ port }) => port ?? []);
     bound = await bindPorts(deps, own, server);
   } catch (error) {

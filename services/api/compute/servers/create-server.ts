@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { SecurityGroup } from "../../../../core/stores/security-groups.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -11,13 +12,14 @@ import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
-import { DEFAULT_GROUP, defaultGroupId } from "../../network/default-security-group.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
+import { DEFAULT_GROUP } from "../../network/security-groups/default-security-group.ts";
+import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
-import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
@@ -52,6 +54,8 @@ export interface CreateServerDeps {
   /** Null when there are no network ports. */
   readonly networkPorts: PortStore | null;
   readonly networks: NetworkRule;
+  /** Null where there are no security groups. */
+  readonly securityGroups: SecurityGroupDesk | null;
   /** Null without Neutron. */
   readonly neutron: NeutronDeps | null;
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
@@ -64,6 +68,8 @@ export interface CreateServerDeps {
 export interface AcceptedServers {
   readonly specs: readonly [ServerSpec, ...ServerSpec[]];
   readonly returnReservationId: boolean;
+  /** The names of the security groups of their new ports. */
+  readonly securityGroups: readonly string[];
 }
 
 /**
@@ -97,8 +103,11 @@ export async function createServer(
   const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
   const { properties: imageProperties, needed } = await readImage(imageRef, deps.images, image);
-  refuseOtherGroups(body.server.security_groups, call.identity.projectId);
-  const connections = await planConnections(deps, call, body, { servers: request.count, rule: deps.networks });
+  const groups = await readSecurityGroups(deps, call, body.server.security_groups);
+  const connections = await planConnections(deps, call, body, {
+    ...{ servers: request.count, rule: deps.networks },
+    securityGroups: groups.length === 0 ? null : groups.map(({ id }) => id),
+  });
   const portRequests = connections.requests;
   const problem = explainBadRequest(found, { imageProperties, portRequests });
   if (problem !== null) throw invalidField("flavorRef", body.server.flavorRef, problem);
@@ -119,7 +128,8 @@ export async function createServer(
     minCount: request.minCount,
     ...options,
   });
-  return { specs: accepted, returnReservationId: request.returnReservationId };
+  const securityGroups = groups.length === 0 ? [DEFAULT_GROUP] : groups.map(({ id, name }) => name || id);
+  return { specs: accepted, returnReservationId: request.returnReservationId, securityGroups };
 }
 
 /**
@@ -176,14 +186,17 @@ async function settlePorts(connected: ConnectedServers, accepted: readonly Serve
   await connected.settle(accepted).catch(() => undefined);
 }
 
-/** Each project has one security group, which clients name or give by its id. */
-function refuseOtherGroups(groups: readonly { readonly name?: string }[] | undefined, projectId: string): void {
-  const known = [DEFAULT_GROUP, defaultGroupId(projectId), undefined];
-  const other = groups?.find(({ name }) => !known.includes(name));
-  if (other !== undefined)
-    throw invalidField(
-      "security_groups",
-      other.name,
-      `Security group ${describeValue(other.name)} not found for project ${projectId}.`,
-    );
+/** Returns the groups that a body names; none if it names the default group alone, which ports have by themselves. */
+async function readSecurityGroups(
+  { securityGroups }: CreateServerDeps,
+  call: KnownCall,
+  asked: readonly { readonly name?: string }[] | undefined,
+): Promise<readonly SecurityGroup[]> {
+  const { projectId } = call.identity;
+  const names = [...new Set(asked?.flatMap(({ name }) => name ?? []))];
+  if (names.every((name) => name === DEFAULT_GROUP)) return [];
+  const missing = (name: string) =>
+    invalidField("security_groups", name, `Security group ${describeValue(name)} not found for project ${projectId}.`);
+  if (securityGroups === null) throw missing(names.find((name) => name !== DEFAULT_GROUP) ?? "");
+  return securityGroups.resolve(call, projectId, names, missing);
 }

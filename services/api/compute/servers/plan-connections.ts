@@ -2,8 +2,8 @@ import type { PortResourceRequest, ServerSpec } from "../../../../proto/gen/bert
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { connectToNeutron } from "../neutron-ports/connect-to-neutron.ts";
-import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 import { readConnections } from "../neutron-ports/read-connections.ts";
 import { connectServers } from "./connect-servers.ts";
 import type { CreateServerBody } from "./create-schema.ts";
@@ -28,18 +28,24 @@ export async function planConnections(
   },
   call: KnownCall,
   body: CreateServerBody,
-  from: Pick<Parameters<typeof readPorts>[2], "servers" | "rule">,
+  from: Pick<Parameters<typeof readPorts>[2], "servers" | "rule"> & {
+    /** The ids of the security groups of new ports; null for the project's default group. */
+    readonly securityGroups: readonly string[] | null;
+  },
 ): Promise<PlannedConnections> {
   const { neutron } = deps;
   if (neutron !== null) {
     const { projectId } = call.identity;
     const asked = { call, projectId, servers: from.servers, faults: REFUSALS };
     const connections = await readConnections(neutron, body.server.networks, asked);
-    return { requests: [], connect: (specs) => connectToNeutron(neutron, specs, connections, call) };
+    return {
+      requests: [],
+      connect: (specs) => connectToNeutron(neutron, specs, connections, call, from.securityGroups),
+    };
   }
   const wanted = await readPorts(body, deps.networkPorts, { ...from, identity: call.identity });
   return {
     requests: wanted.flatMap(({ requests }) => requests),
-    connect: (specs) => connectServers(deps, specs, wanted),
+    connect: (specs) => connectServers(deps, specs, wanted, from.securityGroups),
   };
 }

@@ -15,11 +15,11 @@ import { nextLink, type Place, placeOf, resourceLinks } from "../../http/links.t
 import { AnyQuery } from "../../http/schema.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
+import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
-import type { NeutronDeps } from "../neutron-ports/neutron-deps.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
-import { securityGroupsOf } from "../server-details/network-parts.ts";
 import { adminPassword } from "./admin-password.ts";
 import { updatedView } from "./changed-server-view.ts";
 import { CreateServerBody } from "./create-schema.ts";
@@ -58,6 +58,8 @@ export interface ServerDeps {
   readonly zones: KnownZones;
   readonly images: ImageService | null;
   readonly networkPorts: PortStore | null;
+  /** Null where there are no security groups. */
+  readonly securityGroups: SecurityGroupDesk | null;
   /** Null without Neutron. */
   readonly neutron: NeutronDeps | null;
   /** Null when servers have no volumes. */
@@ -138,7 +140,7 @@ function createView(accepted: AcceptedServers, place: Place, password: string | 
       id: first.uuid,
       links: resourceLinks(place, "servers", first.uuid),
       "OS-DCF:diskConfig": first.manualDisk ? "MANUAL" : "AUTO",
-      security_groups: securityGroupsOf(first),
+      security_groups: accepted.securityGroups.map((name) => ({ name })),
       ...(password !== null && { adminPass: password }),
     },
   };

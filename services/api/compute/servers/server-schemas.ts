@@ -55,7 +55,8 @@ export const ServerDetail = Type.Object({
   config_drive: Type.String(),
   progress: Type.Optional(Type.Integer()),
   fault: Type.Optional(ServerFault),
-  security_groups: NamedGroups,
+  /** Left out where it is empty, as in Nova. */
+  security_groups: Type.Optional(NamedGroups),
   "OS-DCF:diskConfig": Type.String(),
   "OS-EXT-AZ:availability_zone": Type.String(),
   "OS-EXT-STS:vm_state": NullableString,

@@ -5,8 +5,9 @@ import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import { bookmark, type Place, resourceLinks } from "../../http/links.ts";
 import { isoMicroseconds, isoSeconds } from "../../http/times.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
-import { detailedAddressesOf, securityGroupsOf } from "../server-details/network-parts.ts";
+import { detailedAddressesOf } from "../server-details/network-parts.ts";
 import type { AttachedVolumes } from "./attached-volumes.ts";
+import type { GroupNames } from "./group-names.ts";
 import type { HostStatuses } from "./host-status.ts";
 import { HOSTNAME_FROM_MINOR, hostnameOf } from "./hostname.ts";
 import { instanceNameOf, rootDeviceOf } from "./instance-name.ts";
@@ -30,6 +31,7 @@ export interface Viewer {
   readonly zones: Pick<HostZones, "of">;
   readonly hostStatuses: HostStatuses;
   readonly volumes: AttachedVolumes;
+  readonly securityGroups: GroupNames;
 }
 
 /** The server groups of a server that is shown alone; null in a list, where they are not shown. */
@@ -118,7 +120,6 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
     links: resourceLinks(viewer.place, "servers", server.uuid),
     key_name: spec.keyName === "" ? null : spec.keyName,
     config_drive: spec.configDrive ? "True" : "",
-    security_groups: securityGroupsOf(spec),
     "OS-DCF:diskConfig": spec.manualDisk ? "MANUAL" : "AUTO",
     "OS-EXT-AZ:availability_zone": server.host === null ? spec.availabilityZone : viewer.zones.of(server.host),
     "OS-EXT-STS:vm_state": unreachable ? null : VM_STATES[server.status],
@@ -129,6 +130,8 @@ export function detailView(known: KnownServer, viewer: Viewer, options: ViewOpti
     "os-extended-volumes:volumes_attached": volumesView(server.uuid, viewer),
   };
   if (status === "ERROR" && server.fault !== null) view.fault = faultView(known, server.fault, viewer);
+  const groups = viewer.securityGroups.of(server.uuid);
+  if (groups.length > 0) view.security_groups = groups.map((name) => ({ name }));
   if (WITH_PROGRESS.includes(status)) view.progress = 0;
   if (viewer.showsAttributes) addHostFields(view, server, viewer.minor);
   addVersionedFields(view, known, viewer, options);

@@ -5,8 +5,10 @@ import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { type Cells, hydrateServer, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { callOf, mayDo } from "../../http/call.ts";
 import { placeOf } from "../../http/links.ts";
+import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
 import { readAttachedVolumes } from "./attached-volumes.ts";
+import { readGroupNames } from "./group-names.ts";
 import { readHostStatuses } from "./host-status.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { type RequestFinder, serverNotFound } from "./request-finder.ts";
@@ -24,6 +26,8 @@ interface Deps {
   readonly zones: KnownZones;
   readonly volumes: Pick<VolumeStore, "volumesOfServers"> | null;
   readonly groups: Pick<ServerGroupsPort, "group">;
+  /** Null where there are no security groups. */
+  readonly securityGroups: SecurityGroupDesk | null;
 }
 
 /** The beginnings of links. */
@@ -34,16 +38,17 @@ interface LinkOptions {
 
 /** Returns the caller as a viewer of these servers. */
 export async function viewerFor(
-  deps: Pick<Deps, "cells" | "zones" | "volumes">,
+  deps: Pick<Deps, "cells" | "zones" | "volumes" | "securityGroups">,
   request: FastifyRequest,
   servers: readonly KnownServer[],
   options: LinkOptions,
 ): Promise<Viewer> {
   const call = callOf(request);
-  const [zones, hostStatuses, volumes] = await Promise.all([
+  const [zones, hostStatuses, volumes, securityGroups] = await Promise.all([
     deps.zones.current(),
     readHostStatuses(deps.cells, call, servers),
     readAttachedVolumes(deps.volumes, servers),
+    readGroupNames(deps, call, servers),
   ]);
   return {
     place: placeOf(request, options.prefix, options.publicUrl),
@@ -54,6 +59,7 @@ export async function viewerFor(
     zones,
     hostStatuses,
     volumes,
+    securityGroups,
   };
 }
 

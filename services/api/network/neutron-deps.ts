@@ -1,8 +1,8 @@
-import type { PortNoteStore } from "../../../../core/stores/api/port-note-store.ts";
-import type { AskedBy, Networking } from "../../../../core/stores/networking.ts";
-import { NetworkingError } from "../../../../core/stores/networking-error.ts";
-import type { KnownCall } from "../../http/call.ts";
-import { Fault } from "../../http/fault.ts";
+import type { PortNoteStore } from "../../../core/stores/api/port-note-store.ts";
+import type { AskedBy, Networking } from "../../../core/stores/networking.ts";
+import { NetworkingError } from "../../../core/stores/networking-error.ts";
+import type { KnownCall } from "../http/call.ts";
+import { Fault } from "../http/fault.ts";
 
 /** What servers with ports in Neutron need. */
 export interface NeutronDeps {

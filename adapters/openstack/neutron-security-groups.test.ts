@@ -1,0 +1,32 @@
+import { randomUUID } from "node:crypto";
+import { afterEach } from "vitest";
+import { systemClock } from "../../runtime/clock.ts";
+import { securityGroupsContract } from "../../test/contract/security-groups.contract.ts";
+import { type FakeNeutron, SERVICE_TOKEN, startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
+import { MemoryNetworking } from "../memory/memory-networking.ts";
+import { NeighbourClient } from "./neighbour-client.ts";
+import { NeutronSecurityGroups } from "./neutron-security-groups.ts";
+
+let neutron: FakeNeutron | null = null;
+let client: NeighbourClient | null = null;
+afterEach(async () => {
+  await client?.close();
+  await neutron?.close();
+});
+
+securityGroupsContract("Neutron over HTTP", async () => {
+  const twin = new MemoryNetworking({ newId: randomUUID });
+  neutron = await startFakeNeutron(twin);
+  const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
+  client = new NeighbourClient(
+    { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
+    {
+      ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
+      ...{ timeoutMs: 5_000, triesMax: 2 },
+    },
+  );
+  const putPort = async (projectId: string, groupId: string) => {
+    twin.putPort({ projectId, networkId: "n", securityGroups: [groupId] });
+  };
+  return { groups: new NeutronSecurityGroups(client), putPort };
+});

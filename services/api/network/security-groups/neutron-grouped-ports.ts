@@ -1,0 +1,52 @@
+import type { Networking } from "../../../../core/stores/networking.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { askedBy, askNeutron, type NeutronDeps } from "../neutron-deps.ts";
+import type { GroupedPort, GroupedPorts, SetGroupsOutcome } from "./grouped-ports.ts";
+
+/** Neutron takes addresses of at most 8 KiB. Source: `MAX_SEARCH_IDS` in nova/network/security_group_api.py. */
+const SERVERS_MAX = 150;
+
+/** The ports in Neutron. Like Nova, it asks in the caller's name. */
+export class NeutronGroupedPorts implements GroupedPorts {
+  readonly #deps: Pick<NeutronDeps, "networking" | "sendsTokens">;
+
+  constructor(deps: Pick<NeutronDeps, "networking" | "sendsTokens">) {
+    this.#deps = deps;
+  }
+
+  async portsOf(serverUuids: readonly string[], call: KnownCall): Promise<readonly GroupedPort[]> {
+    const { networking } = this.#deps;
+    const found: GroupedPort[] = [];
+    for (let at = 0; at < serverUuids.length; at += SERVERS_MAX) {
+      const deviceIds = serverUuids.slice(at, at + SERVERS_MAX);
+      const ports = await askNeutron(() => networking.ports({ deviceIds }, askedBy(this.#deps, call)));
+      for (const port of ports)
+        found.push({
+          ...{ id: port.id, serverUuid: port.deviceId, groups: port.securityGroups },
+          hasAddress: port.fixedAddresses.length > 0 || port.ipAllocation === "deferred",
+          setGroups: (groups) => setInNeutron(networking, port, groups),
+        });
+    }
+    return found;
+  }
+}
+
+async function setInNeutron(
+  networking: Networking,
+  { id, revision }: { readonly id: string; readonly revision: number },
+  securityGroups: readonly string[],
+): Promise<SetGroupsOutcome> {
+  // The revision also tells whether a client has given the port to another server since.
+  const outcome = await askNeutron(() => networking.updatePort(id, { securityGroups }, revision));
+  switch (outcome.kind) {
+    case "updated":
+      return { kind: "set" };
+    case "refused":
+      return outcome;
+    case "changed":
+    case "gone":
+      return { kind: "changed" };
+    default:
+      return outcome satisfies never;
+  }
+}

@@ -1,0 +1,253 @@
+import type {
+  NewSecurityGroupRule,
+  OwnSecurityGroups,
+  SecurityGroup,
+  SecurityGroupRefusal,
+  SecurityGroupRule,
+  SecurityGroups,
+} from "../../../../core/stores/security-groups.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
+import { askedBy, askNeutron } from "../neutron-deps.ts";
+import { canonicalRule } from "./canonical-rule.ts";
+import { DEFAULT_GROUP, defaultGroupOf } from "./default-security-group.ts";
+import type { GroupedPorts } from "./grouped-ports.ts";
+
+/** How often the ports of a server are read again that somebody else changes at the same time. */
+const TRIES_MAX = 5;
+
+export interface SecurityGroupParts {
+  readonly groups: SecurityGroups;
+  /** The same groups if they are those of Berth's own network; null for Neutron's. */
+  readonly own: OwnSecurityGroups | null;
+  readonly ports: GroupedPorts;
+  /** Whether Neutron judges the callers by their tokens. */
+  readonly sendsTokens: boolean;
+}
+
+type Values = { readonly name?: string; readonly description?: string };
+
+/**
+ * What callers do with security groups: those of Neutron, or those of Berth's own network, where a project's default group is made when somebody first
+ * asks for the project's groups. Refusals are thrown with Nova's statuses.
+ */
+export class SecurityGroupDesk {
+  readonly #parts: SecurityGroupParts;
+
+  constructor(parts: SecurityGroupParts) {
+    this.#parts = parts;
+  }
+
+  /** The groups of a project, by name; null for those of all projects, for admins. */
+  async list(call: KnownCall, projectId: string | null): Promise<readonly SecurityGroup[]> {
+    await this.#ensureDefault(projectId ?? call.identity.projectId);
+    const found = await this.#ask(call, (by) => this.#parts.groups.groups(projectId === null ? {} : { projectId }, by));
+    return found
+      .filter((group) => this.#isVisible(group, call))
+      .toSorted((a, b) => compare(a.projectId, b.projectId) || compare(a.name, b.name));
+  }
+
+  /** Throws a 404 for a group that the caller may not see. */
+  async find(call: KnownCall, id: string): Promise<SecurityGroup> {
+    await this.#ensureDefault(call.identity.projectId);
+    const [group] = await this.#ask(call, (by) => this.#parts.groups.groups({ ids: [id] }, by));
+    if (group === undefined || !this.#isVisible(group, call)) throw notFound(`Security group ${id} does not exist`);
+    return group;
+  }
+
+  /** The names and owners of groups that the caller may see, by id. */
+  async named(call: KnownCall, ids: readonly string[]): Promise<ReadonlyMap<string, SecurityGroup>> {
+    if (ids.length === 0) return new Map();
+    const found = await this.#ask(call, (by) => this.#parts.groups.groups({ ids: [...new Set(ids)] }, by));
+    return new Map(found.filter((group) => this.#isVisible(group, call)).map((group) => [group.id, group]));
+  }
+
+  /** Finds the groups of a project that clients name by name or id. `missing` makes the error for one that does not exist. */
+  async resolve(
+    call: KnownCall,
+    projectId: string,
+    asked: readonly string[],
+    missing: (name: string) => Fault,
+  ): Promise<readonly SecurityGroup[]> {
+    const known = await this.list(call, projectId);
+    return asked.map((name) => {
+      const [group, ...others] = known.filter((one) => one.id === name || one.name === name);
+      if (group === undefined) throw missing(name);
+      const byId = known.find(({ id }) => id === name);
+      if (others.length > 0 && byId === undefined)
+        throw conflict(`Multiple security_group matches found for name '${name}', use an ID to be more specific.`);
+      return byId ?? group;
+    });
+  }
+
+  async create(
+    call: KnownCall,
+    values: { readonly name: string; readonly description: string },
+  ): Promise<SecurityGroup> {
+    const { projectId } = call.identity;
+    await this.#ensureDefault(projectId);
+    if (values.name === DEFAULT_GROUP) throw badRequest("Default security group already exists. Choose another name.");
+    const outcome = await this.#ask(call, (by) => this.#parts.groups.createGroup({ projectId, ...values }, by));
+    if (outcome.kind === "created") return outcome.group;
+    throw refusalFault(outcome);
+  }
+
+  async update(call: KnownCall, id: string, values: Values): Promise<SecurityGroup> {
+    const { name } = await this.find(call, id);
+    if (name === DEFAULT_GROUP && (values.name ?? name) !== name)
+      throw badRequest("Updating the name of the default security group is not allowed.");
+    const outcome = await this.#ask(call, (by) => this.#parts.groups.updateGroup(id, values, by));
+    if (outcome.kind === "updated") return outcome.group;
+    throw refusalFault(outcome);
+  }
+
+  /** `inUse` is the status for a group that a port is in: Nova answers 400, and Neutron 409. */
+  async remove(call: KnownCall, id: string, inUse: 400 | 409): Promise<void> {
+    const { name } = await this.find(call, id);
+    if (this.#parts.own !== null && name === DEFAULT_GROUP)
+      throw new Fault(inUse, "Removing default security group not allowed.");
+    const outcome = await this.#ask(call, (by) => this.#parts.groups.deleteGroup(id, by));
+    if (outcome.kind !== "deleted") throw refusalFault(outcome, inUse);
+  }
+
+  async findRule(call: KnownCall, id: string): Promise<SecurityGroupRule> {
+    await this.#ensureDefault(call.identity.projectId);
+    const rule = await this.#ask(call, (by) => this.#parts.groups.rule(id, by));
+    if (rule === null || !this.#isVisible(rule, call)) throw notFound(`Security group rule ${id} does not exist`);
+    return rule;
+  }
+
+  /** Adds a rule to a group that the caller may see. `exists` is the status for a rule that the group has: Nova answers 400, and Neutron 409. */
+  async addRule(call: KnownCall, rule: NewSecurityGroupRule, exists: 400 | 409): Promise<SecurityGroupRule> {
+    const checked = this.#parts.own === null ? rule : canonicalRule(rule);
+    const outcome = await this.#ask(call, (by) => this.#parts.groups.createRule(checked, by));
+    if (outcome.kind === "created") return outcome.rule;
+    throw refusalFault(outcome, exists);
+  }
+
+  async removeRule(call: KnownCall, id: string): Promise<void> {
+    await this.findRule(call, id);
+    const outcome = await this.#ask(call, (by) => this.#parts.groups.deleteRule(id, by));
+    if (outcome.kind !== "deleted") throw refusalFault(outcome);
+  }
+
+  /** The groups of servers, by the server; a server in no group is left out. */
+  async ofServers(
+    call: KnownCall,
+    servers: readonly { readonly uuid: string; readonly projectId: string }[],
+  ): Promise<ReadonlyMap<string, readonly SecurityGroup[]>> {
+    if (servers.length === 0) return new Map();
+    const ports = await this.#parts.ports.portsOf(
+      servers.map(({ uuid }) => uuid),
+      call,
+    );
+    const known = new Map<string, SecurityGroup>();
+    const ids = new Set(ports.flatMap(({ groups }) => groups));
+    // Default groups need not be stored to be shown.
+    if (this.#parts.own !== null)
+      for (const { projectId } of servers) {
+        const group = defaultGroupOf(projectId);
+        if (ids.delete(group.id)) known.set(group.id, group);
+      }
+    for (const [id, group] of await this.named(call, [...ids])) known.set(id, group);
+    const found = new Map<string, Map<string, SecurityGroup>>();
+    for (const { serverUuid, groups } of ports)
+      for (const group of groups.flatMap((id) => known.get(id) ?? [])) {
+        const ofServer = found.get(serverUuid) ?? new Map<string, SecurityGroup>();
+        found.set(serverUuid, ofServer.set(group.id, group));
+      }
+    return new Map([...found].map(([uuid, groups]) => [uuid, [...groups.values()]]));
+  }
+
+  /** Puts new ports of Berth's own network into groups. Throws a 400 for a group that was deleted meanwhile. */
+  async setNewPorts(ports: readonly { readonly id: string }[], groups: readonly string[]): Promise<void> {
+    for (const { id } of ports)
+      if ((await this.#parts.own?.setPortGroups(id, null, groups)) === "no-group")
+        throw badRequest(`A security group of ${groups.join(", ")} does not exist any longer.`);
+  }
+
+  /** Puts all ports of a server into a group. A port that cannot be in groups ends it, as in Nova: the ports before it keep the group. */
+  async addToServer(call: KnownCall, serverUuid: string, name: string): Promise<void> {
+    const group = await this.#ofCaller(call, name);
+    await this.#eachPort(call, serverUuid, (groups, hasAddress) => {
+      if (!hasAddress)
+        throw badRequest(
+          "Network requires port_security_enabled and subnet associated in order to apply security groups.",
+        );
+      return groups.includes(group.id) ? null : [...groups, group.id];
+    });
+  }
+
+  /** Takes the ports of a server out of a group. Throws a 404 if none of them is in it. */
+  async removeFromServer(call: KnownCall, serverUuid: string, name: string): Promise<void> {
+    const group = await this.#ofCaller(call, name);
+    let isMember = false;
+    await this.#eachPort(call, serverUuid, (groups) => {
+      if (!groups.includes(group.id)) return null;
+      isMember = true;
+      return groups.filter((id) => id !== group.id);
+    });
+    if (!isMember) throw notFound(`Security group ${name} not associated with the instance ${serverUuid}`);
+  }
+
+  async #ofCaller(call: KnownCall, name: string): Promise<SecurityGroup> {
+    const { projectId } = call.identity;
+    const missing = () => notFound(`Security group ${name.slice(0, 255)} is not found for project ${projectId}`);
+    const [group] = await this.resolve(call, projectId, [name], missing);
+    if (group === undefined) throw missing();
+    return group;
+  }
+
+  /** `change` returns the groups that a port is to have, or null if it may stay as it is. */
+  async #eachPort(
+    call: KnownCall,
+    serverUuid: string,
+    change: (groups: readonly string[], hasAddress: boolean) => readonly string[] | null,
+  ): Promise<void> {
+    for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      const ports = await this.#parts.ports.portsOf([serverUuid], call);
+      if (ports.length === 0) throw notFound(`instance_id ${serverUuid} could not be found as device id on any ports`);
+      let isChanged = false;
+      for (const port of ports) {
+        const groups = change(port.groups, port.hasAddress);
+        if (groups === null) continue;
+        const outcome = await port.setGroups(groups);
+        if (outcome.kind === "refused") throw badRequest(outcome.why);
+        isChanged ||= outcome.kind === "changed";
+      }
+      if (!isChanged) return;
+    }
+    throw conflict(`The ports of instance ${serverUuid} kept changing; try again.`);
+  }
+
+  async #ensureDefault(projectId: string): Promise<void> {
+    await this.#parts.own?.ensureGroup(defaultGroupOf(projectId));
+  }
+
+  #isVisible({ projectId }: { readonly projectId: string }, { identity }: KnownCall): boolean {
+    return this.#parts.sendsTokens || identity.isAdmin || projectId === identity.projectId;
+  }
+
+  #ask<Value>(call: KnownCall, ask: (by: ReturnType<typeof askedBy>) => Promise<Value>): Promise<Value> {
+    return askNeutron(() => ask(askedBy(this.#parts, call)));
+  }
+}
+
+function refusalFault({ kind, why }: SecurityGroupRefusal, taken: 400 | 409 = 409): Fault {
+  switch (kind) {
+    case "gone":
+      return notFound(why);
+    case "in-use":
+    case "exists":
+      return new Fault(taken, why);
+    case "over-quota":
+    case "forbidden":
+      return new Fault(403, why);
+    case "invalid":
+      return badRequest(why);
+    default:
+      return kind satisfies never;
+  }
+}
+
+const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
