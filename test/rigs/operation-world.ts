@@ -132,7 +132,7 @@ export class OperationWorldModel {
         placeAsked(world.facts, asksOf(world, state.stage), state.selection)?.host !== model.name
       )
         continue;
-      this.#answer(run, { kind: "host-fenced", step: state.step, reason: `${model.name} was forced down` });
+      this.#answer(run, { kind: "host-fenced", step: state.step, reason: `${model.name} was forced down` }, model);
     }
   }
 
@@ -267,11 +267,14 @@ export class OperationWorldModel {
     this.#carryOut(run, effects);
   }
 
-  /** Sends the answer to the run that asked, unless its conductor has died meanwhile. */
-  #answer(run: Run, event: OperationEvent): void {
+  /**
+   * Sends the answer to the run that asked, unless its conductor has died meanwhile. A conductor that learns of a host's silence or fence when the host
+   * is connected again asks the host once more instead.
+   */
+  #answer(run: Run, event: OperationEvent, silent?: ModelHost): void {
     this.#bag.push(async () => {
       if (!this.#isAlive(run)) return;
-      const { state, effects } = stepOperation(run.world, run.state, event);
+      const { state, effects } = stepOperation(run.world, run.state, silent?.isUp ? { kind: "host-connected" } : event);
       run.state = state;
       this.#carryOut(run, effects);
     });
@@ -338,11 +341,8 @@ export class OperationWorldModel {
     if (place === null || host === undefined) throw new Error(`nobody to ask for ${effect.ask}`);
     const { step } = effect;
     if (!host.isUp) {
-      this.#answer(run, {
-        kind: host.isFenced ? "host-fenced" : "gone",
-        step,
-        reason: `${host.name} is not connected`,
-      });
+      const kind = host.isFenced ? "host-fenced" : "gone";
+      this.#answer(run, { kind, step, reason: `${host.name} is not connected` }, host);
       return;
     }
     const order = orderOf(run.world.facts, effect, { place, timeoutMs: 1_000, traceparent: "", listensAt: "" });
