@@ -28,6 +28,8 @@ const report = (revision: number): TreeReport => ({
 /** A stub of HostHolders for which no other agent has any host. */
 const holders = { isFree: async () => true, isStillFree: async () => true };
 
+const OTHER_ROOT = "00000000-0000-4000-8000-00000000000f";
+
 function setUp() {
   const ledger = new MemoryLedger();
   const store = new MemoryCellStore({ clock, ledger });
@@ -151,6 +153,20 @@ test("refuses two hosts that come up with the same new root at the same moment, 
   const again = sent.length;
   await trees.take(report(2), both);
   expect(sent.at(again)?.body).toMatchObject({ value: { refused: expect.stringContaining("root of host h2") } });
+});
+
+test.each([
+  ["a host whose name could be that of another host's device", "h_1", "h"],
+  ["a host that could give its devices the name of another host", "h", "h_1"],
+])("refuses %s, when it comes up for the first time", async (_, host, other) => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  await store.hostsUp("b", [{ name: other, rootProvider: OTHER_ROOT }]);
+  const ofHost = { ...connection, hosts: new Map([[host, { host, guests: [], incarnation: "" }]]) };
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const named = { ...report(1), host, providers: report(1).providers.map((one) => ({ ...one, name: host })) };
+  await trees.take(named, ofHost);
+  expect(sent).toMatchObject([{ body: { value: { refused: expect.stringContaining(`there is a host "${other}"`) } } }]);
+  expect((await store.hosts()).map(({ name }) => name)).toEqual([other]);
 });
 
 test("does not wait for a guest whose host is lost before the order was sent", async () => {

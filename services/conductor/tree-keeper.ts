@@ -11,7 +11,7 @@ import { hypervisorOfReport } from "./hypervisor-of.ts";
 import type { ConductorLedger, ConductorStore } from "./ports.ts";
 import { SharedStep } from "./shared-step.ts";
 import type { StepCommitter } from "./step-committer.ts";
-import { foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
+import { describeNamedAlike, foreignRoot, treeOfReport, verdictOn } from "./tree-of.ts";
 
 /** How many hosts are compared at a time before they are brought up again. */
 const RAISES_AT_A_TIME = 50;
@@ -38,6 +38,7 @@ export class TreeKeeper {
   readonly #commits: StepCommitter;
   readonly #events: ConductorEvents;
   readonly #knownRoot: SharedStep<string, KnownRoot>;
+  readonly #namedAlike: SharedStep<{ readonly name: string; readonly agentId: string }, string | null>;
   readonly #reportTree: SharedStep<ProviderTree, ReportOutcome>;
   readonly #hostUp: SharedStep<HostUp, undefined>;
   readonly #holders: Pick<HostHolders, "isFree" | "isStillFree">;
@@ -50,7 +51,7 @@ export class TreeKeeper {
 
   constructor(options: {
     readonly ledger: ConductorLedger;
-    readonly store: Pick<ConductorStore, "hostsUp" | "knownRoots">;
+    readonly store: Pick<ConductorStore, "hostsUp" | "knownRoots" | "hostsNamedAlike">;
     readonly comparer: GuestComparer;
     readonly commits: StepCommitter;
     readonly events: ConductorEvents;
@@ -64,6 +65,7 @@ export class TreeKeeper {
     this.#holders = options.holders;
     this.#carries = options.carries;
     this.#knownRoot = new SharedStep((roots) => store.knownRoots(roots));
+    this.#namedAlike = new SharedStep((hosts) => store.hostsNamedAlike(hosts));
     this.#reportTree = new SharedStep((trees) => ledger.reportTrees(trees));
     this.#hostUp = new SharedStep(async (hosts) => {
       for (const [agentId, ofAgent] of Map.groupBy(hosts, (host) => host.agentId))
@@ -122,6 +124,12 @@ export class TreeKeeper {
     if (root === null) return { refused: NOT_CARRIED };
     const foreign = foreignRoot(report, root.outcome);
     if (foreign !== null) return { refused: foreign };
+    if (root.outcome.hosts.length === 0) {
+      const name = { name: report.host, agentId: connection.agentId };
+      const alike = await this.#whileCarried(report.host, connection, "hosts-named-alike", this.#namedAlike, name);
+      if (alike === null) return { refused: NOT_CARRIED };
+      if (alike.outcome !== null) return { refused: describeNamedAlike(report.host, alike.outcome) };
+    }
     const reported = await this.#whileCarried(report.host, connection, "trees", this.#reportTree, tree);
     if (reported === null) return { refused: NOT_CARRIED };
     const verdict = verdictOn(reported.outcome);

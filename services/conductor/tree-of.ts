@@ -117,6 +117,15 @@ export function foreignRoot(report: TreeReport, known: KnownRoot): string | null
   return `provider ${rootProvider} is ${JSON.stringify(known.name)} in the ledger, not host ${host}: give the host another UUID, or rename the provider`;
 }
 
+/** Why a new host is refused whose name the other host could give to one of its devices, or the other way round. */
+export function describeNamedAlike(host: string, other: string): string {
+  const [short, long] = host.length < other.length ? [host, other] : [other, host];
+  return (
+    `host ${shown(host)}: there is a host ${shown(other)}, and ${shown(long)} could be the name of a device of ${shown(short)}. Give the new host a ` +
+    `name that does not continue another host's name with "_"`
+  );
+}
+
 /** Whether the values are within the Placement API's limits for an inventory. */
 function isSound(inventory: InventoryReport): boolean {
   const { total, reserved, minUnit, maxUnit, stepSize, allocationRatio } = inventory;

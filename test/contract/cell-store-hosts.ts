@@ -74,6 +74,23 @@ export function hostContract(cell: () => CellUnderTest): void {
     ]);
   });
 
+  test("finds a host of another agent whose devices may have the name of a new host, or that could be a device of it", async () => {
+    const { store } = cell();
+    const named = (name: string) => ({ ...hostOf(0), name });
+    await store.hostsUp("agent-1", ["rack", "rack_1_a", "Rack_1", "node_", "x%_y"].map(named));
+    const of = (agentId: string, names: readonly string[]) =>
+      store.hostsNamedAlike(names.map((name) => ({ name, agentId })));
+    expect(await of("agent-2", ["rack_2", "rack_1", "rack_1_a_b_c", "Rack", "x%", "rack__1"])).toEqual([
+      ...["rack", "rack", "rack", "Rack_1", "x%_y", "rack"],
+    ]);
+    // Known hosts keep their names. Nobody can take the name of a device that has none.
+    expect(await of("agent-2", ["rack", "rack_1_a", "node", "rack2", "rack_", "rac", "x_", "x", "_rack"])).toEqual(
+      Array(9).fill(null),
+    );
+    expect(await of("agent-1", ["rack_2", "Rack"])).toEqual([null, null]);
+    expect(await of("agent-2", [])).toEqual([]);
+  });
+
   test("an agent that is seen again is reported as long as one of its hosts is down, and brings the host up itself", async () => {
     const { store } = cell();
     await store.hostsUp("agent-1", [hostOf(0)]);

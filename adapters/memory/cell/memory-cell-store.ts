@@ -56,6 +56,7 @@ import {
   agentSeenStep,
   expireStep,
   homeOf,
+  hostNamedAlike,
   hostsInCell,
   hostUpStep,
   knownRootsOf,
@@ -244,6 +245,10 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
 
   async knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
     return this.ledger.transact((tx) => knownRootsOf(this.cell, tx.providers(), providers));
+  }
+
+  async hostsNamedAlike(hosts: readonly Pick<Host, "name" | "agentId">[]): Promise<readonly (string | null)[]> {
+    return hosts.map((host) => hostNamedAlike(this.cell, host));
   }
 
   async homes(serverUuids: readonly string[]): Promise<readonly Home[]> {

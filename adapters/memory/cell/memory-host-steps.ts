@@ -4,6 +4,7 @@ import { providerUuid } from "../../../core/ledger/ids.ts";
 import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { RowChange } from "../../../core/ledger/row-change.ts";
 import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import { beginningsOf } from "../../../core/tasks/beginnings-of.ts";
 import { type Expiry, type ExpiryLimit, expiryRoom } from "../../../core/tasks/expiry-limit.ts";
 import type { Home } from "../../../core/tasks/home.ts";
 import type { Host } from "../../../core/tasks/server.ts";
@@ -84,6 +85,18 @@ export function knownRootsOf(
     name: names.get(uuid) ?? null,
     hosts: (hosts.get(uuid) ?? []).map((host) => host.name).sort(),
   }));
+}
+
+/** A host of another agent such that one of the two names continues the other one with `_`, or null. Null for a host that is known. */
+export function hostNamedAlike(cell: CellState, { name, agentId }: Pick<HostRow, "name" | "agentId">): string | null {
+  if (cell.hosts.has(name)) return null;
+  const others = [...cell.hosts.values()].filter((host) => host.agentId !== agentId).map((host) => host.name);
+  const beginnings = beginningsOf(name);
+  return (
+    beginnings.find((beginning) => others.includes(beginning)) ??
+    others.filter((other) => beginningsOf(other).includes(name)).sort(compare)[0] ??
+    null
+  );
 }
 
 /** The host as a follower of the ledger sees it. */

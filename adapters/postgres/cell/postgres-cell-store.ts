@@ -92,6 +92,7 @@ import {
   agentArrived,
   expireAgents,
   readHosts,
+  readHostsNamedAlike,
   readKnownRoots,
   readSightings,
   touchAgents,
@@ -269,6 +270,10 @@ export class PostgresCellStore implements CellStore {
 
   knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]> {
     return readKnownRoots(this.#pool, providers);
+  }
+
+  hostsNamedAlike(hosts: readonly Pick<Host, "name" | "agentId">[]): Promise<readonly (string | null)[]> {
+    return readHostsNamedAlike(this.#pool, hosts);
   }
 
   homes(serverUuids: readonly string[]): Promise<readonly Home[]> {

@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import { type HypervisorFacts, hypervisorOf } from "../../../core/ledger/hypervisor-facts.ts";
 import type { HostReport, HostSighting, KnownRoot } from "../../../core/stores/cell/cell-store.ts";
+import { beginningsOf } from "../../../core/tasks/beginnings-of.ts";
 import type { Expiry, ExpiryLimit } from "../../../core/tasks/expiry-limit.ts";
 import type { Host } from "../../../core/tasks/server.ts";
 import { textArrayLiteral } from "../client/literals.ts";
@@ -67,6 +68,32 @@ export async function readKnownRoots(pool: Pool, providers: readonly string[]): 
   });
   const known = new Map(rows.map(({ provider, name, hosts }) => [provider, { name, hosts }]));
   return providers.map((provider) => known.get(provider) ?? { name: null, hosts: [] });
+}
+
+/** Two searches in indexes for each host: the names that it continues, and the names that continue it. */
+export async function readHostsNamedAlike(
+  pool: Pool,
+  hosts: readonly Pick<Host, "name" | "agentId">[],
+): Promise<readonly (string | null)[]> {
+  const rows = await queryStored<{ readonly at: number; readonly name: string | null }>(pool, {
+    name: "hosts_named_alike",
+    text: `select w.at::int as at, coalesce(
+        (select h.name from unnest(string_to_array(w.beginnings, chr(1))) as b (name) join hosts h on h.name = b.name
+          where h.agent_id <> w.agent_id order by length(h.name) limit 1),
+        (select h.name from hosts h
+          where h.name collate "C" > w.name || '_' and h.name collate "C" < w.name || '\`' and h.agent_id <> w.agent_id
+          order by h.name collate "C" limit 1)) as name
+      from unnest($1::text[], $2::text[], $3::text[]) with ordinality as w (name, agent_id, beginnings, at)
+      where not exists (select from hosts e where e.name = w.name)`,
+    values: [
+      textArrayLiteral(hosts.map(({ name }) => name)),
+      textArrayLiteral(hosts.map(({ agentId }) => agentId)),
+      // Names of hosts have no control characters.
+      textArrayLiteral(hosts.map(({ name }) => beginningsOf(name).join("\u0001"))),
+    ],
+  });
+  const found = new Map(rows.map(({ at, name }) => [at - 1, name]));
+  return hosts.map((_, at) => found.get(at) ?? null);
 }
 
 /** Lock order: the agent, then hosts by name. An unchanged host is not written, because views follow this table. */

@@ -289,6 +289,11 @@ export interface HostStore {
   sightings(hosts: readonly string[]): Promise<readonly HostSighting[]>;
   /** For each provider UUID, in the given order, the hosts that have it as their root. */
   knownRoots(providers: readonly string[]): Promise<readonly KnownRoot[]>;
+  /**
+   * For each of these hosts that has not come up yet, a host of another agent such that one of the two names continues the other one with `_`, as
+   * the names of a host's devices do. Null when there is none, and for every host that has come up before.
+   */
+  hostsNamedAlike(hosts: readonly Pick<Host, "name" | "agentId">[]): Promise<readonly (string | null)[]>;
   /** Homes of the servers that are or were in this cell, in the order of the UUIDs. */
   homes(serverUuids: readonly string[]): Promise<readonly Home[]>;
   /** For each host, the servers (except DELETED ones) whose home it is, by UUID. These must run there once they are ACTIVE. */

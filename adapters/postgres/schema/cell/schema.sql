@@ -205,6 +205,7 @@ create table hosts (
 );
 CREATE INDEX hosts_agent_id_idx ON public.hosts USING btree (agent_id) WHERE up;
 CREATE INDEX hosts_agent_id_idx1 ON public.hosts USING btree (agent_id) WHERE (NOT up);
+CREATE INDEX hosts_name_prefix_idx ON public.hosts USING btree (name COLLATE "C");
 CREATE INDEX hosts_root_provider_idx ON public.hosts USING btree (root_provider) WHERE disabled;
 
 create table incarnation (
