@@ -37,6 +37,8 @@ const LISTS: readonly List[] = [
   { what: "status=ACTIVE", query: "status=ACTIVE" },
   { what: "status=SHUTOFF", query: "status=SHUTOFF" },
   { what: "status=ERROR", query: "status=ERROR" },
+  { what: "vm_state=stopped", query: "vm_state=stopped" },
+  { what: "power_state=4", query: "power_state=4" },
   { what: "host=", query: "host=bench-host-77" },
   { what: "locked=true", query: "locked=true" },
   { what: "tags=blue", query: "tags=blue" },

@@ -11,7 +11,7 @@ import type { HostZones } from "../aggregates/host-zones.ts";
 import { isServedByIndex } from "./list-by-state.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
-import { shownStatus } from "./shown-state.ts";
+import { shownStatus, statusesInPowerState, statusesInVmState } from "./shown-state.ts";
 
 type Matches = (known: KnownServer) => boolean;
 
@@ -84,7 +84,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<Hos
     matchers,
     name: name === "" ? null : readPattern("name", name),
     indexed: indexedOf(text),
-    source: sourceOf({ uuid, host, tags, locked, statuses: status.statuses }),
+    source: sourceOf({ uuid, host, tags, locked, statuses: statesOf(status.statuses, text) }),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
   };
 }
@@ -102,6 +102,14 @@ function sourceOf(found: {
   if (tags.all.length + tags.any.length > 0) return { kind: "tags", all: tags.all, any: tags.any };
   if (locked === true) return { kind: "locked" };
   return isServedByIndex(found.statuses) ? { kind: "states", shown: found.statuses } : null;
+}
+
+/** The statuses asked for, or else those of the state or the power state asked for. */
+function statesOf(statuses: ReadonlySet<string>, text: (name: string) => string | undefined): ReadonlySet<string> {
+  if (statuses.size > 0) return statuses;
+  const [vmState, power] = [text("vm_state"), text("power_state")];
+  if (vmState !== undefined) return new Set(statusesInVmState(vmState));
+  return new Set(power === undefined ? [] : statusesInPowerState(power));
 }
 
 /** The filters that the cells' indexes serve, the one first that is likely to select the fewest servers. */

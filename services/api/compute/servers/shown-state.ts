@@ -1,4 +1,4 @@
-import type { Server, ServerStatus } from "../../../../core/tasks/server.ts";
+import { SERVER_STATUSES, type Server, type ServerStatus } from "../../../../core/tasks/server.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 
 /** Nova's names of the states between two operations. */
@@ -58,8 +58,11 @@ const POWER = { none: 0, running: 1, paused: 3, off: 4 } as const;
 
 /** Returns the power state that Nova's libvirt driver would report for the guest. */
 export function powerStateOf({ server, unreachable }: KnownServer): number {
-  if (unreachable) return POWER.none;
-  switch (server.status) {
+  return unreachable ? POWER.none : powerIn(server.status);
+}
+
+function powerIn(status: ServerStatus): number {
+  switch (status) {
     case "ACTIVE":
     case "VERIFY_RESIZE":
     case "RESCUE":
@@ -77,8 +80,22 @@ export function powerStateOf({ server, unreachable }: KnownServer): number {
     case "DELETED":
       return POWER.none;
     default:
-      return server.status satisfies never;
+      return status satisfies never;
   }
+}
+
+/** Returns the statuses of the servers that have this `vm_state` while their cells answer. None for an unknown state. */
+export function statusesInVmState(vmState: string): readonly ServerStatus[] {
+  return SERVER_STATUSES.filter((status) => VM_STATES[status] === vmState);
+}
+
+/**
+ * Returns the statuses of all servers that have this power state. None for 0, which servers of silent cells have whatever their status is, and for
+ * an unknown power state.
+ */
+export function statusesInPowerState(power: string): readonly ServerStatus[] {
+  if (power === String(POWER.none)) return [];
+  return SERVER_STATUSES.filter((status) => String(powerIn(status)) === power);
 }
 
 /** Returns the server with the task state of an operation that is about to begin. */
