@@ -1,5 +1,5 @@
 import type { Readable } from "node:stream";
-import type { ImageCaller } from "../../core/stores/api/image-service.ts";
+import type { ImageCaller, ImageProperties } from "../../core/stores/api/image-service.ts";
 import type { ImageRecord } from "../../core/stores/api/image-store.ts";
 import { type GlanceImage, propertiesOf, readGlanceImage } from "./glance-image.ts";
 import type { NeighbourClient } from "./neighbour-client.ts";
@@ -67,6 +67,30 @@ export class GlanceClient {
       ...(image.owner !== asker.projectId && { owner: image.owner }),
     };
     await this.#client.call({ method: "POST", path: "/v2/images", body, ...nameOf(asker), expect: [201] });
+  }
+
+  /** Deletes an image in the asker's name. */
+  async deleteAs(id: string, asker: ImageCaller): Promise<void> {
+    await this.#client.call({ method: "DELETE", path: pathOf(id), ...nameOf(asker), expect: [204] });
+  }
+
+  /** Makes the properties `to` of those that the image had (`from`). Properties that are the same in both are left alone. */
+  async setProperties(
+    id: string,
+    { from, to }: { readonly from: ImageProperties; readonly to: ImageProperties },
+    asker: ImageCaller,
+  ): Promise<void> {
+    const at = (name: string) => `/${name.replaceAll("~", "~0").replaceAll("/", "~1")}`;
+    const gone = Object.keys(from).filter((name) => !Object.hasOwn(to, name));
+    const body = [
+      ...gone.map((name) => ({ op: "remove", path: at(name) })),
+      ...Object.entries(to)
+        .filter(([name, value]) => from[name] !== value)
+        .map(([name, value]) => ({ op: "add", path: at(name), value })),
+    ];
+    if (body.length === 0) return;
+    const contentType = "application/openstack-images-v2.1-json-patch";
+    await this.#client.call({ method: "PATCH", path: pathOf(id), body, contentType, ...nameOf(asker), expect: [200] });
   }
 
   /** Gives an image its bits. */

@@ -9,6 +9,7 @@ import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-rout
 import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
 import { registerComputeHostRoutes } from "./compute/hosts/host-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
+import { registerImageMetadataRoutes } from "./compute/image-metadata/image-metadata-routes.ts";
 import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
 import { computeDocument } from "./compute/openapi/compute-document.ts";
@@ -182,7 +183,10 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
   }
   if (deps.keypairs) registerKeypairRoutes(scope, { store: deps.keypairs, clock: deps.clock }, options);
   if (server.securityGroups !== null) registerSecurityGroupRoutes(scope, server.securityGroups, options);
-  if (server.images !== null) registerImageProxy(scope, server.images, options);
+  if (server.images !== null) {
+    registerImageProxy(scope, server.images, options);
+    registerImageMetadataRoutes(scope, { images: server.images, limits: server.limits });
+  }
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import type { ImageCaller, ImageService, SnapshotImage } from "../../core/stores/api/image-service.ts";
+import type { ImageCaller, ImageFilters, ImageService, SnapshotImage } from "../../core/stores/api/image-service.ts";
 import { eventually } from "../rigs/eventually.ts";
 
 /** A service of images with the calls that only its users make. */
@@ -118,6 +118,48 @@ export function imageServiceContract(name: string, open: () => Promise<ImageServ
       const all = (await ofList({})) as string[];
       expect(await ofList({ marker: all[0] })).toEqual(all.slice(1));
       expect(await ofList({ marker: randomUUID() })).toBe("no-marker");
+    });
+
+    test("images are listed by their status, sizes, time and properties", async () => {
+      const small = await one.upload(one.ann, { ...raw, visibility: "private", image_type: "snapshot" });
+      const large = await one.upload(one.ann, { ...raw, visibility: "private", min_disk: 3, min_ram: 64 });
+      const queued = await one.upload(one.ann, { ...raw, bits: null, visibility: "private" });
+      const ofList = async (filters: ImageFilters) => {
+        const listed = await images.list({ name: null, marker: null, limit: 100, filters }, one.ann);
+        if (listed === "no-marker") throw new Error(listed);
+        return listed.map(({ id }) => id).filter((id) => [small, large, queued].includes(id));
+      };
+      expect(await ofList({ status: "queued" })).toEqual([queued]);
+      expect((await ofList({ status: "active" })).toSorted()).toEqual([small, large].toSorted());
+      expect(await ofList({ minDiskGib: 3 })).toEqual([large]);
+      expect(await ofList({ minRamMib: 64, status: "active" })).toEqual([large]);
+      expect(await ofList({ properties: { image_type: "snapshot" } })).toEqual([small]);
+      expect(await ofList({ changedSinceMs: Date.now() - 60_000 })).toHaveLength(3);
+      expect(await ofList({ changedSinceMs: Date.now() + 60_000 })).toEqual([]);
+    });
+
+    test("the owner changes an image's properties, and deletes it; others do neither", async () => {
+      const id = await one.upload(one.ann, { ...raw, visibility: "private", kept: "1", changed: "2", removed: "3" });
+      const change = (caller = one.ann) =>
+        images.changeProperties(
+          id,
+          ({ removed: _, ...known }) => ({ ...known, changed: "x", "with/slash~": "y" }),
+          caller,
+        );
+      const after = { kept: "1", changed: "x", "with/slash~": "y" };
+      expect((await change(one.bob)).kind).toBe("gone");
+      expect(await change()).toEqual({ kind: "changed", properties: after });
+      expect(await images.find(id, one.ann)).toMatchObject({ properties: after });
+      expect(await change()).toEqual({ kind: "changed", properties: after });
+      expect((await images.remove(id, one.bob)).kind).toBe("gone");
+      expect(await images.remove(id, one.ann)).toEqual({ kind: "removed" });
+      expect([null, "deleted"]).toContain(await images.find(id, one.ann));
+      expect((await images.remove(id, one.ann)).kind).toBe("gone");
+      expect((await images.remove("no uuid", one.ann)).kind).toBe("gone");
+      const shared = await one.upload(one.ann, { ...raw, visibility: "community" });
+      expect((await images.remove(shared, one.bob)).kind).toBe("forbidden");
+      const isProtected = await one.upload(one.ann, { ...raw, visibility: "private", protected: true });
+      expect((await images.remove(isProtected, one.ann)).kind).toBe("forbidden");
     });
 
     test("a server's disk becomes an image of its owner with the given properties, once", async () => {

@@ -85,6 +85,8 @@ export async function startFakeGlance(): Promise<FakeGlance> {
     if (image === undefined || !mayShow(image, project)) return answer(response, 404, "No image found with ID");
     if (file === "file") return transfer(request, response, image, body);
     if (request.method === "GET") return answer(response, 200, view(image));
+    if (image.fields.owner !== project && project !== "service") return answer(response, 403, "You are not permitted.");
+    if (request.method === "PATCH") return patch(response, image, JSON.parse(body.toString()));
     if (image.fields.protected === true) return answer(response, 403, "Image is protected and cannot be deleted.");
     images.delete(id);
     return answer(response, 204);
@@ -129,6 +131,19 @@ export async function startFakeGlance(): Promise<FakeGlance> {
     return answer(response, 201, view(image));
   }
 
+  function patch(response: ServerResponse, image: Stored, operations: { op: string; path: string; value?: string }[]) {
+    const names = operations.map(({ path }) => path.slice(1).replaceAll("~1", "/").replaceAll("~0", "~"));
+    const fixed = names.find((name) => READ_ONLY.includes(name));
+    if (fixed !== undefined) return answer(response, 403, `Attribute '${fixed}' is read-only.`);
+    for (const [at, { op, value }] of operations.entries()) {
+      const name = names[at] ?? "";
+      if (op === "remove" && !Object.hasOwn(image.properties, name)) return answer(response, 409, "no such property");
+      if (op === "remove") delete image.properties[name];
+      else image.properties[name] = String(value);
+    }
+    return answer(response, 200, view(image));
+  }
+
   function list(response: ServerResponse, query: URLSearchParams, project: string): unknown {
     const others = ["limit", "marker", "sort"];
     const filters = [...query].filter(([name]) => !others.includes(name));
@@ -139,13 +154,18 @@ export async function startFakeGlance(): Promise<FakeGlance> {
     const marker = query.get("marker");
     const last = seen.findIndex(({ shown }) => shown.id === marker);
     if (marker !== null && last === -1) return answer(response, 400, "Marker could not be found.");
-    const found = seen.slice(last + 1).filter(({ shown }) => filters.every(([name, value]) => shown[name] === value));
+    const found = seen
+      .slice(last + 1)
+      .filter(({ shown }) => filters.every(([name, value]) => passes(shown[name], value)));
     return answer(response, 200, { images: found.slice(0, Number(query.get("limit"))).map(({ shown }) => shown) });
   }
 
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return fake;
 }
+
+const passes = (shown: unknown, value: string): boolean =>
+  value.startsWith("gte:") ? Date.parse(String(shown)) >= Date.parse(value.slice(4)) : String(shown) === value;
 
 const mayShow = ({ fields }: Stored, project: string): boolean =>
   project === "service" ||

@@ -35,6 +35,43 @@ export interface ServiceImage {
 /** A description of an image that is made from a server's disk. Its id is that of the cell's task that copies the disk. */
 export type SnapshotImage = ImageRecord & { readonly upload: ImageUpload };
 
+export type ImageProperties = ServiceImage["properties"];
+
+/** Why an image was not changed: it is not there, the caller may not do this to it, or its state does not allow it. */
+export interface ImageRefusal {
+  readonly kind: "gone" | "forbidden" | "conflict";
+  readonly why: string;
+}
+
+/** Only images that have all of the given values. */
+export interface ImageFilters {
+  readonly status?: ServiceImageStatus;
+  readonly minDiskGib?: number;
+  readonly minRamMib?: number;
+  /** Images that have been changed since then, in milliseconds since the epoch. */
+  readonly changedSinceMs?: number;
+  readonly properties?: ImageProperties;
+}
+
+export interface ImageListQuery {
+  readonly name: string | null;
+  readonly marker: string | null;
+  readonly limit: number;
+  readonly filters?: ImageFilters;
+}
+
+/** Whether an image has all values of a filter. */
+export function passesFilters(image: ServiceImage, filters: ImageFilters): boolean {
+  const { status, minDiskGib, minRamMib, changedSinceMs, properties = {} } = filters;
+  return (
+    (status === undefined || image.status === status) &&
+    (minDiskGib === undefined || image.minDiskGib === minDiskGib) &&
+    (minRamMib === undefined || image.minRamMib === minRamMib) &&
+    (changedSinceMs === undefined || image.updatedAtMs >= changedSinceMs) &&
+    Object.entries(properties).every(([name, value]) => image.properties[name] === value)
+  );
+}
+
 /**
  * The service in which the images of servers are: the api's own images, or Glance. Both implementations pass test/contract/image-service. Operating
  * failures throw the implementation's error.
@@ -43,10 +80,15 @@ export interface ImageService {
   /** The image, `deleted` if it is known that there was one, or null if there is none that the caller may see. */
   find(id: string, caller: ImageCaller): Promise<ServiceImage | "deleted" | null>;
   /** Images that the caller may see, newest first, after the one with the id `marker`. `no-marker` if the caller may see no such image. */
-  list(
-    query: { readonly name: string | null; readonly marker: string | null; readonly limit: number },
+  list(query: ImageListQuery, caller: ImageCaller): Promise<readonly ServiceImage[] | "no-marker">;
+  /** Deletes an image in the caller's name. */
+  remove(id: string, caller: ImageCaller): Promise<{ readonly kind: "removed" } | ImageRefusal>;
+  /** Replaces the properties of an image in the caller's name. `change` may be called again after a concurrent change. */
+  changeProperties(
+    id: string,
+    change: (properties: ImageProperties) => ImageProperties,
     caller: ImageCaller,
-  ): Promise<readonly ServiceImage[] | "no-marker">;
+  ): Promise<{ readonly kind: "changed"; readonly properties: ImageProperties } | ImageRefusal>;
   /** Sees to it that hosts get the bits of an active image, without waiting for it. May be repeated. */
   provide(image: ServiceImage): Promise<void>;
   /** Registers an image that has no bits yet, and remembers that it is being made. `ownedMax` limits the images of its owner; null for no limit. */

@@ -20,6 +20,10 @@ export interface ImageDeps {
   readonly storesData: boolean;
 }
 
+/** Fields of images, none of which is a property. */
+export const isImageField = (name: string): boolean =>
+  isFixedField(name) || name === "owner" || Object.hasOwn(UNSET, name);
+
 /** Fields that only the Image API itself sets, beside those that begin with `os_hash_`. */
 const FIXED: ReadonlySet<string> = new Set([
   ...["id", "status", "size", "virtual_size", "checksum", "os_hash_algo", "os_hash_value", "os_hidden"],

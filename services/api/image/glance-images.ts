@@ -5,13 +5,22 @@ import type { WantedImages } from "../../../adapters/images/wanted-images.ts";
 import type { GlanceClient } from "../../../adapters/openstack/glance-client.ts";
 import type { GlanceImage } from "../../../adapters/openstack/glance-image.ts";
 import { NeighbourError } from "../../../adapters/openstack/neighbour-error.ts";
-import type { ImageCaller, ImageService, ServiceImage, SnapshotImage } from "../../../core/stores/api/image-service.ts";
+import type {
+  ImageCaller,
+  ImageListQuery,
+  ImageProperties,
+  ImageRefusal,
+  ImageService,
+  ServiceImage,
+  SnapshotImage,
+} from "../../../core/stores/api/image-service.ts";
 import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import { BoundedCache } from "../../../runtime/bounded-cache.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { ApiEvents } from "../events.ts";
 import { canonicalUuid } from "../http/canonical-uuid.ts";
 import { EndedImages } from "./ended-images.ts";
+import { changeInGlance, glanceFilters, noImage, removeInGlance } from "./glance-changes.ts";
 
 const ENTRIES_MAX = 10_000;
 /** Backups of one server and type that are looked at. */
@@ -70,7 +79,7 @@ export class GlanceImages implements ImageService {
   async find(asked: string, caller: ImageCaller): Promise<ServiceImage | null> {
     const id = canonicalUuid(asked);
     if (id === null) return null;
-    const key = `${id} ${hash("sha256", caller.token ?? "")}`;
+    const key = keyOf(id, caller);
     const known = this.#known.get(key);
     if (known !== undefined) return known;
     const asking = this.#glance.image(id, caller).then((image) => (image?.status === "deleted" ? null : image));
@@ -81,20 +90,42 @@ export class GlanceImages implements ImageService {
     return asking;
   }
 
-  async list(
-    query: { readonly name: string | null; readonly marker: string | null; readonly limit: number },
-    caller: ImageCaller,
-  ): Promise<readonly ServiceImage[] | "no-marker"> {
+  async list(query: ImageListQuery, caller: ImageCaller): Promise<readonly ServiceImage[] | "no-marker"> {
     const { name, limit } = query;
     const marker = query.marker === null ? null : canonicalUuid(query.marker);
     if (query.marker !== null && marker === null) return "no-marker";
     try {
-      return await this.#glance.images({ limit, marker, filters: name === null ? {} : { name } }, caller);
+      return await this.#glance.images({ limit, marker, filters: glanceFilters(name, query.filters) }, caller);
     } catch (error) {
       const isRefused = error instanceof NeighbourError && (error.code === "invalid" || error.code === "not-found");
       if (isRefused && marker !== null && (await this.#glance.image(marker, caller)) === null) return "no-marker";
       throw error;
     }
+  }
+
+  async remove(asked: string, caller: ImageCaller): Promise<{ readonly kind: "removed" } | ImageRefusal> {
+    const id = canonicalUuid(asked);
+    if (id === null) return noImage(asked);
+    const outcome = await removeInGlance(this.#glance, id, caller);
+    this.#forget(id, caller);
+    return outcome;
+  }
+
+  async changeProperties(
+    asked: string,
+    change: (properties: ImageProperties) => ImageProperties,
+    caller: ImageCaller,
+  ): Promise<{ readonly kind: "changed"; readonly properties: ImageProperties } | ImageRefusal> {
+    const id = canonicalUuid(asked);
+    if (id === null) return noImage(asked);
+    const outcome = await changeInGlance(this.#glance, id, change, caller);
+    this.#forget(id, caller);
+    return outcome;
+  }
+
+  /** The caller sees its own change at once. */
+  #forget(id: string, caller: ImageCaller): void {
+    this.#known.set(keyOf(id, caller), Promise.resolve(null), 0);
   }
 
   async provide({ id, sha512, diskFormat, bytes }: ServiceImage): Promise<void> {
@@ -272,3 +303,5 @@ export class GlanceImages implements ImageService {
     for (const { id: oldId } of older.slice(Math.max(0, rotation - 1))) await this.#glance.remove(oldId);
   }
 }
+
+const keyOf = (id: string, { token }: ImageCaller): string => `${id} ${hash("sha256", token ?? "")}`;

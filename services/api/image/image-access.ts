@@ -10,6 +10,9 @@ export function mayShow(
 }
 
 /** Whether the caller may change the image: the project's own images and, for admins, all. */
-export function mayChange({ owner }: ImageRecord, { projectId, isAdmin }: Identity): boolean {
+export function mayChange(
+  { owner }: ImageRecord,
+  { projectId, isAdmin }: Pick<Identity, "projectId" | "isAdmin">,
+): boolean {
   return isAdmin || owner === projectId;
 }

@@ -1,6 +1,7 @@
 import type { ServiceImage, ServiceImageStatus } from "../../../core/stores/api/image-service.ts";
 import { type ImageRecord, imageStatus } from "../../../core/stores/api/image-store.ts";
 import { type Place, resourceLinks } from "../http/links.ts";
+import { readFlag } from "../http/schema.ts";
 
 /** Whole seconds, as both APIs write times of images. */
 function seconds(ms: number): string {
@@ -54,6 +55,7 @@ export function briefProxyView({ id, name }: ServiceImage, place: Place): Record
 
 export function proxyView(image: ServiceImage, place: Place): Record<string, unknown> {
   const [status, progress] = SHOWN[image.status];
+  const { instance_uuid: server, auto_disk_config: diskConfig } = image.properties;
   return {
     ...briefProxyView(image, place),
     status,
@@ -64,5 +66,7 @@ export function proxyView(image: ServiceImage, place: Place): Record<string, unk
     created: seconds(image.createdAtMs),
     updated: seconds(image.updatedAtMs),
     "OS-EXT-IMG-SIZE:size": image.bytes ?? 0,
+    ...(server !== undefined && { server: { id: server, links: resourceLinks(place, "servers", server) } }),
+    ...(diskConfig !== undefined && { "OS-DCF:diskConfig": readFlag(diskConfig) === true ? "AUTO" : "MANUAL" }),
   };
 }

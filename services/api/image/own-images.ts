@@ -1,6 +1,10 @@
 import {
   type ImageCaller,
+  type ImageListQuery,
+  type ImageProperties,
+  type ImageRefusal,
   type ImageService,
+  passesFilters,
   type ServiceImage,
   type SnapshotImage,
   serviceImageOf,
@@ -8,12 +12,17 @@ import {
 import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";
+import { refuseLargeImage } from "../http/spec-size.ts";
 import { EndedImages } from "./ended-images.ts";
-import { mayShow } from "./image-access.ts";
+import { noImage } from "./glance-changes.ts";
+import { mayChange, mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
 
 /** Backups of one server and type that are looked at. */
 const BACKUPS_MAX = 1_000;
+
+/** How many pages are read for one that is filtered. */
+const ROUNDS_MAX = 50;
 
 /** The api's own images, whose bits are in the directory that the hosts share. */
 export class OwnImages implements ImageService {
@@ -40,15 +49,51 @@ export class OwnImages implements ImageService {
     return mayShow(image, caller) ? serviceImageOf(image) : "deleted";
   }
 
-  async list(
-    query: { readonly name: string | null; readonly marker: string | null; readonly limit: number },
-    caller: ImageCaller,
-  ): Promise<readonly ServiceImage[] | "no-marker"> {
+  /** A page is read in rounds, since only some filters are the store's. */
+  async list(query: ImageListQuery, caller: ImageCaller): Promise<readonly ServiceImage[] | "no-marker"> {
     const last = query.marker === null ? null : await this.#store.image(storedSpelling(query.marker));
     if (query.marker !== null && (last === null || !mayShow(last, caller))) return "no-marker";
     const visibleTo = caller.isAdmin ? null : caller.projectId;
-    const found = await this.#store.images({ ...query, marker: last?.id ?? null, visibleTo });
-    return found.map(serviceImageOf);
+    const { name, limit, filters = {} } = query;
+    const { properties = {} } = filters;
+    const found: ServiceImage[] = [];
+    let marker = last?.id ?? null;
+    for (let round = 0; round < ROUNDS_MAX && found.length < limit; round += 1) {
+      const images = await this.#store.images({ visibleTo, name, properties, marker, limit });
+      found.push(...images.map(serviceImageOf).filter((image) => passesFilters(image, filters)));
+      if (images.length < limit) break;
+      marker = images.at(-1)?.id ?? null;
+    }
+    return found.slice(0, limit);
+  }
+
+  async remove(asked: string, caller: ImageCaller): Promise<{ readonly kind: "removed" } | ImageRefusal> {
+    const id = storedSpelling(asked);
+    const image = await this.#store.image(id);
+    const refusal = refusalOf(image, asked, caller);
+    if (refusal !== null) return refusal;
+    if (image?.isProtected) return { kind: "forbidden", why: `Image ${id} is protected and cannot be deleted.` };
+    if (!(await this.#store.deleteImage(id, this.#clock.now()))) return noImage(asked);
+    this.#catalog.forget(id);
+    return { kind: "removed" };
+  }
+
+  async changeProperties(
+    asked: string,
+    change: (properties: ImageProperties) => ImageProperties,
+    caller: ImageCaller,
+  ): Promise<{ readonly kind: "changed"; readonly properties: ImageProperties } | ImageRefusal> {
+    const id = storedSpelling(asked);
+    const refusal = refusalOf(await this.#store.image(id), asked, caller);
+    if (refusal !== null) return refusal;
+    const updatedAtMs = this.#clock.now();
+    const changed = await this.#store.updateImage(id, (image) => {
+      const properties = change(image.properties);
+      refuseLargeImage(properties);
+      return { ...image, properties, updatedAtMs };
+    });
+    this.#catalog.forget(id);
+    return changed === null ? noImage(asked) : { kind: "changed", properties: changed.properties };
   }
 
   /** The bits are where the hosts look already, or an operator puts them there. */
@@ -105,4 +150,11 @@ export class OwnImages implements ImageService {
     await this.#store.updateImage(id, change);
     this.#catalog.forget(id);
   }
+}
+
+/** Why the caller may not change an image, or null. */
+function refusalOf(image: ImageRecord | null, id: string, caller: ImageCaller): ImageRefusal | null {
+  if (image === null || !mayShow(image, caller)) return noImage(id);
+  if (mayChange(image, caller)) return null;
+  return { kind: "forbidden", why: "You are not permitted to modify this image." };
 }

@@ -159,6 +159,58 @@ describe("the Image API", () => {
     }
   });
 
+  it("is deleted, filtered and changed through the Compute API's proxy", async () => {
+    const old = { "x-auth-token": "bob:p", "openstack-api-version": "compute 2.35" };
+    const server = randomUUID();
+    const fields = { name: "a", min_disk: 2, instance_uuid: server, image_type: "snapshot", visibility: "private" };
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", fields)).json();
+    await call("POST", "/image/v2/images", "bob:p", { name: "b", visibility: "private" });
+    const listed = async (query: string, path = "") => {
+      const answer = await rig.get(`/v2.1/images${path}?${query}`, old);
+      return answer.json().images?.map(({ name }: { name: string }) => name) ?? answer.statusCode;
+    };
+    expect(await listed("name=b")).toEqual(["b"]);
+    expect(await listed(`server=http://nova/servers/${server}`)).toEqual(["a"]);
+    expect(await listed(`server=${server}&status=ACTIVE`, "/detail")).toEqual(["a"]);
+    expect(await listed("type=snapshot")).toEqual(["a"]);
+    expect(await listed("minDisk=2")).toEqual(["a"]);
+    expect(await listed("property-image_type=snapshot")).toEqual(["a"]);
+    expect(await listed("status=none")).toBe(400);
+    expect(await listed("changes-since=2099-01-01T00:00:00Z")).toEqual([]);
+    expect(await listed("limit=0")).toEqual([]);
+    const page = (await rig.get("/v2.1/images?limit=1", old)).json();
+    const next = new URL(page.images_links[0].href);
+    expect(await listed(next.search.slice(1))).not.toEqual([page.images[0].name]);
+    const shown = (await rig.get(`/v2.1/images/${id}`, old)).json().image;
+    expect(shown.server).toMatchObject({ id: server, links: [{ rel: "self" }, { rel: "bookmark" }] });
+
+    const url = `/v2.1/images/${id}/metadata`;
+    expect((await rig.post(url, { metadata: { os: "linux" } }, old)).json().metadata).toMatchObject({
+      os: "linux",
+      image_type: "snapshot",
+    });
+    expect((await rig.put(`${url}/os`, { meta: { os: "bsd" } }, old)).json()).toEqual({ meta: { os: "bsd" } });
+    expect((await rig.get(`${url}/os`, old)).json()).toEqual({ meta: { os: "bsd" } });
+    expect((await rig.put(`${url}/os`, { meta: { other: "bsd" } }, old)).statusCode).toBe(400);
+    expect((await rig.delete(`${url}/os`, old)).statusCode).toBe(204);
+    expect((await rig.delete(`${url}/os`, old)).statusCode).toBe(404);
+    expect((await rig.put(url, { metadata: { only: "this" } }, old)).json()).toEqual({ metadata: { only: "this" } });
+    expect((await rig.get(url, { ...old, "openstack-api-version": "compute 2.38" })).json()).toEqual({
+      metadata: { only: "this" },
+    });
+    expect((await rig.get(url, { ...old, "openstack-api-version": "compute 2.39" })).statusCode).toBe(404);
+    for (const name of ["status", "os_hash_value", "owner", "min_ram"])
+      expect((await rig.post(url, { metadata: { [name]: "x" } }, old)).statusCode).toBe(403);
+    const many = Object.fromEntries(Array.from({ length: 129 }, (_, at) => [`k${at}`, "v"]));
+    expect((await rig.put(url, { metadata: many }, old)).statusCode).toBe(403);
+    expect((await rig.put(url, { metadata: {} }, as("eve:q"))).statusCode).toBe(404);
+
+    expect((await rig.delete(`/v2.1/images/${id}`, as("eve:q"))).statusCode).toBe(404);
+    expect((await rig.delete(`/v2.1/images/${id}`, old)).statusCode).toBe(204);
+    expect((await rig.delete(`/v2.1/images/${id}`, old)).statusCode).toBe(404);
+    expect((await rig.delete("/v2.1/images/no-uuid", old)).statusCode).toBe(404);
+  });
+
   it("is read through the Compute API's proxy, up to 2.35", async () => {
     const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "a", hw_disk_bus: "ide" })).json();
     const shown = await rig.get(`/v2.1/images/${id}`, as("bob:p"));

@@ -20,6 +20,13 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /images 2.1
     GET /images/detail 2.1
     GET /images/none 2.1
+    DELETE /images/none 2.1
+    GET /images/none/metadata 2.1
+    POST /images/none/metadata 2.1
+    PUT /images/none/metadata 2.1
+    GET /images/none/metadata/key 2.1
+    PUT /images/none/metadata/key 2.1
+    DELETE /images/none/metadata/key 2.1
     GET /limits
     GET /versions/v2.1
     GET /os-availability-zone
@@ -154,6 +161,9 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "POST /os-server-groups": { server_group: { name: "g", policies: ["affinity"] } },
   "POST /servers": { server: { name: "s", flavorRef: "1", networks: "none" } },
   "PUT /servers/:id": { server: { name: "t" } },
+  "POST /images/none/metadata": METADATA,
+  "PUT /images/none/metadata": METADATA,
+  "PUT /images/none/metadata/key": { meta: { key: "value" } },
   "POST /servers/:id/metadata": METADATA,
   "PUT /servers/:id/metadata": METADATA,
   "PUT /servers/:id/metadata/key": { meta: { key: "value" } },

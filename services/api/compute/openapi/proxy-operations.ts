@@ -5,6 +5,13 @@ export const PROXY_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "GET /images": one("listImages", "List images, with their names only", [200]),
   "GET /images/detail": one("listImagesInDetail", "List images with all their fields", [200]),
   "GET /images/{id}": one("showImage", "Show an image", [200]),
+  "DELETE /images/{id}": one("deleteImage", "Delete an image", [204], [409]),
+  "GET /images/{id}/metadata": one("listImageMetadata", "List an image's properties", [200]),
+  "POST /images/{id}/metadata": one("addImageMetadata", "Add or change properties of an image", [200], [409]),
+  "PUT /images/{id}/metadata": one("replaceImageMetadata", "Replace all properties of an image", [200], [409]),
+  "GET /images/{id}/metadata/{key}": one("showImageMetadata", "Show a property of an image", [200]),
+  "PUT /images/{id}/metadata/{key}": one("setImageMetadata", "Set a property of an image", [200], [409]),
+  "DELETE /images/{id}/metadata/{key}": one("deleteImageMetadata", "Delete a property of an image", [204], [409]),
 
   "GET /os-security-groups": one("listSecurityGroups", "List security groups", [200]),
   "POST /os-security-groups": one("createSecurityGroup", "Create a security group", [200]),
