@@ -729,6 +729,7 @@ create function ledger_lock_trees(roots uuid[])
 create function ledger_put_trees(batch ledger_tree_batch)
   returns TABLE(tree integer, kind text, generations integer[], detail jsonb)
   language plpgsql
+  set enable_seqscan=off
   set plan_cache_mode=force_custom_plan;
 
 create function ledger_put_trees_as_given(batch ledger_tree_batch)
