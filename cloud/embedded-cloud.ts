@@ -84,6 +84,8 @@ export interface EmbeddedCloudOptions {
   readonly logger: Logger;
   /** Whether a resize may stay on its host; false by default. */
   readonly resizeToSameHost?: boolean;
+  /** How long deleted servers can be restored; by default they are deleted at once. */
+  readonly reclaimInstanceIntervalMs?: number;
   /** The networks that servers can be connected to; `none` by default. */
   readonly networks?: NetworkRule;
   /** The volumes that servers can have; `none` by default. */
@@ -354,6 +356,7 @@ function apiSettings({
   listen,
   auth = "none",
   resizeToSameHost = false,
+  reclaimInstanceIntervalMs = 0,
   quotas = "unlimited",
   dashboard = false,
   networks = "none",
@@ -365,11 +368,8 @@ function apiSettings({
     ...DEFAULT_API_SETTINGS,
     auth,
     flavorCacheMs: 60_000,
-    resizeToSameHost,
-    dashboard,
-    networks,
-    volumes,
-    http,
+    ...{ resizeToSameHost, reclaimInstanceIntervalMs },
+    ...{ dashboard, networks, volumes, http },
     quotas: QUOTA_DEFAULTS[quotas],
   };
 }

@@ -39,6 +39,8 @@ export interface Profile {
   /** Maximum difference between the clocks of two processes, in milliseconds. */
   readonly skewMs: number;
   readonly drivers: DriverHabits;
+  /** How long deleted servers can be restored, in milliseconds. Users then delete softly and restore, too; their other deletes are forced. */
+  readonly keepDeletedMs?: number;
 }
 
 const QUICK: DriverHabits = { callMsMax: 500, longShare: 0, longMsMax: 0, lostShare: 0, deafShare: 0 };
@@ -133,6 +135,16 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 1_000,
     skewMs: 0,
     drivers: SLOW_AND_LOSSY,
+  },
+  {
+    name: "soft-deletes",
+    about: "servers are deleted softly, restored and reclaimed, while processes and hosts die and ways are cut",
+    faults: ["kill", "pause", "cut-cell", "cut-agent", "host-power", "twice", "spikes"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 2_000,
+    drivers: SLOW_AND_LOSSY,
+    keepDeletedMs: 30_000,
   },
   {
     name: "lies",

@@ -19,10 +19,15 @@ export interface ChangingUser {
   fence(host: string, isFenced: boolean): void;
   /** Whether no new changes may begin. */
   isOver(): boolean;
+  /** Whether deleted servers are kept, and can be restored. */
+  readonly keepsDeleted: boolean;
 }
 
 type Action = Readonly<Record<string, unknown>>;
 const SIZES = ["1", "2", "4"];
+
+/** The name of a `DELETE` where deleted servers are kept. */
+const SOFT_DELETE = "delete softly";
 
 /** Actions that a status allows. An action that is listed more than once is chosen more often. */
 const ACTIONS: Readonly<Record<string, readonly string[]>> = {
@@ -46,6 +51,11 @@ const ACTIONS: Readonly<Record<string, readonly string[]>> = {
   SHELVED: ["unshelve", "shelveOffload"],
   SHELVED_OFFLOADED: ["unshelve"],
   ERROR: ["rebuild", "hard", "rescue"],
+};
+/** Further actions where deleted servers are kept. */
+const SOFT_ACTIONS: Readonly<Record<string, readonly string[]>> = {
+  ...Object.fromEntries(Object.keys(ACTIONS).map((status) => [status, [SOFT_DELETE, SOFT_DELETE]])),
+  SOFT_DELETED: ["restore", "restore", "restore", SOFT_DELETE],
 };
 const ALL_ACTIONS = [...new Set(Object.values(ACTIONS).flat())];
 
@@ -146,7 +156,8 @@ export class ServerChanges {
   #choose(server: Server): { readonly action: string; readonly body: Action } | undefined {
     const isBlind = this.#random() < BLIND_SHARE;
     if (!isBlind && server.taskState !== null) return undefined;
-    const action = this.#pick(isBlind ? ALL_ACTIONS : (ACTIONS[server.status] ?? []));
+    const soft = this.#user.keepsDeleted ? (SOFT_ACTIONS[server.status] ?? []) : [];
+    const action = this.#pick(isBlind ? ALL_ACTIONS : [...(ACTIONS[server.status] ?? []), ...soft]);
     if (action === undefined) return undefined;
     const sizes = SIZES.filter((size) => size !== server.spec.flavor?.id);
     return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };
@@ -181,7 +192,12 @@ export class ServerChanges {
   async #act(uuid: string, name: string, payload: Action): Promise<boolean> {
     if (name === "shelveOffload") this.#world.onUnwanted(uuid, "gone");
     if (name === "os-stop" || name === "shelve") this.#world.onUnwanted(uuid, "stopped");
-    const answer = await this.#user.call({ method: "POST", url: `/v2.1/servers/${uuid}/action`, payload });
+    const url = `/v2.1/servers/${uuid}`;
+    // Nobody may restore it in time.
+    if (name === SOFT_DELETE) this.#world.onUnwanted(uuid, "gone");
+    const answer = await this.#user.call(
+      name === SOFT_DELETE ? { method: "DELETE", url } : { method: "POST", url: `${url}/action`, payload },
+    );
     const status = answer?.status ?? 0;
     this.#world.history.record("user", name, { server: uuid, status });
     const isBegun = status >= 200 && status < 300;

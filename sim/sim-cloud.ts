@@ -1,8 +1,10 @@
 import { MemoryApiStore } from "../adapters/memory/api/memory-api-store.ts";
 import { MemoryImageStore } from "../adapters/memory/api/memory-image-store.ts";
 import { MemoryMoveStore } from "../adapters/memory/api/memory-move-store.ts";
+import { MemoryQuotaStore } from "../adapters/memory/api/memory-quota-store.ts";
 import { MemoryReservationStore } from "../adapters/memory/api/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../adapters/memory/api/memory-server-group-store.ts";
+import { MemorySoftDeletionStore } from "../adapters/memory/api/memory-soft-deletion-store.ts";
 import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
@@ -78,6 +80,8 @@ export class SimCloud {
   readonly #reservations: MemoryReservationStore;
   readonly #images: MemoryImageStore;
   readonly #moves: MemoryMoveStore;
+  readonly #softDeletions: MemorySoftDeletionStore;
+  readonly #keepDeletedMs: number;
   readonly #broker: MemoryBroker;
   #softState: SoftState;
   readonly #calls = new Map<string, (call: ApiCall) => Promise<SimAnswer>>();
@@ -86,6 +90,8 @@ export class SimCloud {
     world: World,
     options: CloudSize & {
       readonly mutation: Mutation | null;
+      /** How long deleted servers can be restored; 0 deletes them at once. */
+      readonly keepDeletedMs: number;
       /** How long hypervisors take. */
       readonly habits: DriverHabits;
       /** How far the clock of a process is off, in milliseconds. */
@@ -95,7 +101,10 @@ export class SimCloud {
     this.#world = world;
     this.#size = options;
     this.#mutation = options.mutation;
-    this.#store = new MemoryApiStore({ clock: world.clock });
+    const quotas = new MemoryQuotaStore({ clock: world.clock });
+    this.#store = new MemoryApiStore({ clock: world.clock, quotas });
+    this.#softDeletions = new MemorySoftDeletionStore(world.clock, { requests: this.#store, quotas });
+    this.#keepDeletedMs = options.keepDeletedMs;
     this.#images = new MemoryImageStore(this.#store);
     this.#moves = new MemoryMoveStore(world.clock);
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
@@ -109,6 +118,22 @@ export class SimCloud {
       const { conductors, mutation, habits } = options;
       return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation, habits });
     });
+  }
+
+  get keepsDeleted(): boolean {
+    return this.#keepDeletedMs > 0;
+  }
+
+  /** The soft deletions that a cell has not carried out, and the servers whose state in their cell is another one than that of their request. */
+  async openSoftDeletions(): Promise<readonly string[]> {
+    const open = this.#softDeletions.unsettled().map(({ serverUuid, aim }) => `server ${serverUuid} is not ${aim} yet`);
+    const records = await this.#store.requests(this.#store.auditedRequests().map(({ serverUuid }) => serverUuid));
+    const wrong = records.flatMap(({ serverUuid, softlyDeleted }) => {
+      const server = this.look(serverUuid);
+      if (server === null || (server.host === null && softlyDeleted)) return [];
+      return (server.status === "SOFT_DELETED") === softlyDeleted ? [] : [server];
+    });
+    return [...open, ...wrong.map(({ uuid, status }) => `server ${uuid} is ${status}, and its request says otherwise`)];
   }
 
   /** Sets everything up and starts every process. */
@@ -255,13 +280,14 @@ export class SimCloud {
         }),
         images: remote(process, "api-db", this.#images),
         moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
+        ...(this.keepsDeleted && { softDeletions: remote(process, "api-db", this.#softDeletions) }),
         bus: this.#bus(process),
         clock: process.clock,
         logger: this.#world.logger(process.name),
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
       },
-      API_SETTINGS,
+      { ...API_SETTINGS, reclaimInstanceIntervalMs: this.#keepDeletedMs },
       registerServerLife,
     );
     await api.open();

@@ -59,7 +59,7 @@ const AUDIT_MS = 250;
 /** The changes that are moves, with the kind of each move. */
 const MOVES = { resize: "resize", migrate: "migrate", live: "live-migrate", evacuate: "evacuate" } as const;
 /** States in which a server does not run although it is on its host. */
-const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED"];
+const STANDING: readonly string[] = ["SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "SOFT_DELETED"];
 
 /** A law, and how it is broken. */
 type Violation = readonly [SimFinding["law"], string];
@@ -93,6 +93,7 @@ class Simulation {
     this.#cloud = new SimCloud(world, {
       ...options,
       habits: options.profile.drivers,
+      keepDeletedMs: options.profile.keepDeletedMs ?? 0,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
     this.#workload = new Workload(world, this.#cloud);
@@ -223,12 +224,13 @@ class Simulation {
         .filter(({ uuid, status, taskState }) => status === "ACTIVE" && taskState === null && rescued.has(uuid))
         .map(({ uuid }) => [5, `server ${uuid} is ACTIVE, and its guest is still rescued`] as const),
     );
+    const softly = (await this.#cloud.openSoftDeletions()).map((text) => [5, text] as const);
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !known.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
     const all = [
-      ...[...violations, ...open, ...pending, ...moves, ...still, ...unhealed],
+      ...[...violations, ...open, ...pending, ...moves, ...still, ...unhealed, ...softly],
       ...[...misplaced, ...wrong, ...kept, ...deaf, ...calls, ...lost],
     ];
     return all.filter(([law, text]) => !this.#cloud.isExcused(law, text));

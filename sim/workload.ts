@@ -47,6 +47,7 @@ export class Workload {
       darkHosts: () => this.#cloud.darkHosts(),
       fence: (host, isFenced) => this.#cloud.fence(host, isFenced),
       isOver: () => this.#stopped,
+      keepsDeleted: cloud.keepsDeleted,
     });
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
@@ -148,10 +149,10 @@ export class Workload {
 
   async #deleteAgain(uuid: string): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-      // Every other delete is a forced one.
+      // Every other delete is a forced one, and all are where deleted servers are kept.
       const url = `/v2.1/servers/${uuid}`;
       const answer = await this.#call(
-        tries % 2 === 0
+        tries % 2 === 0 && !this.#cloud.keepsDeleted
           ? { method: "DELETE", url }
           : { method: "POST", url: `${url}/action`, payload: { forceDelete: null } },
       );

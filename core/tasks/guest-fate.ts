@@ -24,6 +24,7 @@ const WITH_A_GUEST: readonly Home["status"][] = [
   "RESCUE",
   "VERIFY_RESIZE",
   "SHELVED",
+  "SOFT_DELETED",
   "ERROR",
 ];
 
@@ -73,4 +74,11 @@ export function guestFate(guest: FoundGuest, home: Home | null): GuestFate {
 }
 
 /** Servers in these states must not run. The memory of a guest in rescue mode is not the server's, so such a guest is stopped, too. */
-const STANDING: readonly Home["status"][] = ["SHUTOFF", "SHELVED", "VERIFY_RESIZE", "PAUSED", "SUSPENDED"];
+const STANDING: readonly Home["status"][] = [
+  "SHUTOFF",
+  "SHELVED",
+  "SOFT_DELETED",
+  "VERIFY_RESIZE",
+  "PAUSED",
+  "SUSPENDED",
+];

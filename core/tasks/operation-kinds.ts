@@ -257,6 +257,23 @@ const DEFINITIONS = {
     finalStatus: "as-before",
     taskStates: { any: "image_backup" },
   },
+  "soft-delete": {
+    ...IN_PLACE,
+    route: POWER,
+    verb: "stop",
+    // A resize is confirmed first, and a rescue ended.
+    allowedFrom: ["ACTIVE", "SHUTOFF", "PAUSED", "SUSPENDED", "SHELVED", "ERROR"],
+    finalStatus: "SOFT_DELETED",
+    taskStates: { any: "soft-deleting" },
+  },
+  restore: {
+    ...IN_PLACE,
+    route: POWER,
+    verb: "start",
+    allowedFrom: ["SOFT_DELETED"],
+    finalStatus: "ACTIVE",
+    taskStates: { any: "restoring" },
+  },
   "attach-volume": {
     ...GAINING_VOLUME,
     route: ATTACHING,

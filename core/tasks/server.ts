@@ -17,6 +17,7 @@ export const SERVER_STATUSES = [
   "VERIFY_RESIZE",
   "SHELVED",
   "SHELVED_OFFLOADED",
+  "SOFT_DELETED",
 ] as const;
 export type ServerStatus = (typeof SERVER_STATUSES)[number];
 

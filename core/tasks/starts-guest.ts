@@ -3,6 +3,7 @@ import type { ServerStatus } from "./server.ts";
 
 const STARTING: readonly OperationKind[] = [
   "start",
+  "restore",
   "resume",
   "hard-reboot",
   "rescue",

@@ -12,6 +12,7 @@ import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { PortNoteStore } from "../../core/stores/api/port-note-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import type { SoftDeletionStore } from "../../core/stores/api/soft-deletion-store.ts";
 import type { VolumeStore } from "../../core/stores/api/volume-store.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import type { Networking } from "../../core/stores/networking.ts";
@@ -33,6 +34,7 @@ import { DeletionMarker } from "./compute/servers/deletion-marker.ts";
 import { KnownZones } from "./compute/servers/known-zones.ts";
 import { RequestAcceptor } from "./compute/servers/request-acceptor.ts";
 import { RequestFinder } from "./compute/servers/request-finder.ts";
+import { SoftDeleter } from "./compute/soft-deletion/soft-deleter.ts";
 import type { FaultPanel } from "./dashboard/fault-panel.ts";
 import { ApiEvents } from "./events.ts";
 import { boundLists } from "./http/bound-lists.ts";
@@ -89,6 +91,8 @@ export interface ApiDeps {
   readonly volumes?: VolumeStore;
   /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
   readonly quotas?: QuotaStore;
+  /** The servers that are deleted softly. Without this store, none is, and none is restored. */
+  readonly softDeletions?: SoftDeletionStore;
   /** The keypairs of users. Without this store, there are none. */
   readonly keypairs?: KeypairStore;
   readonly consoleTokens?: ConsoleTokenStore;
@@ -141,8 +145,15 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
   );
   const images = openImages(deps, events, { cacheMs: settings.flavorCacheMs, bytesMax: settings.imageBytesMax });
+  const marker = new DeletionMarker({
+    ...{ store, events, portsOfFailed: neutron?.notes ?? null },
+    networkPorts: neutron?.notes ?? sweptPorts(deps, settings),
+  });
+  const softDeleter = openSoftDeleter(deps, { cells, events, marker }, settings);
   const server: ActionDeps = {
     store,
+    softDeleter,
+    marker,
     groups: deps.groups,
     cells,
     clock,
@@ -154,10 +165,6 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     limits,
     finder: new RequestFinder({ store }),
     flavors: new FlavorCatalog({ store, clock }, { cacheMs: settings.flavorCacheMs }),
-    marker: new DeletionMarker({
-      ...{ store, events, portsOfFailed: neutron?.notes ?? null },
-      networkPorts: neutron?.notes ?? sweptPorts(deps, settings),
-    }),
     zones: new KnownZones({ stores: deps.operators ?? null, clock }, { cacheMs: SYNC_MS }),
     images: images?.service ?? null,
     consoleTokens: deps.consoleTokens ?? null,
@@ -185,12 +192,22 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       ? null
       : new HostSyncer({ stores: deps.operators, cells, events, clock }, { pollMs: SYNC_MS, fullMs: FULL_SYNC_MS });
   const settlers = openSettlers(
-    { quotas, moves, volumes: server.volumes, images: server.images, store, cells, events, clock },
+    { quotas, moves, softDeleter, volumes: server.volumes, images: server.images, store, cells, events, clock },
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
   const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
   const background = [syncer, ...settlers, ports, images?.fetcher ?? null].filter((one) => one !== null);
   return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null };
+}
+
+function openSoftDeleter(
+  { softDeletions: deletions, moves, store, quotas }: ApiDeps,
+  parts: Pick<ActionDeps, "cells" | "events" | "marker">,
+  settings: ApiSettings,
+): SoftDeleter | null {
+  if (deletions === undefined) return null;
+  const options = { keepMs: settings.reclaimInstanceIntervalMs, quotas: quotas === undefined ? null : settings.quotas };
+  return new SoftDeleter({ deletions, store, moves: moves ?? null, ...parts }, options);
 }
 
 /** Returns the store of volumes if servers have volumes of Berth's own. */

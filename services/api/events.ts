@@ -144,6 +144,25 @@ export class ApiEvents {
     this.#logger.warn({ err: error }, "the resizes that count for quotas could not be settled; it is tried again soon");
   }
 
+  softDeletionDelayed(server: string, error: unknown): void {
+    this.#logger.warn(
+      { err: error, server },
+      "a soft deletion or its restoring could not be continued; it is tried again soon",
+    );
+  }
+
+  softDeletionsNotSettled(error: unknown): void {
+    this.#logger.warn({ err: error }, "soft deletions could not be continued; it is tried again soon");
+  }
+
+  /** The cell could not start the server in any of the tries. */
+  restoreAbandoned(server: string): void {
+    this.#logger.warn(
+      { server },
+      "a server could not be restored, and stays deleted softly; its instance actions have the reason",
+    );
+  }
+
   snapshotsNotSettled(error: unknown): void {
     this.#logger.warn(
       { err: error },

@@ -98,6 +98,8 @@ export interface ApiSettings {
   readonly evacuateUnfenced: boolean;
   /** 0 offloads servers as soon as they are shelved, and -1 leaves them on their hosts until an admin offloads them. */
   readonly shelvedOffloadTime: number;
+  /** How long servers that are deleted can be restored; 0 deletes them at once. */
+  readonly reclaimInstanceIntervalMs: number;
   /** Whether answers show a password for the server's administrator. */
   readonly instancePasswords: boolean;
   /** Whether the dashboard is served, and the sources of its data. */
@@ -233,6 +235,10 @@ export const apiDeclaration = {
         "0 to offload servers as soon as they are shelved, as Nova does by default; -1 to leave that to shelveOffload, because an offloaded server loses its disk",
       default: "-1",
     }),
+    reclaimInstanceInterval: setting(integer({ min: 0, max: 2_147_483 }), {
+      about: "for how many seconds a deleted server can be restored; 0 to delete servers at once",
+      default: "0",
+    }),
     enableInstancePassword: setting(boolean, {
       about: "whether the answers to create, rebuild and evacuate contain adminPass",
       default: "true",
@@ -276,6 +282,7 @@ export function apiSettings(
     | "resizeToSameHost"
     | "evacuateUnfenced"
     | "shelvedOffloadTime"
+    | "reclaimInstanceInterval"
     | "enableInstancePassword"
     | "dashboard"
   >,
@@ -309,9 +316,9 @@ export function apiSettings(
       openRequestsMax: options.openRequestsMax === -1 ? null : options.openRequestsMax,
     },
     quotas: quotaDefaultsOf(options),
-    resizeToSameHost: options.resizeToSameHost,
-    evacuateUnfenced: options.evacuateUnfenced,
+    ...{ resizeToSameHost: options.resizeToSameHost, evacuateUnfenced: options.evacuateUnfenced },
     shelvedOffloadTime: options.shelvedOffloadTime,
+    reclaimInstanceIntervalMs: options.reclaimInstanceInterval * 1_000,
     instancePasswords: options.enableInstancePassword,
     dashboard: options.dashboard,
   });
@@ -362,6 +369,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   resizeToSameHost: false,
   evacuateUnfenced: false,
   shelvedOffloadTime: -1,
+  reclaimInstanceIntervalMs: 0,
   instancePasswords: true,
   dashboard: false,
   pageMax: 1_000,

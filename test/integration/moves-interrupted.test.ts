@@ -56,6 +56,7 @@ const BEFORE: Partial<Record<OperationKind, readonly OperationKind[]>> = {
   unpause: ["pause"],
   resume: ["suspend"],
   unrescue: ["rescue"],
+  restore: ["soft-delete"],
 };
 const HOSTS = [1, 2];
 

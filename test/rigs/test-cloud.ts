@@ -21,6 +21,7 @@ export async function startTestCloud(
     | "schedulers"
     | "conductors"
     | "resizeToSameHost"
+    | "reclaimInstanceIntervalMs"
     | "dashboard"
     | "auth"
     | "networks"

@@ -12,6 +12,7 @@ export function isListedRequest(record: RequestRecord, query: Omit<RequestQuery,
   return (
     record.state !== "deleted" &&
     record.state !== "cancelled" &&
+    !record.softlyDeleted &&
     (projectId === null || record.spec.projectId === projectId) &&
     record.spec.name.includes(nameContains) &&
     record.updatedAtMs >= changedSinceMs

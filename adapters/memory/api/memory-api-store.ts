@@ -127,6 +127,7 @@ export class MemoryApiStore implements ApiStore {
         cancellation: null,
         createdAtMs,
         updatedAtMs: nowMs,
+        softlyDeleted: false,
       };
       this.#requests.set(serverUuid, record);
       this.#putOffs.begin(serverUuid, nowMs);
@@ -213,9 +214,18 @@ export class MemoryApiStore implements ApiStore {
     if (record.state === "cancelled") return record;
     this.#quotas.remove(serverUuid);
     return this.#write(record, {
+      softlyDeleted: false,
       state: record.state === "failed" ? "deleted" : "cancelled",
       cancellation: { requestId, atMs: this.#clock.now() },
     });
+  }
+
+  /** Marks a server as deleted softly, or takes the mark away. Returns false when it is in no cell, or is so already. */
+  markSoftlyDeleted(serverUuid: string, softlyDeleted: boolean): boolean {
+    const record = this.#requests.get(serverUuid);
+    if (record?.state !== "dispatched" || record.softlyDeleted === softlyDeleted) return false;
+    this.#write(record, { softlyDeleted });
+    return true;
   }
 
   async changeServer(
@@ -356,7 +366,7 @@ export class MemoryApiStore implements ApiStore {
 
   #write(
     record: RequestRecord,
-    change: Partial<Pick<RequestRecord, "state" | "cell" | "assignment" | "fault" | "cancellation">>,
+    change: Partial<Pick<RequestRecord, "state" | "cell" | "assignment" | "fault" | "cancellation" | "softlyDeleted">>,
   ): RequestRecord {
     const written: RequestRecord = { ...record, ...change, updatedAtMs: this.#clock.now() };
     this.#requests.set(record.serverUuid, written);

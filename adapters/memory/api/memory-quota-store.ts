@@ -13,7 +13,8 @@ import type { ChargedResize, QuotaScope, QuotaStore, ResizeCharge } from "../../
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
-interface CountedServer {
+/** A server that counts, with its present amounts. */
+export interface CountedServer {
   readonly projectId: string;
   readonly userId: string;
   readonly amounts: ServerAmounts;
@@ -108,9 +109,19 @@ export class MemoryQuotaStore implements QuotaStore {
     this.#counted.set(uuid, { projectId, userId, amounts: amountsOf(flavor) });
   }
 
-  /** Subtracts the amounts of a server. */
-  remove(serverUuid: string): void {
+  /** Subtracts the amounts of a server, and returns them. */
+  remove(serverUuid: string): CountedServer | null {
+    const counted = this.#counted.get(serverUuid) ?? null;
     this.#counted.delete(serverUuid);
+    return counted;
+  }
+
+  /** Counts a server again. Returns why it is over quota, and counts nothing then. */
+  addAgain(serverUuid: string, counted: CountedServer, defaults: QuotaLimits | null): QuotaExcess | null {
+    const { projectId, userId, amounts } = counted;
+    const excess = defaults === null ? null : this.#quotaOf(projectId, defaults).admit(userId, amounts);
+    if (excess === null) this.#counted.set(serverUuid, counted);
+    return excess;
   }
 
   #quotaOf(projectId: string, defaults: QuotaLimits): ProjectQuota {

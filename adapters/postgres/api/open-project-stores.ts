@@ -6,6 +6,7 @@ import { PostgresPortNoteStore } from "./postgres-port-note-store.ts";
 import { PostgresPortStore } from "./postgres-port-store.ts";
 import { PostgresQuotaStore } from "./postgres-quota-store.ts";
 import { PostgresSecurityGroups } from "./postgres-security-groups.ts";
+import { PostgresSoftDeletionStore } from "./postgres-soft-deletion-store.ts";
 import { PostgresVolumeStore } from "./postgres-volume-store.ts";
 
 /** The stores of the resources of projects and users other than servers. The caller keeps the pool and ends it. */
@@ -18,6 +19,7 @@ export function openProjectStores(pool: Pool) {
     keypairs: new PostgresKeypairStore(pool),
     quotas: new PostgresQuotaStore(pool),
     securityGroups: new PostgresSecurityGroups(pool),
+    softDeletions: new PostgresSoftDeletionStore(pool),
     volumes: new PostgresVolumeStore(pool),
   };
 }

@@ -19,9 +19,10 @@ export interface RequestRow {
   readonly cancelled_at_ms: number | null;
   readonly created_at_ms: number;
   readonly updated_at_ms: number;
+  readonly gone: boolean;
 }
 
-export const REQUEST_COLUMNS = `server_uuid, state, cell, assignment, spec, name, changes, fault, cancel_request_id, ${[
+export const REQUEST_COLUMNS = `server_uuid, state, cell, assignment, spec, name, changes, fault, cancel_request_id, gone, ${[
   "cancelled_at",
   "created_at",
   "updated_at",
@@ -47,6 +48,8 @@ export function requestOf(row: RequestRow): RequestRecord {
     cancellation: requestId === null || atMs === null ? null : { requestId, atMs },
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
+    // `gone` is also set when a request is cancelled or deleted.
+    softlyDeleted: row.gone && row.state === "dispatched",
   };
 }
 

@@ -15,7 +15,7 @@ import { onlyUuids, queryStored } from "../client/store-query.ts";
 import { countUsage } from "./count-usage.ts";
 import { REQUEST_COLUMNS, type RequestRow, readRequests, requestOf } from "./read-requests.ts";
 
-// Lock order, everywhere: requests by UUID, then `quota_usages` by project and user, then the rows in `open_requests`, which triggers write. A
+// Lock order, everywhere: requests by UUID, then `quota_usages` by project and user, then `soft_deletions`, then the rows in `open_requests`, which triggers write. A
 // statement that locks rows in a CTE and then updates them uses the locked version of each row, whatever its snapshot shows.
 
 interface AssignRow {
@@ -126,7 +126,7 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
   const cancelled = await queryStored<RequestRow>(pool, {
     name: "cancel_requests",
     text: `with locked as (
-        select server_uuid, state from requests where server_uuid = any ($1) order by server_uuid for no key update
+        select server_uuid, state, gone as was_gone from requests where server_uuid = any ($1) order by server_uuid for no key update
       ), cancelled as (
         update requests r
         set state = case l.state when 'failed' then 'deleted' else 'cancelled' end, cancel_request_id = w.request_id,
@@ -134,8 +134,12 @@ async function cancelRound(pool: Pool, round: readonly Cancellation[]): Promise<
         from unnest($1::uuid[], $2::text[]) as w (uuid, request_id)
         join locked l on l.server_uuid = w.uuid
         where r.server_uuid = w.uuid and l.state in ('accepted', 'dispatched', 'failed')
-        returning r.*
-      ), ${countUsage("given_back", "cancelled", -1)}
+        returning r.*, l.was_gone
+      ), listed as (
+        select * from cancelled where not was_gone
+      ), ${countUsage("given_back", "listed", -1)}, forgotten as (
+        delete from soft_deletions d using cancelled c where c.was_gone and d.server_uuid = c.server_uuid
+      )
       select ${REQUEST_COLUMNS} from cancelled`,
     values: [
       textArrayLiteral(round.map((cancellation) => cancellation.serverUuid)),

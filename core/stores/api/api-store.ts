@@ -37,6 +37,8 @@ export interface RequestRecord {
   readonly cancellation: { readonly requestId: string; readonly atMs: number } | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number;
+  /** Whether the server is deleted softly (see SoftDeletionStore). */
+  readonly softlyDeleted: boolean;
 }
 
 /** A request that a sweep takes. Its spec is read later, when there is memory for it. */
@@ -201,7 +203,7 @@ export interface ApiStore {
   acceptWithin(calls: readonly (readonly ServerSpec[])[], limits: AcceptLimits): Promise<readonly AcceptOutcome[]>;
   /** Requests of the known servers, in the order of the UUIDs. Unknown servers are left out. */
   requests(serverUuids: readonly string[]): Promise<readonly RequestRecord[]>;
-  /** Lists requests that are neither `deleted` nor `cancelled`. */
+  /** Lists requests that are neither `deleted` nor `cancelled`, and whose servers are not deleted softly. */
   listRequests(query: RequestQuery): Promise<readonly RequestRecord[]>;
   /**
    * Lists requests like `listRequests`, for a filter of the caller's that may match few of them. One call does a bounded amount of work, and the caller

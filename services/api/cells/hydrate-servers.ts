@@ -86,8 +86,19 @@ export function knownServer(record: RequestRecord, server: Server | null, unreac
   if (server === null || isTakenBack)
     return { ...known, server: serverOf(record, stateOf(record, unreachable)), inCell: false };
   const deleting = record.state === "cancelled" && server.status !== "DELETED";
-  const shown = deleting ? { ...server, taskState: "deleting" } : server;
+  const shown = deleting ? { ...server, taskState: "deleting" } : withSoftDeletion(record, server);
   return { ...known, server: withChanges(shown, changes), inCell: true };
+}
+
+/**
+ * Shows the aim of a soft deletion that the cell has not carried out yet. A server on no host has nothing to be carried out for, and a server that
+ * an unknown order has stopped or started is on its way to its aim.
+ */
+function withSoftDeletion({ softlyDeleted }: RequestRecord, server: Server): Server {
+  const { status, taskState, host } = server;
+  if (taskState !== null || status === "DELETED" || softlyDeleted === (status === "SOFT_DELETED")) return server;
+  if (!softlyDeleted) return { ...server, taskState: "restoring" };
+  return host === null ? { ...server, status: "SOFT_DELETED" } : { ...server, taskState: "soft-deleting" };
 }
 
 function stateOf({ state }: RequestRecord, unreachable: boolean): Pick<Server, "status" | "taskState"> {

@@ -9,7 +9,7 @@ const SINCE = 10_000;
 
 const request = (id: string, change: Partial<RequestRecord>): RequestRecord => ({
   ...{ serverUuid: id, state: "accepted", cell: null, assignment: 0, spec, changes: null, fault: null },
-  ...{ cancellation: null, createdAtMs: SINCE, updatedAtMs: SINCE },
+  ...{ cancellation: null, createdAtMs: SINCE, updatedAtMs: SINCE, softlyDeleted: false },
   ...change,
 });
 const row = (uuid: string, status: string, host: string) =>

@@ -17,6 +17,7 @@ import { MemoryReservationStore } from "../../../adapters/memory/api/memory-rese
 import { MemorySecurityGroups } from "../../../adapters/memory/api/memory-security-groups.ts";
 import { MemoryServerGroupStore } from "../../../adapters/memory/api/memory-server-group-store.ts";
 import { MemorySettingsStore } from "../../../adapters/memory/api/memory-settings-store.ts";
+import { MemorySoftDeletionStore } from "../../../adapters/memory/api/memory-soft-deletion-store.ts";
 import { MemoryVolumeStore } from "../../../adapters/memory/api/memory-volume-store.ts";
 import { MemoryBroker } from "../../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../../adapters/memory/cell/memory-cell-store.ts";
@@ -70,6 +71,7 @@ export class ApiRig {
   readonly softState = new MemorySoftState(clock);
   readonly moves = new MemoryMoveStore(clock);
   readonly quotas: MemoryQuotaStore;
+  readonly softDeletions: MemorySoftDeletionStore | null;
   readonly keypairs = new MemoryKeypairStore();
   readonly consoleTokens = new MemoryConsoleTokenStore();
   readonly networkPorts = new MemoryPortStore(clock, {
@@ -109,6 +111,8 @@ export class ApiRig {
   ) {
     this.store = store;
     this.quotas = quotas;
+    this.softDeletions =
+      store instanceof MemoryApiStore ? new MemorySoftDeletionStore(clock, { requests: store, quotas }) : null;
     this.cells = new Map(cells.map((cell) => [cell.name, cell]));
     this.#brokers = brokers;
     this.api = createApi(
@@ -137,6 +141,7 @@ export class ApiRig {
         keypairs: this.keypairs,
         consoleTokens: this.consoleTokens,
         quotas: this.quotas,
+        ...(this.softDeletions !== null && { softDeletions: this.softDeletions }),
         cells: cells.map((cell) => ({
           name: cell.name,
           store: mortal(cell, cell.store),

@@ -42,7 +42,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-aggregates/aggregate-images-post-req": "hosts cache no images",
   "os-assisted-volume-snapshots": NO_VOLUMES,
   "os-console-auth-tokens/create-spice-direct-console-req": NO_CONSOLES,
-  "os-deferred-delete/restore-post-req": "servers are deleted at once, so there is none to restore",
   "os-hosts/host-get-reboot": NO_POWER,
   "os-hosts/host-get-shutdown": NO_POWER,
   "os-hosts/host-get-startup": NO_POWER,

@@ -50,6 +50,7 @@ export class SampleCloud {
       networks: "simple",
       volumes: "simple",
       consoles: true,
+      reclaimInstanceIntervalMs: 3_600_000,
       // Its panel injects faults.
       dashboard: true,
     });
@@ -165,7 +166,7 @@ export class SampleCloud {
     const { servers } = await this.must("GET", "/servers?all_tenants=true");
     for (const { id } of servers) {
       await this.call("POST", `/servers/${id}/action`, { body: { unlock: null } });
-      await this.call("DELETE", `/servers/${id}`, {});
+      await this.call("POST", `/servers/${id}/action`, { body: { forceDelete: null } });
     }
     for (const { id } of servers)
       await eventually(`${id} is gone`, async () => (await this.call("GET", `/servers/${id}`, {})).status === 404);

@@ -302,6 +302,9 @@ export const SERVER_SCRIPTS: Readonly<Record<string, Script>> = {
   "os-create-backup": actsInOrder({ request: "create-backup-req", answer: "create-backup-resp" }),
   "os-deferred-delete": async (run) => {
     const id = await run.cloud.boot();
+    await run.cloud.must("DELETE", `/servers/${id}`);
+    await run.cloud.settled(id);
+    await run.act(id, { request: "restore-post-req" });
     await run.act(id, { request: "force-delete-post-req" });
   },
   "os-evacuate": evacuate,

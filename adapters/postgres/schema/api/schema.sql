@@ -391,6 +391,21 @@ create table settings (
   constraint settings_pkey PRIMARY KEY (section)
 );
 
+create table soft_deletions (
+  server_uuid uuid not null,
+  aim text not null,
+  version integer default 1 not null,
+  asked_by jsonb not null,
+  deleted_at timestamp with time zone not null,
+  tries integer default 0 not null,
+  settled boolean default false not null,
+  looked_at timestamp with time zone not null,
+  constraint soft_deletions_aim_check CHECK ((aim = ANY (ARRAY['deleted'::text, 'restored'::text, 'reclaimed'::text]))),
+  constraint soft_deletions_pkey PRIMARY KEY (server_uuid)
+);
+CREATE INDEX soft_deletions_deleted_at ON public.soft_deletions USING btree (deleted_at) WHERE (aim = 'deleted'::text);
+CREATE INDEX soft_deletions_open ON public.soft_deletions USING btree (looked_at) WHERE (NOT settled);
+
 create table volumes (
   id uuid not null,
   project_id text not null,

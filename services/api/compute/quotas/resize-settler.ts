@@ -69,6 +69,8 @@ export class ResizeSettler {
   async #amountsOf({ serverUuid }: ChargedResize): Promise<ServerAmounts | null> {
     const [record] = await this.#store.requests([serverUuid]);
     if (record === undefined || record.state === "cancelled" || record.state === "deleted") return NO_SERVERS;
+    // A server that is deleted softly is not counted, so its present amounts would be lost.
+    if (record.softlyDeleted) return null;
     if (record.cell === null) return amountsOf(record.spec.flavor);
     if ((await this.#moves.waiting([serverUuid])).length > 0) return null;
     const answer = await this.#cells.get(record.cell)?.server(serverUuid);

@@ -3,21 +3,27 @@ import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
-import type { Ticker } from "../../../../runtime/ticker.ts";
+import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { ResizeSettler } from "../quotas/resize-settler.ts";
 import { VolumeSettler } from "../server-volumes/volume-settler.ts";
+import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { SnapshotSettler } from "./snapshot-settler.ts";
 
 /** How often resizes that may have ended are looked for, images whose making may have ended, and volumes whose attaching or detaching may have. */
 const RESIZE_POLL_MS = 5_000;
 const SNAPSHOT_POLL_MS = 1_000;
 const VOLUME_POLL_MS = 1_000;
+/** How often soft deletions are looked at, how long one is left alone after a step, and how many are looked at in one round. */
+const SOFT_DELETION_POLL_MS = 1_000;
+const SOFT_DELETION_UNTOUCHED_MS = 2_000;
+const SOFT_DELETIONS_MAX = 100;
 
 /**
- * Opens the loops that record in the API database which resizes, images and attachments of volumes have ended in their cells. A loop is left out when this process
+ * Opens the loops that record in the API database which resizes, images and attachments of volumes have ended in their cells, and the one that continues
+ * soft deletions. A loop is left out when this process
  * lacks its stores.
  */
 export function openSettlers(
@@ -26,12 +32,14 @@ export function openSettlers(
     moves,
     images,
     volumes,
+    softDeleter,
     ...deps
   }: {
     readonly quotas: QuotaStore | null;
     readonly moves: MoveStore | undefined;
     readonly images: ImageService | null;
     readonly volumes: VolumeStore | null;
+    readonly softDeleter: SoftDeleter | null;
     readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
     readonly cells: Cells;
     readonly events: ApiEvents;
@@ -47,5 +55,19 @@ export function openSettlers(
     images === null ? null : new SnapshotSettler({ ...deps, images }, { pollMs: SNAPSHOT_POLL_MS, settleMs });
   const attachments =
     volumes === null ? null : new VolumeSettler({ ...deps, volumes }, { pollMs: VOLUME_POLL_MS, settleMs });
-  return [resizes, snapshots, attachments].filter((one) => one !== null);
+  const deletions = softDeleter === null ? null : softDeletionTicker(softDeleter, deps);
+  return [resizes, snapshots, attachments, deletions].filter((one) => one !== null);
+}
+
+/** Returns the loop that continues soft deletions, and deletes for good what nobody has restored in time. */
+function softDeletionTicker(
+  softDeleter: SoftDeleter,
+  { clock, events }: { readonly clock: Clock; readonly events: ApiEvents },
+): Ticker {
+  return new Ticker({
+    clock,
+    pauseMs: SOFT_DELETION_POLL_MS,
+    work: () => softDeleter.settle({ untouchedMs: SOFT_DELETION_UNTOUCHED_MS, limit: SOFT_DELETIONS_MAX }),
+    onError: (error) => events.softDeletionsNotSettled(error),
+  });
 }

@@ -11,6 +11,7 @@ import { deleteServer } from "../servers/delete-server.ts";
 import { noteAction } from "../servers/note-action.ts";
 import { lockServer, readLockReason, unlockServer } from "../servers/server-lock.ts";
 import { writeChanges } from "../servers/update-server.ts";
+import { restoreServer } from "../soft-deletion/restore-server.ts";
 import { ACTION_VALUE } from "./action-body.ts";
 import type { ActionCall, ActionDeps, ActionOptions, ActionResult, RunAction } from "./action-call.ts";
 import { type ActionTarget, findTarget, wrongState } from "./action-target.ts";
@@ -29,7 +30,7 @@ import {
 import { readRebuild } from "./rebuild-action.ts";
 import { rescue } from "./rescue-action.ts";
 import { readResetState, resetState } from "./reset-state.ts";
-import { changePassword, injectNetworkInfo, restore } from "./small-actions.ts";
+import { changePassword, injectNetworkInfo } from "./small-actions.ts";
 import { acceptSnapshot, readBackup, readSnapshot, shelvedImage } from "./snapshot-actions.ts";
 
 const ACCEPTED: ActionResult = { status: 202 };
@@ -141,15 +142,23 @@ const start: RunAction = async (deps, one) => {
   return ACCEPTED;
 };
 
-/** Deletes the server even while another operation is under way. */
+/** Deletes the server for good, even while another operation is under way. */
 const forceDelete: RunAction = async (deps, { id, call, carrier }) => {
-  await deleteServer(deps, call, id, carrier);
+  await deleteServer(deps, call, id, { carrier, force: true });
+  return ACCEPTED;
+};
+
+const restore: RunAction = async (deps, one) => {
+  await restoreServer(deps, one.call, one);
   return ACCEPTED;
 };
 
 const reset: RunAction = async (deps, one) => {
   const state = readResetState(one.body);
   const target = await findTarget(deps, one.call, one);
+  // Its request would still say that it is deleted: restore it, or delete it for good.
+  if (target.server.status === "SOFT_DELETED")
+    throw wrongState({ action: one.action, uuid: target.server.uuid }, "SOFT_DELETED");
   await resetState(target, state);
   await noteAction(deps, one.call, { serverUuid: target.server.uuid, action: "resetState", host: null });
   return ACCEPTED;

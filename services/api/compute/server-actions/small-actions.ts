@@ -13,15 +13,6 @@ interface SmallAction {
 }
 type TargetDeps = Parameters<typeof findTarget>[0];
 
-/**
- * Refuses to restore a server that was deleted softly. Berth deletes at once, like Nova unless `reclaim_instance_interval` is set, so no server
- * is in the state that the action is for.
- */
-export async function restore(deps: TargetDeps, { id, call, action }: SmallAction): Promise<never> {
-  const { server } = await findTarget(deps, call, { id, action });
-  throw wrongState({ action, uuid: server.uuid }, server.status);
-}
-
 /** Refuses a password for a running guest, as Nova does where the driver cannot set one: no driver has an agent inside of its guests. */
 export async function changePassword(deps: TargetDeps, { id, call, action, body }: SmallAction): Promise<never> {
   body.refuseOthers("adminPass").require("adminPass").password();

@@ -30,6 +30,7 @@ export interface ListFilters {
   readonly source: ListSource | null;
   readonly indexed: AttributeValueAsked | null;
   readonly deleted: boolean;
+  readonly softDeleted: boolean;
 }
 
 /** Filters that callers who are not admins may use, by their first microversion. Source: Nova's `_get_server_search_options`. */
@@ -86,6 +87,7 @@ export function readFilters(query: QueryReader, call: KnownCall, zones: Pick<Hos
     indexed: indexedOf(text),
     source: sourceOf({ uuid, host, tags, locked, statuses: statesOf(status.statuses, text) }),
     deleted: status.deleted || isDeletedAsked || (readBoolean("deleted", text("deleted")) ?? false),
+    softDeleted: readFlag(text("soft_deleted") ?? "") === true,
   };
 }
 
@@ -154,7 +156,6 @@ function* readMatchers(text: (name: string) => string | undefined, zones: Pick<H
     const matches = (address: string) => isOfVersion(address) && pattern.matches(address);
     yield ({ server }) => server.spec.ports.some(({ addresses }) => addresses.some(matches));
   }
-  if (text("soft_deleted") !== undefined && readFlag(text("soft_deleted") ?? "") === true) yield () => false;
 }
 
 function readTags(text: (name: string) => string | undefined) {

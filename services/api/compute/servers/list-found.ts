@@ -3,6 +3,7 @@ import { type ListPosition, newestFirst } from "../../../../core/stores/cell/lis
 import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
+import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { findByState } from "./list-by-state.ts";
 import type { ListSource } from "./list-filters.ts";
 import { storedOrderOf } from "./list-order.ts";
@@ -20,6 +21,8 @@ const SORTED_STRETCH = 2_000;
 interface Deps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
   readonly cells: Cells;
+  /** Null or absent when no server is deleted softly. */
+  readonly softDeleter?: Pick<SoftDeleter, "softlyDeleted"> | null;
 }
 
 /**
@@ -36,13 +39,21 @@ export async function listFound(
   const isTooMany = (places?.length ?? 0) > SORTED_MAX;
   if (isTooMany && query.source?.kind === "states" && storedOrderOf(query.order) !== null) return null;
   if (isTooMany) refuseSorting();
-  if (query.order === null && places !== null) return newestOf(deps, places, query, marker);
-  const known = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
+  if (query.order === null && places !== null && !query.softDeleted) return newestOf(deps, places, query, marker);
+  const listed = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
+  const known = query.softDeleted ? [...listed, ...(await readSoftlyDeleted(deps, query))] : listed;
   return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
 }
 
 function refuseSorting(): never {
   throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
+}
+
+async function readSoftlyDeleted(deps: Deps, { projectId, nameContains }: ListQuery): Promise<readonly KnownServer[]> {
+  const uuids = (await deps.softDeleter?.softlyDeleted(projectId, SORTED_MAX + 1)) ?? [];
+  if (uuids.length > SORTED_MAX) refuseSorting();
+  const known = await hydrateServers(await deps.store.requests(uuids), deps.cells, { withDeleted: false });
+  return known.filter(({ server }) => nameContains === null || server.spec.name.includes(nameContains));
 }
 
 /** Reads all servers of a list in an order that no index has, and refuses the list when it would have to look at too many. */
@@ -123,7 +134,8 @@ async function placesOf(
   return records.map(({ serverUuid: uuid, createdAtMs }) => ({ uuid, createdAtMs }));
 }
 
-const isListed = ({ state }: RequestRecord): boolean => state !== "deleted" && state !== "cancelled";
+const isListed = ({ state, softlyDeleted }: RequestRecord): boolean =>
+  state !== "deleted" && state !== "cancelled" && !softlyDeleted;
 
 /** Returns the servers whose home is the host. Each cell answers by its index of hosts. */
 async function uuidsOnHost(cells: Cells, { host }: ListSource & { readonly kind: "host" }): Promise<readonly string[]> {

@@ -24,6 +24,8 @@ export interface ListQuery {
    * time.
    */
   readonly deleted: boolean;
+  /** Servers that are deleted softly are listed, too. */
+  readonly softDeleted: boolean;
   readonly source: ListSource | null;
   /** The filter whose servers the cells' indexes find, or null when it has none. */
   readonly indexed: AttributeValueAsked | null;
@@ -82,7 +84,7 @@ export function readListQuery(
     marker: readMarker(query),
     nameContains: name === null || name.contains === "" ? null : name.contains,
     ...{ changedSinceMs, changedBeforeMs, order },
-    deleted: filters.deleted,
+    ...{ deleted: filters.deleted, softDeleted: filters.softDeleted },
     ...{ source: filters.source, indexed: filters.indexed },
     compare: compareIn(order, zones),
     matches: matchers.length === 0 ? null : (known) => matchers.every((matches) => matches(known)),

@@ -17,6 +17,7 @@ const recordOf = (number: number): RequestRecord => ({
   cancellation: null,
   createdAtMs: -number,
   updatedAtMs: 0,
+  softlyDeleted: false,
 });
 
 /** A project whose newest server exists, whose next ones are gone from their cell, and which has two more that exist. */
@@ -45,7 +46,15 @@ function restored() {
   const page = (limit: number, marker: string | null) => {
     const query = {
       ...{ projectId: "p", limit, marker, nameContains: null, changedSinceMs: null, changedBeforeMs: null },
-      ...{ deleted: false, source: null, indexed: null, order: null, compare: () => 0, matches: null },
+      ...{
+        deleted: false,
+        softDeleted: false,
+        source: null,
+        indexed: null,
+        order: null,
+        compare: () => 0,
+        matches: null,
+      },
     };
     return listServers(deps, { identity: {} } as KnownCall, query);
   };
@@ -85,7 +94,15 @@ test.each([
   } as unknown as ListServersDeps;
   const query = {
     ...{ projectId: "p", limit: 5, marker: null, nameContains, changedSinceMs: null, changedBeforeMs: null },
-    ...{ deleted: false, source: null, indexed: null, order: null, compare: () => 0, matches: null },
+    ...{
+      deleted: false,
+      softDeleted: false,
+      source: null,
+      indexed: null,
+      order: null,
+      compare: () => 0,
+      matches: null,
+    },
   };
   const { servers } = await listServers(deps, { identity: {} } as KnownCall, query);
   expect([servers, reads]).toEqual([[], [way]]);

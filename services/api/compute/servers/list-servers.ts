@@ -11,6 +11,7 @@ import {
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
+import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { listFound, pageOf } from "./list-found.ts";
 import { storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
@@ -23,6 +24,7 @@ export interface ListServersDeps {
   readonly clock: Pick<Clock, "monotonic">;
   readonly finder: RequestFinder;
   readonly cells: Cells;
+  readonly softDeleter: Pick<SoftDeleter, "softlyDeleted"> | null;
 }
 
 /** Fewest and most requests that a filtered search reads at a time. */
@@ -48,7 +50,8 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
     return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
   const order = storedOrderOf(query.order);
-  const found = query.source !== null || order === null ? await listFound(deps, query, marker) : null;
+  const found =
+    query.source !== null || order === null || query.softDeleted ? await listFound(deps, query, marker) : null;
   if (found !== null || order === null) return found ?? { servers: [], nextMarker: null };
   if (query.matches === null && query.nameContains === null) return listAll(deps, query, order);
   return search(deps, query, stretchReader(deps, query, order, marker));
@@ -159,7 +162,7 @@ function isWanted({ server }: KnownServer, { projectId, nameContains, deleted, c
   return (
     (projectId === null || server.spec.projectId === projectId) &&
     (nameContains === null || server.spec.name.includes(nameContains)) &&
-    (!deleted || server.status === "DELETED") &&
+    (!deleted || server.status === "DELETED" || server.status === "SOFT_DELETED") &&
     (changedBeforeMs === null || server.updatedAtMs <= changedBeforeMs)
   );
 }

@@ -31,6 +31,8 @@ const NAMES: Readonly<Record<OperationKind, Names | null>> = {
   "crash-dump": ["trigger_crash_dump", "compute_trigger_crash_dump"],
   snapshot: ["createImage", "compute_snapshot_instance"],
   backup: ["createBackup", "compute_backup_instance"],
+  "soft-delete": ["delete", "compute_soft_delete_instance"],
+  restore: ["restore", "compute_restore_instance"],
   "attach-volume": ["attach_volume", "compute_attach_volume"],
   "detach-volume": ["detach_volume", "compute_detach_volume"],
 };

@@ -26,7 +26,12 @@ function cloudOf(servers: readonly Known[], silent: readonly string[] = []) {
       ({ number, cell, user, project = "p", state = "dispatched" }): RequestRecord => ({
         ...{ serverUuid: uuidOf(number), state, cell, assignment: 0, changes: null, cancellation: null },
         spec: ServerSpec.fromPartial({ uuid: uuidOf(number), projectId: project, userId: user }),
-        ...{ fault: state === "failed" ? "No valid host." : null, createdAtMs: number, updatedAtMs: number },
+        ...{
+          fault: state === "failed" ? "No valid host." : null,
+          createdAtMs: number,
+          updatedAtMs: number,
+          softlyDeleted: false,
+        },
       }),
     )
     .sort((a, b) => b.createdAtMs - a.createdAtMs);

@@ -149,7 +149,7 @@ async function findByAttribute(
   const wanted = [...inCells.values()].filter(({ server }) => isKnown(server)).map(({ server }) => server.uuid);
   const ofCells = (await store.requests(wanted)).flatMap((record) => {
     const { cell, server } = inCells.get(record.serverUuid) ?? {};
-    const isHere = livesInCell(record) && record.cell === cell && record.state !== "cancelled";
+    const isHere = livesInCell(record) && record.cell === cell && record.state !== "cancelled" && !record.softlyDeleted;
     return isHere && server !== undefined ? [knownServer(record, server, false)] : [];
   });
   const listed = new Set(ofCells.map(({ server }) => server.uuid));

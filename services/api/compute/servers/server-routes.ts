@@ -20,6 +20,7 @@ import type { SecurityGroupDesk } from "../../network/security-groups/security-g
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
+import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { adminPassword } from "./admin-password.ts";
 import { updatedView } from "./changed-server-view.ts";
 import { CreateServerBody } from "./create-schema.ts";
@@ -54,6 +55,8 @@ export interface ServerDeps {
   readonly finder: RequestFinder;
   readonly flavors: FlavorCatalog;
   readonly marker: DeletionMarker;
+  /** Null when this process deletes no servers softly, and restores none. */
+  readonly softDeleter: SoftDeleter | null;
   readonly groups: ServerGroupsPort;
   readonly zones: KnownZones;
   readonly images: ImageService | null;
@@ -126,7 +129,7 @@ function registerChanges(http: Http, deps: ServerDeps, options: RouteOptions): v
     "/servers/:id",
     { config: { rule: "servers:delete" }, schema: { params: IdParams } },
     async (request, reply) => {
-      await deleteServer(deps, callOf(request), request.params.id, carrierFor(request));
+      await deleteServer(deps, callOf(request), request.params.id, { carrier: carrierFor(request), force: false });
       return reply.code(204).send();
     },
   );

@@ -14,6 +14,7 @@ export const VM_STATES: Readonly<Record<ServerStatus, string>> = {
   VERIFY_RESIZE: "resized",
   SHELVED: "shelved",
   SHELVED_OFFLOADED: "shelved_offloaded",
+  SOFT_DELETED: "soft-delete",
 };
 
 const RESIZING = {
@@ -74,6 +75,7 @@ function powerIn(status: ServerStatus): number {
     case "SUSPENDED":
     case "SHELVED":
     case "SHELVED_OFFLOADED":
+    case "SOFT_DELETED":
       return POWER.off;
     case "BUILD":
     case "ERROR":

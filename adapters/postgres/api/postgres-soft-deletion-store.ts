@@ -1,0 +1,222 @@
+import type { Pool, PoolClient } from "pg";
+import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
+import { NO_SET_LIMITS, NO_USAGE, type QuotaExcess, type QuotaLimits } from "../../../core/stores/api/quota-limits.ts";
+import type {
+  RestoreOutcome,
+  SoftDeletion,
+  SoftDeletionAim,
+  SoftDeletionStore,
+} from "../../../core/stores/api/soft-deletion-store.ts";
+import type { Caller } from "../../../proto/gen/berth/cell.ts";
+import { runStored } from "../client/run-stored.ts";
+import { onlyUuids, queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
+import { inTransaction } from "../client/transaction.ts";
+import { countUsage } from "./count-usage.ts";
+import { lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+
+interface DeletionRow {
+  readonly server_uuid: string;
+  readonly aim: SoftDeletionAim;
+  readonly version: number;
+  readonly asked_by: Caller;
+  readonly tries: number;
+}
+
+interface OwnerRow {
+  readonly project_id: string;
+  readonly user_id: string;
+  readonly cores: number;
+  readonly ram: number;
+}
+
+type Version = Pick<SoftDeletion, "serverUuid" | "version">;
+
+const COLUMNS = "d.server_uuid, d.aim, d.version, d.asked_by, d.tries";
+/** The pause doubles with each try, up to this many times. */
+const DOUBLINGS_MAX = 10;
+
+/** Soft deletions in the API database. Lock order: the quotas of a project, the request, its usage, its soft deletion. */
+export class PostgresSoftDeletionStore implements SoftDeletionStore {
+  readonly #pool: Pool;
+
+  /** The caller keeps the pool and ends it. */
+  constructor(pool: Pool) {
+    this.#pool = pool;
+  }
+
+  async deleteSoftly(serverUuid: string, askedBy: Caller): Promise<SoftDeletion | null> {
+    if (onlyUuids([serverUuid]).length === 0) return null;
+    return this.#first({
+      name: "delete_softly",
+      text: `with marked as (
+          update requests set gone = true, updated_at = now() where server_uuid = $1 and state = 'dispatched' and not gone
+          returning server_uuid, project_id, user_id, cores, ram_mib
+        ), ${countUsage("given_back", "marked", -1)}
+        insert into soft_deletions as d (server_uuid, aim, asked_by, deleted_at, looked_at)
+        select server_uuid, 'deleted', $2::jsonb, clock_timestamp(), clock_timestamp() from marked
+        on conflict (server_uuid) do update set aim = 'deleted', version = d.version + 1, asked_by = excluded.asked_by,
+          deleted_at = excluded.deleted_at, looked_at = excluded.looked_at, tries = 0, settled = false
+        returning ${COLUMNS}`,
+      values: [serverUuid, JSON.stringify(askedBy)],
+    });
+  }
+
+  async restore(
+    serverUuid: string,
+    { askedBy, defaults }: { readonly askedBy: Caller; readonly defaults: QuotaLimits | null },
+  ): Promise<RestoreOutcome> {
+    if (onlyUuids([serverUuid]).length === 0) return { kind: "not-deleted" };
+    return runStored("restore_server", () =>
+      inTransaction(this.#pool, async (client): Promise<RestoreOutcome> => {
+        const owner = await ownerOf(client, serverUuid, false);
+        if (owner === null) return { kind: "not-deleted" };
+        if (defaults !== null) await lockQuotas(client, [owner.project_id]);
+        if ((await ownerOf(client, serverUuid, true)) === null) return { kind: "not-deleted" };
+        const excess = defaults === null ? null : await excessOf(client, owner, defaults);
+        if (excess !== null) return { kind: "over-quota", excess };
+        const [row] = await queryRows<DeletionRow>(client, {
+          name: "aim_at_restoring",
+          text: `with restored as (
+              update soft_deletions d set aim = 'restored', version = version + 1, asked_by = $2::jsonb, tries = 0, settled = false,
+                looked_at = clock_timestamp()
+              where server_uuid = $1 and aim = 'deleted' returning ${COLUMNS}
+            ), listed as (
+              update requests r set gone = false, updated_at = now() from restored d where r.server_uuid = d.server_uuid
+              returning r.project_id, r.user_id, r.cores, r.ram_mib
+            ), ${countUsage("counted", "listed", 1)}
+            select * from restored`,
+          values: [serverUuid, JSON.stringify(askedBy)],
+        });
+        return row === undefined ? { kind: "not-deleted" } : { kind: "restoring", deletion: deletionOf(row) };
+      }),
+    );
+  }
+
+  async softDeletion(serverUuid: string): Promise<SoftDeletion | null> {
+    if (onlyUuids([serverUuid]).length === 0) return null;
+    return this.#first({
+      name: "soft_deletion",
+      text: `select ${COLUMNS} from soft_deletions d where server_uuid = $1`,
+      values: [serverUuid],
+    });
+  }
+
+  async softlyDeleted(projectId: string | null, limit: number): Promise<readonly string[]> {
+    const rows = await queryStored<{ server_uuid: string }>(this.#pool, {
+      name: `softly_deleted${projectId === null ? "" : "_of_project"}`,
+      text: `select d.server_uuid from soft_deletions d join requests r on r.server_uuid = d.server_uuid
+        where d.aim = 'deleted' and r.state = 'dispatched' ${projectId === null ? "" : "and r.project_id = $2"}
+        order by d.deleted_at desc limit $1`,
+      values: [limit, ...(projectId === null ? [] : [projectId])],
+    });
+    return rows.map((row) => row.server_uuid);
+  }
+
+  async due(untouchedMs: number, limit: number): Promise<readonly SoftDeletion[]> {
+    const rows = await queryStored<DeletionRow>(this.#pool, {
+      name: "due_soft_deletions",
+      text: `with due as (
+          select server_uuid from soft_deletions
+          where not settled
+            and looked_at <= clock_timestamp() - $1::float8 * pow(2, least(tries, ${DOUBLINGS_MAX})) * interval '1 ms'
+          order by looked_at limit $2 for update skip locked
+        )
+        update soft_deletions d set looked_at = clock_timestamp() from due where d.server_uuid = due.server_uuid returning ${COLUMNS}`,
+      values: [untouchedMs, limit],
+    });
+    return rows.map(deletionOf);
+  }
+
+  async noteTry({ serverUuid, version }: Version): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "try_soft_deletion",
+      text: `update soft_deletions set tries = tries + 1, looked_at = clock_timestamp() where server_uuid = $1 and version = $2
+        returning server_uuid`,
+      values: [serverUuid, version],
+    });
+    return rows.length > 0;
+  }
+
+  async settle({ serverUuid, version }: Version): Promise<void> {
+    await queryStored(this.#pool, {
+      name: "settle_soft_deletion",
+      text: `with kept as (
+          update soft_deletions d set settled = true from requests r
+          where d.server_uuid = $1 and d.version = $2 and d.aim = 'deleted' and r.server_uuid = d.server_uuid and r.state = 'dispatched'
+          returning d.server_uuid
+        )
+        delete from soft_deletions d where server_uuid = $1 and version = $2 and not exists (select from kept)`,
+      values: [serverUuid, version],
+    });
+  }
+
+  async abandonRestore({ serverUuid, version }: Version): Promise<void> {
+    await runStored("abandon_restore", () =>
+      inTransaction(this.#pool, async (client) => {
+        // The aim is read after the request is locked, since a client may delete and restore the server meanwhile.
+        await queryRows(client, {
+          name: "lock_restoring",
+          text: "select from requests where server_uuid = $1 for no key update",
+          values: [serverUuid],
+        });
+        await queryRows(client, {
+          name: "abandon_restore",
+          text: `with kept as (
+              update soft_deletions set aim = 'deleted', version = version + 1, tries = 0, settled = true, deleted_at = clock_timestamp()
+              where server_uuid = $1 and version = $2 and aim = 'restored' returning server_uuid
+            ), marked as (
+              update requests r set gone = true, updated_at = now() from kept k
+              where r.server_uuid = k.server_uuid and r.state = 'dispatched' and not r.gone
+              returning r.project_id, r.user_id, r.cores, r.ram_mib
+            ), ${countUsage("given_back", "marked", -1)}
+            select from kept`,
+          values: [serverUuid, version],
+        });
+      }),
+    );
+  }
+
+  async reclaim(which: Version | { readonly olderThanMs: number; readonly limit: number }): Promise<number> {
+    const isOne = "version" in which;
+    const found = isOne
+      ? "select server_uuid from soft_deletions where server_uuid = $1 and version = $2 and aim = 'deleted' for update"
+      : `select server_uuid from soft_deletions where aim = 'deleted' and deleted_at <= clock_timestamp() - $1::float8 * interval '1 ms'
+          order by deleted_at limit $2 for update skip locked`;
+    const rows = await queryStored(this.#pool, {
+      name: isOne ? "reclaim_server" : "reclaim_servers",
+      text: `with found as (${found})
+        update soft_deletions d set aim = 'reclaimed', version = version + 1, tries = 0, settled = false, looked_at = '-infinity'
+        from found where d.server_uuid = found.server_uuid returning d.server_uuid`,
+      values: isOne ? [which.serverUuid, which.version] : [which.olderThanMs, which.limit],
+    });
+    return rows.length;
+  }
+
+  async #first(query: StoreQuery): Promise<SoftDeletion | null> {
+    const [row] = await queryStored<DeletionRow>(this.#pool, query);
+    return row === undefined ? null : deletionOf(row);
+  }
+}
+
+function deletionOf(row: DeletionRow): SoftDeletion {
+  const { server_uuid: serverUuid, aim, version, asked_by: askedBy, tries } = row;
+  return { serverUuid, aim, version, askedBy, tries };
+}
+
+/** The owner and the amounts of a server that is deleted softly. */
+async function ownerOf(client: PoolClient, serverUuid: string, locks: boolean): Promise<OwnerRow | null> {
+  const [row] = await queryRows<OwnerRow>(client, {
+    name: locks ? "lock_softly_deleted" : "softly_deleted_owner",
+    text: `select project_id, user_id, cores, ram_mib as ram from requests where server_uuid = $1 and state = 'dispatched' and gone
+      ${locks ? "for no key update" : ""}`,
+    values: [serverUuid],
+  });
+  return row ?? null;
+}
+
+async function excessOf(client: PoolClient, owner: OwnerRow, defaults: QuotaLimits): Promise<QuotaExcess | null> {
+  const { project_id: project, user_id: user, cores, ram } = owner;
+  const limits = (await readSetLimits(client, [project])).get(project) ?? NO_SET_LIMITS;
+  const used = (await readUsages(client, [project])).get(project) ?? NO_USAGE;
+  return new ProjectQuota(limits, defaults, used).admit(user, { instances: 1, cores, ram });
+}

@@ -1,0 +1,162 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { ApiStore } from "../../core/stores/api/api-store.ts";
+import { QUOTA_RESOURCES, type QuotaLimits } from "../../core/stores/api/quota-limits.ts";
+import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import type { SoftDeletion, SoftDeletionStore } from "../../core/stores/api/soft-deletion-store.ts";
+import { serverId, serverSpec } from "./cell-fixtures.ts";
+
+export interface SoftDeletionSubject {
+  /** Two stores of one database; with Postgres each has connections of its own. */
+  readonly stores: readonly [SoftDeletionStore, SoftDeletionStore];
+  readonly requests: ApiStore;
+  readonly quotas: QuotaStore;
+  /** Lets time pass for the store's own clock. */
+  pass(ms: number): Promise<void>;
+}
+
+const ANN = { requestId: "req-1", userId: "ann", projectId: "p" };
+const UNLIMITED = Object.fromEntries(QUOTA_RESOURCES.map((one) => [one, -1])) as unknown as QuotaLimits;
+const HOUR_MS = 3_600_000;
+
+/** The guarantees of both implementations of the store of soft deletions. */
+export function softDeletionStoreContract(name: string, makeSubject: () => Promise<SoftDeletionSubject>): void {
+  describe(`the store of soft deletions in ${name}`, () => {
+    let subject: SoftDeletionSubject;
+    let store: SoftDeletionStore;
+    let requests: ApiStore;
+    beforeEach(async () => {
+      subject = await makeSubject();
+      [store] = subject.stores;
+      requests = subject.requests;
+      await requests.accept([1, 2, 3].map((number) => serverSpec(number, { projectId: "p", userId: "ann" })));
+      for (const number of [1, 2]) await requests.assignCells([{ serverUuid: serverId(number), from: null, to: "c" }]);
+    });
+    const used = async () => (await subject.quotas.usage("p")).ofProject.instances;
+    const listed = async () =>
+      (await requests.listRequests({ projectId: "p", marker: null, limit: 10 })).map(({ serverUuid }) => serverUuid);
+    const remove = async (number: number): Promise<SoftDeletion> => {
+      const deletion = await store.deleteSoftly(serverId(number), ANN);
+      if (deletion === null) throw new Error("not deleted");
+      return deletion;
+    };
+    const restore = (number: number, instances = -1, of = store) =>
+      of.restore(serverId(number), { askedBy: ANN, defaults: { ...UNLIMITED, instances } });
+
+    test("a server that is deleted softly is neither listed nor counted, from then on", async () => {
+      expect(await remove(1)).toMatchObject({ aim: "deleted", version: 1, tries: 0, askedBy: ANN });
+      expect((await listed()).toSorted()).toEqual([serverId(2), serverId(3)]);
+      expect(await used()).toBe(2);
+      expect((await requests.requests([serverId(1)]))[0]).toMatchObject({ state: "dispatched", softlyDeleted: true });
+      expect(await store.softlyDeleted("p", 10)).toEqual([serverId(1)]);
+      expect(await store.softlyDeleted("q", 10)).toEqual([]);
+      expect(await store.softlyDeleted(null, 10)).toEqual([serverId(1)]);
+    });
+
+    test("a server that is in no cell, unknown or deleted already is not deleted softly", async () => {
+      await remove(1);
+      await requests.cancel(serverId(2), "req");
+      for (const number of [1, 2, 3, 4]) expect(await store.deleteSoftly(serverId(number), ANN)).toBeNull();
+      expect(await used()).toBe(1);
+    });
+
+    test("a restored server is listed and counted again, and is forgotten when its cell has restored it", async () => {
+      await remove(1);
+      const outcome = await restore(1);
+      expect(outcome).toMatchObject({ kind: "restoring", deletion: { aim: "restored", version: 2 } });
+      expect(await listed()).toContain(serverId(1));
+      expect(await used()).toBe(3);
+      expect((await restore(1)).kind).toBe("not-deleted");
+      await store.settle({ serverUuid: serverId(1), version: 1 });
+      expect(await store.softDeletion(serverId(1))).toMatchObject({ aim: "restored" });
+      await store.settle({ serverUuid: serverId(1), version: 2 });
+      expect(await store.softDeletion(serverId(1))).toBeNull();
+      expect(await store.due(0, 10)).toEqual([]);
+    });
+
+    test("a server that exceeds a quota by now is not restored", async () => {
+      await remove(1);
+      expect(await restore(1, 2)).toMatchObject({ kind: "over-quota", excess: { overs: ["instances"] } });
+      expect(await used()).toBe(2);
+      expect(await listed()).not.toContain(serverId(1));
+      expect((await restore(1, 3)).kind).toBe("restoring");
+    });
+
+    test("of restores at the same time, no more succeed than the quota has room for", async () => {
+      await Promise.all([remove(1), remove(2)]);
+      const outcomes = await Promise.all([restore(1, 2), restore(2, 2, subject.stores[1])]);
+      expect(outcomes.map(({ kind }) => kind).toSorted()).toEqual(["over-quota", "restoring"]);
+      expect(await used()).toBe(2);
+    });
+
+    test("hands out what is not settled, later after each try, and not to two at a time", async () => {
+      const deletion = await remove(1);
+      expect(await store.due(60_000, 10)).toEqual([]);
+      await subject.pass(60_000);
+      const taken = await Promise.all([store.due(60_000, 10), subject.stores[1].due(60_000, 10)]);
+      expect(taken.flat()).toEqual([deletion]);
+      expect(await store.noteTry(deletion)).toBe(true);
+      await subject.pass(90_000);
+      expect(await store.due(60_000, 10)).toEqual([]);
+      await subject.pass(30_000);
+      expect(await store.due(60_000, 10)).toEqual([{ ...deletion, tries: 1 }]);
+      await store.settle(deletion);
+      await subject.pass(HOUR_MS);
+      expect(await store.due(60_000, 10)).toEqual([]);
+      expect(await store.softDeletion(serverId(1))).toMatchObject({ aim: "deleted" });
+    });
+
+    test("a try for a former aim is not counted", async () => {
+      const former = await remove(1);
+      await restore(1);
+      expect(await store.noteTry(former)).toBe(false);
+    });
+
+    test("a server that could not be restored is deleted softly from then on, and not counted", async () => {
+      const former = await remove(1);
+      await subject.pass(HOUR_MS);
+      const outcome = await restore(1);
+      if (outcome.kind !== "restoring") throw new Error(outcome.kind);
+      await store.abandonRestore(former);
+      expect(await used()).toBe(3);
+      await store.abandonRestore(outcome.deletion);
+      await store.abandonRestore(outcome.deletion);
+      expect(await used()).toBe(2);
+      expect(await store.softlyDeleted("p", 10)).toEqual([serverId(1)]);
+      expect(await store.reclaim({ olderThanMs: HOUR_MS, limit: 10 })).toBe(0);
+      expect((await restore(1)).kind).toBe("restoring");
+    });
+
+    test("what nobody has restored in time is deleted for good, and can no longer be restored", async () => {
+      await remove(1);
+      await subject.pass(HOUR_MS);
+      await remove(2);
+      expect(await store.reclaim({ olderThanMs: HOUR_MS, limit: 10 })).toBe(1);
+      expect(await store.due(1_000, 10)).toMatchObject([{ serverUuid: serverId(1), aim: "reclaimed", version: 2 }]);
+      expect((await restore(1)).kind).toBe("not-deleted");
+      expect((await restore(2)).kind).toBe("restoring");
+      expect(await store.reclaim({ serverUuid: serverId(1), version: 2 })).toBe(0);
+      expect(await used()).toBe(2);
+    });
+
+    test("a server is either restored or reclaimed when both are asked for at once", async () => {
+      await remove(1);
+      await subject.pass(HOUR_MS);
+      const [restored, reclaimed] = await Promise.all([
+        restore(1, -1, subject.stores[1]),
+        store.reclaim({ olderThanMs: HOUR_MS, limit: 10 }),
+      ]);
+      expect(restored.kind === "restoring" ? 1 : 0).toBe(1 - reclaimed);
+      expect(await used()).toBe(restored.kind === "restoring" ? 3 : 2);
+    });
+
+    test("a server that is deleted for good while it is deleted softly is given back once, and forgotten", async () => {
+      await remove(1);
+      expect(await requests.cancel(serverId(1), "req")).toMatchObject({ state: "cancelled", softlyDeleted: false });
+      expect(await used()).toBe(2);
+      expect(await store.softDeletion(serverId(1))).toBeNull();
+      expect((await restore(1)).kind).toBe("not-deleted");
+      await requests.cancel(serverId(2), "req");
+      expect(await used()).toBe(1);
+    });
+  });
+}
