@@ -186,12 +186,6 @@ export class QemuGuest {
       throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
   }
 
-  /** Ends the guest's QEMU at once, without notifying it, and removes all files of the guest. */
-  async remove(): Promise<void> {
-    this.#forget();
-    await removeGuestDir(this.dir);
-  }
-
   /** Gives up the connection, and leaves QEMU as it is. */
   detach(): void {
     this.#forget();
@@ -242,14 +236,15 @@ export class QemuGuest {
   }
 }
 
-/** Removes a guest from its directory, even an incomplete one: its QEMU and its files. */
-export async function removeGuestDir(dir: string): Promise<void> {
+/** Removes a guest from its directory, even an incomplete one: its QEMU, at once, and its files. `release` is called in between. */
+export async function removeGuestDir(dir: string, release: () => void = () => undefined): Promise<void> {
   const running = findRunningQemu(dir);
   if (running !== null) {
     process.kill(running.pid, "SIGKILL");
     if (!(await isGone(running, KILLED_MS)))
       throw new QemuError("state", `process ${running.pid} of the guest's QEMU does not end`);
   }
+  release();
   await rm(dir, { recursive: true, force: true });
 }
 

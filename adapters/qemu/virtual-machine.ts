@@ -1,4 +1,5 @@
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
+import { hostDeviceArguments } from "./host-devices.ts";
 
 /** A virtual machine as QEMU has to build it, the same at every start and on every host. File names are relative to the guest's directory. */
 export interface VirtualMachine {
@@ -132,8 +133,9 @@ export function qemuArguments(
     ...interfaces.flatMap((one, index) => interfaceArguments(machine, { ...one, id: one.id ?? `net${index}` })),
     ...(machine.kernel === null ? [] : kernelArguments(machine.kernel)),
     ...(machine.display === undefined ? [] : displayArguments(machine.display)),
-    // It is the last PCI device, so that the others stay where they are when an older machine gets one.
+    // It is the last PCI device of the machine itself, so that the others stay where they are when an older machine gets one.
     ...(machine.hasVolumeBus === true ? ["-device", `virtio-scsi-pci,id=${VOLUME_BUS}`] : []),
+    ...hostDeviceArguments(pinning?.devices ?? []),
     ...["-chardev", `socket,id=console,path=${GUEST_FILES.console},server=on,wait=off,${CONSOLE_LOG}`],
     ...["-serial", "chardev:console"],
     ...["-chardev", `socket,id=monitor,path=${GUEST_FILES.monitor},server=on,wait=off`],

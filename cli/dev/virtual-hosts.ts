@@ -65,7 +65,10 @@ export function openVirtualHosts(
   logger: Logger,
 ): (hosts: readonly HostConfig[]) => OwnedDriver {
   refuseMissingTools();
-  const { driver } = openQemuDriver({ ...settings, ...dirs, imageCache: null }, { clock: systemClock, logger });
+  const { driver } = openQemuDriver(
+    { ...settings, ...dirs, imageCache: null, sysroot: null },
+    { clock: systemClock, logger },
+  );
   return (hosts) => {
     const names = new Set(hosts.map(({ name }) => name));
     return { driver, guests: () => driver.guests(names), close: () => driver.close() };

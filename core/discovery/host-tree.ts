@@ -3,7 +3,7 @@ import type { NumaNode } from "./discover-memory.ts";
 import { formatNumberList } from "./format-number-list.ts";
 import type { Warn } from "./host-files.ts";
 import type { InspectedHost } from "./inspect-host.ts";
-import { type PciOffer, pciProviders } from "./pci-providers.ts";
+import { type DeviceProvider, type PciOffer, pciProviders } from "./pci-providers.ts";
 import { spread } from "./spread.ts";
 import type { TreeInventory, TreeProvider } from "./tree-provider.ts";
 
@@ -39,7 +39,12 @@ export function numaProviderName(node: number): string {
 }
 
 export type HostTree =
-  | { readonly kind: "tree"; readonly root: TreeProvider; readonly places: readonly TreePlace[] }
+  | {
+      readonly kind: "tree";
+      readonly root: TreeProvider;
+      readonly places: readonly TreePlace[];
+      readonly devices: readonly DeviceProvider[];
+    }
   /** `reason` is a sentence for the operator: a CPU set names CPUs that it may not name. */
   | { readonly kind: "refused"; readonly reason: string };
 
@@ -86,6 +91,7 @@ export function hostTree(host: InspectedHost, options: TreeOptions, warn: Warn):
     kind: "tree",
     root: { name: options.name, inventories, traits, ...(all.length > 0 ? { children: all } : {}) },
     places: nodes.map(({ place }) => place),
+    devices,
   };
 }
 

@@ -15,6 +15,10 @@ export interface PciOffer {
 export interface DeviceProvider {
   readonly numaNode: number | null;
   readonly provider: TreeProvider;
+  /** The PCI functions that guests get of each class. */
+  readonly functions: Readonly<Record<string, readonly string[]>>;
+  /** The type of mediated devices that are made of the device, or null. */
+  readonly mdevType: string | null;
 }
 
 const NETWORK_CLASS = "02";
@@ -31,14 +35,24 @@ export function pciProviders({ pci }: InspectedHost, offer: PciOffer, warn: Warn
   warnOfUnused(devices, offer, warn);
   return devices.flatMap((device) => {
     const vfs = devices.filter((one) => one.physicalFunction === device.address);
-    const inventories =
-      mdevInventory(device, offer, warn) ??
-      (vfs.length > 0 ? vfInventories(device, vfs, offer) : isOffered(device, offer) ? ownInventory(device) : {});
+    const divided = mdevInventory(device, offer, warn);
+    const functions =
+      divided !== null
+        ? {}
+        : vfs.length > 0
+          ? vfsByClass(device, vfs, offer)
+          : isOffered(device, offer)
+            ? itself(device)
+            : {};
+    const inventories = divided?.inventories ?? totalsOf(functions);
     if (Object.keys(inventories).length === 0) return [];
     const traits = ["COMPUTE_MANAGED_PCI_DEVICE", ...(inventories.SRIOV_NET_VF === undefined ? [] : ["HW_NIC_SRIOV"])];
     const isVgpu = inventories.VGPU !== undefined;
     return [
-      { numaNode: device.numaNode, provider: { name: device.address, inventories, traits: isVgpu ? [] : traits } },
+      {
+        ...{ numaNode: device.numaNode, functions, mdevType: divided?.type ?? null },
+        provider: { name: device.address, inventories, traits: isVgpu ? [] : traits },
+      },
     ];
   });
 }
@@ -54,42 +68,52 @@ function namesOf({ address, vendor, device }: PciDevice): readonly string[] {
   return [address.toLowerCase(), `${vendor}:${device}`];
 }
 
-function vfInventories(parent: PciDevice, vfs: readonly PciDevice[], offer: PciOffer) {
-  const counts = new Map<string, number>();
+const totalsOf = (functions: DeviceProvider["functions"]): TreeProvider["inventories"] =>
+  Object.fromEntries(
+    Object.entries(functions).map(([resourceClass, addresses]) => [resourceClass, { total: addresses.length }]),
+  );
+
+function vfsByClass(parent: PciDevice, vfs: readonly PciDevice[], offer: PciOffer): DeviceProvider["functions"] {
+  const found = new Map<string, string[]>();
   for (const vf of vfs) {
     const resourceClass = parent.class?.startsWith(NETWORK_CLASS) ? "SRIOV_NET_VF" : classOf(vf);
     // A virtual function that is divided into mediated devices has its own provider.
     const isDivided = vf.mdevTypes.some(({ type }) => offer.enabledMdevTypes.includes(type));
     if (!isDivided && isOffered(vf, offer, parent) && resourceClass !== null)
-      counts.set(resourceClass, (counts.get(resourceClass) ?? 0) + 1);
+      found.set(resourceClass, [...(found.get(resourceClass) ?? []), vf.address]);
   }
-  return Object.fromEntries([...counts].map(([resourceClass, total]) => [resourceClass, { total }]));
+  return Object.fromEntries(found);
 }
 
-function ownInventory(device: PciDevice): TreeProvider["inventories"] {
+function itself(device: PciDevice): DeviceProvider["functions"] {
   const resourceClass = classOf(device);
   // A virtual function whose physical function is not visible (in a guest, for example) counts as a device.
-  return resourceClass === null || device.physicalFunction !== null ? {} : { [resourceClass]: { total: 1 } };
+  return resourceClass === null || device.physicalFunction !== null ? {} : { [resourceClass]: [device.address] };
 }
 
 function classOf({ vendor, device }: PciDevice): string | null {
   return vendor === null || device === null ? null : `CUSTOM_PCI_${vendor}_${device}`.toUpperCase();
 }
 
+interface DividedDevice {
+  readonly type: string;
+  readonly inventories: TreeProvider["inventories"];
+}
+
 /**
  * The device's inventory of mediated devices, or null when it has none of the enabled types. Its total is the existing ones plus those that
  * can still be created.
  */
-function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): TreeProvider["inventories"] | null {
+function mdevInventory(device: PciDevice, offer: PciOffer, warn: Warn): DividedDevice | null {
   const enabled = offer.enabledMdevTypes.flatMap((name) => device.mdevTypes.find((one) => one.type === name) ?? []);
   const [chosen] = enabled;
   if (chosen === undefined) return null;
   if (chosen.available === null || chosen.existing === null) {
     warn(`${chosen.type} of ${device.address} is not reported: the number that exists or can be created is unknown`);
-    return {};
+    return { type: chosen.type, inventories: {} };
   }
   const total = chosen.available + chosen.existing;
-  return total === 0 ? {} : { VGPU: { total } };
+  return { type: chosen.type, inventories: total === 0 ? {} : { VGPU: { total } } };
 }
 
 function warnOfUnused(devices: readonly PciDevice[], { pciDevices, enabledMdevTypes }: PciOffer, warn: Warn): void {

@@ -1,3 +1,5 @@
+import type { HostDevice } from "./host-device.ts";
+
 /** Memory of a guest: all of it, or that of one of the guest's NUMA nodes. */
 export interface PinnedMemory {
   readonly memoryMib: number;
@@ -5,7 +7,7 @@ export interface PinnedMemory {
   readonly hostNode: number | null;
 }
 
-/** Which CPUs and which memory of its host a guest uses. It is chosen once, when the guest is built, and stays until the guest is gone. */
+/** Which CPUs, which memory and which devices of its host a guest uses. It is chosen once, when the guest is built, and stays until the guest is gone. */
 export interface GuestPinning {
   /** The host's CPUs on which each vCPU may run, in the order of the vCPUs. An empty list means all CPUs. */
   readonly vcpus: readonly (readonly number[])[];
@@ -19,10 +21,12 @@ export interface GuestPinning {
   readonly isBound: boolean;
   /** The size of the huge pages of the guest's memory in KiB, or null for ordinary pages. */
   readonly pageKib: number | null;
+  /** The host's devices that the guest has for itself. Absent when it has none. */
+  readonly devices?: readonly HostDevice[] | undefined;
 }
 
-/** Whether the guest may run on every CPU and use any memory, so that there is nothing to do for it. */
-export function isUnpinned({ vcpus, emulator, isBound, pageKib }: GuestPinning): boolean {
+/** Whether the guest may run on every CPU, use any memory and has no devices of the host, so that there is nothing to do for it. */
+export function isUnpinned({ vcpus, emulator, isBound, pageKib, devices = [] }: GuestPinning): boolean {
   const isFree = (cpus: readonly number[]) => cpus.length === 0;
-  return pageKib === null && isFree(emulator) && vcpus.every(isFree) && !isBound;
+  return devices.length === 0 && pageKib === null && isFree(emulator) && vcpus.every(isFree) && !isBound;
 }

@@ -1,3 +1,5 @@
+import type { DevicePlace } from "./host-device.ts";
+
 /** What one resource provider of a machine stands for, in the machine's own numbers. */
 export interface ProviderPlace {
   /** The provider's UUID. */
@@ -17,4 +19,6 @@ export interface MachineLayout {
   readonly places: readonly ProviderPlace[];
   /** The CPUs (hardware threads) of each core that has several. */
   readonly cores: readonly (readonly number[])[];
+  /** The devices behind its providers. Absent when the machine offers none. */
+  readonly devices?: readonly DevicePlace[] | undefined;
 }

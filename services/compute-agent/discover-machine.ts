@@ -3,6 +3,7 @@ import { hostname } from "node:os";
 import { readHostFiles } from "../../adapters/sysfs/read-host-files.ts";
 import { hostTree, type TreeOptions, type TreePlace } from "../../core/discovery/host-tree.ts";
 import { type InspectedHost, inspectHost } from "../../core/discovery/inspect-host.ts";
+import type { DeviceProvider } from "../../core/discovery/pci-providers.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
 import { SettingsError } from "../../runtime/settings.ts";
 import type { DiscoveryOptions } from "./discovery-settings.ts";
@@ -16,15 +17,20 @@ export function readMachine({ sysroot, instancesPath }: DiscoveryOptions): Inspe
   return inspectHost(readHostFiles({ sysroot, instancesPath }));
 }
 
-/** Makes the tree of the machine with the CPUs behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs cannot be used. */
+/** Makes the tree of the machine with the CPUs and devices behind it, and returns the machine with the tree's warnings added. Throws a SettingsError if a set of CPUs cannot be used. */
 export function treeOfMachine(
   machine: InspectedHost,
   options: DiscoveryOptions,
-): { readonly machine: InspectedHost; readonly tree: TreeProvider; readonly places: readonly TreePlace[] } {
+): {
+  readonly machine: InspectedHost;
+  readonly tree: TreeProvider;
+  readonly places: readonly TreePlace[];
+  readonly devices: readonly DeviceProvider[];
+} {
   const warnings = [...machine.warnings];
   const tree = hostTree(machine, treeOptionsOf(options), (warning) => void warnings.push(warning));
   if (tree.kind === "refused") throw new SettingsError(tree.reason);
-  return { machine: { ...machine, warnings }, tree: tree.root, places: tree.places };
+  return { machine: { ...machine, warnings }, tree: tree.root, places: tree.places, devices: tree.devices };
 }
 
 function treeOptionsOf(options: DiscoveryOptions): TreeOptions {

@@ -83,6 +83,37 @@ describe("the CPUs behind providers", () => {
   });
 });
 
+test("the devices behind a provider are those that guests get, and not the card itself", () => {
+  const source = hostSourceOf(options("--discover", "--sysroot", machine(), "--host", "h"));
+  const names = new Map(treeOf(source.look().hosts[0]!).providers.map(({ uuid, name }) => [uuid, name]));
+  const devices = source.layoutOf("h")?.devices ?? [];
+  expect(devices.map(({ provider, ...place }) => ({ name: names.get(provider), ...place }))).toEqual([
+    {
+      ...{ name: "h_numa1_0000:3b:00.0", resourceClass: "SRIOV_NET_VF", mdev: null },
+      addresses: ["0000:3b:02.0", "0000:3b:02.1"],
+    },
+  ]);
+});
+
+test("the mediated devices behind a provider are those of the card's enabled type", () => {
+  const types = "/sys/devices/pci0000:3a/0000:3b:00.0/mdev_supported_types/nvidia-35";
+  const sysroot = makeSysroot(twoSockets(), numaNode(0, "0-7", 8 * GIB_KIB), sriovCard(), {
+    [`${types}/available_instances`]: "4\n",
+    [`${types}/devices`]: {},
+  });
+  const flags = ["--discover", "--sysroot", sysroot, "--host", "h", "--enabled-mdev-types", "nvidia-35"];
+  const source = hostSourceOf(options(...flags));
+  const { providers } = treeOf(source.look().hosts[0]!);
+  const card = providers.find(({ name }) => name.endsWith("0000:3b:00.0"));
+  expect(card?.inventories.VGPU?.total).toBe(4);
+  expect(source.layoutOf("h")?.devices).toEqual([
+    {
+      ...{ provider: card?.uuid, resourceClass: "VGPU", addresses: [] },
+      mdev: { parent: "0000:3b:00.0", type: "nvidia-35" },
+    },
+  ]);
+});
+
 test("a host that is read again gets new values, and keeps those that can no longer be read", () => {
   const sysroot = machine();
   const source = hostSourceOf(options("--discover", "--sysroot", sysroot, "--host", "h", "--flat"));

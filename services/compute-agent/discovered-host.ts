@@ -2,7 +2,9 @@ import { machine as architectureOfMachine } from "node:os";
 import { numaProviderName, type TreePlace } from "../../core/discovery/host-tree.ts";
 import type { InspectedHost } from "../../core/discovery/inspect-host.ts";
 import { keepKnown } from "../../core/discovery/keep-known.ts";
+import type { DeviceProvider } from "../../core/discovery/pci-providers.ts";
 import type { TreeProvider } from "../../core/discovery/tree-provider.ts";
+import type { DevicePlace } from "../../core/pinning/host-device.ts";
 import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import { readMachine, treeOfMachine } from "./discover-machine.ts";
@@ -27,9 +29,9 @@ export class DiscoveredHost implements HostSource {
   look(): LookAtHosts {
     const read = readMachine(this.#options);
     const known = this.#known === null ? read : keepKnown(this.#known, read);
-    const { machine, tree, places } = treeOfMachine(known, this.#options);
+    const { machine, tree, places, devices } = treeOfMachine(known, this.#options);
     this.#known = known;
-    this.#layout = this.#layoutWith(tree.name, machine, places);
+    this.#layout = { ...this.#layoutWith(tree.name, machine, places), devices: devicePlaces(tree.name, devices) };
     const architecture = this.#options.sysroot === null ? architectureOfMachine() : null;
     return { hosts: [hostOf(machine, tree, architecture)], warnings: machine.warnings };
   }
@@ -58,6 +60,24 @@ export class DiscoveredHost implements HostSource {
   }
 }
 
+const deviceProviderUuid = (root: string, device: string): string => derivedProviderUuid(`${root}_${device}`);
+
+function devicePlaces(root: string, devices: readonly DeviceProvider[]): readonly DevicePlace[] {
+  return devices.flatMap(({ provider: { name }, functions, mdevType }) => {
+    const provider = deviceProviderUuid(root, name);
+    const divided = { provider, resourceClass: "VGPU", addresses: [] };
+    return [
+      ...Object.entries(functions).map(([resourceClass, addresses]) => ({
+        provider,
+        resourceClass,
+        addresses,
+        mdev: null,
+      })),
+      ...(mdevType === null ? [] : [{ ...divided, mdev: { parent: name, type: mdevType } }]),
+    ];
+  });
+}
+
 function hostOf(machine: InspectedHost, tree: TreeProvider, architecture: string | null): HostConfig {
   return {
     name: tree.name,
@@ -70,7 +90,7 @@ function hostOf(machine: InspectedHost, tree: TreeProvider, architecture: string
       // A device keeps its provider when the host changes between a flat tree and one by NUMA nodes.
       children: (child.children ?? []).map(({ name, inventories, traits }) => ({
         ...{ name, inventories: { ...inventories }, traits: [...traits] },
-        uuid: derivedProviderUuid(`${tree.name}_${name}`),
+        uuid: deviceProviderUuid(tree.name, name),
       })),
     })),
     hypervisor: {

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
 import { driverContract } from "../../test/contract/driver.contract.ts";
@@ -28,7 +29,7 @@ function driverOf(script: FakeScript, { seed = 1, byMetadata = true } = {}): Tol
 function prepare(
   { driver, told }: Told,
   attempt: number,
-  options: { fake?: string; signal?: AbortSignal; selection?: number } = {},
+  options: { fake?: string; signal?: AbortSignal; selection?: number; allocation?: AllocationRequest } = {},
 ) {
   const metadata: Record<string, string> = options.fake === undefined ? {} : { "berth:fake": options.fake };
   const order = {
@@ -36,7 +37,7 @@ function prepare(
     serverUuid: `s${attempt}`,
     attemptId: `t${attempt}/${options.selection ?? 0}`,
     server: serverSpec(attempt, { metadata }),
-    allocation: undefined,
+    allocation: options.allocation,
     movedFrom: null,
   };
   const signal = options.signal ?? new AbortController().signal;
@@ -51,6 +52,14 @@ driverContract("that pretends", async () => ({
 }));
 
 describe("the fake driver", () => {
+  test("records the devices that a guest's claim names", async () => {
+    const made = driverOf({});
+    const device = { provider: "card", resourceClass: "SRIOV_NET_VF", amount: 2 };
+    const items = [{ provider: "root", resourceClass: "VCPU", amount: 1 }, device];
+    await prepare(made, 1, { allocation: { items, mappings: {} } });
+    expect(made.driver.guests()).toMatchObject([{ serverUuid: "s1", devices: [device] }]);
+  });
+
   test("prepares at once by default, starts and destroys", async () => {
     const made = driverOf({});
     expect(await prepare(made, 1)).toEqual({ kind: "prepared" });

@@ -2,6 +2,7 @@ import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
+import { type ClaimedDevices, claimedDevices } from "../../core/pinning/choose-devices.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
 import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -38,14 +39,14 @@ export type FakeGuest = GuestName & {
   readonly volumes?: readonly string[];
   /** The ids of the ports of its interfaces, if it has any. */
   readonly interfaces?: readonly string[];
+  /** The devices that its claim names, if it names any. */
+  readonly devices?: readonly ClaimedDevices[];
 };
 
 type Power = Exclude<FoundPower, "missing" | "unknown">;
-type StoredGuest = GuestName & {
+type StoredGuest = Omit<FakeGuest, "running" | "rescued" | "justEnded"> & {
   readonly power: Power;
   readonly endedAtMs?: number;
-  readonly volumes?: readonly string[];
-  readonly interfaces?: readonly string[];
 };
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
@@ -85,7 +86,6 @@ export class FakeDriver implements Driver {
   readonly #buildsOfHost = new Map<string, number>();
   readonly #destroyFailures = new Map<string, number>();
   readonly #orderFailures = new Map<string, number>();
-
   readonly #images = new Set<string>();
   readonly #consoles = new FakeConsoles();
   /** How often each guest has begun to run. It distinguishes a run that a script is to end from a later one. */
@@ -114,17 +114,20 @@ export class FakeDriver implements Driver {
   /** The guests that really exist, for an auditor. They include guests that the agent does not know. */
   guests(): FakeGuest[] {
     const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
-    return [...this.#guests.values()].map(({ power, endedAtMs, volumes = [], interfaces = [], ...name }) => {
-      const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
-      return {
-        ...name,
-        running: runsNow(power),
-        ...(power === "rescued" ? { rescued: true } : {}),
-        ...(justEnded ? { justEnded } : {}),
-        ...(volumes.length > 0 ? { volumes } : {}),
-        ...(interfaces.length > 0 ? { interfaces } : {}),
-      };
-    });
+    return [...this.#guests.values()].map(
+      ({ power, endedAtMs, volumes = [], interfaces = [], devices = [], ...name }) => {
+        const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
+        return {
+          ...name,
+          running: runsNow(power),
+          ...(power === "rescued" ? { rescued: true } : {}),
+          ...(justEnded ? { justEnded } : {}),
+          ...(volumes.length > 0 ? { volumes } : {}),
+          ...(interfaces.length > 0 ? { interfaces } : {}),
+          ...(devices.length > 0 ? { devices } : {}),
+        };
+      },
+    );
   }
 
   /** Stops every guest, as when the hosts lose their power. The memory of suspended guests is on disk. */
@@ -161,9 +164,9 @@ export class FakeDriver implements Driver {
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
-      const volumes = idsOf(order.server.volumes);
       const interfaces = order.server.ports.map(({ portId }) => portId);
-      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", volumes, interfaces });
+      const has = { volumes: idsOf(order.server.volumes), interfaces, devices: claimedDevices(order.allocation) };
+      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", ...has });
     }
     if (outcome !== "prepared") return failureOf(outcome, script);
     return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };

@@ -214,7 +214,7 @@ describe("two guests at the same time", () => {
     expect(await built(2)).toEqual([1]);
     isReadable = false;
     await expect(built(3)).rejects.toThrow(
-      "the dedicated CPUs that are free are unknown, because guest.json is damaged",
+      "the dedicated CPUs and devices that are free are unknown, because guest.json is damaged",
     );
     isReadable = true;
     expect(await built(4)).toEqual([1]);

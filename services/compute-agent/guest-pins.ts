@@ -1,19 +1,24 @@
+import { chooseDevices, claimedDevices } from "../../core/pinning/choose-devices.ts";
 import { chooseHostCpus } from "../../core/pinning/choose-host-cpus.ts";
 import { type GuestNeeds, guestNeedsOf } from "../../core/pinning/guest-needs.ts";
 import { type GuestPinning, isUnpinned } from "../../core/pinning/guest-pinning.ts";
+import { deviceName, type HostDevice } from "../../core/pinning/host-device.ts";
 import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
+import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import type { PrepareOrder } from "./driver.ts";
 import { messageOf } from "./message-of.ts";
 
-/** A guest that exists or is being built, with its dedicated CPUs. */
+/** A guest that exists or is being built, with its dedicated CPUs and devices. */
 export interface CpuHolder {
   readonly host: string;
   readonly serverUuid: string;
   readonly held: readonly number[];
+  /** None if absent. */
+  readonly devices?: readonly HostDevice[] | undefined;
 }
 
 /**
- * Gives guests their CPUs and memory of a host. The choices are stored only in the driver's records of its guests, so an agent that restarts finds them
+ * Gives guests their CPUs, memory and devices of a host. The choices are stored only in the driver's records of its guests, so an agent that restarts finds them
  * there. This object keeps a choice only until the driver has recorded it.
  */
 export class GuestPins {
@@ -22,7 +27,7 @@ export class GuestPins {
   readonly #unrecorded = new Set<CpuHolder>();
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** `recorded` reads the CPUs of all guests that exist. It rejects when those of one guest cannot be read, because the guest may have any. */
+  /** `recorded` reads the CPUs and devices of all guests that exist. It rejects when those of one guest cannot be read, because the guest may have any. */
   constructor(options: {
     readonly layoutOf: ((host: string) => MachineLayout | null) | undefined;
     readonly recorded: () => Promise<readonly CpuHolder[]>;
@@ -32,8 +37,8 @@ export class GuestPins {
   }
 
   /**
-   * Calls `build` with the CPUs and the memory that are chosen for the guest, or with undefined when it may use all of them. Until that settles, no other
-   * guest gets these CPUs; then the driver's record of the guest must name them. Rejects when the host cannot give what the guest
+   * Calls `build` with the CPUs, the memory and the devices that are chosen for the guest, or with undefined when it may use all CPUs and memory and claims no
+   * device. Until that settles, no other guest gets these CPUs and devices; then the driver's record of the guest must name them. Rejects when the host cannot give what the guest
    * needs. Another host may.
    */
   async pinned<Built>(
@@ -43,7 +48,7 @@ export class GuestPins {
     const needs = guestNeedsOf(order.server, order.allocation);
     if (needs.kind === "refused") throw new Error(needs.reason);
     const isDedicated = needs.extra.count > 0 || needs.vcpus.some((vcpu) => vcpu.isDedicated);
-    if (!isDedicated) return build(this.#choose(order, needs, []));
+    if (!isDedicated && claimedDevices(order.allocation).length === 0) return build(this.#choose(order, needs, []));
     const { pinning, holder } = await this.#inTurn(() => this.#hold(order, needs));
     try {
       return await build(pinning);
@@ -71,29 +76,38 @@ export class GuestPins {
     // A guest may be recorded, and then forgotten here, after the records have been read.
     const before = [...this.#unrecorded];
     const recorded = await this.#recorded().catch((error: unknown) => {
-      throw new Error(`the dedicated CPUs that are free are unknown, because ${messageOf(error)}`, { cause: error });
+      throw new Error(`the dedicated CPUs and devices that are free are unknown, because ${messageOf(error)}`, {
+        cause: error,
+      });
     });
     const pinning = this.#choose(order, needs, [...before, ...recorded]);
     const { host, serverUuid } = order;
-    const holder: CpuHolder = { host, serverUuid, held: pinning?.held ?? [] };
+    const holder: CpuHolder = { host, serverUuid, held: pinning?.held ?? [], devices: pinning?.devices };
     this.#unrecorded.add(holder);
     return { pinning, holder };
   }
 
   #choose(
-    { host, serverUuid }: PrepareOrder,
+    { host, serverUuid, attemptId, allocation }: PrepareOrder,
     needs: GuestNeeds,
     holders: readonly CpuHolder[],
   ): GuestPinning | undefined {
-    const cpusOf = (isOwn: boolean) =>
-      new Set(
-        holders
-          .filter((one) => one.host === host && (one.serverUuid === serverUuid) === isOwn)
-          .flatMap(({ held }) => held),
-      );
-    const chosen = chooseHostCpus(needs, { layout: this.#layoutOf(host), taken: cpusOf(false), own: cpusOf(true) });
+    const here = holders.filter((one) => one.host === host);
+    const own = here.filter((one) => one.serverUuid === serverUuid);
+    const others = here.filter((one) => one.serverUuid !== serverUuid);
+    const layout = this.#layoutOf(host);
+    const cpusOf = (all: readonly CpuHolder[]) => new Set(all.flatMap(({ held }) => held));
+    const chosen = chooseHostCpus(needs, { layout, taken: cpusOf(others), own: cpusOf(own) });
     if (chosen.kind === "refused") throw new Error(chosen.reason);
-    return isUnpinned(chosen.pinning) ? undefined : chosen.pinning;
+    const devicesOf = (all: readonly CpuHolder[]) => all.flatMap(({ devices = [] }) => devices);
+    const found = chooseDevices(claimedDevices(allocation), {
+      ...{ layout, taken: new Set(devicesOf(others).map(deviceName)), own: devicesOf(own) },
+      newUuid: (index) => derivedProviderUuid(`device ${index} of ${host} ${attemptId}`),
+    });
+    if (found.kind === "refused") throw new Error(found.reason);
+    const { devices } = found;
+    const pinning = devices.length === 0 ? chosen.pinning : { ...chosen.pinning, devices };
+    return isUnpinned(pinning) ? undefined : pinning;
   }
 
   /** Choices are made one after the other, so that each knows all that were made before. */

@@ -160,6 +160,7 @@ export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOpti
       transferHost: "127.0.0.1",
       hasSecretTransfers: true,
       hasDisplays: false,
+      sysroot: "/",
     },
     imageCache: join(instancesPath, "_base"),
     shutdownMs: 5_000,

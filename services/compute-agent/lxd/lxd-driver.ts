@@ -173,6 +173,8 @@ export class LxdDriver implements Driver {
     if (by === "live-migrate") return { kind: "failed", failure: "abort", reason: NO_LIVE_MOVE };
     try {
       const listensAt = await this.#pins.pinned(order, async (pinning) => {
+        if (pinning?.devices !== undefined)
+          throw new Error("containers get no devices of their host: take a host with virtual machines for this flavor");
         if (pinning?.pageKib != null) throw new Error("containers have no huge pages");
         const made = withFinalErrors(() => containerOf(order.server, order, { ...this.#options, pinning }));
         if (WITH_DISK.includes(by)) return this.#createWaiting(order, made, control);

@@ -148,7 +148,9 @@ describe.skipIf(skipped !== null)(`CPUs of virtual machines${skipped === null ? 
     writeFileSync(join(dirOf(first), "guest.json"), "{");
     expect(await prepare(nameOf(2), DEDICATED)).toMatchObject({
       failure: "reschedule",
-      reason: expect.stringMatching(/^the dedicated CPUs that are free are unknown, because .*guest.json is damaged/),
+      reason: expect.stringMatching(
+        /^the dedicated CPUs and devices that are free are unknown, because .*guest.json is damaged/,
+      ),
     });
     expect(await prepare(nameOf(3), {})).toEqual({ kind: "prepared" });
   });

@@ -1,6 +1,8 @@
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
+import { checkHugePages } from "../../../adapters/qemu/check-huge-pages.ts";
+import { readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
@@ -8,6 +10,7 @@ import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import { deviceName } from "../../../core/pinning/host-device.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import { ensureInterfaceSlots } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
@@ -20,6 +23,8 @@ const TAKE_OVER_MS = 3_000;
 export interface PowerControl {
   /** The program of QEMU. */
   readonly program: string;
+  /** The root of the files of /sys and /dev that describe the host's devices. */
+  readonly sysroot: string;
   /** The files of volumes. Null on a host that has none. */
   readonly volumes: VolumeFiles | null;
   /** How long a guest may take to power off by itself, after its power button was pressed. */
@@ -121,6 +126,7 @@ export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): 
       "state",
       "the guest boots from a volume, so it has no local disk in which its memory could be saved",
     );
+  refuseWithDevices(guest, "be suspended");
   const state = await guest.state();
   if (state === "running") await guest.execute("stop");
   else if (state !== "paused") throw new QemuError("state", `the guest does not run (${state})`);
@@ -157,6 +163,16 @@ export function refuseRescued({ record }: QemuGuest): void {
   if (record.rescue !== undefined) throw new QemuError("state", "the guest is in rescue mode");
 }
 
+/** Rejects what QEMU cannot do with a guest that has devices of its host, since their state stays there. */
+export function refuseWithDevices({ record }: QemuGuest, doing: string): void {
+  const devices = record.pinning?.devices ?? [];
+  if (devices.length > 0)
+    throw new QemuError(
+      "state",
+      `the guest has devices of its host (${devices.map(deviceName).join(", ")}), so it cannot ${doing}: stop the server instead`,
+    );
+}
+
 /** Lets a suspended guest continue from its saved state. */
 async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   await bootHalted(guest, control);
@@ -185,9 +201,15 @@ async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
   await run(guest, control);
 }
 
-/** Starts the guest's QEMU with the guest's volumes, halted. A guest that does not get all of them keeps none, so that others can have them. */
-async function bootHalted(guest: QemuGuest, { program, volumes }: PowerControl): Promise<void> {
+/**
+ * Starts the guest's QEMU with the guest's volumes, halted. A guest that does not get all of them keeps none, so that others can have them. Rejects with a reason
+ * if devices or huge pages of the guest are gone, as after a restart of the host.
+ */
+async function bootHalted(guest: QemuGuest, { program, volumes, sysroot }: PowerControl): Promise<void> {
   await guest.end();
+  const { pinning } = guest.record;
+  await readyHostDevices(pinning?.devices ?? [], sysroot);
+  if (pinning !== undefined) checkHugePages(pinning, sysroot);
   await guest.boot(program, { isReceiving: false });
   try {
     await plugVolumes(guest, volumes);

@@ -4,7 +4,7 @@ import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { HandOffOrder } from "../driver.ts";
 import type { GuestName } from "../journal.ts";
 import type { CalledOffMoves } from "./called-off-moves.ts";
-import { haltForCopy, type PowerControl } from "./guest-power.ts";
+import { haltForCopy, type PowerControl, refuseWithDevices } from "./guest-power.ts";
 import { callOffHandOver, type HandOverControl, handOverDisks, handOverLive, refuseOtherDisplay } from "./hand-over.ts";
 import { interfacesMark, type TransferAddress, tellsMetadata } from "./transfer-address.ts";
 
@@ -42,6 +42,7 @@ export async function handOverGuestLive(
   if (!isComplete) {
     if (!["running", "paused", "finish-migrate"].includes(state))
       throw new QemuError("state", `the guest does not run (${state})`);
+    refuseWithDevices(guest, "be migrated while it runs");
     refuseOtherDisplay(guest, to, order.toHost);
     if ((machine.hasVolumeBus === true) !== to.hasVolumeBus) throw otherHardware(to);
     if (interfacesMark(machine) !== to.interfaces) throw otherInterfaces(machine, to);

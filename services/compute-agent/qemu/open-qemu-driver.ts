@@ -37,7 +37,7 @@ interface QemuSurroundings {
 
 /** Opens a driver of virtual machines with an operator's settings. Throws a SettingsError when something is missing. */
 export function openQemuDriver(
-  settings: QemuSettings & { readonly instancesPath: string },
+  settings: QemuSettings & { readonly instancesPath: string; readonly sysroot: string | null },
   { clock, logger, layoutOf }: QemuSurroundings,
 ): OpenedQemuDriver {
   const { qemu: program, imagesPath, liveMigrationInboundAddr: transferHost, shutdownTimeout: shutdownMs } = settings;
@@ -79,6 +79,7 @@ export function openQemuDriver(
   const driver = new QemuDriver({
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     hasDisplays: settings.vncEnabled,
+    sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
     volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,

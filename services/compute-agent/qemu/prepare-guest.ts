@@ -4,6 +4,7 @@ import { writeConfigDrive } from "../../../adapters/qemu/config-drive.ts";
 import { createDisk } from "../../../adapters/qemu/disk-image.ts";
 import { freePortAt } from "../../../adapters/qemu/free-port-at.ts";
 import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import type { BaseImage, ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
@@ -36,12 +37,14 @@ export interface PreparerOptions {
   /** The files of volumes. Null on a host that has none. */
   readonly volumes: VolumeFiles | null;
   readonly defaults: MachineDefaults;
-  /** The host's CPUs and memory that were chosen for the guest. Absent when it may use all of them. */
+  /** The host's CPUs, memory and devices that were chosen for the guest. Absent when it may use all CPUs and memory, and has no devices. */
   readonly pinning: GuestPinning | undefined;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
   /** Whether transfers are encrypted, with a key for each that only the two hosts and their conductors know. */
   readonly hasSecretTransfers: boolean;
+  /** The root of the files of /sys and /dev that describe the host's devices. */
+  readonly sysroot: string;
   /** The directory of an attempt's guest. */
   readonly dirOf: (attemptId: string) => string;
 }
@@ -65,7 +68,7 @@ export async function prepareGuest(
     shared === null ? await buildDisks(options, order, dir, control) : await linkDisks(options, shared, order, dir);
   control.signal.throwIfAborted();
   control.onStep("spawn");
-  const { pinning } = options;
+  const { pinning, sysroot } = options;
   const record = {
     ...built,
     ...(pinning && { pinning }),
@@ -88,6 +91,7 @@ export async function prepareGuest(
     await ensureVolumeBus(guest, options.volumes);
     await ensureInterfaceSlots(guest);
   }
+  await readyHostDevices(pinning?.devices ?? [], sysroot);
   await guest.boot(options.program, { isReceiving: receives !== null });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
   // guest gets its volumes when it is started, because until then the guest from which it comes may have them.

@@ -42,6 +42,7 @@ function opened(options: Partial<QemuDriverOptions> = {}): QemuDriver {
       transferHost: "127.0.0.1",
       hasSecretTransfers: true,
       hasDisplays: false,
+      sysroot: "/",
       shutdownMs: 1_000,
       pressAgainMs: 1_000,
     },
@@ -113,7 +114,16 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
   writeFileSync(qemu, "#!/bin/sh\necho QEMU emulator version 7.2.0\n");
   chmodSync(qemu, 0o755);
   return {
-    ...{ qemu, instancesPath, imagesPath: dir, imageCache: null, volumeDir: null, accel: "tcg", cpuModel: null },
+    ...{
+      qemu,
+      sysroot: null,
+      instancesPath,
+      imagesPath: dir,
+      imageCache: null,
+      volumeDir: null,
+      accel: "tcg",
+      cpuModel: null,
+    },
     ...{
       machineType: "pc-q35-7.2",
       liveMigrationInboundAddr: "127.0.0.1",

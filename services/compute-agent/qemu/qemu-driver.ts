@@ -10,7 +10,6 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
-import { trimLog } from "../../../adapters/qemu/trim-log.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
@@ -19,7 +18,7 @@ import type { TransferProgress } from "../../../core/agent/transfer-progress.ts"
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import type { MachineLayout } from "../../../core/pinning/machine-layout.ts";
 import type { GuestDiagnostics, GuestInterface, RescueImage, ServerVolume } from "../../../proto/gen/berth/shared.ts";
-import type { Clock, Timer } from "../../../runtime/clock.ts";
+import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
@@ -37,6 +36,7 @@ import { type CpuHolder, GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
+import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
 import {
@@ -55,6 +55,7 @@ import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
 import type { MachineDefaults } from "./machine-of-server.ts";
 import { prepareGuest } from "./prepare-guest.ts";
+import { releaseDevices } from "./release-devices.ts";
 import { rescueGuest } from "./rescue-guest.ts";
 import { endOldSnapshot, snapshotGuest } from "./snapshot-guest.ts";
 import { parseTransferAddress } from "./transfer-address.ts";
@@ -90,15 +91,14 @@ export interface QemuDriverOptions {
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
   /** The CPUs and NUMA nodes behind a host's resource providers, or null when they are unknown. Without it they are unknown for every host. */
   readonly layoutOf?: (host: string) => MachineLayout | null;
+  /** The root of the files of /sys and /dev that describe the host's devices. */
+  readonly sysroot: string;
   /** Returns the settings that apply to every guest. Called for each build. */
   readonly defaults: () => Promise<MachineDefaults>;
 }
 
 /** A QEMU that hangs must not hide the other guests. So this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
-/** How much of its console's output is kept for each guest. */
-const CONSOLE_BYTES = 1_048_576;
-const TRIM_EVERY_MS = 10_000;
 const CAPABILITIES = [
   ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "interfaces", "serial-console"],
 ] as const;
@@ -116,7 +116,7 @@ export class QemuDriver implements Driver {
   readonly #calledOff: CalledOffMoves;
   readonly #pins: GuestPins;
 
-  #trimming: Timer | null = null;
+  readonly #trimmer: ConsoleTrimmer;
   #onChanged: (guest: GuestName) => void = () => undefined;
 
   constructor(options: QemuDriverOptions) {
@@ -127,9 +127,17 @@ export class QemuDriver implements Driver {
     this.#volumes = volumeDir ? new VolumeFiles(volumeDir) : null;
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");
-    const recorded = async () =>
-      this.#records().map(({ host, serverUuid, pinning }) => ({ host, serverUuid, held: pinning?.held ?? [] }));
-    this.#pins = new GuestPins({ layoutOf: options.layoutOf, recorded });
+    this.#pins = new GuestPins({
+      layoutOf: options.layoutOf,
+      recorded: async () =>
+        this.#records().map(({ pinning, ...name }) => ({
+          ...name,
+          held: pinning?.held ?? [],
+          devices: pinning?.devices,
+        })),
+    });
+    const logs = () => [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
+    this.#trimmer = new ConsoleTrimmer(options.clock, logs);
     this.#calledOff = new CalledOffMoves(options.clock, (name) => this.#atRest(name));
   }
 
@@ -139,7 +147,7 @@ export class QemuDriver implements Driver {
 
   async adopt(guests: readonly (GuestName & { readonly state: KeptState })[]): Promise<void> {
     await mkdir(this.#options.instancesPath, { recursive: true, mode: 0o700 });
-    this.#trimLater();
+    this.#trimmer.start();
     await Promise.all(guests.map((name) => this.#endOldWork(name)));
     await this.#pins.findStrays((guest) => this.#options.onStrayCpus?.(guest));
   }
@@ -199,31 +207,19 @@ export class QemuDriver implements Driver {
 
   /** Gives up the connections to the guests, for the agent's next process. The guests stay as they are. */
   close(): void {
-    this.#trimming?.cancel();
-    this.#trimming = null;
+    this.#trimmer.close();
     this.#calledOff.close();
     for (const guest of this.#guests.values()) guest.detach();
   }
 
-  /** Keeps the logs of the guests' consoles short, from time to time. QEMU itself never ends writing. */
-  #trimLater(): void {
-    this.#trimming = this.#options.clock.setTimer(TRIM_EVERY_MS, () => {
-      const logs = [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
-      // A log that cannot be cut now is cut the next time.
-      Promise.allSettled(logs.map((log) => trimLog(log, CONSOLE_BYTES))).then(() => {
-        if (this.#trimming !== null) this.#trimLater();
-      });
-    });
-  }
-
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
-    const { program, transferHost, hasSecretTransfers } = this.#options;
+    const { program, transferHost, hasSecretTransfers, sysroot } = this.#options;
     const dirOf = (attemptId: string) => this.#dirOf(attemptId);
     const onEvent = this.#heardFrom(order);
     try {
       const defaults = await this.#options.defaults();
-      const volumes = this.#volumes;
-      const options = { program, images: this.#images, volumes, defaults, transferHost, hasSecretTransfers, dirOf };
+      const [volumes, images] = [this.#volumes, this.#images];
+      const options = { ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers }, dirOf, sysroot };
       const guest = await this.#pins.pinned(order, (pinning) =>
         prepareGuest({ ...options, pinning }, order, { ...control, onEvent }),
       );
@@ -347,8 +343,9 @@ export class QemuDriver implements Driver {
     this.#calledOff.forget(name);
     const guest = this.#guests.get(keyOf(name));
     this.#guests.delete(keyOf(name));
-    if (guest === undefined) await removeGuestDir(this.#dirOf(name.attemptId));
-    else await guest.remove();
+    guest?.detach();
+    const [dir, { sysroot }] = [this.#dirOf(name.attemptId), this.#options];
+    await removeGuestDir(dir, () => releaseDevices(dir, { records: () => this.#records(), sysroot }));
   }
 
   /** The guest, without a transfer that is no longer wanted. */
@@ -388,8 +385,8 @@ export class QemuDriver implements Driver {
   }
 
   #power(signal: AbortSignal): PowerControl {
-    const { program, shutdownMs, pressAgainMs } = this.#options;
-    return { program, volumes: this.#volumes, shutdownMs, pressAgainMs, signal };
+    const { program, shutdownMs, pressAgainMs, sysroot } = this.#options;
+    return { program, sysroot, volumes: this.#volumes, shutdownMs, pressAgainMs, signal };
   }
 }
 

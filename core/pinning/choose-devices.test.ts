@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { chooseDevices, claimedDevices, type DeviceHost } from "./choose-devices.ts";
+
+const LAYOUT = {
+  ...{ places: [], cores: [] },
+  devices: [
+    { provider: "card", resourceClass: "SRIOV_NET_VF", addresses: ["v0", "v1", "v2"], mdev: null },
+    { provider: "card", resourceClass: "CUSTOM_PCI_8086_1572", addresses: ["p0"], mdev: null },
+    { provider: "gpu", resourceClass: "VGPU", addresses: [], mdev: { parent: "g0", type: "nvidia-35" } },
+  ],
+};
+const host = (changes: Partial<DeviceHost> = {}): DeviceHost => ({
+  ...{ layout: LAYOUT, taken: new Set<string>(), own: [], newUuid: (index) => `u${index}` },
+  ...changes,
+});
+const claim = (provider: string, resourceClass: string, amount = 1) => ({ provider, resourceClass, amount });
+const pci = (address: string) => ({ kind: "pci" as const, address });
+const mdev = (uuid: string) => ({ kind: "mdev" as const, uuid, parent: "g0", type: "nvidia-35" });
+
+test("the parts of a claim that are devices are told from the others", () => {
+  const items = [
+    ...[claim("n", "VCPU", 2), claim("n", "MEMORY_MB", 64), claim("n", "CUSTOM_GOLD"), claim("a", "VGPU", 0)],
+    ...[claim("b", "CUSTOM_PCI_10DE_1EB8"), claim("c", "SRIOV_NET_VF"), claim("d", "PGPU", 2)],
+  ];
+  expect(claimedDevices({ items, mappings: {} }).map(({ provider }) => provider)).toEqual(["b", "c", "d"]);
+  expect(claimedDevices(undefined)).toEqual([]);
+});
+
+test("a guest gets free devices of the providers that its claim names", () => {
+  const claimed = [claim("card", "SRIOV_NET_VF", 2), claim("card", "CUSTOM_PCI_8086_1572"), claim("gpu", "VGPU", 2)];
+  expect(chooseDevices(claimed, host({ taken: new Set(["v0"]) }))).toEqual({
+    kind: "chosen",
+    devices: [pci("v1"), pci("v2"), pci("p0"), mdev("u3"), mdev("u4")],
+  });
+});
+
+test("a server that stays on its host keeps the devices that it has", () => {
+  const own = [pci("v2"), mdev("old")];
+  const claimed = [claim("card", "SRIOV_NET_VF", 2), claim("gpu", "VGPU", 2)];
+  expect(chooseDevices(claimed, host({ own }))).toEqual({
+    kind: "chosen",
+    devices: [pci("v2"), pci("v0"), mdev("old"), mdev("u2")],
+  });
+});
+
+test("two claims of one provider get different devices", () => {
+  const claimed = [claim("card", "SRIOV_NET_VF"), claim("card", "SRIOV_NET_VF", 2)];
+  expect(chooseDevices(claimed, host())).toEqual({ kind: "chosen", devices: [pci("v0"), pci("v1"), pci("v2")] });
+});
+
+test.each([
+  ["too few are free", [claim("card", "SRIOV_NET_VF", 3)], { taken: new Set(["v1"]) }, "of which 2 are free"],
+  ["the provider has no such devices", [claim("card", "VGPU")], {}, "the host's agent does not know which devices"],
+  ["the host only says how many it has", [claim("card", "SRIOV_NET_VF")], { layout: null }, "start it with --discover"],
+])("a guest is refused when %s", (_when, claimed, changes, reason) => {
+  const chosen = chooseDevices(claimed, host(changes));
+  expect(chosen).toEqual({ kind: "refused", reason: expect.stringContaining(reason) });
+});

@@ -1,0 +1,84 @@
+import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
+import type { NeedsRefused } from "./guest-needs.ts";
+import { type DevicePlace, deviceName, type HostDevice } from "./host-device.ts";
+import type { MachineLayout } from "./machine-layout.ts";
+
+/** The standard classes of devices. The other ones are those of PCI devices, by vendor and product. */
+const DEVICE_CLASSES: readonly string[] = ["PCI_DEVICE", "SRIOV_NET_VF", "VGPU", "PGPU", "FPGA"];
+const PCI_CLASS = /^CUSTOM_PCI_/;
+
+/** One part of a claim that a guest can only use if it gets devices for it. */
+export interface ClaimedDevices {
+  readonly provider: string;
+  readonly resourceClass: string;
+  readonly amount: number;
+}
+
+/** The host's devices at this moment. */
+export interface DeviceHost {
+  /** Null for a host that only says how many devices it has, and not which. */
+  readonly layout: MachineLayout | null;
+  /** The names of devices of other servers' guests. */
+  readonly taken: ReadonlySet<string>;
+  /** The devices of this server's other guests on the host, of which at most one runs. The new guest gets these first. */
+  readonly own: readonly HostDevice[];
+  /** The UUID of the guest's mediated device of this number, from 0 on. */
+  readonly newUuid: (index: number) => string;
+}
+
+export type ChosenDevices = { readonly kind: "chosen"; readonly devices: readonly HostDevice[] } | NeedsRefused;
+
+/** The devices that a claim names. */
+export function claimedDevices(allocation: AllocationRequest | undefined): readonly ClaimedDevices[] {
+  const items = allocation?.items ?? [];
+  return items.filter(
+    ({ resourceClass, amount }) =>
+      amount > 0 && (DEVICE_CLASSES.includes(resourceClass) || PCI_CLASS.test(resourceClass)),
+  );
+}
+
+/**
+ * Chooses a guest's devices within the providers that its claim names. The same input gives the same choice. Refuses when a provider is unknown, or has too few
+ * free devices, which only happens when the claim was made with another idea of the host.
+ */
+export function chooseDevices(claimed: readonly ClaimedDevices[], host: DeviceHost): ChosenDevices {
+  const devices: HostDevice[] = [];
+  for (const claim of claimed) {
+    const { provider, resourceClass, amount } = claim;
+    const place = host.layout?.devices?.find((one) => one.provider === provider && one.resourceClass === resourceClass);
+    if (place === undefined) return refused(unknownDevices(claim));
+    const free = freeOf(place, host, devices);
+    if (free.length < amount)
+      return refused(
+        `the guest needs ${amount} ${resourceClass} of resource provider ${provider}, of which ${free.length} are free: ${place.addresses.join(", ")}`,
+      );
+    devices.push(...free.slice(0, amount));
+  }
+  return { kind: "chosen", devices };
+}
+
+/** The devices of a place that the guest may get, the server's own ones first. */
+function freeOf({ addresses, mdev }: DevicePlace, host: DeviceHost, chosen: readonly HostDevice[]): HostDevice[] {
+  const isChosen = new Set(chosen.map(deviceName));
+  if (mdev !== null) {
+    const own = host.own.filter((one) => one.kind === "mdev" && one.parent === mdev.parent && one.type === mdev.type);
+    const left = own.filter((one) => !isChosen.has(deviceName(one)));
+    // The kernel knows how many can still be made.
+    const made = Array.from({ length: NEW_MDEVS_MAX }, (_, index) => ({
+      ...{ kind: "mdev" as const, uuid: host.newUuid(chosen.length + index), ...mdev },
+    }));
+    return [...left, ...made.filter(({ uuid }) => left.every((one) => deviceName(one) !== uuid))];
+  }
+  const isOwn = new Set(host.own.map(deviceName));
+  const free = addresses.filter((address) => !host.taken.has(address) && !isChosen.has(address));
+  const sorted = [...free.filter((one) => isOwn.has(one)), ...free.filter((one) => !isOwn.has(one))];
+  return sorted.map((address) => ({ kind: "pci", address }));
+}
+
+/** No card can be divided into more mediated devices. */
+const NEW_MDEVS_MAX = 64;
+
+const unknownDevices = ({ amount, resourceClass, provider }: ClaimedDevices): string =>
+  `the guest needs ${amount} ${resourceClass} of resource provider ${provider}, and the host's agent does not know which devices these are: start it with --discover, and offer the devices there`;
+
+const refused = (reason: string): NeedsRefused => ({ kind: "refused", reason });

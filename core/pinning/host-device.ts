@@ -1,0 +1,18 @@
+/** A device of the host that one guest has for itself: a PCI function, or a mediated device (a vGPU, for example) of a PCI function. */
+export type HostDevice =
+  | { readonly kind: "pci"; readonly address: string }
+  | { readonly kind: "mdev"; readonly uuid: string; readonly parent: string; readonly type: string };
+
+/** What a resource provider of devices stands for on its machine. */
+export interface DevicePlace {
+  /** The provider's UUID. */
+  readonly provider: string;
+  readonly resourceClass: string;
+  /** The PCI functions that guests get. Empty for mediated devices. */
+  readonly addresses: readonly string[];
+  /** The function and the type of which mediated devices are made, or null. */
+  readonly mdev: { readonly parent: string; readonly type: string } | null;
+}
+
+/** The name under which a device is found on its machine: its address, or the UUID of a mediated device. */
+export const deviceName = (device: HostDevice): string => (device.kind === "pci" ? device.address : device.uuid);

@@ -1,0 +1,125 @@
+import { mkdirSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readGuestRecord, writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import { makeSysroot, type SysrootPlan, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
+import {
+  makeQemuGuestsDir,
+  NANO_FLAVOR,
+  type QemuGuestsDir,
+  qemuDriverIn,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
+import type { QemuDriver, QemuDriverOptions } from "./qemu-driver.ts";
+
+const NEVER = new AbortController().signal;
+const VFS = ["0000:3b:02.0", "0000:3b:02.1"] as const;
+const PLACE = { provider: "card", resourceClass: "SRIOV_NET_VF", addresses: VFS, mdev: null };
+
+/** A card whose two virtual functions are bound to vfio-pci. The real host does not have it, so QEMU itself cannot open them. */
+const usableCard = () =>
+  makeSysroot(
+    sriovCard(),
+    ...VFS.map(
+      (address, index): SysrootPlan => ({
+        [`/sys/devices/pci0000:3a/${address}/driver`]: { link: "../../../bus/pci/drivers/vfio-pci" },
+        [`/dev/vfio/${70 + index}`]: "",
+      }),
+    ),
+  );
+
+describe.skipIf(whyNoQemu() !== null)(
+  `a guest with devices of its host${whyNoQemu() === null ? "" : " (skipped: no QEMU)"}`,
+  () => {
+    let dir: QemuGuestsDir;
+    let driver: QemuDriver;
+    beforeEach(() => {
+      dir = makeQemuGuestsDir();
+    });
+    afterEach(async () => {
+      driver.close();
+      await dir.remove();
+    });
+
+    function opened(sysroot: string, options: Partial<QemuDriverOptions> = {}): void {
+      const layoutOf = () => ({ places: [], cores: [], devices: [PLACE] });
+      driver = qemuDriverIn(dir, { sysroot, layoutOf, ...options });
+    }
+
+    const nameOf = (index: number) => ({
+      host: "h1",
+      serverUuid: serverSpec(index).uuid,
+      attemptId: `task-${index}/0`,
+    });
+    const dirOf = (index: number) => join(dir.instancesPath, `guest-task-${index}+0`);
+    function prepare(index: number, items: AllocationRequest["items"]) {
+      const server = serverSpec(index, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
+      const order = { ...nameOf(index), server, movedFrom: null, allocation: { items, mappings: {} } };
+      return driver.prepare(order, { signal: NEVER, onStep: () => undefined });
+    }
+    const oneVf = [{ provider: "card", resourceClass: "SRIOV_NET_VF", amount: 1 }];
+    /** The guest of a server as an earlier agent has left it, stopped, with these functions. */
+    async function stoppedGuest(index: number, ...addresses: readonly string[]): Promise<void> {
+      mkdirSync(dirOf(index), { recursive: true });
+      const devices = addresses.map((address) => ({ kind: "pci" as const, address }));
+      const pinning = { vcpus: [], held: [], emulator: [], memory: [], isBound: false, pageKib: null, devices };
+      await writeGuestRecord(dirOf(index), guestRecord({ ...nameOf(index), pinning, hasRun: true }));
+    }
+
+    test("is started by QEMU with a function that no other guest has, and fails with QEMU's reason where QEMU cannot open it", async () => {
+      opened(usableCard());
+      await stoppedGuest(1, VFS[0]);
+      const outcome = await prepare(2, oneVf);
+      expect(outcome).toMatchObject({ kind: "failed", failure: "reschedule" });
+      expect(outcome).toMatchObject({ reason: expect.stringMatching(/host=0000:3b:02\.1.*: no such host device/) });
+      expect(readGuestRecord(dirOf(2))?.pinning?.devices).toEqual([{ kind: "pci", address: VFS[1] }]);
+    });
+
+    test("is refused with the reason when all functions belong to guests, until one of these is destroyed", async () => {
+      opened(usableCard());
+      await stoppedGuest(1, ...VFS);
+      expect(await prepare(2, oneVf)).toMatchObject({ reason: expect.stringContaining("of which 0 are free") });
+      await driver.destroy(nameOf(1));
+      expect(await prepare(3, oneVf)).toMatchObject({ reason: expect.stringContaining("no such host device") });
+    });
+
+    test("is refused where its function cannot be given to guests, and where the agent does not know which functions there are", async () => {
+      opened(makeSysroot(sriovCard()));
+      expect(await prepare(1, oneVf)).toEqual({
+        ...{ kind: "failed", failure: "reschedule" },
+        reason: expect.stringContaining("PCI device 0000:3b:02.0 is bound to no driver"),
+      });
+      driver.close();
+      opened("/", { layoutOf: () => null });
+      const gpu = [{ provider: "gpu0", resourceClass: "PGPU", amount: 1 }];
+      expect(await prepare(2, gpu)).toEqual({
+        ...{ kind: "failed", failure: "reschedule" },
+        reason: expect.stringContaining("does not know which devices these are"),
+      });
+    });
+
+    test("is not started when the device or the huge pages are gone after a restart of the host, and the error says which", async () => {
+      const sysroot = usableCard();
+      opened(sysroot);
+      await stoppedGuest(1, VFS[0]);
+      rmSync(join(sysroot, "sys/bus/pci/devices", VFS[0]));
+      await expect(driver.power(nameOf(1), "start", NEVER)).rejects.toThrow(
+        `the host no longer has the guest's PCI device ${VFS[0]}`,
+      );
+      const pages = makeSysroot({ "/sys/kernel/mm/hugepages/hugepages-2048kB/free_hugepages": "3\n" });
+      driver.close();
+      opened(pages);
+      mkdirSync(dirOf(2));
+      const memory = [{ memoryMib: 16, hostNode: null }];
+      const pinning = { vcpus: [], held: [], emulator: [], memory, isBound: false, pageKib: 2_048 };
+      await writeGuestRecord(dirOf(2), guestRecord({ ...nameOf(2), pinning, hasRun: true }));
+      await expect(driver.power(nameOf(2), "start", NEVER)).rejects.toThrow(
+        "the guest needs 8 huge pages of 2048 KiB, and the host has 3 free ones",
+      );
+    });
+  },
+);

@@ -1,0 +1,30 @@
+import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { removeMdevs } from "../../../adapters/qemu/host-devices.ts";
+import { deviceName, type HostDevice } from "../../../core/pinning/host-device.ts";
+
+/**
+ * Removes the mediated devices of a guest whose QEMU is gone, if no other guest has them: a server that is resized on its own host keeps its devices. `records` reads
+ * those of all guests. Throws if a device cannot be removed, or if it is unknown whether another guest has it.
+ */
+export function releaseDevices(
+  dir: string,
+  { records, sysroot }: { readonly records: () => readonly GuestRecord[]; readonly sysroot: string },
+): void {
+  const own = mdevsOf(dir);
+  if (own.length === 0) return;
+  const all = records().flatMap(({ pinning }) => pinning?.devices ?? []);
+  const holders = (device: HostDevice) => all.filter((one) => deviceName(one) === deviceName(device)).length;
+  removeMdevs(
+    own.filter((device) => holders(device) === 1),
+    sysroot,
+  );
+}
+
+/** None for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
+function mdevsOf(dir: string): readonly HostDevice[] {
+  try {
+    return (readGuestRecord(dir)?.pinning?.devices ?? []).filter(({ kind }) => kind === "mdev");
+  } catch {
+    return [];
+  }
+}
