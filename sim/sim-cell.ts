@@ -247,7 +247,20 @@ export class SimCell {
   /** Makes all agents honest again. An operator then decides about the guests that lies have put into quarantine: none of them exists. */
   async endLies(): Promise<void> {
     for (const { liar } of this.#hosts) liar.repent();
-    if (this.#hosts.some(({ liar }) => liar.hasLied)) await this.#store.quarantine.condemn(null);
+    if (!this.#hosts.some(({ liar }) => liar.hasLied)) return;
+    await this.#checkInvented();
+    await this.#store.quarantine.condemn(null);
+  }
+
+  /** A lying agent can hold up only servers that were ever to be on its own hosts. */
+  async #checkInvented(): Promise<void> {
+    const liars = this.lyingHosts();
+    for (const { host, serverUuid, holds, condemned } of await this.#store.quarantine.quarantined()) {
+      if (!holds || condemned || !liars.includes(host) || this.look(serverUuid)?.host === host) continue;
+      const attempts = await this.#store.attempts(serverUuid);
+      if (!attempts.some((attempt) => attempt.host === host))
+        this.#world.find(5, `${host}, whose agent lies, holds up server ${serverUuid} by a guest that it invented`);
+    }
   }
 
   /** Names of the hosts whose agent has ever lied. */

@@ -30,7 +30,14 @@ interface Query {
 export class GuestComparer {
   readonly #store: Pick<
     ConductorStore,
-    "residents" | "servers" | "agentArrived" | "releaseEvacuated" | "holdForGuests" | "incarnation" | "keepQuarantined"
+    | "residents"
+    | "servers"
+    | "agentArrived"
+    | "releaseEvacuated"
+    | "holdForGuests"
+    | "incarnation"
+    | "keepQuarantined"
+    | "noteCompared"
   >;
   readonly #residents: SharedStep<string, readonly Home[]>;
   readonly #evacuated: SharedStep<ComparedHost, readonly string[]>;
@@ -41,6 +48,9 @@ export class GuestComparer {
   readonly #events: ConductorEvents;
   readonly #holding: SharedStep<string, readonly string[]>;
   readonly #incarnation: SharedStep<string, string>;
+  readonly #noting: SharedStep<{ readonly host: string; readonly incarnation: string }, undefined>;
+  /** The incarnations that this conductor has noted, by host. */
+  readonly #noted = new Map<string, string>();
   readonly #quarantine: SharedStep<{ readonly host: string; readonly attemptIds: readonly string[] }, undefined>;
   /** The incarnation of the database with which each host of a connection was last compared, as its agent knows it. */
   readonly #compared = new WeakMap<AgentConnection, Map<string, string>>();
@@ -58,6 +68,7 @@ export class GuestComparer {
       | "holdForGuests"
       | "incarnation"
       | "keepQuarantined"
+      | "noteCompared"
     >;
     readonly holders: Pick<HostHolders, "isFree" | "isStillFree">;
     readonly settler: GuestSettler;
@@ -74,6 +85,10 @@ export class GuestComparer {
     this.#incarnation = new SharedStep(async (hosts) => {
       const incarnation = await store.incarnation();
       return hosts.map(() => incarnation);
+    });
+    this.#noting = new SharedStep(async (hosts) => {
+      await store.noteCompared(hosts);
+      return hosts.map(() => undefined);
     });
     this.#quarantine = new SharedStep(async (hosts) => {
       await store.keepQuarantined(hosts);
@@ -214,7 +229,8 @@ export class GuestComparer {
 
   /**
    * Settles the guests and resolves with those that remain on the host, which are all except the destroyed ones. Then tells the agent the
-   * incarnation of the database that they were compared with. By then, guests that this database has lost are in quarantine.
+   * incarnation of the database that they were compared with, and notes it in the database. By then, guests that this database has lost are in
+   * quarantine.
    */
   async #settle(connection: AgentConnection, host: string, guests: readonly Guest[]): Promise<Remaining> {
     // The incarnation is read first. If the database is replaced during the comparison, the next comparison is again a careful one.
@@ -229,6 +245,10 @@ export class GuestComparer {
     );
     // The next comparison of an undecided guest must know, too, that the database may have forgotten orders.
     const isDecided = guests.every((guest) => !this.#settler.isUndecided({ ...guest, host }));
+    if (isDecided && this.#noted.get(host) !== current) {
+      await this.#commits.answered("note-compared", this.#noting, { host, incarnation: current });
+      this.#noted.set(host, current);
+    }
     if (incarnation !== current && isDecided) {
       known.set(host, current);
       connection.stream.send({ body: { $case: "compared", value: { host, incarnation: current } } });

@@ -24,6 +24,7 @@ import {
   serverId,
   taskId,
 } from "./cell-fixtures.ts";
+import { testInventedGuests } from "./invented-guests.ts";
 
 export interface QuarantineSubject {
   readonly cell: CellStore;
@@ -52,6 +53,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       await cell.commitActive([{ taskId: taskId(1), serverUuid: serverId(1), epoch: taken.epoch, selection: 0 }]);
     });
     afterEach(() => subject.close());
+    testInventedGuests(() => subject);
 
     const stranger = (fields: Partial<DoomedGuest> = {}): DoomedGuest => ({
       host: "host-1",
@@ -89,12 +91,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
       // The build has not reached its second selection, and the move is not known at all.
       const later = stranger({ serverUuid: serverId(1), attemptId: `${taskId(1)}/1`, incarnation: before });
       const moved = stranger({ serverUuid: serverId(1), attemptId: `${numbered(0xe, 7)}/0`, incarnation: before });
-      const known = stranger({
-        host: "host-0",
-        serverUuid: serverId(1),
-        attemptId: `${taskId(1)}/0`,
-        incarnation: before,
-      });
+      const known = { ...later, host: "host-0", attemptId: `${taskId(1)}/0` };
       expect(await cell.judgeGuests([unknown, later, moved, known])).toEqual([
         { kind: "quarantined", reason: expect.stringContaining("does not know its server") },
         { kind: "quarantined", reason: expect.stringContaining("does not know this attempt") },

@@ -118,6 +118,8 @@ export class CellState {
   readonly agents = new Map<string, number>();
   /** The guests in quarantine, by host and attempt. */
   readonly quarantined = new Map<string, QuarantinedGuest>();
+  /** The incarnation with which all guests of each host were last compared. */
+  readonly compared = new Map<string, string>();
   readonly conductorNames = new Map<string, string>();
   /** Until when each conductor's lease holds. */
   readonly leases = new Map<string, number>();
@@ -153,6 +155,7 @@ export class CellState {
       this.forcedDown,
       this.agents,
       this.quarantined,
+      this.compared,
       this.conductorNames,
       this.leases,
     ] as (Map<string, unknown> | Set<unknown>)[];
@@ -185,7 +188,11 @@ export class CellState {
     return this.quarantined
       .values()
       .some(
-        (guest) => guest.serverUuid.toLowerCase() === serverUuid && !guest.condemned && guest.attemptId !== besides,
+        (guest) =>
+          guest.serverUuid.toLowerCase() === serverUuid &&
+          guest.holds &&
+          !guest.condemned &&
+          guest.attemptId !== besides,
       );
   }
 

@@ -231,6 +231,7 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
   judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
     return this.quarantine.judgeGuests(guests);
   }
+  noteCompared: CellStore["noteCompared"] = (hosts) => this.quarantine.noteCompared(hosts);
   keepQuarantined: CellStore["keepQuarantined"] = (hosts) => this.quarantine.keepQuarantined(hosts);
   raiseRevisions: CellStore["raiseRevisions"] = (revisions) => this.quarantine.raiseRevisions(revisions);
   markUncertain: CellStore["markUncertain"] = (servers) => this.quarantine.markUncertain(servers);

@@ -2,6 +2,7 @@ import { compare } from "../../../core/ledger/ledger-state.ts";
 import {
   type DoomedGuest,
   type GuestVerdict,
+  mayBeForgotten,
   QUARANTINE_DISABLES,
   type QuarantineAdmin,
   type QuarantinedGuest,
@@ -76,7 +77,11 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
         ? null
         : { kind: task.kind, result: this.#cell.attempts.get(attemptId)?.result, stages: task.stages };
     const record = { status: server?.status ?? "CLOSED", task: made, selection: attempt?.selection ?? 0 };
-    const known = { revision, isAttemptKnown, isStartKnown: isStartKnown(record), incarnation };
+    const known = {
+      ...{ revision, isAttemptKnown, isStartKnown: isStartKnown(record), incarnation },
+      wasCompared: this.#cell.compared.get(host) === incarnation,
+      wasThere: server?.host === host || this.#cell.attemptsOf(serverUuid).some((one) => one.host === host),
+    };
     const reason = quarantineReason(guest, known);
     if (reason === null) return { kind: revision === null ? "unknown" : "destroy", reason };
     const foundAtMs = this.#clock.now();
@@ -88,8 +93,13 @@ export class MemoryQuarantine implements QuarantineStore, QuarantineAdmin {
       reason,
       foundAtMs,
       condemned: false,
+      holds: mayBeForgotten(known),
     });
     return { kind: "quarantined", reason };
+  }
+
+  async noteCompared(hosts: readonly { readonly host: string; readonly incarnation: string }[]): Promise<void> {
+    for (const { host, incarnation } of hosts) this.#cell.compared.set(host, incarnation);
   }
 
   async keepQuarantined(

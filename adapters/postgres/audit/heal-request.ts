@@ -35,7 +35,7 @@ export function healRequest(
       if (known === "server" && cell.name === assigned) return { kind: "in-order" };
       if (known !== null) return { kind: "left", why: whyLeft(known, cell.name) };
     }
-    await client.query("update requests set state = 'accepted', updated_at = now() where server_uuid = $1", [
+    await client.query("update requests set state = 'accepted', updated_at = now() where server_uuid = $1 and holds", [
       serverUuid,
     ]);
     return {
@@ -58,7 +58,7 @@ function knownIn({ databaseUrl }: CellDatabase, uuid: string): Promise<Known | n
   return withClient(databaseUrl, async (client) => {
     const servers = await client.query("select from servers where uuid = $1 and status <> 'CLOSED'", [uuid]);
     if (servers.rows.length > 0) return "server";
-    const guests = await client.query("select from quarantined_guests where server_uuid = $1", [uuid]);
+    const guests = await client.query("select from quarantined_guests where server_uuid = $1 and holds", [uuid]);
     return guests.rows.length > 0 ? "quarantined guest" : null;
   });
 }

@@ -185,7 +185,7 @@ export function closeServers(pool: Pool, closings: readonly Closing[]): Promise<
       const rows = await queryStored<{ at: number; present: boolean; quarantined: boolean }>(pool, {
         name: "cell_leave",
         text: `select l.at, l.present, exists (
-            select from quarantined_guests q where q.server_uuid = ($1::uuid[])[l.at]::text and not q.condemned
+            select from quarantined_guests q where q.server_uuid = ($1::uuid[])[l.at]::text and q.holds and not q.condemned
           ) as quarantined
           from cell_leave($1, $2) l`,
         values: [

@@ -102,7 +102,7 @@ async function readInQuarantine(client: PoolClient, begins: readonly BeginOperat
   if (started.length === 0) return new Set();
   const rows = await queryRows<{ server_uuid: string }>(client, {
     name: "servers_in_quarantine",
-    text: "select server_uuid from quarantined_guests where server_uuid = any ($1) and not condemned",
+    text: "select server_uuid from quarantined_guests where server_uuid = any ($1) and holds and not condemned",
     values: [textArrayLiteral(started.map(({ task }) => operationOf(task).server.uuid))],
   });
   return new Set(rows.map((row) => row.server_uuid));

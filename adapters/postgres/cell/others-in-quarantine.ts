@@ -29,7 +29,7 @@ function queryOf(attempts: readonly ServerAttempt[]): StoreQuery {
     text: `select w.at::int from unnest($1::text[], $2::text[]) with ordinality as w (server_uuid, attempt_id, at)
       where exists (
         select from quarantined_guests q
-        where q.server_uuid = w.server_uuid and q.attempt_id <> w.attempt_id and not q.condemned
+        where q.server_uuid = w.server_uuid and q.attempt_id <> w.attempt_id and q.holds and not q.condemned
       )`,
     values: [
       textArrayLiteral(attempts.map(({ serverUuid }) => serverUuid)),

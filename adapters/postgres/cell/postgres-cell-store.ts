@@ -62,7 +62,14 @@ import { noteTransfers } from "./note-transfers.ts";
 import { beginOperations, commitSteps, readPositions, signalOperations } from "./operate-servers.ts";
 import { readOthersInQuarantine } from "./others-in-quarantine.ts";
 import { patchHoldings } from "./patch-holdings.ts";
-import { judgeGuests, keepQuarantined, markUncertain, raiseRevisions, readIncarnation } from "./quarantine.ts";
+import {
+  judgeGuests,
+  keepQuarantined,
+  markUncertain,
+  noteCompared,
+  raiseRevisions,
+  readIncarnation,
+} from "./quarantine.ts";
 import { readClaimed } from "./read-claimed.ts";
 import { readHolding, readHoldings, readMigrations, readUnconfirmed, releaseEvacuated } from "./read-migrations.ts";
 import { readFencedSources, readOrphans } from "./read-orphans.ts";
@@ -250,6 +257,9 @@ export class PostgresCellStore implements CellStore {
   }
   judgeGuests(guests: readonly DoomedGuest[]): Promise<readonly GuestVerdict[]> {
     return judgeGuests(this.#pool, guests);
+  }
+  noteCompared(hosts: Parameters<CellStore["noteCompared"]>[0]): Promise<void> {
+    return noteCompared(this.#pool, hosts);
   }
   keepQuarantined(hosts: Parameters<CellStore["keepQuarantined"]>[0]): Promise<void> {
     return keepQuarantined(this.#pool, hosts);

@@ -2,6 +2,7 @@ import type { Pool, PoolClient } from "pg";
 import {
   type DoomedGuest,
   type GuestVerdict,
+  mayBeForgotten,
   QUARANTINE_DISABLES,
   type QuarantinedGuest,
   quarantineReason,
@@ -36,6 +37,10 @@ interface KnownRow {
   readonly result: AttemptResult | null;
   readonly condemned: boolean | null;
   readonly incarnation: string;
+  /** Whether the host was compared with this incarnation before. */
+  readonly was_compared: boolean;
+  /** Whether a guest of the server was ever to be on the host. */
+  readonly was_there: boolean;
 }
 
 /** Cost: three round trips (a transaction), and two more where a guest is kept. */
@@ -48,7 +53,10 @@ async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promis
   const rows = await queryRows<KnownRow>(client, {
     name: "known_of_guests",
     text: `select w.at::int, s.revision, s.status, t.kind, t.stages, a.task_id is not null as has_attempt, a.result, q.condemned,
-        cell_incarnation() as incarnation
+        cell_incarnation() as incarnation,
+        exists (select from compared_hosts c where c.host = w.host and c.incarnation = cell_incarnation()) as was_compared,
+        s.host is not distinct from w.host
+          or exists (select from attempts e where e.server_uuid = s.uuid and e.host = w.host) as was_there
       from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::int[]) with ordinality
         as w (host, attempt_id, server, task, selection, at)
       left join servers s on s.uuid = nullif(w.server, '')::uuid and s.status <> 'CLOSED'
@@ -70,13 +78,19 @@ async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promis
     if (row.condemned !== null) return { kind: row.condemned ? "destroy" : "quarantined", reason: null };
     const { revision, incarnation } = row;
     const isStarted = isStartKnown(startRecordOf(row, attempts[at]?.selection ?? 0));
-    const known = { revision, isAttemptKnown: row.kind !== null, isStartKnown: isStarted, incarnation };
+    const known = {
+      ...knownOf(row),
+      revision,
+      isAttemptKnown: row.kind !== null,
+      isStartKnown: isStarted,
+      incarnation,
+    };
     const reason = quarantineReason(guest, known);
     return reason === null ? plain : { kind: "quarantined", reason };
   });
   const kept = guests.flatMap((guest, at) => {
     const reason = verdicts[at]?.reason ?? null;
-    return reason === null ? [] : [{ ...guest, reason }];
+    return reason === null ? [] : [{ ...guest, reason, holds: mayBeForgotten(knownOf(rows[at] as KnownRow)) }];
   });
   if (kept.length > 0) await keep(client, kept);
   const hosts = guests.flatMap(({ host }, at) => (verdicts[at]?.kind === "quarantined" ? [host] : []));
@@ -84,17 +98,23 @@ async function judge(client: PoolClient, guests: readonly DoomedGuest[]): Promis
   return verdicts;
 }
 
+const knownOf = (row: KnownRow) => ({ wasCompared: row.was_compared, wasThere: row.was_there });
+
 function startRecordOf({ status, kind, stages, has_attempt, result }: KnownRow, selection: number): StartRecord {
   const task =
     kind === null ? null : { kind, result: has_attempt ? result : undefined, stages: stagesOf(stages ?? []) };
   return { status: status ?? "CLOSED", task, selection };
 }
 
-async function keep(client: PoolClient, guests: readonly (DoomedGuest & { readonly reason: string })[]): Promise<void> {
+async function keep(
+  client: PoolClient,
+  guests: readonly (DoomedGuest & { readonly reason: string; readonly holds: boolean })[],
+): Promise<void> {
   await queryRows(client, {
     name: "quarantine_guests",
-    text: `insert into quarantined_guests (host, attempt_id, server_uuid, state, reason)
-      select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[]) as w (host, attempt, server, state, reason)
+    text: `insert into quarantined_guests (host, attempt_id, server_uuid, state, reason, holds)
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::text[], $5::text[], $6::boolean[])
+        as w (host, attempt, server, state, reason, holds)
       order by w.host collate "C", w.attempt collate "C" on conflict do nothing`,
     values: [
       textArrayLiteral(guests.map(({ host }) => host)),
@@ -102,6 +122,7 @@ async function keep(client: PoolClient, guests: readonly (DoomedGuest & { readon
       textArrayLiteral(guests.map(({ serverUuid }) => serverUuid)),
       textArrayLiteral(guests.map(({ state }) => state)),
       textArrayLiteral(guests.map(({ reason }) => reason)),
+      textArrayLiteral(guests.map(({ holds }) => `${holds}`)),
     ],
   });
 }
@@ -116,6 +137,25 @@ async function disableOnce(client: PoolClient, hosts: readonly string[]): Promis
       )
       select cell_set_host_disabled(n.name, true, $2) from (select distinct name from noted where not disabled order by name) n`,
     values: [textArrayLiteral(hosts), QUARANTINE_DISABLES],
+  });
+}
+
+/** Writes nothing for hosts that were compared with this incarnation before. */
+export async function noteCompared(
+  pool: Pool,
+  hosts: readonly { readonly host: string; readonly incarnation: string }[],
+): Promise<void> {
+  const last = [...new Map(hosts.map((one) => [one.host, one])).values()];
+  await queryStored(pool, {
+    name: "note_compared",
+    text: `insert into compared_hosts as c (host, incarnation)
+      select * from unnest($1::text[], $2::text[]) as w (host, incarnation) order by w.host collate "C"
+      on conflict (host) do update set incarnation = excluded.incarnation, compared_at = now()
+      where c.incarnation <> excluded.incarnation`,
+    values: [
+      textArrayLiteral(last.map(({ host }) => host)),
+      textArrayLiteral(last.map(({ incarnation }) => incarnation)),
+    ],
   });
 }
 
@@ -195,15 +235,16 @@ export async function readQuarantined(pool: Pool): Promise<readonly QuarantinedG
     reason: string;
     found_at_ms: number;
     condemned: boolean;
+    holds: boolean;
   }>(pool, {
     name: "quarantined",
-    text: `select host, attempt_id, server_uuid, state, reason, extract(epoch from found_at)::float8 * 1000 as found_at_ms, condemned
+    text: `select host, attempt_id, server_uuid, state, reason, extract(epoch from found_at)::float8 * 1000 as found_at_ms, condemned, holds
       from quarantined_guests order by host collate "C", attempt_id collate "C"`,
     values: [],
   });
-  return rows.map(({ host, state, reason, condemned, ...row }) => ({
+  return rows.map(({ host, state, reason, condemned, holds, ...row }) => ({
     ...{ host, serverUuid: row.server_uuid, attemptId: row.attempt_id, state, reason },
-    ...{ foundAtMs: row.found_at_ms, condemned },
+    ...{ foundAtMs: row.found_at_ms, condemned, holds },
   }));
 }
 

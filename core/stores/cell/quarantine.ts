@@ -55,6 +55,8 @@ export interface QuarantinedGuest {
   readonly foundAtMs: number;
   /** An operator has decided that the guest must be destroyed. */
   readonly condemned: boolean;
+  /** The guest may really be one that the database has forgotten, so its server gets no second guest (`mayBeForgotten`). */
+  readonly holds: boolean;
 }
 
 /** The records of the database about the server and attempt of a guest that is about to be destroyed. */
@@ -66,12 +68,34 @@ export interface KnownOfGuest {
   /** As far as the database knows, an agent may have been told to start the guest. */
   readonly isStartKnown: boolean;
   readonly incarnation: string;
+  /** All guests of the host were compared with this incarnation before. */
+  readonly wasCompared: boolean;
+  /** According to the database, a guest of the server was ever to be on this host. */
+  readonly wasThere: boolean;
+}
+
+/**
+ * Whether a guest in quarantine may be one that the database has forgotten, and so may run beside another one of its server. Commits are lost only when the
+ * incarnation changes, and the guests that a host has then are judged by its first comparison afterwards. A guest of a server that was never on the host,
+ * and that the host lists only later, was ordered by nobody: its agent lies, or is broken. It is kept nevertheless, but it does not hold up its server.
+ */
+export function mayBeForgotten({ wasCompared, wasThere }: Pick<KnownOfGuest, "wasCompared" | "wasThere">): boolean {
+  return !wasCompared || wasThere;
 }
 
 const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended", "rescued"];
 
 /** Why the guest must be kept. A reason proves, or may be a sign, that the database has lost commits. Null when there is none. */
 export function quarantineReason(guest: DoomedGuest, known: KnownOfGuest): string | null {
+  const reason = signOfLoss(guest, known);
+  return reason === null || mayBeForgotten(known) ? reason : `${reason}. ${INVENTED}`;
+}
+
+const INVENTED =
+  "But its host was compared with this database before, and the server was never there, so the server is not held up: find out whether the agent of " +
+  "the host is broken or belongs to an attacker";
+
+function signOfLoss(guest: DoomedGuest, known: KnownOfGuest): string | null {
   if (known.revision !== null && guest.revision > known.revision)
     return `it has obeyed order ${guest.revision} of its server, but the cell's database only knows orders up to ${known.revision}`;
   if (known.revision !== null && !known.isStartKnown && HAS_RUN.includes(guest.state))
@@ -103,6 +127,8 @@ export const QUARANTINE_DISABLES = "a guest is in quarantine: see berth cell qua
 
 /** The conductors' part of the quarantine. Both implementations pass test/contract/quarantine. */
 export interface QuarantineStore {
+  /** Records that all guests that these hosts had were judged under this incarnation. */
+  noteCompared(hosts: readonly { readonly host: string; readonly incarnation: string }[]): Promise<void>;
   /**
    * Identifies this state of the database. It changes when an operator declares that the database was restored, and with each failover (its
    * timeline).

@@ -164,6 +164,13 @@ create table closed_tasks (
 );
 CREATE INDEX closed_tasks_server_uuid_idx ON public.closed_tasks USING btree (server_uuid);
 
+create table compared_hosts (
+  host text not null,
+  incarnation text not null,
+  compared_at timestamp with time zone default now() not null,
+  constraint compared_hosts_pkey PRIMARY KEY (host)
+);
+
 create table conductors (
   id uuid not null,
   name text not null,
@@ -284,6 +291,7 @@ create table quarantined_guests (
   found_at timestamp with time zone default now() not null,
   condemned boolean default false not null,
   host_disabled boolean default false not null,
+  holds boolean default true not null,
   constraint quarantined_guests_pkey PRIMARY KEY (host, attempt_id)
 );
 CREATE INDEX quarantined_guests_server_uuid_idx ON public.quarantined_guests USING btree (server_uuid);

@@ -17,7 +17,7 @@ declare
   committed int[];
   quarantined constant uuid[] := array(
     select q.server_uuid::uuid from quarantined_guests q
-    where q.server_uuid = any (server_uuids::text[]) and not q.condemned and q.attempt_id <> all (attempt_ids)
+    where q.server_uuid = any (server_uuids::text[]) and q.holds and not q.condemned and q.attempt_id <> all (attempt_ids)
   );
 begin
   begin

@@ -21,7 +21,8 @@ declare
   this_xid constant bigint := pg_current_xact_id()::text::bigint & 4294967295;
   -- Another guest of these servers may run here.
   quarantined constant uuid[] := array(
-    select q.server_uuid::uuid from quarantined_guests q where q.server_uuid = any (server_uuids::text[]) and not q.condemned
+    select q.server_uuid::uuid from quarantined_guests q where q.server_uuid = any (server_uuids::text[]) and q.holds
+      and not q.condemned
   );
   created int[];
   outcomes text[];

@@ -1,0 +1,46 @@
+import { expect, test } from "vitest";
+import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { QuarantineAdmin } from "../../core/stores/cell/quarantine.ts";
+import { numbered, serverId, taskId } from "./cell-fixtures.ts";
+
+interface Subject {
+  readonly cell: CellStore;
+  readonly quarantine: QuarantineAdmin;
+}
+
+/** Server 1 is ACTIVE on host-0 by the first attempt of task 1, and host-1 has never had it. */
+export function testInventedGuests(subject: () => Subject): void {
+  /** It pretends to have obeyed a later order than the database knows of. */
+  const guest = {
+    ...{ host: "host-1", serverUuid: serverId(1), attemptId: `${numbered(0xe, 7)}/0` },
+    ...{ state: "running", revision: 1_000, incarnation: "" },
+  };
+  const isHeldUp = async () => {
+    const [held] = await subject().cell.othersInQuarantine([{ serverUuid: serverId(1), attemptId: `${taskId(1)}/0` }]);
+    return held;
+  };
+
+  test("a guest of a server that was never on the host, which the host lists only after a comparison, does not hold up its server", async () => {
+    const { cell, quarantine } = subject();
+    const incarnation = await cell.incarnation();
+    const holds = async () => (await quarantine.quarantined()).map((one) => one.holds);
+    const compared = (host: string) => ({ host, incarnation });
+    await cell.noteCompared([compared("host-1")]);
+    await cell.noteCompared([compared("host-1"), compared("host-0")]);
+    expect(await cell.judgeGuests([guest])).toEqual([
+      { kind: "quarantined", reason: expect.stringContaining("the server is not held up") },
+    ]);
+    expect([await holds(), await isHeldUp()]).toEqual([[false], false]);
+    // The host on which the server is, or was to be, may have a guest that was forgotten.
+    expect((await cell.judgeGuests([{ ...guest, host: "host-0" }]))[0]?.reason).not.toContain("held up");
+    expect([await holds(), await isHeldUp()]).toEqual([[true, false], true]);
+  });
+
+  test("the first comparison with a restored database may find guests that hold up their servers", async () => {
+    const { cell, quarantine } = subject();
+    await cell.noteCompared([{ host: "host-1", incarnation: await cell.incarnation() }]);
+    await quarantine.renewIncarnation();
+    expect(await cell.judgeGuests([guest])).toMatchObject([{ kind: "quarantined" }]);
+    expect(await isHeldUp()).toBe(true);
+  });
+}
