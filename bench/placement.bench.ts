@@ -1,5 +1,6 @@
 import { dropDatabase, ensureDatabase } from "../adapters/postgres/client/databases.ts";
 import { type EmbeddedPostgres, startEmbedded } from "../adapters/postgres/embedded/embedded.ts";
+import { familyCpuMs } from "./anatomy/process-usage.ts";
 import { AGGREGATE, fill, flatCloud, nestedCloud, TRAIT, uuidFromWords, wideHost } from "./placement/clouds.ts";
 import { loadBerth, loadPeer } from "./placement/load-cloud.ts";
 import { claimRequest, PlacementClient } from "./placement/placement-client.ts";
@@ -38,6 +39,8 @@ interface Side {
 interface Bench {
   readonly client: PlacementClient;
   readonly server: MeasuredServer;
+  /** CPU milliseconds of Postgres until now. */
+  readonly postgresCpuMs: () => number;
   readonly side: Side;
   /** Writes a cloud directly into this database, without HTTP. */
   readonly load: (cloud: Cloud) => Promise<void>;
@@ -105,7 +108,8 @@ async function onFreshServer(
   const client = new PlacementClient(server.url, 32);
   try {
     await client.must("PUT", `/traits/${TRAIT}`);
-    await work({ client, server, side, load: (cloud) => side.load(url, cloud) });
+    const postgresCpuMs = () => familyCpuMs(postgres.pid);
+    await work({ client, server, postgresCpuMs, side, load: (cloud) => side.load(url, cloud) });
   } finally {
     client.close();
     await server.stop();
@@ -144,27 +148,63 @@ async function claimFigures({ client, side, load }: Bench): Promise<void> {
 }
 
 /** One client that waits for each answer, as a scheduler of Nova does. */
-async function loneFigures({ client, side, load }: Bench): Promise<void> {
+async function loneFigures(bench: Bench): Promise<void> {
+  const { client, side, load } = bench;
   const { figures } = side;
   await load(flatCloud(10_000, "flat"));
   const resources = { VCPU: 1, MEMORY_MB: 512, DISK_GB: 10 };
   const round = Math.ceil(side.claims / LONE_SHARE / RUNS);
   const claimAt = (at: number) => claimRequest(uuidFromWords("flat", (at * 7_919) % 10_000), resources);
-  const times: number[] = [];
-  for (let at = 0; at < round * (RUNS + 1); at += 1) {
-    const request = client.prepare(...claimAt(at));
-    const start = performance.now();
-    await client.sendClaim(request);
-    if (at >= round) times.push(performance.now() - start);
+  const put = (at: number) => client.sendClaim(client.prepare(...claimAt(at)));
+  const puts = await oneAfterTheOther(bench, round, put);
+  figures.set("PUT /allocations, one client, p50 (ms)", median(puts.times));
+  setCpu(figures, "PUT /allocations", puts.cpuMs);
+  const cycles = await oneAfterTheOther(bench, round, (at) => cycle(client, `${FLAT}&limit=10`, at));
+  figures.set("candidates, choice and PUT /allocations, one client (/s)", median(cycles.rates));
+  setCpu(figures, "candidates, choice and PUT /allocations", cycles.cpuMs);
+}
+
+function setCpu(figures: Figures, what: string, cpuMs: LoneCalls["cpuMs"]): void {
+  for (const [part, ms] of Object.entries(cpuMs)) figures.set(`  CPU of ${what}: ${part} (ms)`, ms);
+}
+
+interface LoneCalls {
+  readonly times: readonly number[];
+  /** Calls a second, by round. */
+  readonly rates: readonly number[];
+  /** CPU milliseconds of a call, which hardly depend on other load of the machine. */
+  readonly cpuMs: Readonly<Record<"client" | "server" | "Postgres", number>>;
+}
+
+/** Makes the calls of a round to warm up, and of five more for the record. */
+async function oneAfterTheOther(
+  { server, postgresCpuMs }: Bench,
+  round: number,
+  call: (at: number) => Promise<unknown>,
+): Promise<LoneCalls> {
+  const [times, rates]: [number[], number[]] = [[], []];
+  const usedMs = () => {
+    const { user, system } = process.cpuUsage();
+    return { client: (user + system) / 1_000, server: server.cpuMs(), Postgres: postgresCpuMs() };
+  };
+  for (let at = 0; at < round; at += 1) await call(at);
+  const before = usedMs();
+  for (let run = 1; run <= RUNS; run += 1) {
+    const begun = performance.now();
+    for (let at = 0; at < round; at += 1) {
+      const start = performance.now();
+      await call(run * round + at);
+      times.push(performance.now() - start);
+    }
+    rates.push((round / (performance.now() - begun)) * 1_000);
   }
-  figures.set("PUT /allocations, one client, p50 (ms)", median(times));
-  const rates: number[] = [];
-  for (let run = 0; run <= RUNS; run += 1) {
-    const start = performance.now();
-    for (let at = 0; at < round; at += 1) await cycle(client, `${FLAT}&limit=10`, at);
-    if (run > 0) rates.push((round / (performance.now() - start)) * 1_000);
-  }
-  figures.set("candidates, choice and PUT /allocations, one client (/s)", median(rates));
+  const after = usedMs();
+  const perCall = (part: keyof typeof after) => (after[part] - before[part]) / (RUNS * round);
+  return {
+    times,
+    rates,
+    cpuMs: { client: perCall("client"), server: perCall("server"), Postgres: perCall("Postgres") },
+  };
 }
 
 /** Asks for candidates, chooses one of them, and claims it. */

@@ -13,6 +13,7 @@ export interface Usage {
 /** Linux counts CPU time in /proc in hundredths of a second. */
 const TICK_MS = 10;
 // Fields of /proc/PID/stat after the name of the command, from field 3 on (proc_pid_stat(5)).
+const PPID = 1;
 const UTIME = 11;
 const STIME = 12;
 const CUTIME = 13;
@@ -39,6 +40,22 @@ export function usageOf(pid: number): Usage | null {
 export function endedChildrenMs(pid: number): number {
   const stat = statOf(pid);
   return (stat(CUTIME) + stat(CSTIME)) * TICK_MS;
+}
+
+/** CPU milliseconds of a process, its present children and those that have ended. */
+export function familyCpuMs(pid: number): number {
+  const children = readdirSync("/proc").filter((name) => /^\d+$/.test(name) && parentOf(Number(name)) === pid);
+  const living = [pid, ...children.map(Number)].map((one) => usageOf(one)?.cpuMs ?? 0);
+  return living.reduce((sum, ms) => sum + ms, endedChildrenMs(pid));
+}
+
+function parentOf(pid: number): number | null {
+  try {
+    return statOf(pid)(PPID);
+  } catch (error) {
+    if (hasEnded(error)) return null;
+    throw error;
+  }
 }
 
 function statOf(pid: number): (field: number) => number {

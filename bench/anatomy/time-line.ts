@@ -1,13 +1,22 @@
+import { setTimeout as delay } from "node:timers/promises";
 import { type CollectedSpan, startTraceCollector } from "../../test/e2e/trace-collector.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { measuredOf } from "../measure.ts";
 import { LONE_BOOTS, measureLoneBoots } from "./lone-boots.ts";
 import { MeasuredCloud } from "./measured-cloud.ts";
+import type { StatementCount } from "./statement-counts.ts";
 
 const PATIENT = { everyMs: 200, withinMs: 30_000 };
 const POST = /^POST .*\/servers$/;
 const DOT_MS = 0.5;
 const DOTS_MAX = 60;
+const WARM_UP = 1_500;
+/** Longer than batches are spaced after the last company. */
+const PAUSE_MS = 2_000;
+/** Statements that come less often are no part of each boot. */
+const STATEMENTS_MIN = 0.4;
+/** The statement by which `measureLoneBoots` looks at a server. */
+const OWN_STATEMENT = "select from servers where uuid =";
 
 /** One kind of span of a boot, with the medians of its start after the POST and of its length. */
 interface TimedStep {
@@ -16,29 +25,54 @@ interface TimedStep {
   readonly lengthMs: number;
 }
 
-/** Prints where the time of a lone boot goes: the spans of its trace with their places after the POST, in medians over the boots. */
+/**
+ * Prints where the time of a lone boot goes: the spans of its trace with their places after the POST, in medians over the boots, and the
+ * statements of a boot and its delete, each of which is a round trip. Many boots come first, after which the code is compiled and plans are
+ * kept, and a pause, after which no batch waits for others.
+ */
 export async function printTimeLine(): Promise<void> {
   const collector = await startTraceCollector();
   try {
     const cloud = await MeasuredCloud.start(undefined, { BERTH_OTLP_ENDPOINT: collector.url });
+    let sinceMs = Date.now();
+    const spans = () => collector.spans.filter(({ startMs }) => startMs >= sinceMs);
     try {
-      await measureLoneBoots(cloud);
-      const isComplete = () => stepsOf(collector.spans).length > 0 && bootsOf(collector.spans).length >= LONE_BOOTS;
+      await cloud.bootAndDelete(WARM_UP);
+      await delay(PAUSE_MS);
+      sinceMs = Date.now();
+      printStatements(await cloud.countStatements(async () => void (await measureLoneBoots(cloud))));
+      const isComplete = () => stepsOf(spans()).length > 0 && bootsOf(spans()).length >= LONE_BOOTS;
       await eventually("the spans of all boots", async () => isComplete(), PATIENT);
     } finally {
       await cloud.close();
     }
-    process.stdout.write(`  ${"a lone boot, milliseconds after its POST".padEnd(44)}  start  length\n`);
-    for (const { name, startMs, lengthMs } of stepsOf(collector.spans)) {
-      const before = " ".repeat(Math.min(DOTS_MAX, Math.max(0, Math.round(startMs / DOT_MS))));
-      const bar = "█".repeat(Math.min(DOTS_MAX, Math.max(1, Math.round(lengthMs / DOT_MS))));
-      process.stdout.write(
-        `  ${name.padEnd(44)} ${startMs.toFixed(2).padStart(6)} ${lengthMs.toFixed(2).padStart(7)}  ${before}${bar}\n`,
-      );
-    }
+    printSteps(stepsOf(spans()));
   } finally {
     collector.close();
   }
+}
+
+function printSteps(steps: readonly TimedStep[]): void {
+  process.stdout.write(`  ${"a lone boot, milliseconds after its POST".padEnd(44)}  start  length\n`);
+  for (const { name, startMs, lengthMs } of steps) {
+    const before = " ".repeat(Math.min(DOTS_MAX, Math.max(0, Math.round(startMs / DOT_MS))));
+    const bar = "█".repeat(Math.min(DOTS_MAX, Math.max(1, Math.round(lengthMs / DOT_MS))));
+    process.stdout.write(
+      `  ${name.padEnd(44)} ${startMs.toFixed(2).padStart(6)} ${lengthMs.toFixed(2).padStart(7)}  ${before}${bar}\n`,
+    );
+  }
+}
+
+function printStatements(counts: ReadonlyMap<string, readonly StatementCount[]>): void {
+  process.stdout.write("  statements of a lone boot and its delete\n");
+  for (const [server, statements] of counts)
+    for (const { text, calls, ms } of statements) {
+      const perBoot = calls / LONE_BOOTS;
+      if (perBoot < STATEMENTS_MIN || text.startsWith(OWN_STATEMENT)) continue;
+      process.stdout.write(
+        `    ${server}: ${perBoot.toFixed(1)} × ${(ms / calls).toFixed(2)} ms  ${text.slice(0, 90)}\n`,
+      );
+    }
 }
 
 function bootsOf(spans: readonly CollectedSpan[]): readonly CollectedSpan[] {

@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { freePort } from "../../runtime/free-port.ts";
+import { familyCpuMs } from "../anatomy/process-usage.ts";
 
 /** A Placement API that is measured. */
 export interface MeasuredServer {
@@ -11,6 +12,8 @@ export interface MeasuredServer {
   readonly url: string;
   /** Resident memory of its processes, in MiB; the database's is not counted. */
   memoryMib(): number;
+  /** CPU milliseconds of its processes since they started; the database's are not counted. */
+  cpuMs(): number;
   stop(): Promise<void>;
 }
 
@@ -85,6 +88,7 @@ async function ready({ name, url, child, cleanUp }: Started): Promise<MeasuredSe
     name,
     url,
     memoryMib: () => residentMib(child.pid!),
+    cpuMs: () => familyCpuMs(child.pid!),
     async stop() {
       const exited = new Promise((done) => child.once("exit", done));
       child.kill("SIGTERM");
