@@ -37,13 +37,16 @@ export function markName({ id, sha512 }: ImageKey, kind: "wanted" | "refused" | 
 
 /**
  * Finds the file of an image as `findImageFile` does, and waits for it while the apis are to fetch it. Null if there is none and nobody fetches it.
- * Rejects with an ImageFileError, or with the error of a directory that cannot be read.
+ * Rejects with an ImageFileError, with the reason of a raised signal, or with the error of a directory that cannot be read.
  */
 export async function awaitImageFile(
   dir: string,
   image: ImageKey,
   suffixes: readonly string[],
-  clock: Pick<Clock, "monotonic" | "setTimer"> = systemClock,
+  {
+    clock = systemClock,
+    signal,
+  }: { readonly clock?: Pick<Clock, "monotonic" | "setTimer">; readonly signal?: AbortSignal } = {},
 ): Promise<ImageFile | null> {
   if (image.sha512 !== null && !isSha512(image.sha512)) {
     const words = "the SHA-512 that is stated for it has not 128 hexadecimal digits: register the image again";
@@ -61,8 +64,23 @@ export async function awaitImageFile(
     if (wantedAtMs !== touched.atMs) touched = { atMs: wantedAtMs, seenMs: nowMs };
     else if (nowMs - touched.seenMs > STALLED_MS)
       throw new ImageFileError("stalled", `no api fetches the data of image ${image.id} at present: see that one runs`);
-    await new Promise<void>((resolve) => clock.setTimer(POLL_MS, resolve));
+    await paused(clock, signal);
   }
+}
+
+/** Resolves after a while, or at once when the signal is raised; then it rejects. */
+async function paused(clock: Pick<Clock, "setTimer">, signal: AbortSignal | undefined): Promise<void> {
+  signal?.throwIfAborted();
+  await new Promise<void>((resolve) => {
+    const timer = clock.setTimer(POLL_MS, end);
+    signal?.addEventListener("abort", end);
+    function end(): void {
+      timer.cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    }
+  });
+  signal?.throwIfAborted();
 }
 
 async function refuseMarked(dir: string, image: ImageKey): Promise<null> {

@@ -152,8 +152,8 @@ export class SimHosts {
         world.started(guest.serverUuid);
         world.onActed(this.name);
       },
-      power: async (guest, verb, signal) => {
-        await hypervisor.power(guest, verb, signal);
+      power: async (guest, verb, signal, interfaces) => {
+        await hypervisor.power(guest, verb, signal, interfaces);
         world.started(guest.serverUuid);
         world.onActed(this.name);
       },
@@ -190,7 +190,7 @@ export class SimHosts {
           return hypervisor.prepare(order, { signal, onStep: (step) => control.onStep(step) });
         }),
       start: (guest, signal) => whileAlive(() => slow.start(guest, signal)),
-      power: (guest, verb, signal) => whileAlive(() => slow.power(guest, verb, signal)),
+      power: (guest, verb, signal, wanted) => whileAlive(() => slow.power(guest, verb, signal, wanted)),
       rescue: (guest, image, signal) => whileAlive(() => slow.rescue(guest, image, signal)),
       handOff: (order, signal, onProgress) => whileAlive(() => slow.handOff(order, signal, onProgress)),
       attachVolume: (guest, volume, signal) => whileAlive(() => slow.attachVolume(guest, volume, signal)),

@@ -69,7 +69,7 @@ export function slowDriver(
   };
   return {
     start: (guest, signal) => slow(() => driver.start(guest, signal), signal),
-    power: (guest, verb, signal) => slow(() => driver.power(guest, verb, signal), signal),
+    power: (guest, verb, signal, wanted) => slow(() => driver.power(guest, verb, signal, wanted), signal),
     rescue: (guest, image, signal) => slow(() => driver.rescue(guest, image, signal), signal),
     attachVolume: (guest, volume, signal) => slow(() => driver.attachVolume(guest, volume, signal), signal),
     detachVolume: (guest, volumeId, signal) => slow(() => driver.detachVolume(guest, volumeId, signal), signal),

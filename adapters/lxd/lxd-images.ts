@@ -39,10 +39,10 @@ export class LxdImages {
   }
 
   /** Returns the fingerprint of the image in LXD, which is imported if necessary. */
-  async fingerprint(expected: ExpectedLxdImage): Promise<string> {
+  async fingerprint(expected: ExpectedLxdImage, signal: AbortSignal): Promise<string> {
     if (!ID.test(expected.id))
       throw new LxdError("image", `"${expected.id.slice(0, 100)}" is not the id of an image`, { isFinal: true });
-    const { path, read } = await this.#find(expected);
+    const { path, read } = await this.#find(expected, signal);
     if (expected.sha512 !== null && read.sha512 !== expected.sha512)
       throw new LxdError(
         "image",
@@ -71,8 +71,11 @@ export class LxdImages {
     }
   }
 
-  async #find(image: ExpectedLxdImage): Promise<{ readonly path: string; readonly read: ReadImage }> {
-    const found = await awaitImageFile(this.#dir, image, SUFFIXES).catch((error: unknown) => {
+  async #find(
+    image: ExpectedLxdImage,
+    signal: AbortSignal,
+  ): Promise<{ readonly path: string; readonly read: ReadImage }> {
+    const found = await awaitImageFile(this.#dir, image, SUFFIXES, { signal }).catch((error: unknown) => {
       if (!(error instanceof ImageFileError)) throw error;
       throw new LxdError("image", error.message, { isFinal: error.code === "refused", cause: error });
     });

@@ -2,7 +2,9 @@ import { createHash } from "node:crypto";
 import { mkdirSync, readdirSync, readFileSync, rmSync, utimesSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { uploadedName } from "../../runtime/find-image-file.ts";
 import { makeOwnedDir } from "../../runtime/owned-dir.ts";
+import { markName } from "../../runtime/wanted-image.ts";
 import { whyNoQemu } from "../../test/rigs/qemu-guests.ts";
 import { ImageCache } from "./image-cache.ts";
 import { nanoImage } from "./nano-image.ts";
@@ -24,7 +26,7 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
   afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
   const image = (id: string, expected: { format?: "qcow2" | "raw"; sha512?: string } = {}) =>
-    cache.image({ id, format: expected.format ?? null, sha512: expected.sha512 ?? null });
+    cache.image({ id, format: expected.format ?? null, sha512: expected.sha512 ?? null }, new AbortController().signal);
   const createQcow2 = (name: string, ...options: string[]) =>
     runTool("qemu-img", ["create", "-q", "-f", "qcow2", ...options, join(source, name), "8M"]);
 
@@ -49,6 +51,19 @@ describe.skipIf(skipped !== null)(`images${skipped === null ? "" : ` (skipped: $
     const after = await image("a");
     expect([after.virtualBytes, after.path === before.path]).toEqual([2 * MIB, false]);
     expect(readFileSync(before.path).equals(nanoImage())).toBe(true);
+  });
+
+  test("a build that is called off waits no longer for an image, and those that wait for it, too, get it", async () => {
+    const sha512 = createHash("sha512").update(nanoImage()).digest("hex");
+    const wanted = { id: "11111111-1111-1111-1111-111111111111", format: null, sha512 };
+    writeFileSync(join(source, markName(wanted, "wanted")), "");
+    const [first, second] = [new AbortController(), new AbortController()];
+    const builds = [first, second].map(({ signal }) => cache.image(wanted, signal));
+    first.abort(new Error("the build is not wanted"));
+    await expect(builds[0]).rejects.toThrow("the build is not wanted");
+    writeFileSync(join(source, uploadedName(wanted.id, sha512)), nanoImage());
+    expect(await builds[1]).toMatchObject({ sha512 });
+    await expect(cache.image(wanted, first.signal)).rejects.toThrow("the build is not wanted");
   });
 
   test("an image that refers to another file is refused everywhere", async () => {

@@ -47,7 +47,11 @@ const SUFFIXES: ReadonlyMap<string, ImageFormat | null> = new Map<string, ImageF
 export class ImageCache {
   readonly #sourceDir: string;
   readonly #dir: string;
-  readonly #fetching = new Map<string, Promise<BaseImage>>();
+  /** Images that builds wait for, with the number of these builds. */
+  readonly #fetching = new Map<
+    string,
+    { readonly image: Promise<BaseImage>; readonly end: AbortController; waiting: number }
+  >();
 
   constructor(options: { readonly sourceDir: string; readonly dir: string }) {
     this.#sourceDir = options.sourceDir;
@@ -57,22 +61,38 @@ export class ImageCache {
   /**
    * The image, copied if necessary. When its file is gone from the source directory, the copy that was made from it serves on, because the
    * servers of a deleted image are still rebuilt, resized and moved. Rejects with a QemuError; a final one when no host could use the image.
+   * After its signal is raised it rejects at once, and when nobody else waits for the image, nothing of it is fetched any further.
    */
-  image(expected: ExpectedImage): Promise<BaseImage> {
+  image(expected: ExpectedImage, signal: AbortSignal): Promise<BaseImage> {
     if (!ID.test(expected.id))
       return Promise.reject(
         new QemuError("image", `"${expected.id.slice(0, 100)}" is not the id of an image`, { isFinal: true }),
       );
     const key = `${expected.id} ${expected.format} ${expected.sha512}`;
-    const running = this.#fetching.get(key);
-    if (running !== undefined) return running;
-    const fetched = this.#find(expected).finally(() => this.#fetching.delete(key));
-    this.#fetching.set(key, fetched);
-    return fetched;
+    const running = this.#fetching.get(key) ?? this.#begin(key, expected);
+    running.waiting += 1;
+    const raised = Promise.withResolvers<never>();
+    const onAbort = () => raised.reject(signal.reason as Error);
+    signal.addEventListener("abort", onAbort);
+    if (signal.aborted) onAbort();
+    return Promise.race([running.image, raised.promise]).finally(() => {
+      signal.removeEventListener("abort", onAbort);
+      running.waiting -= 1;
+      if (running.waiting > 0) return;
+      if (this.#fetching.get(key) === running) this.#fetching.delete(key);
+      running.end.abort(new Error("nobody waits for the image any more"));
+    });
   }
 
-  async #find(expected: ExpectedImage): Promise<BaseImage> {
-    const image = await this.#current(expected);
+  #begin(key: string, expected: ExpectedImage) {
+    const end = new AbortController();
+    const running = { image: this.#find(expected, end.signal), end, waiting: 0 };
+    this.#fetching.set(key, running);
+    return running;
+  }
+
+  async #find(expected: ExpectedImage, signal: AbortSignal): Promise<BaseImage> {
+    const image = await this.#current(expected, signal);
     if (expected.sha512 !== null && image.sha512 !== expected.sha512)
       throw new QemuError(
         "image",
@@ -86,24 +106,30 @@ export class ImageCache {
     return { path, format, virtualBytes, sha512 };
   }
 
-  async #current(expected: ExpectedImage): Promise<Entry> {
+  async #current(expected: ExpectedImage, signal: AbortSignal): Promise<Entry> {
     const { id, sha512 } = expected;
     const entry = await this.#entry(id);
-    const source = await this.#source(expected, entry);
+    const source = await this.#source(expected, { copy: entry, signal });
     if (source === null) {
       // A copy with another hash than the image service states is of an earlier file.
       if (entry !== null && (sha512 === null || sha512 === entry.sha512)) return entry;
       throw new QemuError("image", `this host has no file of image ${id}: copy the image into its directory of images`);
     }
     const isCurrent = entry?.source.bytes === source.bytes && entry.source.changedAtMs === source.changedAtMs;
-    return isCurrent ? entry : await this.#copy(expected, source);
+    return isCurrent ? entry : await this.#copy(expected, source, signal);
   }
 
   /** Null when the directory of images has no file of the image. A file that the apis are to fetch is awaited, unless there is a copy. */
-  async #source(image: ExpectedImage, copy: Entry | null): Promise<Source | null> {
+  async #source(
+    image: ExpectedImage,
+    { copy, signal }: { readonly copy: Entry | null; readonly signal: AbortSignal },
+  ): Promise<Source | null> {
     const isCopied = copy !== null && (image.sha512 === null || image.sha512 === copy.sha512);
-    const find = isCopied ? findImageFile : awaitImageFile;
-    const found = await find(this.#sourceDir, image, [...SUFFIXES.keys()]).catch((error: unknown) => {
+    const suffixes = [...SUFFIXES.keys()];
+    const finding = isCopied
+      ? findImageFile(this.#sourceDir, image, suffixes)
+      : awaitImageFile(this.#sourceDir, image, suffixes, { signal });
+    const found = await finding.catch((error: unknown) => {
       if (!(error instanceof ImageFileError)) throw error;
       throw new QemuError("image", error.message, { isFinal: error.code === "refused", cause: error });
     });
@@ -120,7 +146,7 @@ export class ImageCache {
     }
   }
 
-  async #copy({ id }: ExpectedImage, source: Source): Promise<Entry> {
+  async #copy({ id }: ExpectedImage, source: Source, signal: AbortSignal): Promise<Entry> {
     await mkdir(this.#dir, { recursive: true, mode: 0o700 });
     const copy = join(this.#dir, `.new-${randomUUID()}`);
     const hash = createHash("sha512");
@@ -132,7 +158,7 @@ export class ImageCache {
     });
     try {
       const written = createWriteStream(copy, { mode: 0o400, flush: true });
-      await pipeline(createReadStream(source.path), hashing, written);
+      await pipeline(createReadStream(source.path), hashing, written, { signal });
       const facts = await inspectImage(copy, source.format).catch((error: unknown) => {
         if (!(error instanceof QemuError)) throw error;
         throw new QemuError(error.code, `image ${id}: ${error.message}`, { isFinal: error.isFinal, cause: error });

@@ -59,6 +59,8 @@ export interface MachineDisk {
 
 export interface MachineInterface {
   readonly mac: string;
+  /** The port that it belongs to. Absent in machines of earlier versions, in which the MAC address tells interfaces apart. */
+  readonly portId?: string | undefined;
   /**
    * The host's bridge that a tap device is attached to. Null for QEMU's own network, which allows only outgoing
    * connections.

@@ -143,9 +143,14 @@ export interface Driver {
   /**
    * Changes a guest's power state. Does nothing if the guest is already in that state. A guest that never ran may also be stopped. To
    * start a suspended guest is to resume it. To unrescue, start, reboot or stop a rescued guest ends its rescue: it runs from its own disk again, or
-   * not at all. A non-maskable interrupt is sent at each call, and leaves the state as it is. A rescued guest cannot be paused, suspended, copied or handed over while it runs; the driver rejects that.
+   * not at all. A hard reboot gives the guest the interfaces that are named, and no others, while it does not run. A non-maskable interrupt is sent at each call, and leaves the state as it is. A rescued guest cannot be paused, suspended, copied or handed over while it runs; the driver rejects that.
    */
-  power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void>;
+  power(
+    guest: GuestName,
+    verb: PowerVerb,
+    signal: AbortSignal,
+    interfaces?: readonly GuestInterface[] | null,
+  ): Promise<void>;
   /**
    * Hands a guest over to the guest that was prepared on another host: copies what that one lacks (for a live hand-off while the guest
    * runs), and stops the guest. After its signal is raised, the guest is left as it was.

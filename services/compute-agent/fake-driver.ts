@@ -2,9 +2,9 @@ import type { Duplex } from "node:stream";
 import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import { runsNow } from "../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
-import { type ClaimedDevices, claimedDevices } from "../../core/pinning/choose-devices.ts";
+import type { ClaimedDevices } from "../../core/pinning/choose-devices.ts";
 import { parseAttemptId } from "../../core/tasks/attempt-id.ts";
-import type { GuestInterface, RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { RescueImage, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type {
   AdoptedGuest,
@@ -17,6 +17,7 @@ import type {
   PrepareOutcome,
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
+import { devicesOf, type FakeInterfaces, idsOf, portsOf } from "./fake-devices.ts";
 import { progressAt } from "./fake-progress.ts";
 import {
   chanceOf,
@@ -164,9 +165,7 @@ export class FakeDriver implements Driver {
     if ((script.destroy_failures ?? 0) > 0) this.#destroyFailures.set(keyOf(order), script.destroy_failures ?? 0);
     await this.#spend(script, outcome, control);
     if (outcome === "prepared" || outcome === "lie") {
-      const interfaces = order.server.ports.map(({ portId }) => portId);
-      const has = { volumes: idsOf(order.server.volumes), interfaces, devices: claimedDevices(order.allocation) };
-      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", ...has });
+      this.#guests.set(keyOf(order), { host, serverUuid, attemptId, power: "stopped", ...devicesOf(order) });
     }
     if (outcome !== "prepared") return failureOf(outcome, script);
     return order.movedFrom === null ? PREPARED : { kind: "prepared", listensAt: addressOf(host, attemptId) };
@@ -178,13 +177,14 @@ export class FakeDriver implements Driver {
     this.#setPower(guest, "running");
   }
 
-  async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+  async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal, wanted?: FakeInterfaces | null): Promise<void> {
     await this.#take(guest, "power_ms", signal);
     if (this.#failsNow(guest, "power_failures")) throw new Error(`the hypervisor refused to ${verb} the guest`);
     const { power } = this.#guests.get(keyOf(guest)) ?? { power: "missing" };
     if (REFUSED_IN_RESCUE.includes(verb) && power === "rescued") throw new Error("the guest is in rescue mode");
     if (verb === "inject-nmi" && !runsNow(power) && power !== "paused") throw new Error("the guest does not run");
     if (verb === "reboot" || verb === "hard-reboot") this.#consoles.boot(guest);
+    if (verb === "hard-reboot" && wanted != null) this.#change(guest, () => ({ interfaces: portsOf(wanted) }));
     if (verb !== "inject-nmi") this.#setPower(guest, POWER_AFTER[verb] ?? "running");
   }
 
@@ -219,10 +219,10 @@ export class FakeDriver implements Driver {
     this.#change(guest, ({ volumes = [] }) => ({ volumes: volumes.filter((id) => id !== volumeId) }));
   }
 
-  async setInterfaces(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+  async setInterfaces(guest: GuestName, interfaces: FakeInterfaces, signal: AbortSignal): Promise<void> {
     await this.#take(guest, "interfaces_ms", signal);
     if (this.#failsNow(guest, "interfaces_failures")) throw new Error("the guest does not release the interface");
-    this.#change(guest, () => ({ interfaces: interfaces.map(({ portId }) => portId) }));
+    this.#change(guest, () => ({ interfaces: portsOf(interfaces) }));
   }
 
   #change(guest: GuestName, change: (found: StoredGuest) => Partial<StoredGuest>): void {
@@ -396,5 +396,4 @@ const HAND_OFF_PARTS = 10;
  * know this.
  */
 const addressOf = (host: string, attemptId: string): string => `fake://${host}/${attemptId}`;
-const idsOf = (volumes: readonly ServerVolume[] = []): readonly string[] => volumes.map((one) => one.volumeId).sort();
 const keyOf = (guest: GuestName): string => `${guest.host} ${guest.attemptId}`;

@@ -15,7 +15,7 @@ export interface GuestOrder {
   readonly revision: number;
   readonly work: /** A `Start`: no step of an operation. It is answered by a report on the attempt. */
     | { readonly kind: "start" }
-    /** `interfaces` are those with which a guest starts; null leaves them as they are. */
+    /** `interfaces` are those with which a guest starts, or is rebooted hard; null leaves them as they are. */
     | { readonly kind: "power"; readonly verb: PowerVerb; readonly interfaces: readonly GuestInterface[] | null }
     | { readonly kind: "snapshot"; readonly imageId: string }
     | { readonly kind: "rescue"; readonly image: RescueImage }

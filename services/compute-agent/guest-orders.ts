@@ -244,8 +244,11 @@ export class GuestOrders {
       const detach = (raised: AbortSignal) => driver.detachVolume(name, work.volume.volumeId, raised);
       return this.#call("detaching a volume", POWER_TIMEOUT_MS, signal, name, detach);
     }
-    if (work.kind === "power" && work.interfaces !== null) await this.#align(name, work.interfaces, signal);
     const verb = work.kind === "start" ? "start" : work.verb;
+    const hasInterfaces = work.kind === "power" && driver.capabilities.has("interfaces");
+    const interfaces = hasInterfaces ? work.interfaces : null;
+    // A hard reboot gives the guest its interfaces itself, while the guest does not run.
+    if (interfaces !== null && verb !== "hard-reboot") await this.#align(name, interfaces, signal);
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
     // succeeded.
     const isFirstStart = guest.state === "prepared" && verb !== "stop" && order.goal !== null;
@@ -255,7 +258,7 @@ export class GuestOrders {
     }
     // The driver is also called when the journal already shows that state, because a failed hand-off may have stopped the guest.
     if (!isFirstStart || verb === "pause" || verb === "suspend") {
-      const power = (raised: AbortSignal) => driver.power(name, verb, raised);
+      const power = (raised: AbortSignal) => driver.power(name, verb, raised, interfaces);
       await this.#call(`the driver's ${verb}`, POWER_TIMEOUT_MS, signal, name, power);
     }
   }
@@ -263,7 +266,6 @@ export class GuestOrders {
   /** Gives the guest its server's interfaces before it starts. It starts all the same when that fails, since it may be needed without them. */
   async #align(name: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
     const { driver, events } = this.#deps;
-    if (!driver.capabilities.has("interfaces")) return;
     const set = (raised: AbortSignal) => driver.setInterfaces(name, interfaces, raised);
     try {
       await this.#call("changing a guest's interfaces", INTERFACES_TIMEOUT_MS, signal, name, set);

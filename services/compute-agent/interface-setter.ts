@@ -11,6 +11,8 @@ import { messageOf } from "./message-of.ts";
 
 /** A driver that needs longer than this has failed. It is shorter than the conductor's wait for the answer. */
 const SET_MS = 15_000;
+/** A message that waited longer for other orders of the guest is refused. Its conductor would no longer hear that it was carried out. */
+const WAIT_MS_MAX = 2_500;
 const LATER = "a later order was given";
 /** The revisions of this many guests are remembered. */
 const GUESTS_MAX = 10_000;
@@ -46,10 +48,11 @@ export class InterfaceSetter {
       from.send({ body: { $case: "interfaces", value: { host, query, absent, unavailable, failed } } });
     };
     const name = { host, serverUuid, attemptId };
+    const heardAtMs = this.#deps.clock.monotonic();
     if (!hosts.has(host) || !this.#exists(name)) return answer({ absent: true });
     if (!driver.capabilities.has("interfaces")) return answer({ unavailable: true });
     try {
-      await chains.enter(name, (signal) => this.#carryOut(name, message, signal));
+      await chains.enter(name, (signal) => this.#carryOut(name, { message, heardAtMs }, signal));
       answer({});
     } catch (error) {
       events.interfacesFailed(name, messageOf(error));
@@ -57,9 +60,16 @@ export class InterfaceSetter {
     }
   }
 
-  async #carryOut(name: GuestName, { interfaces, revision }: SetInterfaces, signal: AbortSignal): Promise<void> {
+  async #carryOut(
+    name: GuestName,
+    { message, heardAtMs }: { readonly message: SetInterfaces; readonly heardAtMs: number },
+    signal: AbortSignal,
+  ): Promise<void> {
     const { store, driver, clock, events } = this.#deps;
+    const { interfaces, revision } = message;
     if (!this.#exists(name)) throw new Error("there is no such guest");
+    if (clock.monotonic() - heardAtMs > WAIT_MS_MAX)
+      throw new Error("the host was busy with another order for the guest: change the interfaces again");
     const key = `${name.host} ${name.attemptId}`;
     if (revision < Math.max(store.revisionOf(name.host, name.attemptId), this.#heard.get(key) ?? 0))
       throw new Error(LATER);

@@ -86,3 +86,34 @@ test("an answer that is larger than a message of the bus is not passed on", asyn
     await answerTo({ diagnostics: true }, (name) => ({ ...name, diagnostics, absent: false, failed: "" })),
   ).toMatchObject({ $case: "failed" });
 });
+
+test("guests that are slow to change their interfaces do not keep others from being read", async () => {
+  let ask: (question: Uint8Array) => Promise<Uint8Array> = () => Promise.reject(new Error("nobody answers"));
+  const clock = new ManualClock();
+  const stream = {
+    send: ({ body }: ConductorMessage) => {
+      if (body?.$case === "readConsole") asker.told({ ...output, host: NAME.host, query: body.value.query }, agent);
+    },
+    ...{ closed: false, onMessages: () => {}, onClose: () => {}, close: () => {} },
+  };
+  const agent: AgentConnection = { agentId: "agent", arrival: 1, stream, hosts: new Map() };
+  const answer = async (_subject: string, given: typeof ask) => {
+    ask = given;
+    return { stop: async () => {} };
+  };
+  const asker = new ConsoleAsker({
+    bus: { answer } as Partial<ConductorBus> as ConductorBus,
+    ...{ cell: "cell", clock, events: {} as ConductorEvents, registry: { connectionOf: () => agent } },
+  });
+  await asker.start();
+  const asked = async (question: Partial<ConsoleQuestion>) => {
+    const bytes = ConsoleQuestion.encode({ ...NAME, ...NOTHING, ...question }).finish();
+    return ConsoleAnswer.decode(await ask(bytes)).answer;
+  };
+  const interfaces = { interfaces: [] };
+  const waiting = Array.from({ length: 64 }, () => asked({ interfaces }));
+  expect(await asked({ interfaces })).toEqual({ $case: "failed", value: "too many guests are being asked about" });
+  expect(await asked({})).toMatchObject({ $case: "output" });
+  clock.advance(18_000);
+  for (const one of await Promise.all(waiting)) expect(one).toMatchObject({ $case: "failed" });
+});

@@ -20,7 +20,7 @@ import type { ConductorBus } from "./ports.ts";
 const ANSWER_MS = 4_000;
 /** A guest may need some seconds to release an interface. */
 const INTERFACES_MS = 18_000;
-/** Questions that may wait for agents at a time. Each may bring `BYTES_MAX`. */
+/** Questions that may wait for agents at a time, of each of two kinds: those that read, of which each may bring `BYTES_MAX`, and those that change interfaces. */
 const OPEN_MAX = 64;
 const BYTES_MAX = 131_072;
 /** The bus carries answers of up to 1 MiB, and no honest agent needs more than this. */
@@ -34,6 +34,7 @@ type Told = ConsoleOutput | ConsoleOpened | PinningRead | DiagnosticsRead | Inte
 interface Query {
   readonly connection: AgentConnection;
   readonly host: string;
+  readonly isChange: boolean;
   readonly resolve: (told: Told) => void;
 }
 
@@ -93,15 +94,18 @@ export class ConsoleAsker {
     const { host } = question;
     const connection = this.#options.registry.connectionOf(host);
     if (connection === null || connection.stream.closed) return { $case: "away", value: true };
-    if (this.#queries.size >= OPEN_MAX) return { $case: "failed", value: "too many guests are being asked about" };
+    // Guests that are slow to release their interfaces must not keep others from being read, and many readers must not keep interfaces from being changed.
+    const isChange = question.interfaces !== undefined;
+    const open = [...this.#queries.values()].filter((one) => one.isChange === isChange).length;
+    if (open >= OPEN_MAX) return { $case: "failed", value: "too many guests are being asked about" };
     const query = randomInt(1, QUERY_MAX);
     const { promise, resolve } = Promise.withResolvers<Told>();
-    this.#queries.set(query, { connection, host, resolve });
+    this.#queries.set(query, { connection, host, isChange, resolve });
     try {
       connection.stream.send({ body: orderOf(question, query) });
-      const deadlineMs = question.interfaces === undefined ? ANSWER_MS : INTERFACES_MS;
+      const deadlineMs = isChange ? INTERFACES_MS : ANSWER_MS;
       const told = await withDeadline(promise, deadlineMs, "asking about a guest", this.#options.clock);
-      if (question.interfaces !== undefined) return answers(told, question) ? interfacesOf(told) : OF_ANOTHER_QUESTION;
+      if (isChange) return answers(told, question) ? interfacesOf(told) : OF_ANOTHER_QUESTION;
       if (told.absent) return { $case: "absent", value: true };
       if (told.failed !== "") return { $case: "failed", value: told.failed.slice(0, TEXT_CHARACTERS_MAX) };
       if (!answers(told, question)) return OF_ANOTHER_QUESTION;

@@ -66,9 +66,9 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
   const order = (verb: string, subject: Partial<Power>): ConductorMessage => ({
     body: { $case: "power", value: { ...name, verb, orderId, revision, ...NO_SUBJECT, ...subject } },
   });
-  // A guest whose host did not answer when its server's ports changed gets its interfaces when it is started.
+  // A guest whose host did not answer when its server's ports changed gets its interfaces when it is started or rebooted hard.
   const power = (verb: PowerVerb): ConductorMessage =>
-    order(verb, verb === "start" ? { interfaces: guestInterfaces(facts.after.ports) } : {});
+    order(verb, verb === "start" || verb === "hard-reboot" ? { interfaces: guestInterfaces(facts.after.ports) } : {});
   switch (ask) {
     case "prepare":
       return build(facts, effect.selection, given);

@@ -56,6 +56,7 @@ export function driverDevicesContract(
     await next.setInterfaces(guest, [], NEVER);
     await next.setInterfaces(guest, [other, one], NEVER);
     await next.power(guest, "start", NEVER);
+    await next.power(guest, "hard-reboot", NEVER, [one]);
     expect(await next.powersOf([guest])).toEqual(["running"]);
   });
 }

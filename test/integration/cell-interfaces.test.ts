@@ -102,3 +102,18 @@ test("a guest whose interfaces differ from its server's ports gets those of the 
   await cell.become(1, "ACTIVE");
   expect(interfaces()).toEqual([]);
 });
+
+test("a hard reboot gives a guest the interfaces of its server's ports, and a soft one leaves it those that it has", async () => {
+  const { driver, interfaces } = await start();
+  const [name] = driver.guests();
+  if (name === undefined) throw new Error("there is a guest");
+  await driver.setInterfaces(name, guestInterfaces([ONE]).interfaces, NEVER);
+  const rebooted = async (kind: "reboot" | "hard-reboot") => {
+    await cell.operate({ server: 1, kind });
+    await eventually("the end of the reboot", async () => (await cell.server(1)).taskState === null);
+  };
+  await rebooted("reboot");
+  expect(interfaces()).toEqual(["one"]);
+  await rebooted("hard-reboot");
+  expect(interfaces()).toEqual([]);
+});

@@ -299,7 +299,7 @@ export interface Power {
   volume:
     | ServerVolume
     | undefined;
-  /** Only for a start: the interfaces with which the guest starts. Absent from a conductor of an older version. */
+  /** Only for a start and a hard reboot: the interfaces with which the guest starts. Absent from a conductor of an older version. */
   interfaces: GuestInterfaces | undefined;
 }
 

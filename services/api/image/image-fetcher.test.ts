@@ -52,7 +52,7 @@ const look = async (fetcher: ImageFetcher) => {
 /** Waits for the file as a host does. The clock is advanced past its pauses. */
 async function onHost(asked: WantedImage): Promise<string> {
   let outcome: string | null = null;
-  awaitImageFile(dir, asked, [".raw"], clock).then(
+  awaitImageFile(dir, asked, [".raw"], { clock }).then(
     (found) => {
       outcome = found === null ? "none" : found.path;
     },

@@ -197,7 +197,12 @@ export class LxdDriver implements Driver {
     await this.#receivers.end(container.name);
   }
 
-  async power(guest: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+  async power(
+    guest: GuestName,
+    verb: PowerVerb,
+    signal: AbortSignal,
+    interfaces?: readonly GuestInterface[] | null,
+  ): Promise<void> {
     const container = this.#of(guest);
     const control: ContainerControl = { shutdownMs: this.#options.shutdownMs, signal };
     switch (verb) {
@@ -208,6 +213,7 @@ export class LxdDriver implements Driver {
       case "reboot":
       case "hard-reboot":
         await container.stop(control, { force: verb === "hard-reboot" });
+        if (verb === "hard-reboot" && interfaces != null) await this.setInterfaces(guest, interfaces, signal);
         return container.start(signal);
       case "pause":
         return container.pause(signal);
@@ -313,7 +319,7 @@ export class LxdDriver implements Driver {
   async #imageSource({ server }: PrepareOrder, control: PrepareControl): Promise<object> {
     control.onStep("image");
     const expected = withFinalErrors(() => expectedLxdImageOf(server));
-    return { type: "image", fingerprint: await this.#images.fingerprint(expected) };
+    return { type: "image", fingerprint: await this.#images.fingerprint(expected, control.signal) };
   }
 
   async #create(order: PrepareOrder, source: object, made: ContainerConfig, signal: AbortSignal): Promise<void> {

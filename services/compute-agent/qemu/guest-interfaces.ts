@@ -17,9 +17,7 @@ export async function changeInterfaces(
 ): Promise<void> {
   const { machine, receives, isSuspended } = guest.record;
   const present = namedInterfaces(machine);
-  const desired = wanted.map(
-    (one) => present.find(({ mac }) => mac === macOfInterface(one)) ?? interfaceOf(one, bridge),
-  );
+  const desired = wanted.map((one) => present.find((has) => isOfPort(has, one)) ?? interfaceOf(one, bridge));
   const added = desired.filter((one) => !present.includes(one));
   const removed = present.filter((one) => !desired.includes(one));
   const isSame = added.length === 0 && removed.length === 0;
@@ -56,9 +54,13 @@ export async function changeInterfaces(
 
 /** The interface of a port. */
 export function interfaceOf(one: GuestInterface, bridge: string | null): NamedInterface {
-  const mac = macOfInterface(one);
-  return { mac, bridge, slot: one.slot, id: `net-${mac.replaceAll(":", "")}` };
+  const { portId, slot } = one;
+  return { mac: macOfInterface(one), bridge, slot, portId, id: `net-${portId}` };
 }
+
+/** Ports of different networks may have the same MAC address. */
+const isOfPort = ({ portId, mac }: NamedInterface, one: GuestInterface): boolean =>
+  portId === undefined ? mac === macOfInterface(one) : portId === one.portId;
 
 const macOfInterface = ({ portId, macAddress }: GuestInterface): string => macAddress ?? macOf(portId);
 

@@ -11,8 +11,9 @@ import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { deviceName } from "../../../core/pinning/host-device.ts";
+import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
-import { ensureInterfaceSlots } from "./guest-interfaces.ts";
+import { changeInterfaces, ensureInterfaceSlots } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 
@@ -81,16 +82,25 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   await guest.end();
 }
 
-/** Restarts the guest. A soft reboot lets it shut down first. Ends a rescue. */
+/** Restarts the guest. A soft reboot lets it shut down first. A hard one gives it the `wanted` interfaces while it has no QEMU. Ends a rescue. */
 export async function rebootGuest(
   guest: QemuGuest,
-  control: PowerControl & { readonly isSoft: boolean },
+  control: PowerControl & {
+    readonly isSoft: boolean;
+    readonly wanted?: { readonly interfaces: readonly GuestInterface[]; readonly bridge: string | null } | null;
+  },
 ): Promise<void> {
   await endRescue(guest);
   if (control.isSoft && (await guest.state()) === "running") {
     await pressPowerButton(guest, control);
     await guest.execute("system_reset");
     return run(guest, control);
+  }
+  if (control.wanted != null) {
+    await guest.end();
+    await guest.change({ isSuspended: false });
+    const { interfaces, bridge } = control.wanted;
+    await changeInterfaces(guest, interfaces, { bridge, signal: control.signal });
   }
   return boot(guest, control);
 }

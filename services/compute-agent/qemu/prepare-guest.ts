@@ -151,12 +151,12 @@ async function buildDisks(
   const { server } = order;
   const blankDisks = blankDisksOf(server);
   control.onStep("image");
-  const kernel = await readKernel(options.images, server);
+  const kernel = await readKernel(options.images, server, control.signal);
   const machine = withFinalErrors(() =>
     machineOf(server, { ...options.defaults, name: order.attemptId, blankDisks: blankDisks.length, kernel }),
   );
   const expected = expectedImageOf(diskImageOf(server));
-  const base = expected === null ? null : await options.images.image(expected);
+  const base = expected === null ? null : await options.images.image(expected, control.signal);
   control.signal.throwIfAborted();
   control.onStep("disk");
   const [root, ...further] = bootsFromVolume(server) ? [undefined, ...machine.disks] : machine.disks;

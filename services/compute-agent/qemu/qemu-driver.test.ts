@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { readGuestRecord, writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
 import { systemClock } from "../../../runtime/clock.ts";
@@ -13,6 +13,7 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import { NANO_DEFAULTS } from "../../../test/rigs/qemu-guests.ts";
 import type { GuestName } from "../journal.ts";
 import { openQemuDriver } from "./open-qemu-driver.ts";
 import { QemuDriver, type QemuDriverOptions } from "./qemu-driver.ts";
@@ -159,4 +160,32 @@ test("an instances path that cannot be used is an error of the settings", () => 
 test("an instances path that does not exist yet is made", async () => {
   driver = openQemuDriver(settingsFor(join(dir, "new", "instances")), surroundings).driver;
   await eventually("the directory", () => realpathSync(join(dir, "new", "instances")).endsWith("instances"));
+});
+
+test("two ports with one MAC address are two interfaces, and the one that is taken away leaves the other", async () => {
+  const guest = await runningGuest(1);
+  const [one, other] = [1, 2].map((slot) => ({ portId: `p${slot}`, macAddress: "fa:16:3e:00:00:01", slot }));
+  if (one === undefined || other === undefined) throw new Error("there are two ports");
+  const never = new AbortController().signal;
+  const made = opened({ defaults: async () => NANO_DEFAULTS });
+  const names = () => readGuestRecord(dirOf(1))?.machine.interfaces.map(({ portId, slot, id }) => [portId, slot, id]);
+  await made.setInterfaces(guest, [one, other], never);
+  expect(names()).toEqual([
+    ["p1", 1, "net-p1"],
+    ["p2", 2, "net-p2"],
+  ]);
+  await made.setInterfaces(guest, [other], never);
+  expect(names()).toEqual([["p2", 2, "net-p2"]]);
+});
+
+test("an interface that an earlier version has given a guest is known by its MAC address", async () => {
+  const name = nameOf(1);
+  mkdirSync(dirOf(1));
+  const mac = "fa:16:3e:00:00:01";
+  const record = guestRecord(name);
+  const interfaces = [{ mac, bridge: null, slot: 1, id: "net-fa163e000001" }];
+  await writeGuestRecord(dirOf(1), { ...record, machine: { ...record.machine, interfaces } });
+  const made = opened({ defaults: async () => NANO_DEFAULTS });
+  await made.setInterfaces(name, [{ portId: "p1", macAddress: mac, slot: 1 }], new AbortController().signal);
+  expect(readGuestRecord(dirOf(1))?.machine.interfaces).toEqual(interfaces);
 });

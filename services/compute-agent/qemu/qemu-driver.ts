@@ -236,9 +236,10 @@ export class QemuDriver implements Driver {
     await startGuest(await this.#atRest(name), this.#power(signal));
   }
 
-  async power(name: GuestName, verb: PowerVerb, signal: AbortSignal): Promise<void> {
+  async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
     const guest = await this.#atRest(name);
     const control = this.#power(signal);
+    const wanted = interfaces == null ? null : { interfaces, bridge: (await this.#options.defaults()).bridge };
     switch (verb) {
       case "start":
       case "resume":
@@ -249,7 +250,7 @@ export class QemuDriver implements Driver {
       case "reboot":
         return rebootGuest(guest, { ...control, isSoft: true });
       case "hard-reboot":
-        return rebootGuest(guest, { ...control, isSoft: false });
+        return rebootGuest(guest, { ...control, isSoft: false, wanted });
       case "pause":
         return pauseGuest(guest);
       case "unpause":
@@ -393,4 +394,5 @@ export class QemuDriver implements Driver {
 /** QEMU's events about the end of a guest. */
 const ENDINGS: readonly string[] = ["SHUTDOWN", "GUEST_PANICKED", "STOP"];
 
+type Interfaces = readonly GuestInterface[] | null;
 const keyOf = ({ host, attemptId }: GuestName): string => `${host} ${attemptId}`;

@@ -7,10 +7,11 @@ import { kernelImagesOf } from "./machine-of-server.ts";
 export async function readKernel(
   images: ImageCache,
   image: Pick<ServerSpec, "imageProperties">,
+  signal: AbortSignal,
 ): Promise<MachineKernel | null> {
   const named = kernelImagesOf(image);
   if (named === null) return null;
-  const kernel = await images.image(named.kernel);
-  const ramdisk = named.ramdisk === null ? null : await images.image(named.ramdisk);
+  const kernel = await images.image(named.kernel, signal);
+  const ramdisk = named.ramdisk === null ? null : await images.image(named.ramdisk, signal);
   return { path: kernel.path, ramdisk: ramdisk?.path ?? null, commandLine: named.commandLine };
 }

@@ -26,8 +26,8 @@ export async function rescueGuest(
   if (receives !== null) throw new QemuError("state", "the guest waits for the disks or the memory of another one");
   const expected = expectedImageOf(image);
   if (expected === null) throw new QemuError("image", "the rescue names no image");
-  const base = await images.image(expected);
-  const kernel = await readKernel(images, image);
+  const base = await images.image(expected, signal);
+  const kernel = await readKernel(images, image, signal);
   signal.throwIfAborted();
   await stopGuest(guest, control);
   // A guest that never ran is only halted by that.
