@@ -167,7 +167,7 @@ export class SimHosts {
       setInterfaces: (guest, interfaces, signal) => hypervisor.setInterfaces(guest, interfaces, signal),
       handOff: async (order, signal, onProgress) => {
         await hypervisor.handOff(order, endingWith(process, signal), onProgress);
-        world.onHandedOver(order.toAttemptId);
+        world.onHandedOver(order.attemptId, order.toAttemptId);
       },
       destroy: async (guest, signal) => {
         await hypervisor.destroy(guest, signal);

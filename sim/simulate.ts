@@ -54,6 +54,11 @@ const WARM_UP_MS = 3_000;
  * sweep.
  */
 const SETTLE_MS = 240_000;
+/**
+ * The move of a server with a guest in quarantine may wait for the operator, and a new server for that move, if both are in one group. Schedulers give
+ * such a request up after ten minutes.
+ */
+const SETTLE_UNDECIDED_MS = 720_000;
 /** Changes within this time are audited together. */
 const AUDIT_MS = 250;
 /** The changes that are moves, with the kind of each move. */
@@ -103,7 +108,7 @@ class Simulation {
       survivors.started(serverUuid);
       this.#checkHomes(serverUuid);
     };
-    world.onHandedOver = (attemptId) => survivors.handedOver(attemptId);
+    world.onHandedOver = (from, to) => survivors.handedOver(from, to);
     world.onUnwanted = (serverUuid, what) => survivors.unwanted(serverUuid, what);
     this.#cloud.onRestored = (running) => survivors.restored(running);
     world.onDestroyed = (serverUuid) => {
@@ -153,7 +158,8 @@ class Simulation {
   /** Waits until nothing is under way. Whatever remains under way breaks law 5, and other violations are permanent by then. */
   async #settle(what: string, more: () => Promise<Violation[]> = async () => []): Promise<void> {
     if (this.#world.findings.length > 0) return;
-    const endMs = this.#world.clock.monotonic() + SETTLE_MS;
+    const isUndecided = (await this.#undecided()).size > 0;
+    const endMs = this.#world.clock.monotonic() + (isUndecided ? SETTLE_UNDECIDED_MS : SETTLE_MS);
     const wrong = async () => [...(await this.#violationsNow()), ...(await more())];
     let violations = await wrong();
     while (violations.length > 0 && this.#world.findings.length === 0 && this.#world.clock.monotonic() < endMs) {
@@ -164,11 +170,16 @@ class Simulation {
     for (const [law, text] of violations) this.#world.find(law, `${what} should have ended: ${text}`);
   }
 
+  /** The servers with a guest in quarantine about which an operator would have to decide. No operator is simulated. */
+  async #undecided(): Promise<ReadonlySet<string>> {
+    return new Set((await Promise.all(this.#cloud.cells.map((cell) => cell.undecided()))).flat());
+  }
+
   async #openTasks({ cells }: CloudFacts): Promise<Violation[]> {
-    const undecided = new Set((await Promise.all(this.#cloud.cells.map((cell) => cell.undecided()))).flat());
+    const undecided = await this.#undecided();
     return cells.flatMap(({ openTasks }) =>
       openTasks
-        // A guest that was handed over waits for the operator's decision about the one in quarantine, and no operator is simulated.
+        // A guest that was handed over waits for the operator's decision about the one in quarantine.
         .filter(({ serverUuid, stage }) => stage !== "handing-over" || !undecided.has(serverUuid))
         .map((task) => [5, `task ${task.id} is open`] as const),
     );

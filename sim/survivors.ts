@@ -22,9 +22,12 @@ export class Survivors {
     for (const { attemptId, running } of this.#copiesOf(serverUuid)) if (running) this.#whole.add(attemptId);
   }
 
-  /** Notes that the guest of this attempt has received the content of the server's running guest, which is kept, stopped. */
-  handedOver(attemptId: string): void {
-    this.#whole.add(attemptId);
+  /**
+   * Notes that one guest has received the content of the server's other guest, which is kept, stopped. The latter may never have run, because its start
+   * has failed: it contains what the server had, and becomes its home again when a user reverts the move.
+   */
+  handedOver(from: string, to: string): void {
+    this.#whole.add(from).add(to);
   }
 
   /** Notes that a user has asked for this, whatever the outcome. */

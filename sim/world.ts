@@ -31,7 +31,7 @@ export class World {
   /** Called when a guest has begun to run. */
   onStarted: (serverUuid: string) => void = () => {};
   /** Called when the guest of this attempt has received the content of another guest of the server. */
-  onHandedOver: (attemptId: string) => void = () => {};
+  onHandedOver: (from: string, to: string) => void = () => {};
   /** Called when a user asks for a server's guests to be deleted or stopped. */
   onUnwanted: (serverUuid: string, what: "gone" | "stopped") => void = () => {};
   /** Called when a guest is gone. */
