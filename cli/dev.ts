@@ -11,7 +11,7 @@ import { TRIAL_AUTH_KINDS } from "../services/api/identity/auth-kind.ts";
 import { keystoneOptions } from "../services/api/identity/keystone-options.ts";
 import { refuseBadAuth } from "../services/api/identity/refuse-bad-auth.ts";
 import { OWN_NETWORK_RULES } from "../services/api/network/network-rule.ts";
-import { VOLUME_RULES } from "../services/api/volume/volume-rule.ts";
+import { OWN_VOLUME_RULES } from "../services/api/volume/volume-rule.ts";
 import { generateHosts } from "../services/compute-agent/host-config.ts";
 import { qemuSettings } from "../services/compute-agent/qemu/qemu-settings.ts";
 import { writeCloudsFile } from "./dev/clouds-file.ts";
@@ -28,7 +28,13 @@ import {
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
 /** The copies of images, and volumes, are kept in the data directory. */
-const { imagesPath: _imagesPath, imageCache: _imageCache, volumeDir: _volumeDir, ...ofVirtualMachines } = qemuSettings;
+const {
+  imagesPath: _imagesPath,
+  imageCache: _imageCache,
+  volumeDir: _volumeDir,
+  volumeMounts: _volumeMounts,
+  ...ofVirtualMachines
+} = qemuSettings;
 
 const declaration = {
   command: "berth dev",
@@ -64,7 +70,7 @@ const declaration = {
       about: "networks of servers: none, or simple, one that all projects share and that gives each server an address",
       default: "simple",
     }),
-    volumes: setting(oneOf(...VOLUME_RULES), {
+    volumes: setting(oneOf(...OWN_VOLUME_RULES), {
       about: "volumes of servers: none, or simple, those of the api's own Block Storage API",
       default: "simple",
     }),

@@ -117,3 +117,12 @@ async function startOrJoin(dataDir: string, mayJoin: boolean): Promise<Server> {
     return { ...urls, stop: async () => undefined };
   }
 }
+
+/** Returns the URL of a database on the same server as the user's API database, named after the API database and the cell. */
+export async function cellUrlBeside(apiUrl: string, cell: string): Promise<string> {
+  const url = new URL(apiUrl);
+  const name = `${url.pathname.slice(1) || "berth"}_cell_${cell}`;
+  await ensureDatabase(apiUrl, name);
+  url.pathname = `/${name}`;
+  return url.href;
+}

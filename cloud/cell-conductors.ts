@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { MemoryNetwork } from "../adapters/memory/memory-network.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
+import type { BlockStorage } from "../core/stores/block-storage.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
@@ -18,6 +19,7 @@ export interface CellConductorsOptions {
   readonly connectBus: () => Bus;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly blockStorage?: BlockStorage;
 }
 
 interface RunningConductor {
@@ -80,7 +82,7 @@ export class CellConductors {
   }
 
   async #start(name: string): Promise<void> {
-    const { cell, store, ledger, network, connectBus, clock, logger } = this.#options;
+    const { cell, store, ledger, network, connectBus, clock, logger, blockStorage } = this.#options;
     const why = `conductor ${name} was killed`;
     const [ownStore, ownLedger] = [new Severable(store, why), new Severable(ledger, why)];
     const conductor = createConductor(
@@ -92,6 +94,7 @@ export class CellConductors {
           listener: network.listen(name),
           clock,
         },
+        ...(blockStorage !== undefined && { blockStorage }),
         logger: logger.child({ conductor: name }),
         registry: createRegistry({ service: "conductor", withProcess: false }),
         tracing: noTracing,

@@ -6,6 +6,7 @@ import { PostgresLedger } from "../adapters/postgres/ledger/postgres-ledger.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
+import type { BlockStorage } from "../core/stores/block-storage.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
@@ -39,6 +40,8 @@ export interface CellServicesOptions extends CellPlan {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly observer: CloudObserver | null;
+  /** Cinder, if servers have volumes there. */
+  readonly blockStorage?: BlockStorage | undefined;
   /** Whether clients on this machine can open the consoles of guests. */
   readonly consoles?: boolean;
   /** Opens the driver of the cell's hosts; the fake one when it is absent. */
@@ -75,6 +78,7 @@ export function createCellServices(options: CellServicesOptions): CellServices {
   const addresses = Array.from({ length: options.conductors }, (_, index) => `${name}-conductor-${index + 1}`);
   const conductors = new CellConductors({
     ...{ cell: name, names: addresses, network, connectBus: options.connectBus, clock, logger },
+    ...(options.blockStorage !== undefined && { blockStorage: options.blockStorage }),
     ...{ store: observeCellStore(store, observer), ledger: new PostgresLedger(pool) },
   });
   const consoles = options.consoles === true ? new ConsoleListener({ clock, ...ON_LOOPBACK }) : null;

@@ -17,7 +17,6 @@ import { PostgresRatioStore } from "../adapters/postgres/api/postgres-ratio-stor
 import { PostgresReservationStore } from "../adapters/postgres/api/postgres-reservation-store.ts";
 import { PostgresServerGroupStore } from "../adapters/postgres/api/postgres-server-group-store.ts";
 import { PostgresSettingsStore } from "../adapters/postgres/api/postgres-settings-store.ts";
-import { ensureDatabase } from "../adapters/postgres/client/databases.ts";
 import { createPool } from "../adapters/postgres/client/pool.ts";
 import { registerFollowerMetrics } from "../adapters/postgres/follower/follower-telemetry.ts";
 import { migrate } from "../adapters/postgres/schema/migrate.ts";
@@ -26,6 +25,7 @@ import { noTracing } from "../adapters/telemetry/tracing.ts";
 import { conductorSettingNames } from "../audit/conductor-setting-names.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
 import type { HostFilter } from "../core/scheduling/filters/host-filter.ts";
+import type { BlockStorage } from "../core/stores/block-storage.ts";
 import { addressText } from "../runtime/address-text.ts";
 import type { Bus } from "../runtime/bus.ts";
 import { systemClock } from "../runtime/clock.ts";
@@ -54,7 +54,7 @@ import { RequestWrites } from "../services/scheduler/placing/request-writes.ts";
 import { RequestReader } from "../services/scheduler/request-reader.ts";
 import { createScheduler } from "../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
-import { type ApiDatabase, openApiDatabase } from "./api-database.ts";
+import { type ApiDatabase, cellUrlBeside, openApiDatabase } from "./api-database.ts";
 import { type CellPlan, type CellServices, createCellServices } from "./cell-services.ts";
 import { CellThread } from "./cell-thread.ts";
 import { startCloudConsoles } from "./cloud-consoles.ts";
@@ -90,6 +90,8 @@ export interface EmbeddedCloudOptions {
   readonly networks?: NetworkRule;
   /** The volumes that servers can have; `none` by default. */
   readonly volumes?: VolumeRule;
+  /** Cinder, for the volumes `cinder`. Not together with `underLoad`. */
+  readonly blockStorage?: BlockStorage | undefined;
   /** Limits of projects for which operators have set none; `unlimited` by default. */
   readonly quotas?: QuotaKind;
   /** The cloud's own host filters, in addition to Nova's. */
@@ -209,9 +211,10 @@ function servicesFor(
     return (plan, connectBus) => {
       const file = fileOf(plan.name);
       const journal = file === null ? createMemoryJournal() : new FileJournal(file);
-      const { openDriver, consoles = false } = options;
+      const { openDriver, consoles = false, blockStorage } = options;
       return createCellServices({
         ...plan,
+        blockStorage,
         journal,
         connectBus,
         clock: systemClock,
@@ -280,8 +283,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     {
       ...{ ...shared, operators, registry, logger: options.logger.child({ service: "api" }) },
       cells: cells.map(seenFromAbove),
-      decisions,
-      filters,
+      ...{ decisions, filters, blockStorage: options.blockStorage },
       ...{ ...projectStores, imageFiles: await openImageFiles(options.imagesPath ?? null) },
       keystone: options.keystone ?? null,
       ...faultsOf(options, cells),
@@ -381,15 +383,6 @@ async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {
     await delay(POLL_MS);
   }
   await Promise.all(cells.map((cell) => cell.follower.waitUntilSeen(READY_MS)));
-}
-
-/** Returns the URL of a database on the same server as the user's API database, named after the API database and the cell. */
-async function cellUrlBeside(apiUrl: string, cell: string): Promise<string> {
-  const url = new URL(apiUrl);
-  const name = `${url.pathname.slice(1) || "berth"}_cell_${cell}`;
-  await ensureDatabase(apiUrl, name);
-  url.pathname = `/${name}`;
-  return url.href;
 }
 
 async function closeAll(started: (() => Promise<void>)[]): Promise<void> {

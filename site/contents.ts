@@ -25,6 +25,7 @@ export const CHAPTERS: readonly { readonly title: string; readonly sources: read
       "docs/consoles.md",
       "docs/moves.md",
       "docs/neutron.md",
+      "docs/cinder.md",
       "docs/requests.md",
       "docs/server-groups.md",
       "docs/quotas.md",

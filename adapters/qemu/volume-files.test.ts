@@ -27,7 +27,7 @@ const find = (sizeBytes = SIZE) => files.ensure(volume(sizeBytes), { mayCreate: 
 
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "berth-volumes-"));
-  files = new VolumeFiles(dir);
+  files = new VolumeFiles({ own: dir, mounts: null });
 });
 afterEach(() => rmSync(dir, { recursive: true, force: true }));
 

@@ -1,6 +1,7 @@
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
+import { mountedFile, type VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
@@ -11,21 +12,42 @@ const SAFELY = constants.O_RDWR | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 export interface SizedVolume {
   readonly volumeId: string;
   readonly sizeBytes: number;
+  /** A volume of Cinder, and how this host reaches it. Absent for one of Berth's own. */
+  readonly inCinder?: boolean;
+  readonly connection?: string;
 }
 
 /**
- * The files of volumes in one directory. All hosts between which servers with volumes move share this directory. It is never created here,
- * so that a file system that is not mounted is noticed. No file is ever removed or truncated.
+ * The files of volumes: those of Berth's own in one directory, and those of Cinder below another one (`mountedFile`). All hosts between which servers
+ * with volumes move share them. The directories are never created here, so that a file system that is not mounted is noticed. No file is ever
+ * removed or truncated.
  */
 export class VolumeFiles {
-  readonly #dir: string;
+  readonly #dir: string | null;
+  readonly #mounts: string | null;
 
-  constructor(dir: string) {
-    this.#dir = dir;
+  constructor(dirs: { readonly own: string | null; readonly mounts: string | null }) {
+    this.#dir = dirs.own;
+    this.#mounts = dirs.mounts;
   }
 
   /**
-   * The path of a volume's file, which has at least the volume's size when this resolves. With `mayCreate` a missing file is made, sparse and
+   * The file of a volume. One of Cinder is never made, enlarged or measured here.
+   */
+  async fileOf(volume: SizedVolume, may: { readonly mayCreate: boolean }): Promise<VolumeFile> {
+    if (volume.inCinder !== true) return { path: await this.ensure(volume, may), format: "raw" };
+    const file = mountedFile(volume.volumeId, volume.connection ?? "", this.#mounts);
+    const opened = await this.#open(file.path, volume, false);
+    try {
+      await this.#regular(opened, file.path);
+    } finally {
+      await opened.close();
+    }
+    return file;
+  }
+
+  /**
+   * The path of an own volume's file, which has at least the volume's size when this resolves. With `mayCreate` a missing file is made, sparse and
    * readable for this user alone. Rejects with a QemuError if the file is missing otherwise, is smaller than the volume, or is no regular file.
    */
   async ensure(volume: SizedVolume, { mayCreate }: { readonly mayCreate: boolean }): Promise<string> {
@@ -49,6 +71,8 @@ export class VolumeFiles {
   #pathOf(volumeId: string): string {
     if (!UUID.test(volumeId))
       throw new QemuError("storage", `"${volumeId.slice(0, 100)}" is no volume id; allowed: a UUID in lower case`);
+    if (this.#dir === null)
+      throw new QemuError("unavailable", "this host has no directory of volumes: give its agent --volume-dir");
     return join(this.#dir, `volume-${volumeId}.raw`);
   }
 
@@ -87,16 +111,28 @@ export class VolumeFiles {
     }
   }
 
-  #unusable(path: string, { volumeId }: SizedVolume, error: unknown): QemuError {
+  #unusable(path: string, { volumeId, inCinder }: SizedVolume, error: unknown): QemuError {
     const { code, message } = error as NodeJS.ErrnoException;
     const why = {
       ELOOP: `${path} is a symbolic link, so it is not used as a volume`,
       ENXIO: `${path} is no regular file, so it is not used as a volume`,
       EISDIR: `${path} is no regular file, so it is not used as a volume`,
-      ENOENT: `volume ${volumeId} has no file on this host: is ${this.#dir} there, and the same on all hosts?`,
+      ENOENT:
+        inCinder === true
+          ? `volume ${volumeId} has no file ${path} on this host: is Cinder's export mounted at ${dirname(path)}?`
+          : `volume ${volumeId} has no file on this host: is ${this.#dir} there, and the same on all hosts?`,
     }[code ?? ""];
     return new QemuError("storage", why ?? `${path} cannot be opened: ${message}`, { cause: error });
   }
+}
+
+/** The files of a host with these directories, or null for a host that has neither. */
+export function volumeFilesOf(dirs: {
+  readonly volumeDir?: string | undefined;
+  readonly volumeMounts?: string | undefined;
+}): VolumeFiles | null {
+  const [own, mounts] = [dirs.volumeDir ?? null, dirs.volumeMounts ?? null];
+  return own === null && mounts === null ? null : new VolumeFiles({ own, mounts });
 }
 
 const isSize = (bytes: number): boolean => Number.isSafeInteger(bytes) && bytes > 0;

@@ -9,6 +9,8 @@ export interface GuestVolume {
   readonly lun: number;
   /** Whether the guest boots from it. Absent for other volumes. */
   readonly isRoot?: boolean | undefined;
+  /** How the host reaches it, as Cinder says (`mountedFile`). Absent for a volume of Berth's own. */
+  readonly connection?: string | undefined;
 }
 
 const TARGETS = 255;

@@ -1,4 +1,5 @@
 import { setTimeout as delay } from "node:timers/promises";
+import type { VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
 import type { QemuMonitor } from "./qemu-guest.ts";
 import { QmpError } from "./qmp-error.ts";
@@ -16,22 +17,23 @@ const deviceOf = (volumeId: string): string => `volume-${volumeId}`;
 
 /**
  * Connects a volume to a guest whose QEMU exists: one that runs, is halted, or waits for another guest's memory. Does nothing if QEMU has the volume
- * already; otherwise `pathOf` tells the path of its file. The device's serial number is the volume's id. QEMU locks the file, except for a guest that
+ * already; otherwise `fileOf` tells its file. The device's serial number is the volume's id. QEMU locks the file, except for a guest that
  * waits, and refuses it while another guest has it. After a QemuError QEMU does not have the volume; after another error it may have it.
  */
 export async function plugVolume(
   guest: QemuMonitor,
   volume: GuestVolume,
-  pathOf: () => Promise<string>,
+  fileOf: () => Promise<VolumeFile>,
 ): Promise<void> {
   const { volumeId, target, lun, isRoot } = volume;
   const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
   if (await hasDevice(guest, device)) return;
-  const file = { driver: "file", filename: await pathOf(), locking: "on", discard: "unmap" };
+  const { path, format } = await fileOf();
+  const file = { driver: "file", filename: path, locking: "on", discard: "unmap" };
   // An agent that died in the middle left the node, perhaps with another path.
   await removeNode(guest, node);
   try {
-    await guest.execute("blockdev-add", { driver: "raw", "node-name": node, discard: "unmap", file });
+    await guest.execute("blockdev-add", { driver: format, "node-name": node, discard: "unmap", file });
     await guest.execute("device_add", {
       ...{ driver: "scsi-hd", id: device, drive: node, bus: `${VOLUME_BUS}.0`, channel: 0, "scsi-id": target, lun },
       ...{ serial: volumeId, device_id: volumeId },

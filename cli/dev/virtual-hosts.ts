@@ -60,13 +60,13 @@ export function virtualHosts(
 
 /** Opens the driver of such hosts. Throws a SettingsError when QEMU or one of its tools is not installed. */
 export function openVirtualHosts(
-  settings: Omit<QemuSettings, "imagesPath" | "imageCache" | "volumeDir">,
+  settings: Omit<QemuSettings, "imagesPath" | "imageCache" | "volumeDir" | "volumeMounts">,
   dirs: VirtualHostsDirs,
   logger: Logger,
 ): (hosts: readonly HostConfig[]) => OwnedDriver {
   refuseMissingTools();
   const { driver } = openQemuDriver(
-    { ...settings, ...dirs, imageCache: null, sysroot: null },
+    { ...settings, ...dirs, imageCache: null, sysroot: null, volumeMounts: null },
     { clock: systemClock, logger },
   );
   return (hosts) => {

@@ -14,6 +14,7 @@ import type { PortStore } from "../../core/stores/api/port-store.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { SoftDeletionStore } from "../../core/stores/api/soft-deletion-store.ts";
 import type { VolumeStore } from "../../core/stores/api/volume-store.ts";
+import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import type { Networking } from "../../core/stores/networking.ts";
 import type { OwnSecurityGroups, SecurityGroups } from "../../core/stores/security-groups.ts";
@@ -29,6 +30,9 @@ import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import { openSettlers } from "./compute/server-actions/open-settlers.ts";
+import { CinderServerVolumes } from "./compute/server-volumes/cinder-server-volumes.ts";
+import { OwnServerVolumes } from "./compute/server-volumes/own-server-volumes.ts";
+import type { ServerVolumes } from "./compute/server-volumes/server-volumes.ts";
 import { UNSUPPORTED_CREATE_FIELDS } from "./compute/servers/create-schema.ts";
 import { DeletionMarker } from "./compute/servers/deletion-marker.ts";
 import { KnownZones } from "./compute/servers/known-zones.ts";
@@ -87,8 +91,10 @@ export interface ApiDeps {
   /** Neutron, and the notes of servers that have ports there; required with the networks `neutron`. */
   readonly networking?: Networking;
   readonly portNotes?: PortNoteStore;
-  /** The volumes. Without this store, there are none. */
+  /** The volumes, or with Cinder the copies of those that servers have. Without this store, there are none. */
   readonly volumes?: VolumeStore;
+  /** Cinder; required with the volumes `cinder`. */
+  readonly blockStorage?: BlockStorage | undefined;
   /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
   readonly quotas?: QuotaStore;
   /** The servers that are deleted softly. Without this store, none is, and none is restored. */
@@ -140,13 +146,14 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const cells = new Map(deps.cells.map((cell) => [cell.name, new CellClient(cell, { clock, events }, settings.cells)]));
   const { moves, quotas = null } = deps;
   const neutron = usedNeutron(deps, settings);
+  const volumes = usedVolumes(deps, settings);
   const limits = new ProjectLimits(
     { store: quotas, clock },
     { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
   );
   const images = openImages(deps, events, { cacheMs: settings.flavorCacheMs, bytesMax: settings.imageBytesMax });
   const marker = new DeletionMarker({
-    ...{ store, events, portsOfFailed: neutron?.notes ?? null },
+    ...{ store, events, volumes, portsOfFailed: neutron?.notes ?? null },
     networkPorts: neutron?.notes ?? sweptPorts(deps, settings),
   });
   const softDeleter = openSoftDeleter(deps, { cells, events, marker }, settings);
@@ -169,7 +176,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     images: images?.service ?? null,
     consoleTokens: deps.consoleTokens ?? null,
     networkPorts: deps.networkPorts ?? null,
-    volumes: usedVolumes(deps, settings),
+    volumes,
     networks: settings.networks,
     neutron,
     securityGroups: openSecurityGroups(deps, neutron),
@@ -210,9 +217,16 @@ function openSoftDeleter(
   return new SoftDeleter({ deletions, store, moves: moves ?? null, ...parts }, options);
 }
 
-/** Returns the store of volumes if servers have volumes of Berth's own. */
-const usedVolumes = ({ volumes }: ApiDeps, settings: ApiSettings): VolumeStore | null =>
-  settings.volumes === "simple" ? (volumes ?? null) : null;
+/** Returns the volumes that servers can have: Berth's own, those of Cinder, or null for none. */
+function usedVolumes(
+  { volumes: store, blockStorage: storage, clock }: ApiDeps,
+  { volumes: rule, auth }: ApiSettings,
+): ServerVolumes | null {
+  if (store === undefined || rule === "none") return null;
+  if (rule === "simple") return new OwnServerVolumes(store);
+  assert(storage !== undefined, "whoever builds an api with Cinder gives it its client");
+  return new CinderServerVolumes({ store, storage, clock }, { sendsTokens: auth === "keystone" });
+}
 
 /** Returns the loop that ends the ports of servers that are gone. */
 function openPortLoop({

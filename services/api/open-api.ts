@@ -3,6 +3,7 @@ import { openImageFiles } from "../../adapters/images/open-image-files.ts";
 import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
+import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
 import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
@@ -35,6 +36,7 @@ import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
+import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { Networking } from "../../core/stores/networking.ts";
 import type { SecurityGroups } from "../../core/stores/security-groups.ts";
 import { systemClock } from "../../runtime/clock.ts";
@@ -109,6 +111,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       filters,
       ...openProjectStores(pool),
       ...openNetworking(settings, closers),
+      ...openBlockStorage(settings, closers),
       ...(await openImageParts(settings, closers)),
       moves: new PostgresMoveStore(pool),
       cells,
@@ -194,6 +197,14 @@ function openNetworking(
   closers.push(() => neighbours.close());
   const client = neighbours.client({ service: "Neutron", types: ["network"], url: settings.neutronUrl });
   return { networking: new NeutronClient(client), neutronSecurityGroups: new NeutronSecurityGroups(client) };
+}
+
+/** Opens Cinder's client. Throws `SettingsError` when the settings of Keystone, which names Cinder's endpoint, are incomplete. */
+function openBlockStorage(settings: ApiOptions, closers: Closers): { readonly blockStorage?: BlockStorage } {
+  if (settings.volumes !== "cinder") return {};
+  const neighbours = openNeighbours(settings);
+  closers.push(() => neighbours.close());
+  return { blockStorage: new CinderClient(neighbours.client({ ...CINDER, url: settings.cinderUrl })) };
 }
 
 function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, closers: Closers): OperatorStores {

@@ -193,8 +193,11 @@ export const apiDeclaration = {
     }),
     ...neighbourOptions,
     volumes: setting(oneOf(...VOLUME_RULES), {
-      about: "volumes of servers: none, or simple, those of the api's own Block Storage API",
+      about: "volumes of servers: none; simple, those of the api's own Block Storage API; or cinder, those of Cinder",
       default: "none",
+    }),
+    cinderUrl: optional(url("http", "https"), {
+      about: "URL of Cinder for --volumes cinder; by default the one in Keystone's catalogue",
     }),
     volumesPerProjectMax: setting(integer({ min: -1, max: 1_000_000_000 }), {
       about: "maximum number of volumes of one project; -1: unlimited",

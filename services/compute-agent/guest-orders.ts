@@ -338,7 +338,8 @@ function volumesOfGuest(
   { volumes = [] }: ExistingGuest,
 ): { readonly volumes?: readonly ServerVolume[] } {
   if (work.kind !== "attach" && work.kind !== "detach") return {};
-  return { volumes: volumesAfter(volumes, work.kind === "attach", work.volume) };
+  // How the host reaches the volume is the driver's affair, and may be secret.
+  return { volumes: volumesAfter(volumes, work.kind === "attach", { ...work.volume, connection: "" }) };
 }
 
 const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];

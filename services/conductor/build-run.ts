@@ -19,9 +19,10 @@ import { type AttemptReport, FailureKind, GuestState } from "../../proto/gen/ber
 import { type BuildPlan, EventKind } from "../../proto/gen/berth/cell.ts";
 import type { Selection, ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import type { BindOutcome } from "./port-binder.ts";
+import { type NeedsOutcome, withConnections } from "./neighbour-needs.ts";
 import type { TaskSpan } from "./ports.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
+import type { Connections } from "./volume-connections.ts";
 
 /**
  * Carries out one build, following `stepBuild`. It has two timers. One is the grace period for a host that is not connected. The other
@@ -194,11 +195,11 @@ export class BuildRun implements TaskRun {
     this.#grace?.cancel();
     this.#grace = null;
     const isWanted = () => this.#isAt(selection);
-    const binding = this.#ports.binder.bind(this.#server, chosen.host, { isWanted, tenure: this.tenure });
-    if (binding === null) this.#order(selection, chosen);
+    const meeting = this.#ports.needs.meet(this.#server, chosen.host, { isWanted, tenure: this.tenure });
+    if (meeting === null) this.#order(selection, chosen, new Map());
     else
-      binding.then(
-        (outcome) => this.#bound(selection, chosen, outcome),
+      meeting.then(
+        (outcome) => this.#met(selection, chosen, outcome),
         () => this.#release(),
       );
   }
@@ -208,19 +209,19 @@ export class BuildRun implements TaskRun {
     return !this.#abandoned && this.#state?.kind === "preparing" && this.#state.selection === selection;
   }
 
-  #bound(selection: number, chosen: Selection, outcome: BindOutcome): void {
+  #met(selection: number, chosen: Selection, outcome: NeedsOutcome): void {
     if (!this.#isAt(selection)) return;
-    if (outcome.kind === "bound") this.#order(selection, chosen);
+    if (outcome.kind === "met") this.#order(selection, chosen, outcome.connections);
     else if (outcome.kind === "failed") {
       const reason = keptReason(outcome.reason);
       this.#step({ kind: "failed", selection, failure: outcome.final ? "abort" : "reschedule", reason });
     }
   }
 
-  #order(selection: number, chosen: Selection): void {
+  #order(selection: number, chosen: Selection, connections: Connections): void {
     const { attemptTimeoutMs } = this.#ports.settings;
     const stream = this.#ports.streamOf(chosen.host);
-    // It was lost while the ports were being bound.
+    // It was lost while the ports were being bound and the volumes connected.
     if (stream === null) {
       this.#awaitHost(selection);
       return;
@@ -229,7 +230,7 @@ export class BuildRun implements TaskRun {
     const build = {
       host: chosen.host,
       attemptId: attemptIdOf(this.tenure.taskId, selection),
-      server: this.#server,
+      server: withConnections(this.#server, connections),
       allocation: chosen.allocation,
       timeoutMs: attemptTimeoutMs,
       traceparent: this.#span.traceparent,

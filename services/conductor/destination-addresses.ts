@@ -50,8 +50,9 @@ export class DestinationAddresses {
     const place = destinationOf(this.#facts, effect.selection);
     const stream = place === null ? null : this.#ports.streamOf(place.host);
     if (place === null || stream === null) return;
+    // The destination has made its guest already, so it gets no connections of volumes again.
     const given = { place, timeoutMs: this.#ports.settings.attemptTimeoutMs, traceparent, listensAt: "" };
-    stream.send(orderOf(this.#facts, { ...effect, ask: "prepare" }, given));
+    stream.send(orderOf(this.#facts, { ...effect, ask: "prepare" }, { ...given, connections: new Map() }));
   }
 
   /**

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { createGrpcAgentListener } from "../../adapters/grpc/grpc-listener.ts";
 import { tlsFilesOf } from "../../adapters/grpc/tls-files.ts";
 import { createNatsBus } from "../../adapters/nats/nats-bus.ts";
+import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
 import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { PostgresCellStore } from "../../adapters/postgres/cell/postgres-cell-store.ts";
@@ -47,11 +48,10 @@ export async function openConductor(
   const registry = createRegistry({ service: "conductor" });
   const listen = addressText(options.listen);
   const listener = await createGrpcAgentListener({ listen, tls: tlsFilesOf(options), plainText: options.plainText });
-  const neighbours = options.networks === "neutron" ? openNeighbours(options) : null;
-  const neutron = neighbours?.client({ service: "Neutron", types: ["network"], url: options.neutronUrl }) ?? null;
+  const { neighbours, ...neighbourClients } = openCellNeighbours(options);
   const conductor = createConductor(
     {
-      ...(neutron !== null && { networking: new NeutronClient(neutron) }),
+      ...neighbourClients,
       store: new PostgresCellStore(pool),
       ledger: new PostgresLedger(pool),
       bus,
@@ -82,5 +82,19 @@ export async function openConductor(
       await neighbours?.close();
       await pool.end();
     }),
+  };
+}
+
+/** Opens the clients of the neighbours that the settings name. Throws `SettingsError` when the settings of Keystone are incomplete. */
+function openCellNeighbours(options: ConductorOptions) {
+  const [hasNeutron, hasCinder] = [options.networks === "neutron", options.volumes === "cinder"];
+  const neighbours = hasNeutron || hasCinder ? openNeighbours(options) : null;
+  if (neighbours === null) return { neighbours };
+  const { neutronUrl, cinderUrl } = options;
+  const neutron = () => neighbours.client({ service: "Neutron", types: ["network"], url: neutronUrl });
+  return {
+    neighbours,
+    ...(hasNeutron && { networking: new NeutronClient(neutron()) }),
+    ...(hasCinder && { blockStorage: new CinderClient(neighbours.client({ ...CINDER, url: cinderUrl })) }),
   };
 }

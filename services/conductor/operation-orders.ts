@@ -6,7 +6,8 @@ import type { Ask } from "../../core/tasks/operation-routes.ts";
 import { verbOf } from "../../core/tasks/operation-stages.ts";
 import { guestInterfaces } from "../../core/tasks/port-change.ts";
 import type { ConductorMessage, Power } from "../../proto/gen/berth/agent.ts";
-import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { withConnection, withConnections } from "./neighbour-needs.ts";
+import type { Connections } from "./volume-connections.ts";
 
 export type AskEffect = Extract<OperationEffect, { kind: "ask" }>;
 /** A question with the guest that it is about. `tries` counts how often it was asked. */
@@ -51,6 +52,8 @@ interface Given {
   readonly traceparent: string;
   /** For a hand-over, where the destination listens. */
   readonly listensAt: string;
+  /** How the host reaches the server's volumes in Cinder. Empty for an order that gives the guest none. */
+  readonly connections: Connections;
 }
 
 /** The fields of an order that only some verbs have. */
@@ -100,7 +103,9 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
     case "rescue":
       return order(RESCUE_VERB, { rescueImage: facts.rescueImage ?? undefined });
     case "attach-volume":
-      return order(ATTACH_VERB, { volume: facts.volume ?? undefined });
+      return order(ATTACH_VERB, {
+        volume: facts.volume === null ? undefined : withConnection(facts.volume, given.connections),
+      });
     case "detach-volume":
     case "undo-attach":
       return order(DETACH_VERB, { volume: facts.volume ?? undefined });
@@ -112,8 +117,8 @@ export function orderOf(facts: OperationFacts, effect: AskEffect, given: Given):
 }
 
 function build(facts: OperationFacts, selection: number, given: Omit<Given, "listensAt">): ConductorMessage {
-  const { place, timeoutMs, traceparent } = given;
-  const server: ServerSpec = facts.after;
+  const { place, timeoutMs, traceparent, connections } = given;
+  const server = withConnections(facts.after, connections);
   const value = {
     host: place.host,
     attemptId: place.attemptId,

@@ -72,7 +72,7 @@ export class OperationRun implements TaskRun {
     this.#ports = ports;
     this.#span = span;
     this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
-    this.#binding = new OrderBinding(ports.binder, facts, this.tenure);
+    this.#binding = new OrderBinding(ports.needs, facts, this.tenure);
     this.#held = new HeldTask(this.tenure, arrivals, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
@@ -303,8 +303,8 @@ export class OperationRun implements TaskRun {
 
   #orderFor(asked: AskedGuest, listensAt = ""): ConductorMessage {
     const timeoutMs = this.#ports.settings.attemptTimeoutMs;
-    const given = { place: asked.place, timeoutMs, traceparent: this.#span.traceparent, listensAt };
-    return orderOf(this.#world.facts, asked, given);
+    const at = { place: asked.place, connections: this.#binding.connectionsFor(asked.step) };
+    return orderOf(this.#world.facts, asked, { ...at, timeoutMs, traceparent: this.#span.traceparent, listensAt });
   }
 
   #learnAddress(asked: AskedGuest): void {

@@ -2,26 +2,39 @@ import type { PowerVerb } from "../../core/agent/power-verbs.ts";
 import type { OperationFacts, PlaceOf } from "../../core/tasks/operation-facts.ts";
 import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
+import type { NeedsOutcome, NeighbourNeeds } from "./neighbour-needs.ts";
 import type { AskEffect } from "./operation-orders.ts";
-import type { PortBinder } from "./port-binder.ts";
+import type { Connections } from "./volume-connections.ts";
+
+type Ask = AskEffect["ask"];
 
 const STARTING_VERBS: readonly (PowerVerb | null)[] = ["start", "hard-reboot"];
+/** Orders that wait for the neighbours and fail with them. There is a place to go back to, or nothing was begun. */
+const PATIENT: readonly Ask[] = ["prepare", "start-destination", "attach-volume"];
+const NONE: Connections = new Map();
 
 /**
- * Binds a server's ports to the host of an order after which a guest may run that did not run there before, once for each step of the operation. An
- * order to a destination waits for it and fails with it, since there is a place to go back to. Every other order is given all the same: the host is
- * the server's home, and a guest without its network is better than none.
+ * Meets a server's needs on the host of an order, once for each step of the operation. Ports are bound there before an order after which a guest may run
+ * that did not run there before, and volumes in Cinder are connected there before the guest may get them. An order to a destination waits for this
+ * and fails with it, since there is a place to go back to, and so does the attaching of a volume. Every other order is given all the same: the host
+ * is the server's home, and a guest without its network is better than none.
  */
 export class OrderBinding {
-  readonly #binder: PortBinder;
+  readonly #needs: NeighbourNeeds;
   readonly #facts: OperationFacts;
   readonly #tenure: Tenure;
-  #boundStep = -1;
+  #metStep = -1;
+  #connections = NONE;
 
-  constructor(binder: PortBinder, facts: OperationFacts, tenure: Tenure) {
-    this.#binder = binder;
+  constructor(needs: NeighbourNeeds, facts: OperationFacts, tenure: Tenure) {
+    this.#needs = needs;
     this.#facts = facts;
     this.#tenure = tenure;
+  }
+
+  /** The connections of the volumes on the host of a step's order. Empty for steps that need none. */
+  connectionsFor(step: number): Connections {
+    return this.#metStep === step ? this.#connections : NONE;
   }
 
   /**
@@ -33,26 +46,37 @@ export class OrderBinding {
     isWanted: () => boolean,
     end: (failed: string) => void,
   ): boolean {
-    if (!this.#starts(ask) || this.#boundStep === step) return false;
-    const isUrgent = ask !== "start-destination";
-    const binding = this.#binder.bind(this.#facts.after, place.host, { isWanted, isUrgent, tenure: this.#tenure });
-    if (binding === null) return false;
-    const settle = (failed: string) => {
+    if (this.#metStep === step) return false;
+    const starts = this.#starts(ask);
+    const { uuid, ports } = this.#facts.after;
+    const server = { uuid, ports: starts ? ports : [], volumes: this.#volumesFor(ask, starts) };
+    const isUrgent = !PATIENT.includes(ask);
+    const meeting = this.#needs.meet(server, place.host, { isWanted, isUrgent, tenure: this.#tenure });
+    if (meeting === null) return false;
+    const settle = (failed: string, connections: Connections) => {
       if (!isWanted()) return;
       if (failed !== "" && !isUrgent) return end(failed);
-      this.#boundStep = step;
+      this.#metStep = step;
+      this.#connections = connections;
       end("");
     };
-    binding.then(
-      (outcome) => {
-        if (outcome.kind !== "unwanted") settle(outcome.kind === "failed" ? outcome.reason : "");
+    meeting.then(
+      (outcome: NeedsOutcome) => {
+        if (outcome.kind === "met") settle("", outcome.connections);
+        else if (outcome.kind === "failed") settle(outcome.reason, NONE);
       },
-      (error: Error) => settle(error.message),
+      (error: Error) => settle(error.message, NONE),
     );
     return true;
   }
 
-  #starts(ask: AskEffect["ask"]): boolean {
+  #volumesFor(ask: Ask, starts: boolean) {
+    const { after, volume } = this.#facts;
+    if (ask === "attach-volume") return volume === null ? [] : [volume];
+    return starts || ask === "prepare" ? after.volumes : [];
+  }
+
+  #starts(ask: Ask): boolean {
     if (ask === "power") return STARTING_VERBS.includes(OPERATIONS[this.#facts.kind].verb);
     return ask === "start-destination" || ask === "check-destination" || ask === "start-source";
   }

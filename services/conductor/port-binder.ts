@@ -1,21 +1,12 @@
 import { BINDING_FAILED, type Networking, type NeutronPort } from "../../core/stores/networking.ts";
-import { NetworkingError } from "../../core/stores/networking-error.ts";
-import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Turns } from "../../runtime/turns.ts";
+import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
 
-/** `unwanted`: the work that the ports are bound for was given up. `final`: no other host could help. */
-export type BindOutcome =
-  | { readonly kind: "bound" }
-  | { readonly kind: "failed"; readonly reason: string; readonly final: boolean }
-  | { readonly kind: "unwanted" };
+export type BindOutcome = { readonly kind: "bound" } | Undone;
 
 const OWN = { callerToken: null, requestId: null };
-const RETRY_MS = 1_000;
-/** Servers whose ports are bound at a time, and as many at their home. More would wait for a connection, which looks as if Neutron were silent. */
-const LANES = 16;
 /** How often one port may be changed by others while it is being bound. */
 const LOST_MAX = 10;
 
@@ -29,11 +20,7 @@ const LOST_MAX = 10;
  */
 export class PortBinder {
   readonly #networking: Networking | null;
-  readonly #store: Pick<ConductorStore, "holdsTask">;
-  readonly #clock: Clock;
-  readonly #deadlineMs: number;
-  readonly #turns = new Turns<string>();
-  #lane = 0;
+  readonly #calls: PatientCalls;
 
   /** Without `networking`, servers with ports in Neutron cannot be started here. */
   constructor(
@@ -45,80 +32,28 @@ export class PortBinder {
     settings: { readonly portBindTimeoutMs: number },
   ) {
     this.#networking = deps.networking;
-    this.#store = deps.store;
-    this.#clock = deps.clock;
-    this.#deadlineMs = settings.portBindTimeoutMs;
+    this.#calls = new PatientCalls(deps, { deadlineMs: settings.portBindTimeoutMs });
   }
 
   /**
    * Returns null at once for a server without ports in Neutron. The promise never rejects because of Neutron. While Neutron does not answer, it is asked
    * again until the deadline, which counts from the first question; with `isUrgent`, it is asked once.
    */
-  bind(
-    server: ServerSpec,
-    host: string,
-    {
-      isWanted,
-      isUrgent = false,
-      tenure,
-    }: { readonly isWanted: () => boolean; readonly isUrgent?: boolean; readonly tenure: Tenure },
-  ): Promise<BindOutcome> | null {
+  bind(server: Pick<ServerSpec, "uuid" | "ports">, host: string, need: Need): Promise<BindOutcome> | null {
     // Ports of Berth's own have no MAC address in the server's record.
     const ids = server.ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
-    return ids.length === 0
-      ? null
-      : this.#bindAll(server.uuid, ids, {
-          host,
-          mayWrite: () => this.#mayWrite(isWanted, tenure),
-          isWanted,
-          deadlineMs: isUrgent ? 0 : this.#deadlineMs,
-        });
-  }
-
-  async #mayWrite(isWanted: () => boolean, tenure: Tenure): Promise<boolean> {
-    const isHeld = await this.#store.holdsTask(tenure).catch((error: Error) => {
-      throw new NetworkingError(
-        "unreachable",
-        `the cell's database does not say who carries the task out: ${error.message}`,
-      );
-    });
-    return isHeld && isWanted();
-  }
-
-  async #bindAll(
-    serverUuid: string,
-    ids: readonly string[],
-    { deadlineMs, ...to }: Destination & { readonly deadlineMs: number },
-  ): Promise<BindOutcome> {
+    if (ids.length === 0) return null;
     const networking = this.#networking;
-    if (networking === null) return failed(NO_NEUTRON, true);
-    this.#lane = (this.#lane + 1) % LANES;
-    const lane = deadlineMs === 0 ? `home ${this.#lane}` : `${this.#lane}`;
-    let startedAtMs: number | null = null;
-    const ask = async (): Promise<BindOutcome> => {
-      startedAtMs ??= this.#clock.monotonic();
-      return to.isWanted() ? await bindOnce(networking, serverUuid, ids, to) : { kind: "unwanted" };
-    };
-    for (;;) {
-      try {
-        return await this.#turns.take([lane], ask);
-      } catch (error) {
-        if (!(error instanceof NetworkingError)) throw error;
-        const isLate = this.#clock.monotonic() - (startedAtMs ?? 0) >= deadlineMs;
-        if (error.code !== "unreachable" || isLate)
-          return failed(`the server's ports could not be bound to ${to.host}: ${error.message}`, true);
-      }
-      await new Promise<void>((resolve) => {
-        this.#clock.setTimer(RETRY_MS, resolve);
-      });
-      if (!to.isWanted()) return { kind: "unwanted" };
-    }
+    if (networking === null) return Promise.resolve(failed(NO_NEUTRON, true));
+    const mayWrite = () => this.#calls.mayWrite(need);
+    return this.#calls.call<{ readonly kind: "bound" }>(`the server's ports could not be bound to ${host}`, need, () =>
+      bindOnce(networking, server.uuid, ids, { host, mayWrite }),
+    );
   }
 }
 
 interface Destination {
   readonly host: string;
-  readonly isWanted: () => boolean;
   readonly mayWrite: () => Promise<boolean>;
 }
 
@@ -145,7 +80,7 @@ async function bindPort(
   for (let lost = 0; lost < LOST_MAX; lost += 1) {
     if (port === undefined || port.deviceId !== serverUuid) return failed(`Port id ${id} could not be found.`, true);
     if (port.host === host && port.vifType !== BINDING_FAILED) return { kind: "bound" };
-    if (!(await mayWrite())) return { kind: "unwanted" };
+    if (!(await mayWrite())) return UNWANTED;
     const outcome = await networking.updatePort(id, { host }, port.revision);
     switch (outcome.kind) {
       case "updated":
@@ -163,8 +98,6 @@ async function bindPort(
   }
   return failed(`Port ${id} kept changing while it was being bound to ${host}.`, false);
 }
-
-const failed = (reason: string, final: boolean): BindOutcome => ({ kind: "failed", reason, final });
 
 const NO_NEUTRON =
   "the server has ports in Neutron, and the conductors of its cell cannot call Neutron: set BERTH_NETWORKS=neutron for them";

@@ -2,6 +2,7 @@ import type { Registry } from "prom-client";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
+import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import type { Networking } from "../../core/stores/networking.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { HandOffProgress } from "../../proto/gen/berth/agent.ts";
@@ -23,8 +24,8 @@ import { GuestLooker } from "./guest-looker.ts";
 import { GuestSettler } from "./guest-settler.ts";
 import { HostHolders } from "./host-holders.ts";
 import { LeaseKeeper } from "./lease-keeper.ts";
+import { NeighbourNeeds } from "./neighbour-needs.ts";
 import { OrphanFinder } from "./orphan-finder.ts";
-import { PortBinder } from "./port-binder.ts";
 import type { ConductorBus, ConductorLedger, ConductorStore } from "./ports.ts";
 import { ResizeConfirmer } from "./resize-confirmer.ts";
 import { ServerStopper } from "./server-stopper.ts";
@@ -47,6 +48,8 @@ export interface ConductorDeps {
   readonly listener: AgentListener & Closable;
   /** Neutron, if servers have ports there. It is a neighbour of the cell and no part of the API tier. */
   readonly networking?: Networking;
+  /** Cinder, if servers have volumes there. It is a neighbour, too. */
+  readonly blockStorage?: BlockStorage;
   readonly clock: Clock;
   readonly logger: Logger;
   readonly registry: Registry;
@@ -154,7 +157,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
     store,
     ...{ commits, clock, events, settings },
     releaser,
-    binder: new PortBinder({ networking: deps.networking ?? null, store, clock }, settings),
+    needs: new NeighbourNeeds(deps, settings),
     streamOf,
     arrivals: () => registry.arrivals,
     arrivalOf: (host: string) => registry.connectionOf(host)?.arrival ?? null,

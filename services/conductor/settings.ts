@@ -32,6 +32,8 @@ export interface ConductorSettings {
   readonly attemptTimeoutMs: number;
   /** How long Neutron may be silent before a build whose ports must be bound fails. */
   readonly portBindTimeoutMs: number;
+  /** How long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails. */
+  readonly volumeConnectTimeoutMs: number;
   /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
   readonly unreadableMs: number;
   /** Maximum number of messages taken from the queue and not yet acknowledged. */
@@ -65,6 +67,7 @@ export const CONDUCTOR_DEFAULTS = {
   hostGraceMs: 3_000,
   attemptTimeoutMs: 600_000,
   portBindTimeoutMs: 120_000,
+  volumeConnectTimeoutMs: 600_000,
   unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
   tasksMax: 20_000,
@@ -141,6 +144,20 @@ export const conductorDeclaration = {
       about: "how long Neutron may be silent before a build whose ports must be bound fails",
       default: "2m",
     }),
+    // Likewise, only volumes in Cinder are connected.
+    volumes: setting(oneOf("none", "simple", "cinder"), {
+      about:
+        "the volumes of the api; with cinder, the conductor connects those of its cell's servers to their hosts in Cinder",
+      default: "none",
+    }),
+    cinderUrl: optional(url("http", "https"), {
+      about: "URL of Cinder for --volumes cinder; by default the one in Keystone's catalogue",
+    }),
+    volumeConnectTimeout: setting(duration({ minMs: 1_000, maxMs: 86_400_000 }), {
+      about:
+        "how long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails",
+      default: "10m",
+    }),
     ...loginOptions,
     ...neighbourOptions,
     resizeConfirm: setting(duration({ minMs: 0, maxMs: 90 * 86_400_000 }), {
@@ -168,6 +185,7 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     hostGraceMs: options.hostGrace,
     attemptTimeoutMs: options.attemptTimeout,
     portBindTimeoutMs: options.portBindTimeout,
+    volumeConnectTimeoutMs: options.volumeConnectTimeout,
     unseenMs: options.agentUnseen,
     downShareMax: options.downShareMax / 100,
     downCountMin: options.downCountMin,

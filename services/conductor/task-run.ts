@@ -7,7 +7,7 @@ import type { CellEvent } from "../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ConductorEvents } from "./events.ts";
 import type { GuestLooker } from "./guest-looker.ts";
-import type { PortBinder } from "./port-binder.ts";
+import type { NeighbourNeeds } from "./neighbour-needs.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
 import type { StepCommitter } from "./step-committer.ts";
@@ -38,7 +38,7 @@ export interface RunPorts {
   readonly events: ConductorEvents;
   readonly settings: Pick<ConductorSettings, "hostGraceMs" | "attemptTimeoutMs" | "unseenMs" | "unreadableMs">;
   readonly releaser: TaskReleaser;
-  readonly binder: PortBinder;
+  readonly needs: NeighbourNeeds;
   streamOf(host: string): AgentStream | null;
   /** How many connections of agents were accepted so far. */
   arrivals(): number;

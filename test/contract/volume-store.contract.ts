@@ -15,7 +15,7 @@ const NOW_MS = 1_700_000_000_000;
 function volume(values: Partial<NewVolume> = {}): NewVolume {
   return {
     ...{ id: randomUUID(), projectId: "p", userId: "u", name: "data", description: null, sizeGib: 2, metadata: {} },
-    ...{ availabilityZone: "nova", isBootable: false, createdAtMs: NOW_MS },
+    ...{ availabilityZone: "nova", isBootable: false, inCinder: false, createdAtMs: NOW_MS },
     ...values,
   };
 }
@@ -175,6 +175,37 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await store.deleteVolume("no uuid")).toBe("unknown");
     });
 
+    const sweep = async () => (await store.sweepEnded({ after: null, limit: 100 })).ended;
+
+    test("stores a copy of a volume in Cinder, which changes only while no server has it", async () => {
+      const copy = { ...volume({ name: "old" }), inCinder: true };
+      expect(await store.copyVolume(copy)).toBe(true);
+      expect(await store.copyVolume({ ...copy, name: "new", sizeGib: 9 })).toBe(true);
+      expect(await find(copy.id)).toMatchObject({ name: "new", sizeGib: 9, inCinder: true, attachment: null });
+      const own = attachment();
+      await store.reserve(copy.id, own);
+      expect(await store.copyVolume({ ...copy, name: "newer" })).toBe(true);
+      expect(await find(copy.id)).toMatchObject({ name: "new", attachment: { attachmentId: own.attachmentId } });
+      const attachmentId = randomUUID();
+      expect(await store.setAttachmentId(copy.id, { serverUuid: randomUUID(), attachmentId })).toBe(false);
+      expect(await store.setAttachmentId(copy.id, { serverUuid: own.serverUuid, attachmentId })).toBe(true);
+      expect(await find(copy.id)).toMatchObject({ attachment: { attachmentId, phase: "attaching" } });
+      const { id } = await added();
+      expect(await store.copyVolume({ ...copy, id })).toBe(false);
+      expect(await find(id)).toMatchObject({ inCinder: false });
+    });
+
+    test("looks for ended attachments page by page, or at those of given servers", async () => {
+      const ids = (await Promise.all([added(), added(), added()])).map(({ id }) => id).sort();
+      const own = ids.map(() => attachment());
+      for (const [at, id] of ids.entries()) await store.reserve(id, own[at]!);
+      expect(await store.sweepEnded({ servers: [own[1]!.serverUuid] })).toEqual({ ended: 1, next: null });
+      expect(await phaseOf(ids[1]!)).toBe("detaching");
+      expect(await store.sweepEnded({ after: null, limit: 2 })).toEqual({ ended: 1, next: ids[1] });
+      expect(await store.sweepEnded({ after: ids[1]!, limit: 2 })).toEqual({ ended: 1, next: null });
+      expect(await store.sweepEnded({ servers: own.map(({ serverUuid }) => serverUuid) })).toMatchObject({ ended: 0 });
+    });
+
     test("lists the volumes that wait for a cell, by id", async () => {
       const ids = (await Promise.all([added(), added(), added(), added()])).map(({ id }) => id).sort();
       const requested = ids.map(() => attachment());
@@ -201,12 +232,12 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       for (const one of [kept, lasting, ending]) await store.confirmAttached(one.id, one.taskId, NOW_MS);
       const unfinished = await attach(gone, "d", true);
       const unknown = await attach(randomUUID(), "b", false);
-      expect(await store.sweepEnded()).toBe(1);
+      expect(await sweep()).toBe(1);
       await requests.cancel(gone, "req-1");
-      expect(await store.sweepEnded()).toBe(0);
+      expect(await sweep()).toBe(0);
       await requests.markDeleted(goneFrom(null, [gone]));
-      expect(await store.sweepEnded()).toBe(3);
-      expect(await store.sweepEnded()).toBe(0);
+      expect(await sweep()).toBe(3);
+      expect(await sweep()).toBe(0);
       expect(await phaseOf(kept.id)).toBe("attached");
       for (const one of [lasting, ending, unfinished, unknown])
         expect(await find(one.id)).toMatchObject({ attachment: { phase: "detaching", taskId: null } });
@@ -227,14 +258,14 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
         return id;
       };
       const [built, unbuilt] = [await reserveFor("/dev/vda"), await reserveFor("/dev/vdb")];
-      expect(await store.sweepEnded()).toBe(0);
+      expect(await sweep()).toBe(0);
       await requests.accept([serverSpec(3)]);
-      expect(await store.sweepEnded()).toBe(0);
+      expect(await sweep()).toBe(0);
       expect(await store.confirmAttached(built, uuid, NOW_MS, "north")).toBe(true);
       expect(await find(built)).toMatchObject({ attachment: { phase: "attached", cell: "north", taskId: null } });
       await requests.cancel(uuid, "req-1");
       await requests.markDeleted(goneFrom(null, [uuid]));
-      expect(await store.sweepEnded()).toBe(2);
+      expect(await sweep()).toBe(2);
       expect(await find(built)).toMatchObject({
         attachment: { phase: "detaching", cell: "north", deleteOnTermination: true },
       });

@@ -345,7 +345,9 @@ export class OperationWorldModel {
       this.#answer(run, { kind, step, reason: `${host.name} is not connected` }, host);
       return;
     }
-    const order = orderOf(run.world.facts, effect, { place, timeoutMs: 1_000, traceparent: "", listensAt: "" });
+    const order = orderOf(run.world.facts, effect, {
+      ...{ place, timeoutMs: 1_000, traceparent: "", listensAt: "", connections: new Map() },
+    });
     const fails = this.#random(100) < this.failures;
     const failed = host.obey(order, fails ? "it is broken" : null);
     if (failed === null) this.#answer(run, { kind: "done", step });

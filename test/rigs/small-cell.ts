@@ -4,6 +4,7 @@ import type { ConsoleListener } from "../../adapters/consoles/console-listener.t
 import { MemoryBroker } from "../../adapters/memory/bus/memory-broker.ts";
 import { MemoryCellStore } from "../../adapters/memory/cell/memory-cell-store.ts";
 import { MemoryLedger } from "../../adapters/memory/cell/memory-ledger.ts";
+import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
 import { MemoryNetwork } from "../../adapters/memory/memory-network.ts";
 import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import { cellEventsForApi, cellStreams, cellTasksSubject } from "../../adapters/nats/streams.ts";
@@ -13,7 +14,7 @@ import type { CellStore } from "../../core/stores/cell/cell-store.ts";
 import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import type { Server } from "../../core/tasks/server.ts";
 import { CellEvent, Task } from "../../proto/gen/berth/cell.ts";
-import type { ServerPort } from "../../proto/gen/berth/shared.ts";
+import type { ServerPort, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Bus } from "../../runtime/bus.ts";
 import { type Clock, systemClock } from "../../runtime/clock.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
@@ -87,6 +88,7 @@ export class CellOn<Store extends CellStore> {
   readonly events: CellEvent[] = [];
   /** Neutron for conductors that are started after it was set. */
   networking: MemoryNetworking | null = null;
+  blockStorage: MemoryBlockStorage | null = null;
   readonly #clock: Clock;
   readonly #speed: number;
   readonly #broker: MemoryBroker;
@@ -137,6 +139,7 @@ export class CellOn<Store extends CellStore> {
       clock: this.#clock,
       tracing: this.#tracing,
       ...(this.networking !== null && { networking: this.networking }),
+      ...(this.blockStorage !== null && { blockStorage: this.blockStorage }),
       ...silent(),
     };
     const id = conductorId(index);
@@ -240,6 +243,7 @@ export class CellOn<Store extends CellStore> {
       readonly vcpus?: number;
       readonly attemptsMax?: number;
       readonly ports?: readonly ServerPort[];
+      readonly volumes?: readonly ServerVolume[];
     } = {},
   ): Promise<Uint8Array> {
     const metadata: Record<string, string> =
@@ -248,7 +252,7 @@ export class CellOn<Store extends CellStore> {
       server,
       task: server,
       hosts,
-      spec: { metadata, ports: [...(options.ports ?? [])] },
+      spec: { metadata, ports: [...(options.ports ?? [])], volumes: [...(options.volumes ?? [])] },
       ...(options.vcpus ? { vcpus: options.vcpus } : {}),
       ...(options.attemptsMax ? { attemptsMax: options.attemptsMax } : {}),
     });

@@ -26,6 +26,7 @@ export async function startTestCloud(
     | "auth"
     | "networks"
     | "volumes"
+    | "blockStorage"
     | "consoles"
   >,
 ): Promise<TestCloud> {

@@ -4,6 +4,8 @@ import type {
   NewAttachment,
   NewVolume,
   ReserveOutcome,
+  SweepOutcome,
+  SweptVolumes,
   VolumeAttachment,
   VolumeChanges,
   VolumeQuery,
@@ -39,6 +41,13 @@ export class MemoryVolumeStore implements VolumeStore {
       return { kind: "over-limit", limit: "gib", used: used.gib };
     this.#volumes.set(volume.id, { ...structuredClone(volume), updatedAtMs: null, attachment: null });
     return { kind: "created" };
+  }
+
+  async copyVolume(volume: NewVolume): Promise<boolean> {
+    const present = this.#volumes.get(volume.id);
+    if (present === undefined || (present.inCinder && present.attachment === null))
+      this.#volumes.set(volume.id, { ...structuredClone(volume), updatedAtMs: null, attachment: null });
+    return present?.inCinder ?? true;
   }
 
   async volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]> {
@@ -130,14 +139,24 @@ export class MemoryVolumeStore implements VolumeStore {
     return this.#volumes.get(id)?.attachment?.taskId === taskId && this.#put(id, null);
   }
 
+  async setAttachmentId(
+    id: string,
+    of: { readonly serverUuid: string; readonly attachmentId: string },
+  ): Promise<boolean> {
+    const attachment = this.#volumes.get(id)?.attachment;
+    if (attachment?.serverUuid !== of.serverUuid) return false;
+    return this.#put(id, { ...attachment, attachmentId: of.attachmentId });
+  }
+
   async setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean> {
     const attachment = this.#volumes.get(id)?.attachment;
     if (attachment?.serverUuid !== serverUuid) return false;
     return this.#put(id, { ...attachment, deleteOnTermination: value });
   }
 
-  async sweepEnded(): Promise<number> {
-    const open = [...this.#volumes.values()].flatMap(({ id, attachment }) =>
+  async sweepEnded(range: SweptVolumes): Promise<SweepOutcome> {
+    const page = this.#swept(range);
+    const open = page.flatMap(({ id, attachment }) =>
       attachment !== null && (attachment.phase === "attached" || attachment.taskId !== null) ? { id, attachment } : [],
     );
     const records = await this.#requests.requests(open.map(({ attachment }) => attachment.serverUuid));
@@ -152,7 +171,18 @@ export class MemoryVolumeStore implements VolumeStore {
       const since = { phase: "detaching", phaseAtMs: this.#clock.now(), taskId: null } as const;
       this.#put(id, { ...attachment, ...since, cell, deleteOnTermination });
     }
-    return over.length;
+    const isFull = "limit" in range && page.length === range.limit;
+    return { ended: over.length, next: isFull ? (page.at(-1)?.id ?? null) : null };
+  }
+
+  #swept(range: SweptVolumes): readonly Stored[] {
+    const taken = [...this.#volumes.values()].filter(({ attachment }) => attachment !== null);
+    if ("servers" in range)
+      return taken.filter(({ attachment }) => range.servers.includes(attachment?.serverUuid ?? ""));
+    return taken
+      .filter(({ id }) => range.after === null || id > range.after)
+      .sort((a, b) => (a.id < b.id ? -1 : 1))
+      .slice(0, range.limit);
   }
 
   async unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]> {

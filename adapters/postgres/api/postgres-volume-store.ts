@@ -4,6 +4,8 @@ import type {
   NewAttachment,
   NewVolume,
   ReserveOutcome,
+  SweepOutcome,
+  SweptVolumes,
   VolumeChanges,
   VolumeQuery,
   VolumeRecord,
@@ -17,6 +19,15 @@ import { recordOfVolume, VOLUME_COLUMNS, type VolumeRow } from "./volume-rows.ts
 
 const NO_ATTACHMENT = `phase = null, phase_at = null, reserved_at = null, attached_at_ms = null, server_uuid = null, cell = null, attachment_id = null,
   mapping_uuid = null, device = null, tag = null, delete_on_termination = null, task_id = null`;
+const INSERT_VOLUME = `insert into volumes
+    (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, created_at_ms)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
+/** The attachment of a server that is gone ends. */
+const END = `phase = 'detaching', phase_at = clock_timestamp(), task_id = null, delete_on_termination = delete_on_termination and phase = 'attached',
+  cell = coalesce(nullif(cell, ''), (select r.cell from requests r where r.server_uuid = volumes.server_uuid), '')`;
+const HAS_ENDED = `(v.phase = 'attached' or v.task_id is not null)
+  and not exists (select from requests r where r.server_uuid = v.server_uuid and r.state <> 'deleted')
+  and (v.task_id is distinct from v.server_uuid or exists (select from requests r where r.server_uuid = v.server_uuid))`;
 const UNIQUE_VIOLATION = "23505";
 
 /** Volumes in the API database. Each write of an attachment is one statement. Throws `StoreError`. */
@@ -42,18 +53,24 @@ export class PostgresVolumeStore implements VolumeStore {
           if (used.volumes + 1 > limits.volumes) return { kind: "over-limit", limit: "volumes", used: used.volumes };
           if (used.gib + volume.sizeGib > limits.gib) return { kind: "over-limit", limit: "gib", used: used.gib };
         }
-        await queryRows(client, {
-          name: "create_volume",
-          text: `insert into volumes (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, created_at_ms)
-            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)`,
-          values: [
-            ...[volume.id, volume.projectId, volume.userId, volume.name, volume.description, volume.sizeGib],
-            ...[JSON.stringify(volume.metadata), volume.availabilityZone, volume.isBootable, volume.createdAtMs],
-          ],
-        });
+        await queryRows(client, { name: "create_volume", text: INSERT_VOLUME, values: valuesOf(volume) });
         return { kind: "created" };
       }),
     );
+  }
+
+  async copyVolume(volume: NewVolume): Promise<boolean> {
+    const values = valuesOf(volume);
+    const rows = await queryStored(this.#pool, {
+      name: "copy_volume",
+      text: `${INSERT_VOLUME} on conflict (id) do update set project_id = excluded.project_id, name = excluded.name, size_gib = excluded.size_gib,
+          availability_zone = excluded.availability_zone, is_bootable = excluded.is_bootable
+        where volumes.in_cinder and volumes.phase is null returning id`,
+      values,
+    });
+    if (rows.length > 0) return true;
+    const [present] = await this.volumes([volume.id]);
+    return present?.inCinder ?? false;
   }
 
   async volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]> {
@@ -169,6 +186,14 @@ export class PostgresVolumeStore implements VolumeStore {
     );
   }
 
+  setAttachmentId(id: string, of: { readonly serverUuid: string; readonly attachmentId: string }): Promise<boolean> {
+    return this.#write(
+      "set_attachment_id",
+      "update volumes set attachment_id = $3 where id = any ($1::uuid[]) and server_uuid = $2",
+      [onlyUuids([id]), of.serverUuid, of.attachmentId],
+    );
+  }
+
   setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean> {
     return this.#write(
       "set_delete_on_termination",
@@ -177,21 +202,36 @@ export class PostgresVolumeStore implements VolumeStore {
     );
   }
 
-  async sweepEnded(): Promise<number> {
+  sweepEnded(range: SweptVolumes): Promise<SweepOutcome> {
+    return "servers" in range ? this.#sweepServers(range.servers) : this.#sweepPage(range);
+  }
+
+  async #sweepServers(servers: readonly string[]): Promise<SweepOutcome> {
     const rows = await queryStored(this.#pool, {
-      name: "sweep_ended_volumes",
-      text: `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = null,
-          delete_on_termination = delete_on_termination and phase = 'attached',
-          cell = coalesce(nullif(cell, ''), (select r.cell from requests r where r.server_uuid = volumes.server_uuid), '')
-        where id in (
-          select v.id from volumes v where (v.phase = 'attached' or v.task_id is not null)
-            and not exists (select from requests r where r.server_uuid = v.server_uuid and r.state <> 'deleted')
-            and (v.task_id is distinct from v.server_uuid or exists (select from requests r where r.server_uuid = v.server_uuid))
-          order by v.id for update
+      name: "sweep_volumes_of_servers",
+      text: `update volumes set ${END} where id in (
+          select v.id from volumes v where v.server_uuid = any ($1::uuid[]) and ${HAS_ENDED} order by v.id for update
         ) returning id`,
-      values: [],
+      values: [onlyUuids(servers)],
     });
-    return rows.length;
+    return { ended: rows.length, next: null };
+  }
+
+  async #sweepPage({ after, limit }: { readonly after: string | null; readonly limit: number }): Promise<SweepOutcome> {
+    const [row] = await queryStored<{ ended: number; next: string | null }>(this.#pool, {
+      name: "sweep_ended_volumes",
+      text: `with page as (
+          select id from volumes where phase is not null and ($1::uuid is null or id > $1) order by id limit $2
+        ), ended as (
+          update volumes set ${END} where id in (
+            select v.id from volumes v where v.id in (select id from page) and ${HAS_ENDED} order by v.id for update
+          ) returning id
+        )
+        select (select count(*)::int from ended) as ended,
+          case when (select count(*) from page) = $2 then (select id from page order by id desc limit 1) end as next`,
+      values: [after, limit],
+    });
+    return row ?? { ended: 0, next: null };
   }
 
   async unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]> {
@@ -231,6 +271,14 @@ export class PostgresVolumeStore implements VolumeStore {
   async #records(name: string, rest: string, values: readonly unknown[]): Promise<readonly VolumeRecord[]> {
     return (await this.#rows(name, rest, values)).map(recordOfVolume);
   }
+}
+
+function valuesOf(volume: NewVolume): readonly unknown[] {
+  return [
+    ...[volume.id, volume.projectId, volume.userId, volume.name, volume.description, volume.sizeGib],
+    ...[JSON.stringify(volume.metadata), volume.availabilityZone, volume.isBootable, volume.inCinder],
+    volume.createdAtMs,
+  ];
 }
 
 async function readUsage(client: Parameters<typeof queryRows>[0], projectId: string): Promise<VolumeUsage> {

@@ -39,6 +39,8 @@ export interface VolumeRecord {
   readonly metadata: Readonly<Record<string, string>>;
   readonly availabilityZone: string;
   readonly isBootable: boolean;
+  /** It is a volume of Cinder, of which this is a copy for as long as a server has it. */
+  readonly inCinder: boolean;
   readonly createdAtMs: number;
   readonly updatedAtMs: number | null;
   /** Null while no server has the volume. */
@@ -80,6 +82,18 @@ export type CreateVolumeOutcome =
 /** `taken`: a server has the volume. `device-taken`: another volume of the server has the device. */
 export type ReserveOutcome = "reserved" | "taken" | "device-taken" | "unknown";
 
+/** The volumes that one sweep looks at. */
+export type SweptVolumes =
+  | { readonly servers: readonly string[] }
+  | { readonly after: string | null; readonly limit: number };
+
+export interface SweepOutcome {
+  /** How many attachments have ended. */
+  readonly ended: number;
+  /** The id after which the next sweep goes on; null at the end of the volumes. */
+  readonly next: string | null;
+}
+
 /**
  * Volumes, and which server has each. Both implementations (Postgres, in-memory) pass test/contract/volume-store. Operating failures throw the
  * store's error.
@@ -90,6 +104,11 @@ export type ReserveOutcome = "reserved" | "taken" | "device-taken" | "unknown";
 export interface VolumeStore {
   /** Stores a volume unless its project would exceed a limit (null: none). Concurrent calls are counted exactly. */
   createVolume(volume: NewVolume, limits: VolumeUsage | null): Promise<CreateVolumeOutcome>;
+  /**
+   * Stores a copy of a volume in Cinder, so that it can be reserved. While a server has the volume, nothing changes. False if a volume of Berth's own has
+   * its id.
+   */
+  copyVolume(volume: NewVolume): Promise<boolean>;
   /** The existing volumes with these ids, in any order. */
   volumes(ids: readonly string[]): Promise<readonly VolumeRecord[]>;
   /** Volumes, newest first. Volumes of the same time are sorted by id. */
@@ -120,14 +139,16 @@ export interface VolumeStore {
   confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean>;
   /** attaching or detaching by this operation → no server has the volume. False if the volume is in no such phase. */
   release(id: string, taskId: string): Promise<boolean>;
+  /** Replaces the id of a server's attachment, which Cinder has chosen. False if the server does not have the volume. */
+  setAttachmentId(id: string, of: { readonly serverUuid: string; readonly attachmentId: string }): Promise<boolean>;
   /** Sets whether an attached volume is deleted with its server. False if the server does not have the volume. */
   setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean>;
   /**
    * Attachments whose server the API database shows as gone, or does not know any longer → detaching without an operation. A volume that was
    * not attached is not deleted with the server. A volume that a server is built with, and whose server is not known, is left: its server may be about to be
-   * accepted. Returns their number.
+   * accepted. Looks at the volumes of the given servers, or at `limit` volumes from the first id after `after` on (null: from the beginning).
    */
-  sweepEnded(): Promise<number>;
+  sweepEnded(range: SweptVolumes): Promise<SweepOutcome>;
   /** Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning). */
   unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]>;
   /** Ends an attachment whose server is gone: the volume is deleted with it, or released. Returns null if the attachment has ended before. */

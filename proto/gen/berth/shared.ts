@@ -151,6 +151,12 @@ export interface ServerVolume {
   /** The image that a new volume is filled from; empty for none. Its properties are as in ServerSpec. */
   imageRef: string;
   imageProperties: { [key: string]: string };
+  /**
+   * It is a volume of Cinder, which its host reaches as `connection` says: Cinder's connection_info in JSON. The connection belongs to one host, so only
+   * orders to hosts have it.
+   */
+  inCinder: boolean;
+  connection: string;
 }
 
 export interface ServerVolume_ImagePropertiesEntry {
@@ -1540,6 +1546,8 @@ function createBaseServerVolume(): ServerVolume {
     isRoot: false,
     imageRef: "",
     imageProperties: {},
+    inCinder: false,
+    connection: "",
   };
 }
 
@@ -1572,6 +1580,12 @@ export const ServerVolume: MessageFns<ServerVolume> = {
     globalThis.Object.entries(message.imageProperties).forEach(([key, value]: [string, string]) => {
       ServerVolume_ImagePropertiesEntry.encode({ key: key as any, value }, writer.uint32(74).fork()).join();
     });
+    if (message.inCinder !== false) {
+      writer.uint32(80).bool(message.inCinder);
+    }
+    if (message.connection !== "") {
+      writer.uint32(90).string(message.connection);
+    }
     return writer;
   },
 
@@ -1663,6 +1677,22 @@ export const ServerVolume: MessageFns<ServerVolume> = {
             }
             continue;
           }
+          case 10: {
+            if (tag !== 80) {
+              break;
+            }
+
+            message.inCinder = reader.bool();
+            continue;
+          }
+          case 11: {
+            if (tag !== 90) {
+              break;
+            }
+
+            message.connection = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1697,6 +1727,8 @@ export const ServerVolume: MessageFns<ServerVolume> = {
       },
       {},
     );
+    message.inCinder = object.inCinder ?? false;
+    message.connection = object.connection ?? "";
     return message;
   },
 };

@@ -41,7 +41,7 @@ export async function createVolume(
     id: randomUUID(),
     ...{ projectId: identity.projectId, userId: identity.userId },
     ...{ name: volume.name ?? "", description: volume.description ?? null, sizeGib: Number(volume.size) },
-    ...{ metadata: volume.metadata ?? {}, availabilityZone: VOLUME_ZONE, isBootable: false },
+    ...{ metadata: volume.metadata ?? {}, availabilityZone: VOLUME_ZONE, isBootable: false, inCinder: false },
     createdAtMs: deps.clock.now(),
   };
   const outcome = await deps.store.createVolume(record, deps.limits);

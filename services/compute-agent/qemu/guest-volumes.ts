@@ -1,7 +1,8 @@
+import type { VolumeFile } from "../../../adapters/qemu/mounted-volumes.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
-import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
+import { type GuestVolume, volumePlaces } from "../../../adapters/qemu/volume-places.ts";
 import { plugVolume, unplugVolume } from "../../../adapters/qemu/volume-plugs.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { NO_VOLUMES } from "../driver.ts";
@@ -24,18 +25,18 @@ export async function giveVolume(
       "state",
       "the guest was built without a controller for volumes: stop and start the server, and attach the volume again",
     );
-  const path = await ensureFile(files, volume, { mayCreate: true });
+  const file = await ensureFile(files, volume, { mayCreate: true });
   signal.throwIfAborted();
   const volumes = volumePlaces(
     [...before.map((one) => one.volumeId).filter((id) => id !== volumeId), volumeId],
     before,
-  );
+  ).map((place) => (place.volumeId === volumeId ? reachedBy(place, volume) : place));
   const isNew = volumes.length > before.length;
-  if (isNew) await guest.change({ volumes });
+  if (isNew || volume.inCinder) await guest.change({ volumes });
   const place = volumes.find((one) => one.volumeId === volumeId);
   if (!hasQemu || place === undefined) return;
   try {
-    await plugVolume(guest, place, async () => path);
+    await plugVolume(guest, place, async () => file);
   } catch (error) {
     // If QEMU cannot be asked now, the record keeps the volume, which the guest may have.
     if (isNew && error instanceof QemuError) await guest.change({ volumes: before });
@@ -55,7 +56,9 @@ export async function takeVolume(guest: QemuGuest, volumeId: string, signal: Abo
 /** Connects all volumes that the record names to the guest's QEMU, which must exist. Does nothing for those that QEMU has. */
 export async function plugVolumes(guest: QemuGuest, files: VolumeFiles | null): Promise<void> {
   for (const volume of guest.record.volumes ?? []) {
-    const known = { volumeId: volume.volumeId, sizeBytes: 0, isRoot: false, imageRef: "" };
+    const { volumeId, connection } = volume;
+    const reached = { inCinder: connection !== undefined, connection: connection ?? "" };
+    const known = { volumeId, sizeBytes: 0, isRoot: false, imageRef: "", ...reached };
     await plugVolume(guest, volume, () => ensureFile(files, known, { mayCreate: false }));
   }
 }
@@ -67,16 +70,20 @@ export async function ensureVolumeBus(guest: QemuGuest, files: VolumeFiles | nul
     await guest.change({ machine: { ...machine, hasVolumeBus: true } });
 }
 
-/** The path of a volume's file. Rejects with a QemuError for a volume that this driver cannot provide. */
+/** The volume's place with the way to it, if it is in Cinder. */
+export const reachedBy = (place: GuestVolume, { inCinder, connection }: ServerVolume): GuestVolume =>
+  inCinder ? { ...place, connection } : place;
+
+/** The file of a volume. Rejects with a QemuError for a volume that this driver cannot provide. */
 export async function ensureFile(
   files: VolumeFiles | null,
-  volume: Pick<ServerVolume, "volumeId" | "sizeBytes" | "isRoot" | "imageRef">,
+  volume: Pick<ServerVolume, "volumeId" | "sizeBytes" | "isRoot" | "imageRef" | "inCinder" | "connection">,
   { mayCreate }: { readonly mayCreate: boolean },
-): Promise<string> {
+): Promise<VolumeFile> {
   if (files === null) throw new QemuError("unavailable", NO_VOLUMES);
   // Nothing can be booted from an empty file. A file whose content comes from an image cannot be told from an empty one afterwards.
   const mayBeEmpty = !volume.isRoot && volume.imageRef === "";
-  return files.ensure(volume, { mayCreate: mayCreate && mayBeEmpty });
+  return files.fileOf(volume, { mayCreate: mayCreate && mayBeEmpty });
 }
 
 /**

@@ -82,6 +82,7 @@ export function openQemuDriver(
     sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
     volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),
+    volumeMounts: settings.volumeMounts === null ? undefined : volumeDirectory(settings.volumeMounts, logger),
     hasSecretTransfers: settings.liveMigrationWithNativeTls,
     imageCache: resolve(settings.imageCache ?? join(instancesPath, "_base")),
     pressAgainMs: PRESS_AGAIN_MS,

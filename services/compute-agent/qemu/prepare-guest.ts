@@ -13,13 +13,14 @@ import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer
 import { newTransferKey, useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
-import { volumePlaces } from "../../../adapters/qemu/volume-places.ts";
+import { type GuestVolume, volumePlaces } from "../../../adapters/qemu/volume-places.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
 import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
+import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
 import { ensureInterfaceSlots } from "./guest-interfaces.ts";
-import { ensureFile, ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
+import { ensureFile, ensureVolumeBus, plugVolumes, reachedBy } from "./guest-volumes.ts";
 import {
   blankDisksOf,
   CONFIG_DRIVE,
@@ -77,11 +78,10 @@ export async function prepareGuest(
     attemptId: order.attemptId,
   };
   const receives = receivesOf(order, shared !== null);
-  const rootId = order.server.volumes.find(({ isRoot }) => isRoot)?.volumeId;
   const volumes = volumePlaces(
     order.server.volumes.map(({ volumeId }) => volumeId),
     shared?.record.volumes,
-  ).map((place) => (place.volumeId === rootId ? { ...place, isRoot: true } : place));
+  ).map((place) => volumeOf(place, order.server.volumes));
   const guest = await QemuGuest.create(
     dir,
     { ...record, volumes, hasRun: false, runningIn: null, isSuspended: false, receives, listensAt: "", handedTo: null },
@@ -166,6 +166,14 @@ async function buildDisks(
   await writeConfigDrive(join(dir, CONFIG_DRIVE), guestMetadataOf(server), control.signal);
   const bus = options.volumes === null ? {} : { hasVolumeBus: true };
   return { machine: { ...machine, ...bus }, baseSha512: base?.sha512 ?? "" };
+}
+
+/** The place of a volume, with what else the guest's record keeps of it. */
+function volumeOf({ volumeId, target, lun }: GuestVolume, volumes: readonly ServerVolume[]): GuestVolume {
+  const place = { volumeId, target, lun };
+  const volume = volumes.find((one) => one.volumeId === volumeId);
+  if (volume === undefined) return place;
+  return reachedBy(volume.isRoot ? { ...place, isRoot: true } : place, volume);
 }
 
 /** Nova: a flavor without a disk takes the image's size, and an image that is larger than the flavor's disk is refused everywhere. */

@@ -122,6 +122,7 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
       imagesPath: dir,
       imageCache: null,
       volumeDir: null,
+      volumeMounts: null,
       accel: "tcg",
       cpuModel: null,
     },

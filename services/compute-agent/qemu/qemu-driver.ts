@@ -11,7 +11,7 @@ import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts"
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
 import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
-import { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
 import type { TransferProgress } from "../../../core/agent/transfer-progress.ts";
@@ -71,6 +71,8 @@ export interface QemuDriverOptions {
   readonly imageCache: string;
   /** The directory of the files of volumes, which hosts share. Without it guests have no volumes. */
   readonly volumeDir?: string | undefined;
+  /** The directory below which Cinder's exports are mounted. Without it guests have no volumes of Cinder. */
+  readonly volumeMounts?: string | undefined;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
   /** Whether guests that arrive here are encrypted on their way. */
@@ -121,10 +123,9 @@ export class QemuDriver implements Driver {
 
   constructor(options: QemuDriverOptions) {
     this.#options = options;
-    const { hasDisplays, volumeDir } = options;
-    const further = [...(hasDisplays ? (["display"] as const) : []), ...(volumeDir ? (["volumes"] as const) : [])];
-    this.capabilities = new Set([...CAPABILITIES, ...further]);
-    this.#volumes = volumeDir ? new VolumeFiles(volumeDir) : null;
+    this.#volumes = volumeFilesOf(options);
+    const display = options.hasDisplays ? (["display"] as const) : [];
+    this.capabilities = new Set([...CAPABILITIES, ...display, ...(this.#volumes ? (["volumes"] as const) : [])]);
     this.#images = new ImageCache({ sourceDir: options.imagesPath, dir: options.imageCache });
     this.#snapshots = new SnapshotStore(options.imagesPath, ".qcow2");
     this.#pins = new GuestPins({

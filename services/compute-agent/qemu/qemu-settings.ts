@@ -25,6 +25,10 @@ export const qemuSettings = {
     about:
       "directory of the files of volumes, the same storage on all hosts of the cell; without it servers have no volumes",
   }),
+  volumeMounts: optional(text(), {
+    about:
+      "directory below which Cinder's NFS exports are mounted, each under the MD5 sum of its name, as for Nova; without it servers have no volumes of Cinder",
+  }),
   accel: setting(oneOf("auto", "tcg", "kvm"), {
     about: "how QEMU runs guests; auto takes kvm if this machine's own kernel boots with it",
     default: "auto",

@@ -1,13 +1,13 @@
 import type { ImageService } from "../../../../core/stores/api/image-service.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
-import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { ResizeSettler } from "../quotas/resize-settler.ts";
+import type { SettledVolumes } from "../server-volumes/server-volumes.ts";
 import { VolumeSettler } from "../server-volumes/volume-settler.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { SnapshotSettler } from "./snapshot-settler.ts";
@@ -38,7 +38,7 @@ export function openSettlers(
     readonly quotas: QuotaStore | null;
     readonly moves: MoveStore | undefined;
     readonly images: ImageService | null;
-    readonly volumes: VolumeStore | null;
+    readonly volumes: SettledVolumes | null;
     readonly softDeleter: SoftDeleter | null;
     readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
     readonly cells: Cells;

@@ -1,14 +1,17 @@
 import { randomUUID } from "node:crypto";
-import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { NewAttachment, VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
-import { findVolume, volumeNotFound } from "../../volume/change-volumes.ts";
+import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { type ActionTarget, findTarget } from "../server-actions/action-target.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachVolumeBody } from "./attachment-schemas.ts";
 import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
 import { refuseNewerFields } from "./newer-fields.ts";
 import { nextDevice, ROOT_DEVICE, VOLUMES_MAX } from "./root-device.ts";
+import type { ServerVolumes } from "./server-volumes.ts";
 
 /**
  * Attaches a volume to a server. The volume is reserved first, and from then on no other server gets it. Refuses an unknown volume (404), one that a
@@ -28,24 +31,28 @@ export async function attachVolume(
   requireAttachable(target);
   const { volumes } = deps;
   if (volumes === null) throw volumeNotFound(asked.volumeId);
-  const volume = await findVolume(volumes, call, asked.volumeId);
+  const [volume] = await volumes.find([storedSpelling(asked.volumeId)], call);
+  if (volume === undefined) throw volumeNotFound(asked.volumeId);
   refuseTaken(volume);
   const requested = {
     ...{ serverUuid: target.server.uuid, cell: target.cell.name, taskId: randomUUID() },
     ...{ attachmentId: randomUUID(), mappingUuid: randomUUID(), tag: asked.tag ?? null },
     deleteOnTermination: readFlag(asked.delete_on_termination ?? false) ?? false,
   };
-  const attachment = await reserve(volumes, target, volume, { ...requested, device: asked.device || null });
+  const wanted = { ...requested, device: asked.device || null };
+  const attachment = await reserve(volumes, { target, call }, volume, wanted);
   const since = { phase: "attaching", attachedAtMs: null, phaseAgeMs: 0 } as const;
   const reserved = { ...volume, attachment: { ...attachment, ...since } };
   await beginAttachment({ ...deps, volumes }, context, target, reserved);
   return { volumeId: volume.id, attachment };
 }
 
+const DEVICE_TAKEN = { kind: "device-taken" } as const;
+
 /** Reserves the volume under the device that was asked for, or else under the server's next free one. */
 async function reserve(
-  volumes: VolumeStore,
-  { server }: ActionTarget,
+  volumes: ServerVolumes,
+  { target: { server }, call }: { readonly target: ActionTarget; readonly call: KnownCall },
   volume: VolumeRecord,
   { device, ...requested }: Omit<NewAttachment, "device"> & { readonly device: string | null },
 ): Promise<NewAttachment> {
@@ -54,10 +61,12 @@ async function reserve(
     const used = new Set([ROOT_DEVICE, ...own.flatMap(({ attachment }) => attachment?.device ?? [])]);
     const wanted = device ?? nextDevice(used);
     const attachment = { ...requested, device: wanted };
-    const outcome = used.has(wanted) ? "device-taken" : await volumes.reserve(volume.id, attachment);
-    switch (outcome) {
+    const outcome = used.has(wanted) ? DEVICE_TAKEN : await volumes.reserve(volume, attachment, call);
+    switch (outcome.kind) {
       case "reserved":
-        return attachment;
+        return outcome.attachment;
+      case "refused":
+        throw outcome.fault;
       case "unknown":
         throw volumeNotFound(volume.id);
       case "taken": {

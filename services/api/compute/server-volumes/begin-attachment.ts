@@ -1,4 +1,3 @@
-import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerStatus } from "../../../../core/tasks/server.ts";
 import { callerOf, type KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
@@ -8,6 +7,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import type { AttachedVolume } from "./find-attachment.ts";
 import { serverVolumeOf } from "./server-volume-of.ts";
+import type { ServerVolumes } from "./server-volumes.ts";
 
 /** The statuses in which a cell can attach and detach volumes. Nova allows further ones. */
 const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
@@ -29,7 +29,7 @@ export function requireAttachable({ action, server }: ActionTarget): void {
  * any other error it may have begun, and the settler finds out.
  */
 export async function beginAttachment(
-  deps: ServerDeps & { readonly volumes: VolumeStore },
+  deps: ServerDeps & { readonly volumes: ServerVolumes },
   { call, carrier }: AttachmentCall,
   target: ActionTarget,
   volume: AttachedVolume,

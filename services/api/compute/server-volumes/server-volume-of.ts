@@ -8,13 +8,15 @@ const GIB = 2 ** 30;
 export function serverVolumeOf({
   id,
   sizeGib,
+  inCinder,
   attachment,
-}: Pick<VolumeRecord, "id" | "sizeGib"> & {
+}: Pick<VolumeRecord, "id" | "sizeGib" | "inCinder"> & {
   readonly attachment: Pick<VolumeAttachment, "attachmentId" | "device" | "tag" | "deleteOnTermination">;
 }): ServerVolume {
   const { attachmentId, device, tag, deleteOnTermination } = attachment;
   return {
     ...{ volumeId: id, attachmentId, device, tag: tag ?? "", deleteOnTermination, sizeBytes: sizeGib * GIB },
     ...{ isRoot: device === ROOT_DEVICE, imageRef: "", imageProperties: {} },
+    ...{ inCinder, connection: "" },
   };
 }

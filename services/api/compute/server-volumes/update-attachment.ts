@@ -2,7 +2,7 @@ import { type KnownCall, requireRule } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, notFound } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
-import { findVolume } from "../../volume/change-volumes.ts";
+import { volumeNotFound } from "../../volume/change-volumes.ts";
 import { findServer } from "../servers/require-state.ts";
 import type { ServerDeps } from "../servers/server-routes.ts";
 import type { UpdateAttachmentBody } from "./attachment-schemas.ts";
@@ -35,8 +35,9 @@ export async function updateAttachment(
   if (!onlySwaps) await update(deps, record.serverUuid, volumeId, asked);
   if (!swaps) return;
   const { volumes } = deps;
-  if (volumes === null) throw notFound(`Volume ${volumeId.slice(0, 100)} could not be found.`);
-  const old = await findVolume(volumes, call, volumeId);
+  if (volumes === null) throw volumeNotFound(volumeId);
+  const [old] = await volumes.find([storedSpelling(volumeId)], call);
+  if (old === undefined) throw volumeNotFound(volumeId);
   throw conflict(`volume ${old.id} is not migrating; this API should only be called by Cinder`);
 }
 

@@ -1,4 +1,4 @@
-import type { VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
@@ -7,10 +7,16 @@ import type { ApiEvents } from "../../events.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import { closeAttachment } from "./close-attachment.ts";
 import { judgeAttachment } from "./judge-attachment.ts";
+import { PatientEnds } from "./patient-ends.ts";
+import type { SettledVolumes } from "./server-volumes.ts";
 import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } from "./settle-building.ts";
 
-/** How often volumes of servers that are gone are looked for. */
+/**
+ * How often volumes of servers that are gone are looked for, and how many are looked at. An api that hears of a server's end does not wait for this; it finds
+ * what such an api has left when it ended.
+ */
 const SWEEP_MS = 5_000;
+const SWEPT_MAX = 1_000;
 
 /**
  * Brings volumes up to date with the cells of their servers. Attaching and detaching end in a cell, which does not report it, and so does the life of a
@@ -20,18 +26,20 @@ const SWEEP_MS = 5_000;
  * An operation that no cell has begun is left alone for `settleMs`, which is longer than the call that planned it may take.
  */
 export class VolumeSettler {
-  readonly #volumes: VolumeStore;
+  readonly #volumes: SettledVolumes;
   readonly #store: BuildingDeps["store"];
   readonly #cells: Cells;
   readonly #clock: Clock;
   readonly #settleMs: number;
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<VolumeRecord>;
+  readonly #ends: PatientEnds;
   #sweptAtMs = Number.NEGATIVE_INFINITY;
+  #sweptTo: string | null = null;
 
   constructor(
     deps: {
-      readonly volumes: VolumeStore;
+      readonly volumes: SettledVolumes;
       readonly store: BuildingDeps["store"];
       readonly cells: Cells;
       readonly events: Pick<ApiEvents, "volumesNotSettled">;
@@ -45,6 +53,7 @@ export class VolumeSettler {
     this.#cells = deps.cells;
     this.#clock = deps.clock;
     this.#settleMs = options.settleMs;
+    this.#ends = new PatientEnds(deps);
     this.#ticker = new Ticker({
       clock: deps.clock,
       pauseMs: options.pollMs,
@@ -64,9 +73,11 @@ export class VolumeSettler {
   /** Looks at the volumes that wait for their cells. Rejects as the API database does. */
   async settle(): Promise<void> {
     if (this.#clock.monotonic() - this.#sweptAtMs >= SWEEP_MS) {
-      await this.#volumes.sweepEnded();
+      const { next } = await this.#volumes.sweepEnded({ after: this.#sweptTo, limit: SWEPT_MAX });
+      this.#sweptTo = next;
       this.#sweptAtMs = this.#clock.monotonic();
     }
+    this.#ends.beginRound();
     await this.#rounds.run(async (page) => {
       const unsettled = page.filter(isUnsettled);
       await this.#settleBuilding(unsettled.filter(isBuilding));
@@ -77,7 +88,7 @@ export class VolumeSettler {
   }
 
   #settleBuilding(volumes: readonly UnsettledVolume[]): Promise<void> {
-    const deps = { volumes: this.#volumes, store: this.#store, cells: this.#cells };
+    const deps = { volumes: this.#ends, store: this.#store, cells: this.#cells };
     return settleBuilding(deps, volumes, { nowMs: this.#clock.now(), settleMs: this.#settleMs });
   }
 
@@ -116,16 +127,16 @@ export class VolumeSettler {
       case "wait":
         return;
       case "end":
-        await this.#volumes.endAttachment(id, attachment.attachmentId);
+        await this.#ends.endAttachment(id, attachment.attachmentId);
         return;
       case "close":
-        await closeAttachment(this.#volumes, cell, volume, this.#clock.now());
+        await closeAttachment(this.#ends, cell, volume, this.#clock.now());
         return;
       case "attached":
         if (taskId !== null) await this.#volumes.confirmAttached(id, taskId, this.#clock.now());
         return;
       case "release":
-        if (taskId !== null) await this.#volumes.release(id, taskId);
+        if (taskId !== null) await this.#ends.release(id, taskId);
         return;
       default:
         verdict satisfies never;

@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
-import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { SecurityGroup } from "../../../../core/stores/security-groups.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -23,6 +22,7 @@ import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
 import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
+import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import type { CreateServerBody } from "./create-schema.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
@@ -61,7 +61,7 @@ export interface CreateServerDeps {
   readonly keypairs: Pick<KeypairStore, "keypair"> | null;
   readonly store: Pick<RequestsPort, "requests">;
   /** Null when servers have no volumes. */
-  readonly volumes: VolumeStore | null;
+  readonly volumes: ServerVolumes | null;
   readonly limits: ProjectLimits;
 }
 
@@ -98,7 +98,7 @@ export async function createServer(
   const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;
   const image = { caller: imageCallerOf(call), flavor, rule };
-  const volumes = await findVolumes(deps.volumes, request.volumes, { identity: call.identity, servers: request.count });
+  const volumes = await findVolumes(deps.volumes, request.volumes, { call, servers: request.count });
   // A server that boots from a volume has no image, whatever the call names.
   const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
@@ -123,8 +123,7 @@ export async function createServer(
   const joined = await joinGroup(deps.groups, call, planned, deps.limits);
   await provideImages(deps.images, needed);
   const accepted = await acceptWithParts(deps, joined, {
-    connections,
-    volumes,
+    ...{ call, connections, volumes },
     minCount: request.minCount,
     ...options,
   });
@@ -150,11 +149,13 @@ async function acceptWithParts(
   deps: CreateServerDeps,
   joined: readonly ServerSpec[],
   {
+    call,
     connections,
     volumes,
     minCount,
     carrier,
   }: {
+    readonly call: KnownCall;
     readonly connections: PlannedConnections;
     readonly volumes: readonly FoundVolume[];
     readonly minCount: number;
@@ -166,7 +167,7 @@ async function acceptWithParts(
   try {
     const [server, ...siblings] = connected.specs;
     if (server === undefined) throw new Error("a call planned no server");
-    reserved = await reserveVolumes(deps.volumes, server, volumes);
+    reserved = await reserveVolumes(deps.volumes, server, { found: volumes, call });
     const [first, ...others] = await deps.acceptor.accept([reserved.spec, ...siblings], minCount, carrier);
     if (first === undefined) throw new Error("a call accepted no server");
     await settlePorts(connected, [first, ...others]);

@@ -1,6 +1,7 @@
 import type { Deletion } from "../../../../core/stores/api/api-store.ts";
 import type { PortNoteStore } from "../../../../core/stores/api/port-note-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
+import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
@@ -17,6 +18,8 @@ export class DeletionMarker {
     readonly events: ApiEvents;
     /** The ports that end with their servers; null without networks. */
     readonly networkPorts: Pick<PortStore, "endServers"> | null;
+    /** The volumes whose attachments end with their servers; null without volumes. */
+    readonly volumes: Pick<VolumeStore, "sweepEnded"> | null;
     /** The ports that end with a failed build already; null without Neutron. */
     readonly portsOfFailed: Pick<PortNoteStore, "failServers"> | null;
   }) {
@@ -25,8 +28,10 @@ export class DeletionMarker {
     this.#marks = new Batcher({
       run: async (deletions) => {
         await deps.store.markDeleted(deletions);
-        // The sweep of ports ends them if this fails.
-        await deps.networkPorts?.endServers(deletions.map(({ serverUuid }) => serverUuid));
+        const servers = deletions.map(({ serverUuid }) => serverUuid);
+        // The sweeps of ports and volumes end them if this fails.
+        await deps.networkPorts?.endServers(servers);
+        await deps.volumes?.sweepEnded({ servers });
         return deletions.map((): void => undefined);
       },
       maxItems: 1000,

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto";
-import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { NewAttachment, VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
-import type { Identity } from "../../http/identity.ts";
 import { statusOf } from "../../volume/volume-view.ts";
 import { nextDevice, ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { serverVolumeOf } from "../server-volumes/server-volume-of.ts";
+import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import { volumeMissing, type WantedVolume } from "./read-block-devices.ts";
 
 /** The attachments that a new server has reserved. */
@@ -25,17 +26,17 @@ export interface FoundVolume {
  * bootable, and volumes for several servers.
  */
 export async function findVolumes(
-  store: Pick<VolumeStore, "volumes"> | null,
+  store: Pick<ServerVolumes, "find"> | null,
   wanted: readonly WantedVolume[],
-  { identity, servers }: { readonly identity: Identity; readonly servers: number },
+  { call, servers }: { readonly call: KnownCall; readonly servers: number },
 ): Promise<readonly FoundVolume[]> {
   if (wanted.length === 0) return [];
   if (servers > 1) throw badRequest("Cannot attach one or more volumes to multiple instances");
-  const found = (await store?.volumes(wanted.map(({ volumeId }) => volumeId))) ?? [];
+  const ids = wanted.map(({ volumeId }) => volumeId);
+  const found = (await store?.find(ids, call)) ?? [];
   return wanted.map((one) => {
     const volume = found.find(({ id }) => id === one.volumeId);
-    const isVisible = volume !== undefined && (identity.isAdmin || volume.projectId === identity.projectId);
-    if (!isVisible) throw volumeMissing(one.volumeId);
+    if (volume === undefined) throw volumeMissing(one.volumeId);
     refuseReserved(volume);
     if (one.isRoot && !volume.isBootable) throw badRequest(`Block Device ${volume.id} is not bootable.`);
     return { volume, wanted: one };
@@ -47,9 +48,9 @@ export async function findVolumes(
  * server gets them. If this process dies before the server is accepted, the settler of volumes takes them back.
  */
 export async function reserveVolumes(
-  store: VolumeStore | null,
+  store: ServerVolumes | null,
   spec: ServerSpec,
-  found: readonly FoundVolume[],
+  { found, call }: { readonly found: readonly FoundVolume[]; readonly call: KnownCall },
 ): Promise<ReservedVolumes> {
   if (store === null || found.length === 0) return { spec, ids: [] };
   const devices = devicesOf(found);
@@ -60,16 +61,17 @@ export async function reserveVolumes(
       ...{ serverUuid: spec.uuid, cell: "", taskId: spec.uuid, attachmentId: randomUUID(), mappingUuid: randomUUID() },
       ...{ device: devices[index] ?? "", tag: wanted.tag, deleteOnTermination: wanted.deleteOnTermination },
     };
-    const outcome = await store.reserve(volume.id, attachment);
-    if (outcome !== "reserved") {
+    const outcome = await store.reserve(volume, attachment, call);
+    if (outcome.kind !== "reserved") {
       await releaseVolumes(store, { spec, ids });
+      if (outcome.kind === "refused") throw outcome.fault;
       const [now] = await store.volumes([volume.id]);
       if (now === undefined) throw volumeMissing(volume.id);
       refuseReserved(now);
       throw conflict(`Volume ${volume.id} kept changing; try again.`);
     }
     ids.push(volume.id);
-    volumes.push({ ...serverVolumeOf({ ...volume, attachment }), isRoot: wanted.isRoot });
+    volumes.push({ ...serverVolumeOf({ ...volume, attachment: outcome.attachment }), isRoot: wanted.isRoot });
   }
   const isVolumeBacked = volumes.some(({ isRoot }) => isRoot);
   return { spec: { ...spec, volumes, ...(isVolumeBacked && { imageRef: "", imageProperties: {} }) }, ids };
@@ -77,7 +79,7 @@ export async function reserveVolumes(
 
 /** Takes back the volumes of a server that was not accepted. */
 export async function releaseVolumes(
-  store: Pick<VolumeStore, "release"> | null,
+  store: Pick<ServerVolumes, "release"> | null,
   { spec, ids }: ReservedVolumes,
 ): Promise<void> {
   for (const id of ids) await store?.release(id, spec.uuid);

@@ -4,7 +4,6 @@ import type { ImageService } from "../../../../core/stores/api/image-service.ts"
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { MoveStore } from "../../../../core/stores/api/move-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
-import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
@@ -20,6 +19,7 @@ import type { SecurityGroupDesk } from "../../network/security-groups/security-g
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
+import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { adminPassword } from "./admin-password.ts";
 import { updatedView } from "./changed-server-view.ts";
@@ -66,7 +66,7 @@ export interface ServerDeps {
   /** Null without Neutron. */
   readonly neutron: NeutronDeps | null;
   /** Null when servers have no volumes. */
-  readonly volumes: VolumeStore | null;
+  readonly volumes: ServerVolumes | null;
   /** The networks that servers can be connected to. `simple` needs ports. */
   readonly networks: NetworkRule;
   /** Null when there are no keypairs. */

@@ -1,0 +1,119 @@
+import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type { BlockStorage, CinderVolume } from "../../../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
+import type { Clock } from "../../../../runtime/clock.ts";
+import type { KnownCall } from "../../http/call.ts";
+import { canonicalUuid } from "../../http/canonical-uuid.ts";
+import { badRequest, Fault } from "../../http/fault.ts";
+import { askedBy } from "../../network/neutron-deps.ts";
+import { OwnServerVolumes } from "./own-server-volumes.ts";
+import type { ReservedOutcome } from "./server-volumes.ts";
+
+/**
+ * The volumes of Cinder. For as long as a server has a volume, the store holds a copy of it with the attachment. The copy is reserved before Cinder is
+ * called, and ends after Cinder has ended its attachments, so that a process that ends in between leaves a row that the settler finds.
+ *
+ * A row ends only when no guest has the volume, so all attachments of the server and this volume may be deleted then, also those that this process does
+ * not know, because the answer to a call was lost.
+ */
+export class CinderServerVolumes extends OwnServerVolumes {
+  readonly #store: VolumeStore;
+  readonly #storage: BlockStorage;
+  readonly #clock: Pick<Clock, "now">;
+  readonly #sendsTokens: boolean;
+
+  /** `sendsTokens`: the tokens of callers are Keystone's, so that Cinder is asked in their name. */
+  constructor(
+    deps: { readonly store: VolumeStore; readonly storage: BlockStorage; readonly clock: Pick<Clock, "now"> },
+    { sendsTokens }: { readonly sendsTokens: boolean },
+  ) {
+    super(deps.store);
+    this.#store = deps.store;
+    this.#storage = deps.storage;
+    this.#clock = deps.clock;
+    this.#sendsTokens = sendsTokens;
+  }
+
+  override async find(ids: readonly string[], call: KnownCall): Promise<readonly VolumeRecord[]> {
+    const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
+    const uuids = [...new Set(ids.flatMap((id) => canonicalUuid(id) ?? []))];
+    const found = await askCinder(() => Promise.all(uuids.map((id) => this.#storage.volume(id, by))));
+    const { isAdmin, projectId } = call.identity;
+    const visible = found.filter((one) => one !== null && (isAdmin || one.projectId === projectId));
+    const rows = new Map((await this.#store.volumes(uuids)).map((row) => [row.id, row]));
+    return visible.flatMap((one) => (one === null ? [] : this.#recordOf(one, rows.get(one.id))));
+  }
+
+  override async reserve(volume: VolumeRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome> {
+    if (!(await this.#store.copyVolume(volume)))
+      throw new Error(`volume ${volume.id} is one of Berth's own, and Cinder has one with the same id`);
+    const kept = await this.#store.reserve(volume.id, attachment);
+    if (kept !== "reserved") return { kind: kept };
+    const { serverUuid, taskId } = attachment;
+    const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
+    // If the answer is lost, the row stays, and the settler ends what Cinder has made.
+    const wanted = { volumeId: volume.id, serverUuid, connector: null };
+    const outcome = await askCinder(() => this.#storage.reserve(wanted, by));
+    if (outcome.kind === "reserved") {
+      const { id: attachmentId } = outcome.attachment;
+      await this.#store.setAttachmentId(volume.id, { serverUuid, attachmentId });
+      return { kind: "reserved", attachment: { ...attachment, attachmentId } };
+    }
+    await this.#forget(volume.id, () => this.#store.release(volume.id, taskId));
+    if (outcome.kind === "unknown") return { kind: "unknown" };
+    const fault = outcome.kind === "forbidden" ? new Fault(403, outcome.why) : badRequest(outcome.why);
+    return { kind: "refused", fault };
+  }
+
+  override async release(id: string, taskId: string): Promise<boolean> {
+    const [volume] = await this.#store.volumes([id]);
+    if (volume?.attachment?.taskId !== taskId) return false;
+    await this.#endInCinder(volume, volume.attachment.serverUuid);
+    return this.#forget(id, () => this.#store.release(id, taskId));
+  }
+
+  override async endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
+    const [volume] = await this.#store.volumes([id]);
+    const attachment = volume?.attachment ?? null;
+    if (volume === undefined || attachment?.attachmentId !== attachmentId) return null;
+    await this.#endInCinder(volume, attachment.serverUuid);
+    // A volume that Cinder does not delete, for example because it has snapshots, is kept, as by Nova.
+    if (volume.inCinder && attachment.deleteOnTermination) await this.#storage.deleteVolume(id);
+    return this.#forget(id, () => this.#store.endAttachment(id, attachmentId));
+  }
+
+  async #endInCinder({ id, inCinder }: VolumeRecord, serverUuid: string): Promise<void> {
+    if (!inCinder) return;
+    for (const attachment of await this.#storage.attachments({ volumeId: id, serverUuid }))
+      await this.#storage.deleteAttachment(attachment.id);
+  }
+
+  /** Ends an attachment, and drops the copy of the volume, unless it has been reserved again. */
+  async #forget<Outcome>(id: string, end: () => Promise<Outcome>): Promise<Outcome> {
+    const outcome = await end();
+    const [volume] = await this.#store.volumes([id]);
+    if (volume?.inCinder === true) await this.#store.deleteVolume(id);
+    return outcome;
+  }
+
+  #recordOf(volume: CinderVolume, row: VolumeRecord | undefined): VolumeRecord {
+    const { id, projectId, name, sizeGib, availabilityZone, isBootable } = volume;
+    return {
+      ...{ id, projectId, name, sizeGib, availabilityZone, isBootable, inCinder: true },
+      ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
+      attachment: row?.attachment ?? null,
+    };
+  }
+}
+
+/** Runs a question to Cinder for a call. If Cinder cannot answer, the call is refused: 503 if trying again can help, and 500 otherwise. */
+async function askCinder<Value>(ask: () => Promise<Value>): Promise<Value> {
+  try {
+    return await ask();
+  } catch (error) {
+    if (!(error instanceof BlockStorageError)) throw error;
+    const again = error.code === "unreachable";
+    const advice = again ? "try again later" : "the operator must see to it";
+    throw new Fault(again ? 503 : 500, `${error.message}: ${advice}.`, { cause: error });
+  }
+}

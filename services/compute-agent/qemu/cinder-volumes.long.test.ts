@@ -1,0 +1,136 @@
+import { execFileSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { nanoImage } from "../../../adapters/qemu/nano-image.ts";
+import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
+import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
+import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../../test/rigs/begin-operation.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
+import {
+  guestsOnDisk,
+  makeQemuGuestsDir,
+  NANO_FLAVOR,
+  type QemuGuestsDir,
+  qemuDriverIn,
+  whyNoQemu,
+} from "../../../test/rigs/qemu-guests.ts";
+import type { PrepareOrder } from "../driver.ts";
+import type { GuestName } from "../journal.ts";
+import type { QemuDriver } from "./qemu-driver.ts";
+
+const NEVER = new AbortController().signal;
+const EXPORT = "storage:/volumes";
+const skipped = whyNoQemu();
+
+/** A volume of Cinder as the conductor gives it to a host. */
+function inCinder(server: number, format: "raw" | "qcow2", values: Partial<ServerVolume> = {}): ServerVolume {
+  const volume = { ...volumeOf(server), ...values };
+  const name = `volume-${volume.volumeId}`;
+  const connection = JSON.stringify({ driver_volume_type: "nfs", export: EXPORT, name, format });
+  return { ...volume, inCinder: true, connection };
+}
+const ROOT = inCinder(1, "raw", { isRoot: true });
+const DATA = inCinder(2, "qcow2");
+
+describe.skipIf(skipped !== null)(
+  `virtual machines with volumes of Cinder${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  () => {
+    let here: QemuGuestsDir;
+    let there: QemuGuestsDir;
+    let driver: QemuDriver;
+    let other: QemuDriver;
+    let mount: string;
+    beforeEach(() => {
+      [here, there] = [makeQemuGuestsDir(), makeQemuGuestsDir()];
+      mount = join(here.volumes, createHash("md5").update(EXPORT).digest("hex"));
+      mkdirSync(mount);
+      writeFileSync(fileOf(ROOT), nanoImage());
+      execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", fileOf(DATA), "1M"]);
+      driver = qemuDriverIn(here, { volumeMounts: here.volumes });
+      other = qemuDriverIn(there, { volumeMounts: here.volumes });
+    });
+    afterEach(async () => {
+      driver.close();
+      other.close();
+      await here.remove();
+      await there.remove();
+    });
+
+    const control = { signal: NEVER, onStep: () => undefined };
+    const fileOf = ({ volumeId }: ServerVolume) => join(mount, `volume-${volumeId}`);
+    const orderOf = (volumes: ServerVolume[], { host = "h1", movedFrom = null }: Partial<PrepareOrder> = {}) => {
+      const server = serverSpec(1, { flavor: NANO_FLAVOR, imageRef: "", volumes });
+      return { host, serverUuid: server.uuid, attemptId: `task/${host}`, server, allocation: undefined, movedFrom };
+    };
+    async function prepared(order: PrepareOrder, by = driver): Promise<GuestName & { readonly listensAt: string }> {
+      const outcome = await by.prepare(order, control);
+      expect(outcome).toMatchObject({ kind: "prepared" });
+      const { host, serverUuid, attemptId } = order;
+      return { host, serverUuid, attemptId, listensAt: (outcome.kind === "prepared" && outcome.listensAt) || "" };
+    }
+    const onDisk = (guest: GuestName) =>
+      [here, there]
+        .flatMap(({ path }) => guestsOnDisk(path, guest.serverUuid))
+        .find(({ host }) => host === guest.host)!;
+    function isOpen(guest: GuestName, volume: ServerVolume): boolean {
+      const qemu = findRunningQemu(onDisk(guest).dir);
+      if (qemu === null) return false;
+      const fds = `/proc/${qemu.pid}/fd`;
+      return readdirSync(fds).some((fd) => {
+        try {
+          return readlinkSync(join(fds, fd)) === fileOf(volume);
+        } catch {
+          return false; // closed meanwhile
+        }
+      });
+    }
+    const boots = (guest: GuestName, after = 0) =>
+      eventually("the guest to boot", () => /T/.test(onDisk(guest).console.slice(after)), {
+        everyMs: 20,
+        withinMs: 60_000,
+      });
+
+    test("a guest boots from one, gets and loses another one while it runs, and moves live", {
+      timeout: 120_000,
+    }, async () => {
+      const guest = await prepared(orderOf([ROOT]));
+      await driver.start(guest, NEVER);
+      await boots(guest);
+      expect([isOpen(guest, ROOT), isOpen(guest, DATA)]).toEqual([true, false]);
+      for (let time = 0; time < 2; time += 1) await driver.attachVolume(guest, DATA, NEVER);
+      expect(isOpen(guest, DATA)).toBe(true);
+      const qemu = findRunningQemu(onDisk(guest).dir);
+      expect(readFileSync(`/proc/${qemu?.pid}/cmdline`, "utf8")).not.toContain("volume-0");
+      const to = await prepared(
+        orderOf([ROOT, DATA], { host: "h2", movedFrom: { ...guest, by: "live-migrate" } }),
+        other,
+      );
+      const move = { ...guest, toHost: "h2", toAttemptId: to.attemptId, live: true, force: false };
+      await driver.handOff({ ...move, listensAt: to.listensAt, orderId: "o" }, NEVER, () => undefined);
+      await other.start(to, NEVER);
+      expect([isOpen(to, ROOT), isOpen(to, DATA)]).toEqual([true, true]);
+      await other.detachVolume(to, DATA.volumeId, NEVER);
+      expect([isOpen(to, ROOT), isOpen(to, DATA)]).toEqual([true, false]);
+      // The next boot of the guest needs no word from Cinder.
+      const before = onDisk(to).console.length;
+      await other.power(to, "hard-reboot", NEVER);
+      await boots(to, before);
+    });
+
+    test("a host on which the export is not mounted, or that cannot use the connection, refuses the guest", async () => {
+      const gone = inCinder(3, "raw");
+      expect(await driver.prepare(orderOf([ROOT, gone]), control)).toMatchObject({
+        ...{ kind: "failed", failure: "reschedule" },
+        reason: expect.stringContaining("is Cinder's export mounted at"),
+      });
+      const iscsi = { ...ROOT, connection: JSON.stringify({ driver_volume_type: "iscsi", auth_password: "secret" }) };
+      const refused = await driver.prepare(orderOf([iscsi]), control);
+      expect(refused).toMatchObject({ kind: "failed", reason: expect.stringContaining('connected by "iscsi"') });
+      expect(JSON.stringify(refused)).not.toContain("secret");
+      expect(readdirSync(mount)).toHaveLength(2);
+    });
+  },
+);

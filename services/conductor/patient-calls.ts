@@ -1,0 +1,83 @@
+import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { Tenure } from "../../core/tasks/tenure.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Turns } from "../../runtime/turns.ts";
+import type { ConductorStore } from "./ports.ts";
+
+/** `unwanted`: the work was given up before this was done. `final`: no other host could help. */
+export type Undone =
+  | { readonly kind: "failed"; readonly reason: string; readonly final: boolean }
+  | { readonly kind: "unwanted" };
+
+/** What a caller of a neighbour tells about the work that needs it. */
+export interface Need {
+  readonly isWanted: () => boolean;
+  /** Whether the neighbour is asked once only, because the work goes on without it. */
+  readonly isUrgent?: boolean;
+  readonly tenure: Tenure;
+}
+
+const RETRY_MS = 1_000;
+/** Servers for which a neighbour is called at a time, and as many at their home. More would wait for a connection, which looks as if the neighbour were silent. */
+const LANES = 16;
+
+/**
+ * Calls one of the cell's neighbours (Neutron, Cinder) for servers whose guest is about to run. While the neighbour does not answer, it is asked again
+ * until the deadline, which counts from the first question.
+ */
+export class PatientCalls {
+  readonly #store: Pick<ConductorStore, "holdsTask">;
+  readonly #clock: Clock;
+  readonly #deadlineMs: number;
+  readonly #turns = new Turns<string>();
+  #lane = 0;
+
+  constructor(
+    deps: { readonly store: Pick<ConductorStore, "holdsTask">; readonly clock: Clock },
+    options: { readonly deadlineMs: number },
+  ) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#deadlineMs = options.deadlineMs;
+  }
+
+  /** `what` is the part of the reason that says what could not be done. The promise never rejects because of the neighbour. */
+  async call<Done>(what: string, need: Need, work: () => Promise<Done | Undone>): Promise<Done | Undone> {
+    const { isWanted, isUrgent = false } = need;
+    this.#lane = (this.#lane + 1) % LANES;
+    const lane = isUrgent ? `home ${this.#lane}` : `${this.#lane}`;
+    let startedAtMs: number | null = null;
+    const ask = async (): Promise<Done | Undone> => {
+      startedAtMs ??= this.#clock.monotonic();
+      return isWanted() ? await work() : UNWANTED;
+    };
+    for (;;) {
+      try {
+        return await this.#turns.take([lane], ask);
+      } catch (error) {
+        if (!(error instanceof NetworkingError || error instanceof BlockStorageError)) throw error;
+        const isLate = this.#clock.monotonic() - (startedAtMs ?? 0) >= (isUrgent ? 0 : this.#deadlineMs);
+        if (error.code !== "unreachable" || isLate) return failed(`${what}: ${error.message}`, true);
+      }
+      await new Promise<void>((resolve) => {
+        this.#clock.setTimer(RETRY_MS, resolve);
+      });
+      if (!isWanted()) return UNWANTED;
+    }
+  }
+
+  /** Whether this conductor still carries out the task. Asked before each write, so that a slow conductor undoes nothing that another one has done. */
+  async mayWrite({ isWanted, tenure }: Need): Promise<boolean> {
+    const isHeld = await this.#store.holdsTask(tenure).catch((error: Error) => {
+      throw new NetworkingError(
+        "unreachable",
+        `the cell's database does not say who carries the task out: ${error.message}`,
+      );
+    });
+    return isHeld && isWanted();
+  }
+}
+
+export const UNWANTED: Undone = { kind: "unwanted" };
+export const failed = (reason: string, final: boolean): Undone => ({ kind: "failed", reason, final });

@@ -1,0 +1,216 @@
+import { randomUUID } from "node:crypto";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
+import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
+import type { ConductorSettings } from "../../services/conductor/settings.ts";
+import { serverId } from "../contract/cell-fixtures.ts";
+import { volumeOf } from "../rigs/begin-operation.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { SmallCell } from "../rigs/small-cell.ts";
+
+const OWN = { callerToken: null, requestId: null };
+
+let cell: SmallCell;
+let cinder: MemoryBlockStorage;
+beforeEach(async () => {
+  cell = await new SmallCell().open();
+  cinder = new MemoryBlockStorage({ newId: randomUUID });
+  cell.blockStorage = cinder;
+});
+afterEach(() => cell.close());
+
+async function start(settings: Partial<ConductorSettings> = {}): Promise<void> {
+  await cell.startConductor(1, settings);
+  for (const host of [0, 1, 2]) await cell.startAgent({ id: `agent-${host}`, hosts: [host], vcpus: 4 });
+  await cell.hostsUp(3);
+}
+
+/** A volume of Cinder that the api has reserved for server 1. */
+async function reserved(): Promise<ServerVolume> {
+  const { id } = cinder.putVolume({ projectId: "one" });
+  const kept = await cinder.reserve({ volumeId: id, serverUuid: serverId(1), connector: null }, OWN);
+  if (kept.kind !== "reserved") throw new Error(kept.kind);
+  return { ...volumeOf(1), volumeId: id, attachmentId: kept.attachment.id, inCinder: true };
+}
+
+/** The hosts on which Cinder has finished attachments of each volume. */
+const hosts = () => cinder.all().map(({ attachedTo }) => attachedTo.map(({ host }) => host));
+const statuses = () => cinder.all().map(({ status }) => status);
+const runs = (host: number) => eventually(`it to run on host-${host}`, () => cell.runsOn(1).join() === `host-${host}`);
+
+async function boot(volumes: readonly ServerVolume[]): Promise<void> {
+  await cell.boot(1, [0, 1, 2], { volumes });
+  await cell.become(1, "ACTIVE");
+  await runs(0);
+}
+
+describe("the volumes in Cinder of a build", () => {
+  test("are connected to its host before the host is told of the guest, with the attachments that were reserved", async () => {
+    await start();
+    const volumes = [await reserved(), await reserved()];
+    const existed: string[] = [];
+    cinder.fate = () => {
+      existed.push(...cell.existsOn(1));
+      return "answered";
+    };
+    await boot(volumes);
+    expect([hosts(), statuses(), existed]).toEqual([[["host-0"], ["host-0"]], ["in-use", "in-use"], []]);
+    const ids = (await cinder.attachments({})).map(({ id }) => id);
+    expect(ids.toSorted()).toEqual(volumes.map(({ attachmentId }) => attachmentId).toSorted());
+  });
+
+  test("are waited for while Cinder makes them", async () => {
+    await start();
+    const { id } = cinder.putVolume({ projectId: "one", status: "creating" });
+    let asked = 0;
+    cinder.fate = () => {
+      asked += 1;
+      if (asked === 3) cinder.finishCreating(id);
+      return "answered";
+    };
+    await boot([{ ...volumeOf(1), volumeId: id, inCinder: true }]);
+    expect(hosts()).toEqual([["host-0"]]);
+  });
+
+  test("fail the build at its first host with Cinder's reason if they cannot be exported, and at every alternate", async () => {
+    await start();
+    const volume = await reserved();
+    cinder.brokenVolumes.add(volume.volumeId);
+    await cell.boot(1, [0, 1], { volumes: [volume] });
+    await cell.become(1, "ERROR");
+    const attempts = await cell.store.attempts(serverId(1));
+    expect(attempts.map(({ host }) => host)).toEqual(["host-0", "host-1"]);
+    expect(attempts[0]?.reason).toContain(`Cinder does not connect volume ${volume.volumeId} to host-0`);
+    expect(cell.existsOn(1)).toEqual([]);
+  });
+
+  test.each(["silent", "lost"] as const)(
+    "are connected once when Cinder answers again after a while in which its answers were %s",
+    async (fate) => {
+      await start();
+      const volume = await reserved();
+      for (const method of ["attachments", "connect", "complete"] as const) {
+        let failures = 0;
+        const before = cinder.fate;
+        cinder.fate = (called) => {
+          if (called !== method || failures > 0) return before(called);
+          failures += 1;
+          return fate;
+        };
+      }
+      await boot([volume]);
+      expect([hosts(), (await cinder.attachments({})).length]).toEqual([[["host-0"]], 1]);
+    },
+  );
+
+  test("fail the build with the reason, without trying other hosts, when Cinder stays away", async () => {
+    await start({ volumeConnectTimeoutMs: 0 });
+    const volume = await reserved();
+    cinder.fate = () => "silent";
+    await cell.boot(1, [0, 1], { volumes: [volume] });
+    const { fault } = await cell.become(1, "ERROR");
+    expect(fault?.message).toContain("the server's volumes could not be connected to host-0: Cinder does not answer");
+    expect([await cell.heldOn(1), cell.existsOn(1)]).toEqual([[], []]);
+  });
+
+  test("fail the build when one of them is gone, or where the conductor cannot call Cinder", async () => {
+    await start();
+    const gone = { ...volumeOf(1), inCinder: true };
+    await cell.boot(1, [0, 1], { volumes: [gone] });
+    expect((await cell.become(1, "ERROR")).fault?.message).toContain(`Volume ${gone.volumeId} could not be found.`);
+    await cell.close();
+    cell = await new SmallCell().open();
+    await start();
+    await cell.boot(1, [0], { volumes: [gone] });
+    expect((await cell.become(1, "ERROR")).fault?.message).toContain("set BERTH_VOLUMES=cinder");
+  });
+
+  test.each(["connect", "complete"] as const)(
+    "are connected once by the next conductor when the first one dies at the call %s",
+    async (method) => {
+      const first = await cell.startConductor(1);
+      for (const host of [0, 1]) await cell.startAgent({ id: `agent-${host}`, hosts: [host], conductors: [1, 2] });
+      await cell.hostsUp(2);
+      const volume = await reserved();
+      let asked = false;
+      cinder.fate = (called) => {
+        if (called === method) asked = true;
+        return called === method ? "lost" : "answered";
+      };
+      await cell.boot(1, [0, 1], { volumes: [volume] });
+      await eventually("the first conductor to call Cinder", () => asked);
+      await first.kill();
+      cinder.fate = () => "answered";
+      await cell.startConductor(2);
+      await cell.become(1, "ACTIVE");
+      await eventually("the guest to run", () => cell.runsOn(1).length === 1);
+      expect([hosts(), (await cinder.attachments({})).length]).toEqual([[cell.runsOn(1)], 1]);
+    },
+  );
+});
+
+describe("the volumes in Cinder of a server that moves", () => {
+  test.each(["migrate", "live-migrate"] as const)("are connected to the destination of a %s", async (kind) => {
+    await start();
+    await boot([await reserved()]);
+    await cell.operate({ server: 1, kind, hosts: [1] });
+    await cell.rest(1);
+    await runs(1);
+    expect(hosts()).toEqual([["host-0", "host-1"]]);
+  });
+
+  test("are still connected to the source when the move is reverted", async () => {
+    await start();
+    await boot([await reserved()]);
+    await cell.operate({ server: 1, kind: "migrate", hosts: [1] });
+    await cell.become(1, "VERIFY_RESIZE");
+    await cell.operate({ server: 1, kind: "revert" });
+    await cell.become(1, "ACTIVE");
+    await runs(0);
+    expect(hosts()[0]).toContain("host-0");
+  });
+
+  test("leave the guest at the source when Cinder does not connect them to the destination", async () => {
+    await start();
+    const volume = await reserved();
+    await boot([volume]);
+    cinder.brokenVolumes.add(volume.volumeId);
+    await cell.operate({ server: 1, kind: "live-migrate", hosts: [1] });
+    expect(await cell.rest(1)).toMatchObject({ status: "ACTIVE", host: "host-0" });
+    await runs(0);
+    expect(hosts()).toEqual([["host-0"]]);
+  });
+
+  test("do not keep a stopped server from starting at its home while Cinder is silent", async () => {
+    await start();
+    await boot([await reserved()]);
+    await cell.operate({ server: 1, kind: "stop" });
+    await cell.become(1, "SHUTOFF");
+    cinder.fate = () => "silent";
+    await cell.operate({ server: 1, kind: "start" });
+    await cell.become(1, "ACTIVE");
+    await runs(0);
+  });
+});
+
+describe("attaching a volume in Cinder", () => {
+  test("connects it to the server's host first", async () => {
+    await start();
+    await boot([]);
+    await cell.operate({ server: 1, kind: "attach-volume", volume: await reserved() });
+    await eventually("the volume", () => cell.volumesOn(1).length === 1);
+    await cell.rest(1);
+    expect([hosts(), statuses()]).toEqual([[["host-0"]], ["in-use"]]);
+  });
+
+  test("fails with Cinder's reason if it cannot be connected, and the guest gets nothing", async () => {
+    await start();
+    await boot([]);
+    const volume = await reserved();
+    cinder.brokenVolumes.add(volume.volumeId);
+    await cell.operate({ server: 1, kind: "attach-volume", volume });
+    await eventually("the fault", async () => (await cell.server(1)).fault !== null);
+    expect((await cell.rest(1)).fault?.message).toContain("the driver cannot export the volume");
+    expect([(await cell.server(1)).spec.volumes, cell.volumesOn(1)]).toEqual([[], []]);
+  });
+});
