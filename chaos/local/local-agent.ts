@@ -7,11 +7,14 @@ export class LocalAgent extends LocalService {
   readonly id: string;
   readonly hosts: readonly string[];
   readonly journal: string;
+  /** The file of its hosts, which the agent reads again on SIGHUP. Undefined for an agent that has none. */
+  readonly hostsFile: string | undefined;
   constructor(options: {
     readonly id: string;
     readonly cell: string;
     readonly hosts: readonly string[];
     readonly journal: string;
+    readonly hostsFile?: string;
     readonly env: ServiceSpec["env"];
     readonly berth?: () => string;
   }) {
@@ -19,6 +22,7 @@ export class LocalAgent extends LocalService {
     this.id = options.id;
     this.hosts = options.hosts;
     this.journal = options.journal;
+    this.hostsFile = options.hostsFile;
   }
 
   /** The guests on its hosts, as the fake driver itself knows them; null when the agent does not answer. */

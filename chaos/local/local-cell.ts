@@ -172,7 +172,7 @@ async function agentOf(
     ports.push(await links.open({ name: id, role: "agent", cell: name }, conductor, () => conductor.port));
   }
   return new LocalAgent({
-    ...{ id, cell: name, hosts: hosts.map((host) => host.name), journal: join(dir, `${id}.journal`) },
+    ...{ id, cell: name, hosts: hosts.map((host) => host.name), journal: join(dir, `${id}.journal`), hostsFile },
     berth: () => options.berth(id),
     env: () => ({
       ...options.env,

@@ -21,7 +21,17 @@ export interface LinuxGuestFiles {
 }
 
 const PACKAGES = ["linux-image-cloud-amd64", "busybox-static"];
-/** The modules in the order in which they have to be loaded. */
+/** What a guest does. The modules are in the order in which they have to be loaded. */
+export interface LinuxGuestPlan {
+  readonly modules: readonly string[];
+  /** The guest's first process, a script for busybox's shell. */
+  readonly init: string;
+}
+
+/** The shell's lines that load the modules. */
+export const loadModules = (modules: readonly string[]): string =>
+  `for module in ${modules.join(" ")}; do [ -e /modules/$module.ko ] && /bin/busybox insmod /modules/$module.ko; done`;
+
 const MODULES = [
   ...["virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "virtio_blk"],
   ...["cdrom", "isofs", "scsi_common", "scsi_mod", "virtio_scsi", "sd_mod", "failover", "net_failover", "virtio_net"],
@@ -30,7 +40,7 @@ const INIT = `#!/bin/busybox sh
 /bin/busybox mkdir -p /proc /sys /dev /config
 /bin/busybox mount -t proc proc /proc
 /bin/busybox mount -t devtmpfs dev /dev
-for module in ${MODULES.join(" ")}; do [ -e /modules/$module.ko ] && /bin/busybox insmod /modules/$module.ko; done
+${loadModules(MODULES)}
 for disk in /dev/vda /dev/vdb /dev/vdc; do /bin/busybox mount -t iso9660 -o ro $disk /config 2>/dev/null && break; done
 echo "meta: $(/bin/busybox cat /config/openstack/latest/meta_data.json)"
 /bin/busybox sh /config/openstack/latest/user_data
@@ -38,12 +48,14 @@ echo "done"
 while true; do /bin/busybox sleep 1; done
 `;
 
+const CONFIG_DRIVE_READER: LinuxGuestPlan = { modules: MODULES, init: INIT };
+
 /**
  * Makes the files from Debian's packages, which are downloaded and not installed: the kernel for clouds and a static busybox. Null when that is
- * not possible here. The files are kept in `dir` for the next time.
+ * not possible here. The files are kept in `dir` for the next time. Each plan needs a directory of its own, since its modules belong to the kernel there.
  */
-export function linuxGuestFiles(dir: string): LinuxGuestFiles | null {
-  const version = createHash("sha256").update(INIT).digest("hex").slice(0, 12);
+export function linuxGuestFiles(dir: string, plan: LinuxGuestPlan = CONFIG_DRIVE_READER): LinuxGuestFiles | null {
+  const version = createHash("sha256").update(JSON.stringify(plan)).digest("hex").slice(0, 12);
   const files = { kernel: join(dir, "vmlinuz"), ramdisk: join(dir, `initramfs-${version}`) };
   if (existsSync(files.kernel) && existsSync(files.ramdisk)) return files;
   const scratch = mkdtempSync(join(tmpdir(), "berth-linux-"));
@@ -66,11 +78,11 @@ export function linuxGuestFiles(dir: string): LinuxGuestFiles | null {
     for (const folder of ["bin", "modules"]) mkdirSync(join(tree, folder), { recursive: true });
     copyFileSync(join(root, "bin/busybox"), join(tree, "bin/busybox"));
     const modules = readdirSync(root, { recursive: true, encoding: "utf8" }).filter((path) => path.endsWith(".ko"));
-    for (const name of MODULES) {
+    for (const name of plan.modules) {
       const path = modules.find((one) => one.endsWith(`/${name}.ko`));
       if (path !== undefined) copyFileSync(join(root, path), join(tree, "modules", `${name}.ko`));
     }
-    writeFileSync(join(tree, "init"), INIT, { mode: 0o755 });
+    writeFileSync(join(tree, "init"), plan.init, { mode: 0o755 });
     run("sh", "-c", "cd tree && find . | ../root/bin/busybox cpio -o -H newc | gzip > ../initramfs");
     mkdirSync(dir, { recursive: true });
     copyFileSync(join(root, "boot", boot), `${files.kernel}.new`);
