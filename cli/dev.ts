@@ -74,6 +74,10 @@ const declaration = {
       about: "volumes of servers: none, or simple, those of the api's own Block Storage API",
       default: "simple",
     }),
+    shelvedOffloadTime: setting(integer({ min: -1, max: 0 }), {
+      about: "0 to offload servers as soon as they are shelved, -1 to leave that to shelveOffload",
+      default: "-1",
+    }),
     consoleWeb: optional(text(), {
       about: "directory of web pages that are served beside the consoles, such as /usr/share/novnc with noVNC",
     }),
@@ -119,6 +123,7 @@ export function runDevCommand(argv: readonly string[]): Promise<number> {
             quotas: settings.quotas ?? (settings.auth === "none" ? "unlimited" : "nova"),
             networks: settings.networks,
             volumes: settings.volumes,
+            shelvedOffloadTime: settings.shelvedOffloadTime,
             filters,
             keystone: access.keystone,
             placement: access.placement,

@@ -33,7 +33,7 @@ import { DeadlineError } from "../runtime/deadline.ts";
 import type { Logger, LogLevel } from "../runtime/logger.ts";
 import type { Service } from "../runtime/service.ts";
 import type { HostPort } from "../runtime/setting-kinds.ts";
-import { QUOTA_DEFAULTS, type QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
+import type { QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
 import type { NetworkRule } from "../services/api/network/network-rule.ts";
@@ -43,7 +43,6 @@ import { placementMounts } from "../services/api/placement/service.ts";
 import { DEFAULT_PLACEMENT_SETTINGS } from "../services/api/placement/settings.ts";
 import { Policy } from "../services/api/policy/policy.ts";
 import { createApi } from "../services/api/service.ts";
-import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import type { VolumeRule } from "../services/api/volume/volume-rule.ts";
 import { FileJournal } from "../services/compute-agent/file-journal.ts";
 import type { HostConfig } from "../services/compute-agent/host-config.ts";
@@ -59,6 +58,7 @@ import { type CellPlan, type CellServices, createCellServices } from "./cell-ser
 import { CellThread } from "./cell-thread.ts";
 import { startCloudConsoles } from "./cloud-consoles.ts";
 import { CloudFaults } from "./cloud-faults.ts";
+import { embeddedApiSettings } from "./embedded-api-settings.ts";
 import { createEmbeddedCell, type EmbeddedCell } from "./embedded-cell.ts";
 import { LawWatch } from "./law-watch.ts";
 import { type CloudObserver, observeApiStore } from "./observe-stores.ts";
@@ -86,6 +86,8 @@ export interface EmbeddedCloudOptions {
   readonly resizeToSameHost?: boolean;
   /** How long deleted servers can be restored; by default they are deleted at once. */
   readonly reclaimInstanceIntervalMs?: number;
+  /** 0 to offload servers as soon as they are shelved; otherwise `shelveOffload` does it. */
+  readonly shelvedOffloadTime?: number;
   /** The networks that servers can be connected to; `none` by default. */
   readonly networks?: NetworkRule;
   /** The volumes that servers can have; `none` by default. */
@@ -290,7 +292,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
       mounts: [...(options.mounts ?? []), ...placementOf(options, cells, new PostgresCellArbiter(pool))],
       laws: () => lawWatch?.laws() ?? null,
     },
-    { ...apiSettings(options), ...consoles.urls },
+    { ...embeddedApiSettings(options), ...consoles.urls },
   );
   const close = async (): Promise<void> => {
     await lawWatch?.close();
@@ -352,28 +354,6 @@ function seenByScheduler(cell: EmbeddedCell) {
 
 function seenFromAbove({ name, store, admin, bus, view, facts, follower }: EmbeddedCell) {
   return { name, store, admin, bus, view, facts, source: follower };
-}
-
-function apiSettings({
-  listen,
-  auth = "none",
-  resizeToSameHost = false,
-  reclaimInstanceIntervalMs = 0,
-  quotas = "unlimited",
-  dashboard = false,
-  networks = "none",
-  volumes = "none",
-}: EmbeddedCloudOptions) {
-  const http = { ...DEFAULT_API_SETTINGS.http, listen };
-  // This is the only api, so it hears of every change of a flavor itself.
-  return {
-    ...DEFAULT_API_SETTINGS,
-    auth,
-    flavorCacheMs: 60_000,
-    ...{ resizeToSameHost, reclaimInstanceIntervalMs },
-    ...{ dashboard, networks, volumes, http },
-    quotas: QUOTA_DEFAULTS[quotas],
-  };
 }
 
 async function waitUntilReady(cells: readonly EmbeddedCell[]): Promise<void> {

@@ -12,6 +12,7 @@ import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-route
 import { registerImageMetadataRoutes } from "./compute/image-metadata/image-metadata-routes.ts";
 import { registerKeypairRoutes } from "./compute/keypairs/keypair-routes.ts";
 import { registerMigrationRoutes } from "./compute/migrations/migration-routes.ts";
+import { registerNetworkProxies } from "./compute/network-proxies/network-proxy-routes.ts";
 import { computeDocument } from "./compute/openapi/compute-document.ts";
 import { registerLimitsRoutes } from "./compute/quotas/limits-routes.ts";
 import { registerQuotaClassRoutes } from "./compute/quotas/quota-class-routes.ts";
@@ -187,6 +188,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
     registerImageProxy(scope, server.images, options);
     registerImageMetadataRoutes(scope, { images: server.images, limits: server.limits });
   }
+  registerNetworkProxies(scope, server);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);

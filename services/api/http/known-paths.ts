@@ -46,10 +46,16 @@ export class KnownPaths {
     return Array.from(this.#methods.values(), (methods) => [...methods.values()]).flat();
   }
 
-  /** Returns the methods of a request's path, with or without its query, or null when no route has this path. */
+  /**
+   * Returns the methods of a request's path, with or without its query, or null when no route has this path. A path that ends with an empty id is wrong,
+   * too.
+   */
   methodsAt(requestUrl: string): readonly string[] | null {
-    const path = requestUrl.replace(/[?#].*$/, "").replace(/\/+$/, "");
+    const asked = requestUrl.replace(/[?#].*$/, "");
+    const path = asked.replace(/\/+$/, "");
     this.#patterns ??= Array.from(this.#methods.keys(), (url) => ({ pattern: patternOf(url), url }));
+    if (path !== asked && this.#patterns.some(({ pattern, url }) => /:\w+$/.test(url) && pattern.test(`${path}/id`)))
+      return null;
     const found = this.#patterns.find(({ pattern }) => pattern.test(path));
     return found === undefined ? null : [...this.#methods.get(found.url)!.keys()];
   }

@@ -46,6 +46,7 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
             if (outcome.kind !== "known") return next(refused(reply, outcome));
             const fault = project === null ? null : explainOtherProject(project, outcome.identity);
             if (fault !== null) return next(fault);
+            if (hasEmptyEnd(request, prefix)) return next(notFound("The resource could not be found."));
             const identity = judgedBy(routes.policy, outcome.identity);
             request.call = {
               requestId: request.id,
@@ -74,6 +75,13 @@ export function registerCompute(http: Http, routes: ComputeRoutes): void {
       { prefix },
     );
   }
+}
+
+/** Whether a path has an empty id below a collection, which a client forgot to fill in. In Nova, `/servers/` is no path. */
+function hasEmptyEnd({ url }: FastifyRequest, prefix: string): boolean {
+  const [path = ""] = url.split("?", 1);
+  const below = path.slice(prefix.length + 1);
+  return below.length > 1 && below.indexOf("/") === below.length - 1;
 }
 
 /** The type of the Compute API in catalogues, and in the access rules of application credentials. */

@@ -25,6 +25,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-attach-interfaces:list os-attach-interfaces:show
     os-flavor-extra-specs:index os-flavor-extra-specs:show
     os-instance-actions:list os-instance-actions:show
+    os-networks:list os-networks:show
     os-quota-sets:detail os-quota-sets:show
     os-security-groups:get os-security-groups:list os-security-groups:show
     os-server-groups:index os-server-groups:show
@@ -32,6 +33,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-server-shares:index os-server-shares:show
     os-server-tags:index os-server-tags:show
     os-simple-tenant-usage:show
+    os-tenant-networks:list os-tenant-networks:show
     os-volumes-attachments:index os-volumes-attachments:show
     server-metadata:index server-metadata:show
     servers:detail servers:index servers:show servers:show:flavor-extra-specs

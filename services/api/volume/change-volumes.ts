@@ -40,7 +40,11 @@ export async function createVolume(
   const record = {
     id: randomUUID(),
     ...{ projectId: identity.projectId, userId: identity.userId },
-    ...{ name: volume.name ?? "", description: volume.description ?? null, sizeGib: Number(volume.size) },
+    ...{
+      name: volume.name ?? volume.display_name ?? "",
+      description: volume.description ?? volume.display_description ?? null,
+      sizeGib: Number(volume.size),
+    },
     ...{ metadata: volume.metadata ?? {}, availabilityZone: VOLUME_ZONE, isBootable: false, inCinder: false },
     createdAtMs: deps.clock.now(),
   };

@@ -22,6 +22,9 @@ export const CreateVolumeBody = Type.Object(
         size: WholeNumber({ minimum: 1, maximum: SIZE_GIB_MAX }),
         name: Type.Optional(Text),
         description: Type.Optional(Text),
+        // Names of the fields in older versions, which Cinder still takes.
+        display_name: Type.Optional(Text),
+        display_description: Type.Optional(Text),
         metadata: Type.Optional(Type.Union([Metadata, Type.Null()])),
         availability_zone: Type.Optional(Text),
         volume_type: Type.Optional(Text),

@@ -28,6 +28,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { "os-migrateLive": { host: "h-0", block_migration: "auto", force: "x" } },
     { evacuate: { host: "h-0", adminPass: "x" } },
     { unshelve: { availability_zone: "z", host: "h-0" } },
+    { addSecurityGroup: { name: "default" } },
     { reboot: { type: "SOFT" } },
     { "os-resetState": { state: "error" } },
     { shelve: "x" },
@@ -65,6 +66,29 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { events: [{ name: "network-changed", server_uuid: randomUUID(), tag: "t", status: "completed" }] },
   ],
   "POST /v2.1/os-keypairs": [{ keypair: { name: "k", type: "ssh", user_id: "u", public_key: "ssh-rsa AAAA" } }],
+  "POST /v2.1/images/:id/metadata": [{ metadata: { a: "b" } }],
+  "PUT /v2.1/images/:id/metadata": [{ metadata: { a: "b" } }],
+  "PUT /v2.1/images/:id/metadata/:key": [{ meta: { x: "b" } }],
+  "POST /v2.1/os-security-groups": [{ security_group: { name: "g", description: "d" } }],
+  "PUT /v2.1/os-security-groups/:id": [{ security_group: { name: "g", description: "d" } }],
+  "POST /v2.1/os-security-group-rules": [
+    {
+      security_group_rule: {
+        ...{ parent_group_id: randomUUID(), group_id: randomUUID(), ip_protocol: "tcp", from_port: 1, to_port: "2" },
+        cidr: "192.0.2.0/24",
+      },
+    },
+  ],
+  "POST /network/v2.0/security-groups": [{ security_group: { name: "g", description: "d" } }],
+  "PUT /network/v2.0/security-groups/:id": [{ security_group: { name: "g", description: "d" } }],
+  "POST /network/v2.0/security-group-rules": [
+    {
+      security_group_rule: {
+        ...{ security_group_id: randomUUID(), direction: "ingress", ethertype: "IPv4", protocol: "tcp" },
+        ...{ port_range_min: 1, port_range_max: 2, remote_ip_prefix: "192.0.2.0/24", description: "d" },
+      },
+    },
+  ],
   "PUT /network/v2.0/ports/:id": [{ port: { name: "n" } }],
   "PUT /v2.1/os-quota-sets/:id": [{ quota_set: { cores: "1", instances: 2, force: "true" } }],
   "PUT /v2.1/os-quota-class-sets/:id": [{ quota_class_set: { cores: "1", ram: 2 } }],

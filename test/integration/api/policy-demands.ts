@@ -39,6 +39,10 @@ const ROUTES: Readonly<Record<string, string>> = {
   readers: `
     GET /flavors/1/os-extra_specs
     GET /flavors/1/os-extra_specs/key
+    GET /os-networks 2.1
+    GET /os-networks/none 2.1
+    GET /os-tenant-networks 2.1
+    GET /os-tenant-networks/none 2.1
     GET /os-quota-sets/:project
     GET /os-quota-sets/:project/detail
     GET /os-security-groups 2.1

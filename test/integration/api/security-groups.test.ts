@@ -63,7 +63,24 @@ describe.each(["simple", "neutron"] as const)("security groups with --networks %
     expect((await rig.get(`${GROUPS}/${group.id}`, ANN)).statusCode).toBe(404);
   });
 
+  test("the networks are shown by the proxies up to 2.35", async () => {
+    for (const path of ["/v2.1/os-networks", "/v2.1/os-tenant-networks"]) {
+      const found = (await rig.get(path, ANN)).json().networks;
+      expect(found).toContainEqual(
+        expect.objectContaining({ id: network, label: networks === "simple" ? "shared" : "own" }),
+      );
+      expect((await rig.get(`${path}/${network}`, ANN)).json().network).toMatchObject({ id: network });
+      expect((await rig.get(`${path}/none`, ANN)).statusCode).toBe(404);
+      expect((await rig.get(path, as("ann:one", 36))).statusCode).toBe(404);
+      if (networks === "neutron") expect((await rig.get(`${path}/${network}`, as("bob:two"))).statusCode).toBe(404);
+    }
+    expect((await rig.get("/v2.1/os-networks", ANN)).json().networks[0]).not.toHaveProperty("vlan");
+    expect((await rig.get("/v2.1/os-networks", as("admin:one"))).json().networks[0]).toHaveProperty("vlan", null);
+  });
+
   test("refuses what Nova refuses", async () => {
+    expect((await rig.delete(`${GROUPS}/`, ANN)).statusCode).toBe(404);
+    expect((await rig.get(`${GROUPS}/`, ANN)).statusCode).toBe(404);
     expect((await rig.get(`${GROUPS}/no-uuid`, ANN)).statusCode).toBe(400);
     expect((await rig.post(GROUPS, { security_group: { name: "web" } }, ANN)).statusCode).toBe(400);
     expect(

@@ -6,7 +6,7 @@ export interface Extension {
 
 /**
  * The extensions of the Compute API that are served. Nova has had none to load since 2.1, but old clients ask for an alias before they use
- * what belongs to it. So those of APIs that Berth does not have (networks, volumes, bare metal and others) are left out.
+ * what belongs to it. So those of APIs that Berth does not have (volumes, bare metal and others) are left out.
  *
  * Source of aliases and names: Nova's `extension_info`.
  */
@@ -31,6 +31,8 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-config-drive", "ConfigDrive", "Config drives of servers."],
   ["os-console-auth-tokens", "ConsoleAuthTokens", "Where the console of a token is."],
   ["os-console-output", "ConsoleOutput", "The end of what servers have written to their consoles."],
+  // Nova lists it, too, although its routes are removed (410).
+  ["os-consoles", "Consoles", "Consoles of servers."],
   ["os-deferred-delete", "DeferredDelete", "Deletion of servers in any state."],
   ["os-evacuate", "Evacuate", "Evacuation of servers from hosts that have failed."],
   ["os-extended-evacuate-find-host", "ExtendedEvacuateFindHost", "Evacuation to a host that a scheduler chooses."],
@@ -56,12 +58,14 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-migrate-server", "MigrateServer", "Moves of servers to other hosts."],
   ["os-migrations", "Migrations", "Migrations that have run or are running."],
   ["os-multiple-create", "MultipleCreate", "Several servers in one call."],
+  ["os-networks", "Networks", "Networks of servers."],
   ["os-pause-server", "PauseServer", "Pause of servers."],
   ["os-preserve-ephemeral-rebuild", "PreserveEphemeralOnRebuild", "Rebuilds that keep the ephemeral disk."],
   ["os-quota-class-sets", "QuotaClasses", "Quotas by class."],
   ["os-quota-sets", "Quotas", "Quotas of projects."],
   ["os-remote-consoles", "Consoles", "Consoles of servers."],
   ["os-rescue", "Rescue", "Rescue mode of servers."],
+  ["os-security-groups", "SecurityGroups", "Security groups and their rules."],
   ["os-server-diagnostics", "ServerDiagnostics", "Diagnostics of servers."],
   ["os-server-external-events", "ServerExternalEvents", "Events that other services report for servers."],
   ["os-server-group-quotas", "ServerGroupQuotas", "Quotas of server groups."],
@@ -74,6 +78,7 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["os-shelve", "Shelve", "Servers that give their host back for a time."],
   ["os-simple-tenant-usage", "SimpleTenantUsage", "Hours of use by project."],
   ["os-suspend-server", "SuspendServer", "Suspension of servers."],
+  ["os-tenant-networks", "OSTenantNetworks", "Networks of projects."],
   ["os-used-limits", "UsedLimits", "What a project has in use of its limits."],
   ["os-used-limits-for-admin", "UsedLimitsForAdmin", "What any project has in use of its limits."],
   ["os-user-data", "UserData", "User data of new servers."],

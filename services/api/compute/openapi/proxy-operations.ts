@@ -13,6 +13,11 @@ export const PROXY_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "PUT /images/{id}/metadata/{key}": one("setImageMetadata", "Set a property of an image", [200], [409]),
   "DELETE /images/{id}/metadata/{key}": one("deleteImageMetadata", "Delete a property of an image", [204], [409]),
 
+  "GET /os-networks": one("listNetworks", "List networks", [200]),
+  "GET /os-networks/{id}": one("showNetwork", "Show a network", [200]),
+  "GET /os-tenant-networks": one("listTenantNetworks", "List networks, with their names only", [200]),
+  "GET /os-tenant-networks/{id}": one("showTenantNetwork", "Show the name of a network", [200]),
+
   "GET /os-security-groups": one("listSecurityGroups", "List security groups", [200]),
   "POST /os-security-groups": one("createSecurityGroup", "Create a security group", [200]),
   "GET /os-security-groups/{id}": one("showSecurityGroup", "Show a security group", [200]),

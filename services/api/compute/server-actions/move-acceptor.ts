@@ -26,6 +26,8 @@ export interface RequestedMove {
   readonly sameHostAllowed?: boolean;
   /** The zone that the server is requested in from now on, "" for any. When absent, the zone stays unchanged. */
   readonly zone?: string;
+  /** Whether the server keeps its partitions from now on (`OS-DCF:diskConfig`); left out to leave that as it is. */
+  readonly manualDisk?: boolean;
   /** Allows an evacuation from a host that is only unseen and not forced down. */
   readonly fenceWaived?: boolean;
 }

@@ -1,7 +1,7 @@
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import { hostInUse, unfencedHost } from "../../../../core/tasks/evacuation-rule.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
-import { badRequest, conflict, notFound, unavailable } from "../../http/fault.ts";
+import { badRequest, conflict, invalidField, notFound, unavailable } from "../../http/fault.ts";
 import { explainBadRequest } from "../flavors/check-extra-specs.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
 import { FLAVOR_ID } from "../flavors/flavor-schemas.ts";
@@ -50,7 +50,11 @@ export const readResize: ReadMove = async (checks, { server }, body, call) => {
   if (problem !== null) throw badRequest(problem);
   if (found.flavor.diskGib === 0 && (server.spec.flavor?.diskGib ?? 0) > 0)
     throw badRequest("Resize to zero disk flavor is not allowed.");
-  return { kind: "resize", flavor: found.flavor, sameHostAllowed: checks.resizeToSameHost };
+  const diskConfig = body.raw("OS-DCF:diskConfig");
+  if (diskConfig !== undefined && diskConfig !== "AUTO" && diskConfig !== "MANUAL")
+    throw invalidField("OS-DCF:diskConfig", diskConfig, "It is not one of ['AUTO', 'MANUAL'].");
+  const manualDisk = diskConfig === undefined ? {} : { manualDisk: diskConfig === "MANUAL" };
+  return { kind: "resize", flavor: found.flavor, sameHostAllowed: checks.resizeToSameHost, ...manualDisk };
 };
 
 export const readMigrate: ReadMove = async (_, target, body, call) => {

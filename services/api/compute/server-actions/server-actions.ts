@@ -65,7 +65,8 @@ async function move(
   const checks: MoveChecks = { ...deps, resizeToSameHost, evacuateUnfenced };
   const requested = await read(checks, target, body, call);
   await deps.mover.accept(target, requested, call, carrier);
-  const { zone } = requested;
+  const { zone, manualDisk } = requested;
+  if (manualDisk !== undefined) await writeChanges(deps, target.server.uuid, () => ({ manualDisk }));
   // An earlier change of the zone would hide the zone that this move gives the server.
   if (zone !== undefined && target.record.changes?.availabilityZone !== undefined)
     await writeChanges(deps, target.server.uuid, () => ({ availabilityZone: zone }));
