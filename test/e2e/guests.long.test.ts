@@ -3,6 +3,7 @@ import { existsSync, rmSync, writeFileSync } from "node:fs";
 import { createConnection } from "node:net";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { readGuestRecord } from "../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID, nanoImage } from "../../adapters/qemu/nano-image.ts";
 import { QemuGuest } from "../../adapters/qemu/qemu-guest.ts";
 import { GUEST_FILES } from "../../adapters/qemu/virtual-machine.ts";
@@ -245,6 +246,54 @@ describe.skipIf(skipped !== null)(`virtual machines${skipped === null ? "" : ` (
       expect(ticks).toEqual(ticks.map((_, index) => index + 1));
       await cloud.compute.changed(id, "os-stop", "SHUTOFF");
     }
+  });
+
+  /** Kills the agents of both hosts once this is so, and starts their next processes. */
+  const killAgentsWhen = async (what: string, isSo: () => boolean) => {
+    await eventually(what, isSo, { everyMs: 2, withinMs: 60_000 });
+    await Promise.all(cell.agents.map((agent) => agent.kill()));
+    await cloud.makeWhole();
+  };
+  const recordOf = (id: string, host: string) => readGuestRecord(guestAt(id, host).dir);
+  const fileOfNew = (before: readonly string[], name: string) =>
+    instanceDirs(dir.instancesPath).some((one) => !before.includes(one) && existsSync(join(one, name)));
+
+  test("a server is built once, at whichever step of it the agents are killed", async () => {
+    for (const file of ["", "disk0.qcow2", "guest.json", GUEST_FILES.monitor]) {
+      const before = instanceDirs(dir.instancesPath);
+      const id = await cloud.compute.boot({ flavor, image: NANO_IMAGE_ID });
+      await killAgentsWhen(`the build to have made ${file || "its directory"}`, () => fileOfNew(before, file));
+      const { status, "OS-EXT-SRV-ATTR:host": host } = await cloud.compute.endedOne(id);
+      expect([file, status]).toEqual([file, "ACTIVE"]);
+      await ticksOver(id, host ?? "", 0);
+      await eventually("one guest", () => guests(id).length === 1, PATIENT);
+      await cloud.compute.delete(id);
+    }
+    await cloud.expectCleanAudit();
+  });
+
+  test("a server is stopped, started, rebooted and moved all the same when the agents are killed on the way, and never ticks in two logs", async () => {
+    const { id, host } = await booted();
+    const killedDuring = async (isBegun: () => boolean, action: string, status: string, value: unknown = null) => {
+      const changed = cloud.compute.changed(id, action, status, value);
+      await killAgentsWhen(`the middle of ${action}`, isBegun);
+      return changed;
+    };
+    await killedDuring(() => /^P$/m.test(guestAt(id, host).console), "os-stop", "SHUTOFF");
+    await killedDuring(() => recordOf(id, host)?.runningIn !== null, "os-start", "ACTIVE");
+    const restarts = () => guestAt(id, host).ticks.filter((tick) => tick === 1).length;
+    const before = restarts();
+    await killedDuring(() => restarts() > before, "reboot", "ACTIVE", { type: "HARD" });
+    const live = { host: null, block_migration: "auto" };
+    const isHandedOver = () => guests(id).some((one) => readGuestRecord(one.dir)?.handedTo != null);
+    const to = await killedDuring(isHandedOver, "os-migrateLive", "ACTIVE", live);
+    await eventually("one guest", () => guests(id).length === 1, PATIENT);
+    await ticksOver(id, to, 0);
+    // A move that was given back leaves the ticks of earlier starts in the log.
+    const all = guestAt(id, to).ticks;
+    const ticks = all.slice(Math.max(0, all.lastIndexOf(1)));
+    expect(ticks).toEqual(ticks.map((_, index) => (ticks[0] ?? 0) + index));
+    await cloud.expectCleanAudit();
   });
 
   test("a guest that its owner shuts down, and one whose QEMU is killed, make their servers SHUTOFF, and start again", async () => {
