@@ -5,7 +5,7 @@ import type { Immediate, Immediates } from "./immediates.ts";
 
 /**
  * Makes the process's own sources of time and randomness follow the simulated world until the returned function is called: timers,
- * immediates, `Date`, `performance.now`, `Math.random` and `crypto.randomUUID`. The services take a `Clock`; this covers code that does
+ * immediates, `Date`, `performance.now`, `Math.random` and the UUIDs of `crypto`. The services take a `Clock`; this covers code that does
  * not, such as libraries.
  */
 export function takeOverChance(clock: Clock, immediates: Immediates, random: () => number): () => void {
@@ -21,7 +21,7 @@ export function takeOverChance(clock: Clock, immediates: Immediates, random: () 
     },
     now: performance.now,
     random: Math.random,
-    randomUUID: crypto.randomUUID,
+    uuids: { randomUUID: crypto.randomUUID, randomUUIDv7: crypto.randomUUIDv7 },
   };
   const timers = new WeakMap<object, Timer>();
   const handleOf = (timer: Timer) => {
@@ -65,13 +65,14 @@ export function takeOverChance(clock: Clock, immediates: Immediates, random: () 
   });
   performance.now = () => clock.monotonic();
   Math.random = random;
-  Object.assign(crypto, { randomUUID: () => randomUuidOf(random) });
+  const randomUUID = () => randomUuidOf(random);
+  Object.assign(crypto, { randomUUID, randomUUIDv7: randomUUID });
   syncBuiltinESMExports();
   return () => {
     Object.assign(globalThis, real.globals);
     performance.now = real.now;
     Math.random = real.random;
-    Object.assign(crypto, { randomUUID: real.randomUUID });
+    Object.assign(crypto, real.uuids);
     syncBuiltinESMExports();
   };
 }

@@ -1,3 +1,4 @@
+import { distinctDigits } from "../../runtime/distinct-digits.ts";
 import { type Html, html } from "./html.ts";
 
 /** A duration for people: `0.4 ms`, `412 ms`, `1.24 s`, `83 s`, `12 min`. */
@@ -35,7 +36,7 @@ export function shorten(text: string, lengthMax: number): string {
   return characters.length <= lengthMax ? text : `${characters.slice(0, lengthMax - 1).join("")}…`;
 }
 
-/** The first characters of a UUID, with the whole UUID as a tooltip. */
+/** The distinct digits of a UUID, with the whole UUID as a tooltip. */
 export function shortUuid(uuid: string): Html {
-  return html`<code title="${uuid}">${uuid.slice(0, 8)}</code>`;
+  return html`<code title="${uuid}">${distinctDigits(uuid)}</code>`;
 }

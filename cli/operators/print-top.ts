@@ -1,4 +1,5 @@
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
+import { distinctDigits } from "../../runtime/distinct-digits.ts";
 import { durationText } from "../../runtime/duration-text.ts";
 import { tableOf } from "../../runtime/print-table.ts";
 import {
@@ -91,7 +92,7 @@ function pathsText({ paths }: HeldPicture, { pathsMax, nowMs }: TopOptions): str
   const newest = [...paths.values()].sort((a, b) => b.at - a.at).slice(0, pathsMax);
   if (newest.length === 0) return "no requests yet\n";
   const rows = newest.map((path) => [
-    ...[path.id.slice(0, 8), path.name, path.project, path.kind],
+    ...[distinctDigits(path.id), path.name, path.project, path.kind],
     ...[path.state, durationText((path.endedAt ?? nowMs) - path.at), wayText(path)],
   ]);
   return tableOf([["SERVER", "NAME", "PROJECT", "WHAT", "STATE", "AFTER", "WAY"], ...rows]);

@@ -1,4 +1,3 @@
-import { randomUUID } from "node:crypto";
 import type { Registry } from "prom-client";
 import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
@@ -23,6 +22,7 @@ import type { SoftState } from "../../core/stores/soft-state.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { DeadlineError, withDeadline } from "../../runtime/deadline.ts";
 import type { Logger } from "../../runtime/logger.ts";
+import { newRowUuid } from "../../runtime/new-row-uuid.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
 import { AggregateKeeper, NO_AGGREGATES } from "./cells/aggregate-keeper.ts";
@@ -202,7 +202,7 @@ function assemble(deps: SchedulerDeps, settings: SchedulerSettings) {
   const reader = deps.requests?.reader ?? new RequestReader(store, clock, settings);
   const placer = new WorkPlacer({ ...placing, reader, events });
   const intake: RequestIntake = new RequestIntake({ bus, placer, events, tracing }, settings);
-  const newId = randomUUID;
+  const newId = newRowUuid;
   const sweep = new RequestSweep({ store, links: cells, intake, clock, events, newId }, settings);
   const arrivals = new ArrivalSweep({ store, links: cells, clock, events }, settings);
   const moves = deps.moves ? new MoveSweep({ store: deps.moves, links: cells, intake, clock, events }, settings) : null;
@@ -227,7 +227,7 @@ function assemblePlacing(
 ) {
   const { cells: links, rules, picks, events } = parts;
   const { live, aggregates, ...ranking } = rules;
-  const newId = randomUUID;
+  const newId = newRowUuid;
   const writes = requests?.writes ?? new RequestWrites(store, settings.batchMax);
   const moveRows = moves ? new MoveWrites(moves, settings.batchMax) : null;
   const groupPicks = new GroupPicks(clock, settings.claimExpiryMs);

@@ -59,7 +59,7 @@ describe("the uptime of a hypervisor", () => {
 });
 
 describe("the servers of hypervisors", () => {
-  const guest = () => ({ name: `instance-${server.slice(0, 8)}`, uuid: server });
+  const guest = () => ({ name: `instance-${server.slice(-8)}`, uuid: server });
 
   it("have routes of their own up to 2.52, by a part of the name", async () => {
     const found = (await rig.get(`${HOSTS}/host-/servers`, ADMIN(52))).json().hypervisors;

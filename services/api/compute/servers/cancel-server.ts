@@ -1,7 +1,7 @@
-import { randomUUID } from "node:crypto";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import { deleteTaskOf } from "../../../../core/tasks/server-spec.ts";
 import type { Caller } from "../../../../proto/gen/berth/cell.ts";
+import { newRowUuid } from "../../../../runtime/new-row-uuid.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { RequestsPort } from "../../ports.ts";
@@ -41,7 +41,7 @@ async function tellCell(
   cellName: string,
   { askedBy, carrier }: Asked,
 ): Promise<void> {
-  const task = deleteTaskOf(randomUUID(), record.serverUuid, askedBy);
+  const task = deleteTaskOf(newRowUuid(), record.serverUuid, askedBy);
   const cell = deps.cells.get(cellName);
   const answer = (await cell?.requestDelete(task)) ?? { kind: "unreachable" };
   if (cell === undefined || answer.kind === "unreachable") {

@@ -1,9 +1,9 @@
-import { randomUUID } from "node:crypto";
 import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts";
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { SecurityGroup } from "../../../../core/stores/security-groups.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import { newRowUuid } from "../../../../runtime/new-row-uuid.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
 import { describeValue, Fault, invalidField } from "../../http/fault.ts";
@@ -116,7 +116,7 @@ export async function createServer(
     refuseManyItems(body.server.metadata, await deps.limits.ofProject(call.identity.projectId));
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
   const asked = { call, flavor, place, imageProperties, hints, portRequests, key };
-  const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: randomUUID });
+  const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: newRowUuid });
   const files = planned[0]?.files ?? [];
   if (files.length > 0) refuseManyFiles(files, await deps.limits.ofProject(call.identity.projectId));
   for (const spec of planned) refuseLargeSpec(spec);

@@ -1,8 +1,9 @@
 import type { Server } from "../../../../core/tasks/server.ts";
+import { distinctDigits } from "../../../../runtime/distinct-digits.ts";
 
 /** Returns the name under which a host would know a server's guest, as Nova shows it to admins. */
 export function instanceNameOf(serverUuid: string): string {
-  return `instance-${serverUuid.slice(0, 8)}`;
+  return `instance-${distinctDigits(serverUuid)}`;
 }
 
 /** Returns the device that a guest boots from, as Nova shows it to admins: null until a host has started the guest. */
