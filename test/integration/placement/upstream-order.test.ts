@@ -42,6 +42,18 @@ describe("of two faults in a request, the API reports the same one as upstream",
       expect(await raw(method, `/resource_providers/${randomUUID()}${part}`, body), body).toMatchObject({ status });
   });
 
+  test("an unknown class is not found where the path names it, and a wrong value in a list", async () => {
+    const host = randomUUID();
+    await rig.client.makeProvider(host, { inventories: { VCPU: 4 } });
+    const put = (path: string, body: object) =>
+      rig.client.call("PUT", `/resource_providers/${host}/inventories${path}`, {
+        body: { ...body, resource_provider_generation: 1 },
+      });
+    expect((await put("/CUSTOM_UNKNOWN", { total: 4 })).status).toBe(404);
+    expect((await put("", { inventories: { CUSTOM_UNKNOWN: { total: 4 } } })).status).toBe(400);
+    expect((await put("/CUSTOM_UNKNOWN", { total: 4, reserved: 9 })).status).toBe(400);
+  });
+
   test("an old generation is reported before an inventory without room", async () => {
     const host = randomUUID();
     await rig.client.makeProvider(host, { inventories: { VCPU: 4 } });

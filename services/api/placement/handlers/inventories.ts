@@ -175,6 +175,8 @@ export async function updateInventory(call: PlacementCall, store: PlacementStore
   const inventory = inventoryFrom(body);
   await orStale(store, uuid, expected, () => requireCapacity(call, uuid, name, inventory, "update"));
   const outcome = await store.putInventory(uuid, expected, name, inventory, "update");
+  // Upstream looks the class up outside of what it answers with 400.
+  if (outcome.kind === "unknown-class") throw placementNotFound(`No such resource class ${outcome.resourceClass}.`);
   if (outcome.kind !== "written") throw refusal(uuid, outcome);
   return presentOne(inventory, outcome, 200);
 }
