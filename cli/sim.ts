@@ -1,16 +1,22 @@
 import { writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { boolean, duration, integer, oneOf, text } from "../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting, type ValuesOf } from "../runtime/settings.ts";
 import { mixedWorld } from "../sim/mixed.ts";
 import { MUTATIONS } from "../sim/mutations.ts";
 import { printFailure, printHeld, printJson, printOne, printTotal } from "../sim/print-results.ts";
 import { PROFILES } from "../sim/profiles.ts";
+import { runWorlds } from "../sim/run-worlds.ts";
 import { SeedProgress } from "../sim/seed-progress.ts";
-import { type SimOptions, simulate } from "../sim/simulate.ts";
+import type { SimOptions } from "../sim/simulate.ts";
 import { runCommand } from "./run-command.ts";
 
 /** The name for the mix of all profiles. */
 const MIXED = "mixed";
+
+const JOBS_MAX = 256;
+/** A thread takes seconds to start, so with fewer seeds than this for each thread, one more would not save time. */
+const SEEDS_OF_JOB_MIN = 50;
 
 const count = (min: number, max: number, about: string, initial: string) =>
   setting(integer({ min, max }), { about, default: initial });
@@ -42,6 +48,9 @@ const declaration = {
       about: "how long users and faults are active, in simulated time",
       default: "20s",
     }),
+    jobs: optional(integer({ min: 1, max: JOBS_MAX }), {
+      about: "worlds that run at the same time; by default one for each CPU if there are many seeds",
+    }),
     mutation: optional(oneOf(...(MUTATIONS.map(({ name }) => name) as [string, ...string[]])), {
       about: "a bug to insert",
     }),
@@ -67,24 +76,24 @@ export function runSimCommand(argv: readonly string[]): Promise<number> {
       startedCpu: process.cpuUsage(),
     };
     let isStopped = false;
-    // The running world is finished first, so that the printed results are complete. A second signal ends the process at once.
+    // A world is finished first, so that its result is printed. A second signal ends the process at once.
     process.once("SIGINT", () => (isStopped = true)).once("SIGTERM", () => (isStopped = true));
     const progress = settings.soak || one !== null ? null : new SeedProgress(process.stderr, last - first + 1);
-    for (let seed = first; seed <= last && !isStopped; seed += 1) {
-      const options = worldOf(settings, seed);
-      const result = await simulate(options);
+    for await (const result of runWorlds(worldsOf(settings, first, last), jobsOf(settings, last - first + 1))) {
       total.seeds += 1;
       total.simulatedMs += result.simulatedMs;
       total.accepted += result.counts.accepted;
       if (settings.json) printJson(result);
       else if (one !== null) printOne(result);
       if (settings.history !== null && one !== null) writeFileSync(settings.history, result.history.join(""));
+      const options = worldOf(settings, result.seed);
       if (result.findings.length > 0) {
         total.failed += 1;
         await printFailure(options, result, argv);
         if (!settings.soak) return 1;
       } else if (settings.soak && !settings.json) printHeld(result, options);
       progress?.show(total);
+      if (isStopped) break;
     }
     progress?.end();
     if (!settings.json) printTotal(total, settings.profile);
@@ -94,6 +103,14 @@ export function runSimCommand(argv: readonly string[]): Promise<number> {
 }
 
 type SimSettings = ValuesOf<typeof declaration.settings>;
+
+function* worldsOf(settings: SimSettings, first: number, last: number): Generator<SimOptions> {
+  for (let seed = first; seed <= last; seed += 1) yield worldOf(settings, seed);
+}
+
+function jobsOf({ jobs }: SimSettings, seeds: number): number {
+  return jobs ?? Math.max(1, Math.min(availableParallelism(), JOBS_MAX, Math.floor(seeds / SEEDS_OF_JOB_MIN)));
+}
 
 function worldOf(settings: SimSettings, seed: number): SimOptions {
   const chosen = {

@@ -1,5 +1,5 @@
 import type { Server } from "../core/tasks/server.ts";
-import type { ApiCall, SimAnswer } from "./sim-cloud.ts";
+import type { ApiCall, SimAnswer } from "./call-in-process.ts";
 import { SIM_IMAGE } from "./sim-flavors.ts";
 import type { World } from "./world.ts";
 

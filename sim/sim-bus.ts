@@ -1,6 +1,6 @@
 import { type Bus, BusError, type BusMessage, type Subscription } from "../runtime/bus.ts";
 import type { Network } from "./network.ts";
-import { NoAnswerError, type SimProcess } from "./sim-process.ts";
+import type { NoAnswerError, SimProcess } from "./sim-process.ts";
 
 /**
  * A process's connection to a broker over the network: publishes, deliveries and acknowledgements take time, arrive out of order and get
@@ -11,15 +11,13 @@ export function simBus(process: SimProcess, place: string, bus: Bus, network: Ne
   process.onKill(() => {
     for (const subscription of subscriptions) void subscription.stop();
   });
-  const asBusError = (about: string) => (error: unknown) => {
-    throw error instanceof NoAnswerError ? new BusError("timeout", about, error.message) : error;
-  };
+  const asBusError = (about: string) => (error: NoAnswerError) => new BusError("timeout", about, error.message);
   return {
     publish: (subject, data, options) =>
-      process.call(place, () => bus.publish(subject, data, options)).catch(asBusError(subject)),
-    ensureStreams: (specs) => process.call(place, () => bus.ensureStreams(specs)).catch(asBusError("streams")),
+      process.call(place, () => bus.publish(subject, data, options), asBusError(subject)),
+    ensureStreams: (specs) => process.call(place, () => bus.ensureStreams(specs), asBusError("streams")),
     ask: (subject, question, options) =>
-      process.call(place, () => bus.ask(subject, question, options)).catch(asBusError(subject)),
+      process.call(place, () => bus.ask(subject, question, options), asBusError(subject)),
     async answer(subject, onQuestion) {
       const overNetwork = (question: Uint8Array) =>
         new Promise<Uint8Array>((resolve, reject) => {
@@ -31,7 +29,7 @@ export function simBus(process: SimProcess, place: string, bus: Bus, network: Ne
             ),
           );
         });
-      const subscription = await process.call(place, () => bus.answer(subject, overNetwork)).catch(asBusError(subject));
+      const subscription = await process.call(place, () => bus.answer(subject, overNetwork), asBusError(subject));
       subscriptions.add(subscription);
       return {
         stop: async () => {
@@ -47,8 +45,11 @@ export function simBus(process: SimProcess, place: string, bus: Bus, network: Ne
         for (let copy = 0; copy < copies; copy += 1)
           process.receive(place, () => onMessage(answeredOverNetwork(process, place, message)));
       };
-      const subscribed = process.call(place, () => bus.consume(name, options, deliver));
-      const subscription = await subscribed.catch(asBusError(name.stream));
+      const subscription = await process.call(
+        place,
+        () => bus.consume(name, options, deliver),
+        asBusError(name.stream),
+      );
       subscriptions.add(subscription);
       return {
         stop: async () => {

@@ -142,13 +142,15 @@ export class SimCell {
     return this.#hosts.flatMap((hosts) => hosts.guests().flatMap((guest) => (guest.rescued ? [guest.serverUuid] : [])));
   }
 
-  /** Everything that an audit reads from a cell, as it is now. */
-  async facts(): Promise<CellReading> {
-    const runningGuests = new Map(
-      this.#hosts.flatMap((hosts) => hosts.hosts.map((host) => [host.name, [...this.#guestsOn(hosts, host.name)]])),
-    );
+  /** Everything that an audit reads from a cell, as it is now. It must be read before the world goes on, since the ledger's rows are no copies. */
+  facts(): CellReading {
+    const runningGuests = new Map<string, RunningGuest[]>();
+    for (const hosts of this.#hosts) {
+      for (const { name } of hosts.hosts) runningGuests.set(name, []);
+      for (const { host, guest } of hosts.running()) runningGuests.get(host)?.push(guest);
+    }
     const kept = this.#ledger.reports.kept();
-    return { ...this.copyFacts(), ledger: await this.#ledger.dump(), kept, runningGuests };
+    return { ...this.copyFacts(), ledger: this.#ledger.present(), kept, runningGuests };
   }
 
   /** The present input of the audit of law 6. */
@@ -331,10 +333,6 @@ export class SimCell {
       const host = selected ?? this.#store.look(serverUuid)?.host ?? null;
       return host === null ? [] : [{ host, serverUuid, attemptId: attemptIdOf(id, selection), orderId }];
     });
-  }
-
-  *#guestsOn(hosts: SimHosts, name: string) {
-    for (const { host, guest } of hosts.running()) if (host === name) yield guest;
   }
 
   async #conduct(process: SimProcess): Promise<void> {

@@ -15,11 +15,14 @@ import type { MoveRecord } from "../core/stores/api/move-store.ts";
 import type { SoftState } from "../core/stores/soft-state.ts";
 import type { Server } from "../core/tasks/server.ts";
 import { withDeadline } from "../runtime/deadline.ts";
+import { computeDefaults } from "../services/api/policy/compute-rules.ts";
+import { Policy } from "../services/api/policy/policy.ts";
 import { registerServerLife } from "../services/api/register-routes.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import { createScheduler } from "../services/scheduler/service.ts";
 import { DEFAULT_SCHEDULER_SETTINGS } from "../services/scheduler/settings.ts";
+import { type ApiCall, callInProcess, type SimAnswer } from "./call-in-process.ts";
 import { randomUuidOf } from "./determinism.ts";
 import { drawSimHosts } from "./draw-sim-hosts.ts";
 import type { Mutation } from "./mutations.ts";
@@ -41,20 +44,12 @@ export interface CloudSize {
   readonly hosts: number;
 }
 
-/** One HTTP answer of an api. */
-export interface SimAnswer {
-  readonly status: number;
-  readonly body: string;
-}
 /** How long a user waits for an answer. */
 const ANSWER_MS_MAX = 30_000;
-export interface ApiCall {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  readonly url: string;
-  readonly payload?: object;
-}
 /** Every prefix and every route costs each start of an api some time, so apis get only those that the users of the simulation call. */
 const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
+/** No simulated operator overrides a rule, so all apis can share what is slow to parse. */
+const POLICY = new Policy(computeDefaults());
 const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 /** Headers for the newest microversion of the Compute API. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
@@ -231,11 +226,9 @@ export class SimCloud {
     return this.#moves.all();
   }
 
-  async facts(): Promise<CloudFacts> {
-    return {
-      cells: await Promise.all(this.cells.map((cell) => cell.facts())),
-      api: { requests: this.#store.auditedRequests() },
-    };
+  /** Everything that an audit reads, as it is now. It must be read before the world goes on. */
+  facts(): CloudFacts {
+    return { cells: this.cells.map((cell) => cell.facts()), api: { requests: this.#store.auditedRequests() } };
   }
 
   close(): void {
@@ -282,6 +275,7 @@ export class SimCloud {
         moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         ...(this.keepsDeleted && { softDeletions: remote(process, "api-db", this.#softDeletions) }),
         bus: this.#bus(process),
+        policy: POLICY,
         clock: process.clock,
         logger: this.#world.logger(process.name),
         registry: createRegistry({ service: "api", withProcess: false }),
@@ -291,10 +285,7 @@ export class SimCloud {
       registerServerLife,
     );
     await api.open();
-    this.#calls.set(process.name, async (call) => {
-      const { statusCode, payload } = await api.http.inject({ ...call, headers: HEADERS });
-      return { status: statusCode, body: payload };
-    });
+    this.#calls.set(process.name, (call) => callInProcess(api.http, call, HEADERS));
     process.onKill(() => this.#calls.delete(process.name));
   }
 

@@ -43,11 +43,18 @@ export class SimProcess {
     return this.#alive;
   }
 
-  /** Runs `work` at the other place and returns its result. Rejects with a NoAnswerError when the message is lost in either direction. */
-  call<Value>(to: string, work: () => Promise<Value>): Promise<Value> {
+  /**
+   * Runs `work` at the other place and returns its result. When the message is lost in either direction, rejects with a NoAnswerError, or with
+   * what `translate` makes of it.
+   */
+  call<Value>(
+    to: string,
+    work: () => Promise<Value>,
+    translate: (error: NoAnswerError) => Error = (error) => error,
+  ): Promise<Value> {
     return new Promise((resolve, reject) => {
       if (!this.#alive) return;
-      const lost = () => this.#timer(NO_ANSWER_MS, () => reject(new NoAnswerError(this.name, to)));
+      const lost = () => this.#timer(NO_ANSWER_MS, () => reject(translate(new NoAnswerError(this.name, to))));
       const there = this.#network.leg(this.name, to);
       if (there === null) {
         lost();
@@ -124,11 +131,11 @@ export function remote<Port extends object>(process: SimProcess, place: string, 
       const value = Reflect.get(target, property, target);
       if (typeof value !== "function") return value;
       const method = (...args: unknown[]) =>
-        process
-          .call(place, async () => Reflect.apply(value, target, args))
-          .catch((error: unknown) => {
-            throw error instanceof NoAnswerError ? new StoreError("unavailable", String(property), error) : error;
-          });
+        process.call(
+          place,
+          () => Reflect.apply(value, target, args),
+          (error) => new StoreError("unavailable", String(property), error),
+        );
       methods.set(property, method);
       return method;
     },

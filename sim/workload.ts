@@ -1,5 +1,6 @@
+import type { ApiCall, SimAnswer } from "./call-in-process.ts";
 import { ServerChanges } from "./server-changes.ts";
-import type { ApiCall, SimAnswer, SimCloud } from "./sim-cloud.ts";
+import type { SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS, SIM_IMAGE } from "./sim-flavors.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import type { SimProcess } from "./sim-process.ts";

@@ -77,6 +77,11 @@ export class PureLedger {
     return dumpLedger(this.#state);
   }
 
+  /** The same as `dump` without order and copies. Only for a caller that has read it before the ledger changes again. */
+  present(): LedgerDump {
+    return { providers: [...this.#state.providers.values()], consumers: [...this.#state.consumers.values()] };
+  }
+
   #apply<Outcome>(decision: LedgerDecision<Outcome>): Applied<Outcome> {
     evolve(this.#state, decision.delta);
     return { outcome: decision.outcome, rows: decision.delta.rows };

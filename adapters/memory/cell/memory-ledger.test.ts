@@ -39,3 +39,16 @@ it("writes the ledger's rows and another store's rows in one transaction", () =>
   });
   expect(told).toEqual([["provider-put", "host-put"]]);
 });
+
+it("presents the rows of its dump, and later those of a later dump", async () => {
+  const ledger = new MemoryLedger();
+  const [small, big] = [HOST, providerUuid("90000000-0000-4000-8000-000000000001")];
+  await ledger.putTrees([tree(spec(small, "b", { inventories: { VCPU: inventory(4) } })), tree(spec(big, "a"))]);
+  for (const amount of [1, 3]) {
+    await ledger.applyAllocations([claim(SERVER, INSTANCE, [item(HOST, "VCPU", amount)])]);
+    const { providers, consumers } = ledger.present();
+    const dump = await ledger.dump();
+    expect(providers.toSorted((a, b) => (a.uuid < b.uuid ? -1 : 1))).toEqual(dump.providers);
+    expect(consumers).toEqual(dump.consumers);
+  }
+});
