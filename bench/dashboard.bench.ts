@@ -179,7 +179,7 @@ async function serve(cloud: BusyCloud) {
     ...{ requestTimeoutMs: 60_000, keepAliveMs: 5_000, metrics: false, computePrefixes: ["/v2.1"] },
   };
   const events = new ApiEvents(createLogger({ name: "bench", level: "silent" }), new Registry());
-  const http = createHttp({ events, tracing: noTracing }, settings, {});
+  const http = createHttp({ events, tracing: noTracing }, settings);
   const store = { listRequests: async () => [], requests: async () => [] } satisfies Pick<
     ApiStore,
     "listRequests" | "requests"

@@ -24,6 +24,7 @@ export const PLAIN_REQUEST = {
   launchIndex: 0,
   files: [],
   diskImageRef: "",
+  trustedCerts: [],
 } as const satisfies Partial<ServerSpec>;
 
 /** A spec that contains only the server's UUID. */
@@ -32,7 +33,7 @@ export function bareSpec(serverUuid: string): ServerSpec {
     ...PLAIN_REQUEST,
     ...{ uuid: serverUuid, name: "", projectId: "", userId: "", flavor: undefined, imageRef: "" },
     ...{ metadata: {}, availabilityZone: "", requestId: "", createdAtMs: 0 },
-    ...{ hints: [], portRequests: [], ports: [], tags: [], files: [], volumes: [] },
+    ...{ hints: [], portRequests: [], ports: [], tags: [], files: [], volumes: [], trustedCerts: [] },
   };
 }
 

@@ -33,7 +33,6 @@ import { openSettlers } from "./compute/server-actions/open-settlers.ts";
 import { CinderServerVolumes } from "./compute/server-volumes/cinder-server-volumes.ts";
 import { OwnServerVolumes } from "./compute/server-volumes/own-server-volumes.ts";
 import type { ServerVolumes } from "./compute/server-volumes/server-volumes.ts";
-import { UNSUPPORTED_CREATE_FIELDS } from "./compute/servers/create-schema.ts";
 import { DeletionMarker } from "./compute/servers/deletion-marker.ts";
 import { KnownZones } from "./compute/servers/known-zones.ts";
 import { RequestAcceptor } from "./compute/servers/request-acceptor.ts";
@@ -190,7 +189,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
       : null,
     decisions: deps.decisions ?? null,
   };
-  const http = createHttp({ events, tracing: deps.tracing }, settings.http, UNSUPPORTED_CREATE_FIELDS);
+  const http = createHttp({ events, tracing: deps.tracing }, settings.http);
   http.addHook("onClose", async () => images?.close());
   const sendMsMax = 2 * settings.http.requestTimeoutMs;
   boundLists(http, new ListBudget(settings.lists), { pageMax: settings.pageMax, sendMsMax });

@@ -195,7 +195,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
   registerHypervisorRoutes(scope, server, options);
   if (deps.operators !== undefined && syncer !== null) {
     const operators = { stores: deps.operators, cells: server.cells, syncer };
-    registerAggregateRoutes(scope, operators);
+    registerAggregateRoutes(scope, { ...operators, images: server.images }, options);
     registerZoneRoutes(scope, operators);
     registerComputeHostRoutes(scope, operators);
   }

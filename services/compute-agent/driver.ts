@@ -79,6 +79,7 @@ export type FoundPower =
  * - `volumes`: volumes can be connected to a guest and disconnected from it, also while it runs.
  * - `interfaces`: a guest's interfaces can be changed after it was built, also while it runs.
  * - `serial-console`: a client can read a guest's serial console and type into it.
+ * - `trusted-certs`: the signature of a guest's image is checked with the certificates that its server names.
  * - `display`: a client can see a guest's display, and use its keyboard and pointer. A guest that was built before its host had displays has none.
  */
 export type DriverCapability =
@@ -90,10 +91,15 @@ export type DriverCapability =
   | "volumes"
   | "interfaces"
   | "serial-console"
+  | "trusted-certs"
   | "display";
 
 /** The refusal of volumes by a host whose driver lacks the capability `volumes`. */
 export const NO_VOLUMES = "the host's driver cannot attach volumes";
+
+/** The refusal of certificates by a host whose driver lacks the capability `trusted-certs`. Source: `_check_trusted_certs` of Nova's compute manager. */
+export const NO_TRUSTED_CERTS =
+  "Trusted image certificates provided on host that does not support certificate validation.";
 
 /** A guest that outlived the agent's last process. */
 export type AdoptedGuest = GuestName & {

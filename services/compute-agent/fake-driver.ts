@@ -72,7 +72,8 @@ const PREPARED: PrepareOutcome = { kind: "prepared" };
 export class FakeDriver implements Driver {
   readonly capabilities: ReadonlySet<DriverCapability> = new Set([
     ...["suspend", "live-migrate", "snapshot", "rescue", "inject-nmi", "volumes", "serial-console", "display"],
-    "interfaces",
+    // Its guests boot from no image, so there is no signature that could be wrong.
+    ...["interfaces", "trusted-certs"],
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];

@@ -5,7 +5,7 @@ import type { Clock, Timer } from "../../runtime/clock.ts";
 import { backoffMs } from "../../runtime/retry.ts";
 import { type AttemptReporter, attemptReportOf } from "./attempt-reporter.ts";
 import { BuildSlots, WAITING_BUILDS_MAX } from "./build-slots.ts";
-import { type Driver, NO_VOLUMES, type PrepareOrder, type PrepareOutcome } from "./driver.ts";
+import { type Driver, NO_TRUSTED_CERTS, NO_VOLUMES, type PrepareOrder, type PrepareOutcome } from "./driver.ts";
 import type { AgentEvents } from "./events.ts";
 import type { GuestRemover } from "./guest-remover.ts";
 import type { GuestStore } from "./guest-store.ts";
@@ -149,6 +149,8 @@ export class GuestBuilder {
     if (cancel.signal.aborted) return Promise.resolve(CANCELLED);
     const hasVolumes = (order.server?.volumes.length ?? 0) > 0;
     if (hasVolumes && !this.#driver.capabilities.has("volumes")) return Promise.resolve(WITHOUT_VOLUMES);
+    const isSigned = (order.server?.trustedCerts.length ?? 0) > 0;
+    if (isSigned && !this.#driver.capabilities.has("trusted-certs")) return Promise.resolve(WITHOUT_CERTS);
     const timeoutMs = order.timeoutMs > 0 ? Math.min(order.timeoutMs, ATTEMPT_TIMEOUT_MS_MAX) : ATTEMPT_TIMEOUT_MS_MAX;
     return new Promise((resolve) => {
       let answered = false;
@@ -262,6 +264,7 @@ function checked(outcome: PrepareOutcome): PrepareOutcome {
 }
 
 const WITHOUT_VOLUMES: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: NO_VOLUMES };
+const WITHOUT_CERTS: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: NO_TRUSTED_CERTS };
 const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };
 const timedOut = (timeoutMs: number): PrepareOutcome => ({
   kind: "failed",

@@ -47,8 +47,8 @@ class WireConductor {
     );
   }
 
-  build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000): void {
-    const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) } });
+  build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000, trustedCerts: string[] = []): void {
+    const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) }, trustedCerts });
     const value = { host: "h", attemptId: `t${attempt}/0`, server, allocation: undefined, timeoutMs, traceparent: "" };
     const nowhere = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
     this.stream?.send({ body: { $case: "build", value: { ...value, ...nowhere } } });
@@ -231,6 +231,20 @@ describe("an agent", () => {
     await startAgent();
     one.build(1, { outcome: "hang" }, 50);
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({ reason: "the build did not end within 0.05 s" });
+  });
+
+  test("fails a build whose image must have a signature that its driver cannot check, and builds the others", async () => {
+    class WithoutCertificates extends FakeDriver {
+      override readonly capabilities = new Set(["suspend"] as const);
+    }
+    const { driver } = await startAgent(10, WithoutCertificates);
+    one.build(1, {}, 60_000, ["certificate"]);
+    expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({
+      reason: "Trusted image certificates provided on host that does not support certificate validation.",
+    });
+    one.build(2);
+    await one.state(2, GUEST_STATE_PREPARED);
+    expect(driver.guests().map(({ attemptId }) => attemptId)).toEqual(["t2/0"]);
   });
 
   test("keeps listing the guest of a failed build until the driver has removed it", async () => {

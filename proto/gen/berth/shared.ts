@@ -214,6 +214,8 @@ export interface ServerSpec {
   files: InjectedFile[];
   /** The image of which the local disk is made instead of image_ref: the copy of the disk that the server had when it was shelved. Empty for none. */
   diskImageRef: string;
+  /** The certificates with which the image's signature must be checked, by their ids; none for an image that needs no check. */
+  trustedCerts: string[];
 }
 
 export interface ServerSpec_MetadataEntry {
@@ -1834,6 +1836,7 @@ function createBaseServerSpec(): ServerSpec {
     volumes: [],
     files: [],
     diskImageRef: "",
+    trustedCerts: [],
   };
 }
 
@@ -1934,6 +1937,9 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     }
     if (message.diskImageRef !== "") {
       writer.uint32(258).string(message.diskImageRef);
+    }
+    for (const v of message.trustedCerts) {
+      writer.uint32(266).string(v!);
     }
     return writer;
   },
@@ -2213,6 +2219,14 @@ export const ServerSpec: MessageFns<ServerSpec> = {
             message.diskImageRef = reader.string();
             continue;
           }
+          case 33: {
+            if (tag !== 266) {
+              break;
+            }
+
+            message.trustedCerts.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2282,6 +2296,7 @@ export const ServerSpec: MessageFns<ServerSpec> = {
     message.volumes = object.volumes?.map((e) => ServerVolume.fromPartial(e)) || [];
     message.files = object.files?.map((e) => InjectedFile.fromPartial(e)) || [];
     message.diskImageRef = object.diskImageRef ?? "";
+    message.trustedCerts = object.trustedCerts?.map((e) => e) || [];
     return message;
   },
 };

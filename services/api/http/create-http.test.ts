@@ -18,7 +18,7 @@ it("logs the status that the client of a failed request got", async () => {
     stream: { write: (line: string) => lines.push(JSON.parse(line)) },
   });
   const events = new ApiEvents(logger, new Registry());
-  const http = createHttp({ events, tracing: noTracing }, SETTINGS, {});
+  const http = createHttp({ events, tracing: noTracing }, SETTINGS);
   http.get("/late", () => {
     throw unavailable("The database does not answer.");
   });

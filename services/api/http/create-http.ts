@@ -20,7 +20,7 @@ import { answerUnroutable } from "../placement/mount.ts";
 import type { HttpSettings } from "../settings.ts";
 import { answerInTime } from "./answer-in-time.ts";
 import { ComputeUrls } from "./compute-urls.ts";
-import { explainSchemaError, type UnsupportedFields } from "./explain-schema-error.ts";
+import { explainSchemaError } from "./explain-schema-error.ts";
 import { badRequest, Fault, faultBody, unavailable } from "./fault.ts";
 import { nestsDeeperThan } from "./json-depth.ts";
 import { KnownPaths, type KnownRoute } from "./known-paths.ts";
@@ -50,7 +50,7 @@ const WRONG_METHOD = "The method specified is not allowed for this resource.";
  * Creates the HTTP server without its routes: limits, request ids, the error envelope, 405s and metrics. It does not listen yet. Fastify's
  * logger is off because it creates a child logger for each request; events.ts writes the log lines.
  */
-export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: UnsupportedFields): Http {
+export function createHttp(deps: HttpDeps, settings: HttpSettings): Http {
   const paths = new KnownPaths();
   const urls = new ComputeUrls(settings.computePrefixes, paths);
   const http = Fastify({
@@ -76,7 +76,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     frameworkErrors: (error, request, reply) =>
       request.url.startsWith(PLACEMENT_PATH)
         ? answerUnroutable(error, request as FastifyRequest, reply as FastifyReply)
-        : answerError(deps.events, unsupported, error, request as FastifyRequest, reply as FastifyReply),
+        : answerError(deps.events, error, request as FastifyRequest, reply as FastifyReply),
   }).withTypeProvider<TypeBoxTypeProvider>();
 
   http.decorateRequest("call", null);
@@ -87,9 +87,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings, unsupported: 
     paths.add(route.url, [route.method].flat(), { facts: route.config ?? {}, schema: route.schema ?? {} });
     checkFacts(route);
   });
-  http.setErrorHandler((error: FastifyError, request, reply) =>
-    answerError(deps.events, unsupported, error, request, reply),
-  );
+  http.setErrorHandler((error: FastifyError, request, reply) => answerError(deps.events, error, request, reply));
   http.setNotFoundHandler((request, reply) => {
     nameRequest(request, reply);
     const allowed = paths.methodsAt(request.url);
@@ -174,13 +172,12 @@ declare module "fastify" {
 
 function answerError(
   events: ApiEvents,
-  unsupported: UnsupportedFields,
   error: FastifyError | Fault,
   request: FastifyRequest,
   reply: FastifyReply,
 ): void {
   nameRequest(request, reply);
-  const fault = faultOf(error, request, unsupported);
+  const fault = faultOf(error, request);
   if (fault === null) {
     events.failed(loggedCall(request), 500, error);
     const message = "Unexpected API Error. The log of this process has details under the request id of this answer.";
@@ -198,14 +195,14 @@ function loggedCall({ id, method, url, routeOptions }: FastifyRequest) {
 }
 
 /** Translates an error of Fastify into a fault for the caller. Returns null for an error of this program or of its dependencies. */
-function faultOf(error: FastifyError | Fault, request: FastifyRequest, unsupported: UnsupportedFields): Fault | null {
+function faultOf(error: FastifyError | Fault, request: FastifyRequest): Fault | null {
   if (error instanceof Fault) return error;
   const overload = unavailability(error);
   if (overload !== null) return overload;
   if (error.validation !== undefined) {
     const part = (error.validationContext ?? "body") as "body" | "querystring" | "params" | "headers";
     const value = part === "querystring" ? request.query : request[part as "body" | "params" | "headers"];
-    return explainSchemaError(error.validation, value, { part, unsupported });
+    return explainSchemaError(error.validation, value, part);
   }
   if (error.code === "FST_ERR_CTP_INVALID_MEDIA_TYPE")
     return new Fault(415, "Unsupported Content-Type: send application/json.");

@@ -59,6 +59,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-volumes-attachments:create os-volumes-attachments:delete os-volumes-attachments:update
     server-metadata:create server-metadata:delete server-metadata:update server-metadata:update_all
     servers:confirm_resize servers:create servers:create:attach_network servers:create:attach_volume
+    servers:create:trusted_certs servers:rebuild:trusted_certs
     servers:create_image servers:delete servers:reboot servers:rebuild servers:resize servers:revert_resize
     servers:start servers:stop servers:trigger_crash_dump servers:update
   `),
@@ -70,7 +71,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
   "rule:context_is_admin": words(`
     limits:other_project
     os-admin-actions:inject_network_info os-admin-actions:reset_state
-    os-aggregates:add_host os-aggregates:create os-aggregates:delete os-aggregates:index os-aggregates:remove_host
+    os-aggregates:add_host os-aggregates:create os-aggregates:delete os-aggregates:images os-aggregates:index os-aggregates:remove_host
     os-aggregates:set_metadata os-aggregates:show os-aggregates:update
     os-availability-zone:detail
     os-console-auth-tokens

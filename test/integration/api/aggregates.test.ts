@@ -26,6 +26,19 @@ const mirrored = async (cell: string, uuids: readonly string[]) =>
   );
 
 describe("os-aggregates", () => {
+  test("bring the data of images to their hosts from 2.81 on, and refuse images twice and unknown aggregates", async () => {
+    const { id } = await create("fast");
+    const image = "155d900f-4e14-4e4c-a73d-069cbf4541e6";
+    const cache = async (ids: readonly string[], { minor = 81, aggregate = id } = {}) => {
+      const body = { cache: ids.map((one) => ({ id: one })) };
+      return (await rig.post(`/v2.1/os-aggregates/${aggregate}/images`, body, at(minor))).statusCode;
+    };
+    expect(await cache([image])).toBe(202);
+    expect(await cache([image], { minor: 80 })).toBe(404);
+    expect(await cache([image], { aggregate: 999 })).toBe(404);
+    expect([await cache([image, image]), await cache([]), await cache(["x"])]).toEqual([400, 400, 400]);
+  });
+
   test("a created aggregate has neither hosts nor metadata in the answer, and its UUID from 2.41 on", async () => {
     const old = (await rig.post("/v2.1/os-aggregates", { aggregate: { name: " fast " } })).json().aggregate;
     expect(old).toEqual({

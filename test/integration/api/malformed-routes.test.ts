@@ -102,6 +102,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "PUT /v2.1/os-hosts/:name": [{ status: "disable", maintenance_mode: "enable" }],
   "POST /v2.1/os-aggregates": [{ aggregate: { name: "a", availability_zone: "z" } }],
   "PUT /v2.1/os-aggregates/:id": [{ aggregate: { name: "a", availability_zone: "z" } }],
+  "POST /v2.1/os-aggregates/:id/images": [{ cache: [{ id: "155d900f-4e14-4e4c-a73d-069cbf4541e6" }] }],
   "POST /v2.1/os-aggregates/:id/action": [
     { add_host: { host: "h-0" } },
     { remove_host: { host: "h-0" } },

@@ -123,6 +123,7 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /os-aggregates/9
     PUT /os-aggregates/9
     DELETE /os-aggregates/9
+    POST /os-aggregates/9/images 2.81
     GET /os-availability-zone/detail
     GET /os-console-auth-tokens/none
     GET /os-hosts 2.1
@@ -190,6 +191,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "POST /flavors/1/os-extra_specs": { extra_specs: { "trait:CUSTOM_A": "required" } },
   "PUT /flavors/1/os-extra_specs/key": { key: "value" },
   "POST /os-aggregates": { aggregate: { name: "a" } },
+  "POST /os-aggregates/9/images": { cache: [{ id: "155d900f-4e14-4e4c-a73d-069cbf4541e6" }] },
   "PUT /os-aggregates/9": { aggregate: { name: "b" } },
   "PUT /os-hosts/none": { status: "enable" },
   "PUT /os-quota-class-sets/default": { quota_class_set: {} },

@@ -179,6 +179,44 @@ describe("PUT /servers/{id}", () => {
   });
 });
 
+describe("trusted_image_certificates", () => {
+  const CERTIFICATES = ["0b5d2c72-12cc-4ba6-a8d7-3ff5cc1d8cb8", "674736e3-f25c-405c-8362-bbf991e0ce0a"];
+  const inTask = (of: "build" | "operate") =>
+    rig
+      .cell("north")
+      .store.tasks()
+      .find(({ kind }) => kind === of)?.task.server?.trustedCerts;
+
+  test("are kept, shown, and given to the host; a rebuild keeps, changes or removes them", async () => {
+    const id = await active({ trusted_image_certificates: CERTIFICATES, imageRef: randomUUID() });
+    expect((await shown(id)).trusted_image_certificates).toEqual(CERTIFICATES);
+    expect(inTask("build")).toEqual(CERTIFICATES);
+    const rebuild = async (fields: object) => {
+      const body = { rebuild: { imageRef: randomUUID(), ...fields } };
+      const answer = await rig.post(`/v2.1/servers/${id}/action`, body, as(OWNER));
+      expect(answer.statusCode).toBe(202);
+      return answer.json().server.trusted_image_certificates;
+    };
+    expect(await rebuild({ trusted_image_certificates: null })).toBeNull();
+    expect(inTask("operate")).toEqual([]);
+  });
+
+  test("are refused for a server that boots from a volume, in wrong forms, and before 2.63", async () => {
+    await active();
+    const server = { name: "web", flavorRef: "1", networks: "none", imageRef: randomUUID() };
+    const create = (fields: object, minor = 96) =>
+      rig.post("/v2.1/servers", { server: { ...server, ...fields } }, as(OWNER, minor));
+    for (const wrong of [[], ["x", "x"], [""], "x", [1], Array.from({ length: 51 }, (_, at) => `c${at}`)])
+      expect([wrong, (await create({ trusted_image_certificates: wrong })).statusCode]).toEqual([wrong, 400]);
+    expect((await create({ trusted_image_certificates: ["x"] }, 62)).statusCode).toBe(400);
+    const volume = { boot_index: 0, source_type: "volume", destination_type: "volume", uuid: randomUUID() };
+    const booted = { imageRef: "", block_device_mapping_v2: [volume], trusted_image_certificates: ["x"] };
+    expect((await create(booted)).json().badRequest.message).toBe(
+      "Image certificate validation is not supported when booting from volume",
+    );
+  });
+});
+
 describe("rebuild", () => {
   test("changes the fields, and its answer shows them in its microversion", async () => {
     const id = await active({ description: "before", user_data: "aGVsbG8=" });
@@ -210,7 +248,9 @@ describe("rebuild", () => {
     for (const [fields, minor] of [
       [{ description: "x" }, 18],
       [{ user_data: "aGVsbG8=" }, 56],
-      [{ trusted_image_certificates: ["x"] }, 63],
+      [{ trusted_image_certificates: ["x", "x"] }, 63],
+      [{ trusted_image_certificates: [] }, 63],
+      [{ trusted_image_certificates: ["x"] }, 62],
       [{ name: "other", accessIPv4: "x" }, 96],
       [{ name: "other", user_data: "x" }, 96],
     ] as const)

@@ -37,9 +37,7 @@ const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
 const NEUTRON = "passed on to Neutron, up to 2.35";
 const REASONS: Readonly<Record<string, string>> = {
-  "extension-info/extensions-get-resp": "Berth lists the extensions that it serves, and os-agents is removed",
   "os-admin-password": "no driver has an agent in its guests",
-  "os-aggregates/aggregate-images-post-req": "hosts cache no images",
   "os-assisted-volume-snapshots": NO_VOLUMES,
   "os-console-auth-tokens/create-spice-direct-console-req": NO_CONSOLES,
   "os-hosts/host-get-reboot": NO_POWER,
@@ -74,10 +72,7 @@ const REASONS: Readonly<Record<string, string>> = {
 };
 
 /** Samples of `servers` that have a field which Berth refuses. */
-const REFUSED_FIELDS: readonly (readonly [field: string, reason: string])[] = [
-  ["block_device_mapping_v2", NO_VOLUMES],
-  ["trusted_image_certificates", "Berth checks no signatures of images, and says so"],
-];
+const REFUSED_FIELDS: readonly (readonly [field: string, reason: string])[] = [["block_device_mapping_v2", NO_VOLUMES]];
 
 const ANSWERS_OF_REQUESTS: Readonly<Record<string, string>> = {
   "server-create-resp": "server-create-req",

@@ -2,6 +2,8 @@ import { Type } from "typebox";
 import { callOf } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { AnyQuery } from "../../http/schema.ts";
+import type { ImageRule } from "../../image/image-rule.ts";
+import type { ImagePort } from "../servers/read-image.ts";
 import {
   AggregateActionBody,
   AggregateAnswer,
@@ -11,6 +13,7 @@ import {
   UpdateAggregateBody,
 } from "./aggregate-schemas.ts";
 import { aggregateView, newAggregateView } from "./aggregate-view.ts";
+import { CacheImagesBody, cacheImages } from "./cache-images.ts";
 import {
   addHost,
   createAggregate,
@@ -33,8 +36,23 @@ const IdParams = Type.Object({ id: Type.String() });
  * `/os-aggregates`: admins only. Source: Nova's api-ref, "Host aggregates"; the status is 200 where that page says so, for the sake of
  * old clients.
  */
-export function registerAggregateRoutes(http: Http, deps: OperatorDeps): void {
+export function registerAggregateRoutes(
+  http: Http,
+  deps: OperatorDeps & { readonly images: ImagePort | null },
+  { imageRule }: { readonly imageRule: ImageRule },
+): void {
   registerReads(http, deps);
+
+  const images = { params: IdParams, body: CacheImagesBody };
+  http.post(
+    "/os-aggregates/:id/images",
+    { config: { rule: "os-aggregates:images", since: 81 }, schema: images },
+    async (request, reply) => {
+      const id = readAggregateId(request.params.id);
+      await cacheImages(deps, callOf(request), { id, rule: imageRule, ...request.body });
+      return reply.code(202).send();
+    },
+  );
 
   const create = { body: CreateAggregateBody, response: { 200: NewAggregateAnswer } };
   http.post("/os-aggregates", { config: { rule: "os-aggregates:create" }, schema: create }, async (request) => {

@@ -24,6 +24,7 @@ export const SERVED_EXTENSIONS: readonly Extension[] = [
   ["OS-SRV-USG", "ServerUsage", "The times of launch and end of servers."],
   ["os-access-ips", "AccessIPs", "Addresses at which a server is reached."],
   ["os-admin-actions", "AdminActions", "Actions on servers for admins."],
+  ["os-agents", "Agents", "Builds of agents in guests; its routes are gone, as in Nova."],
   ["os-aggregates", "Aggregates", "Host aggregates."],
   ["os-attach-interfaces", "AttachInterfaces", "Interfaces of servers."],
   ["os-availability-zone", "AvailabilityZone", "Availability zones and their hosts."],

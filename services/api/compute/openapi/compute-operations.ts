@@ -110,6 +110,7 @@ export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = 
   "PUT /os-aggregates/{id}": one("updateAggregate", "Change the name or the zone of a host aggregate", [200], [409]),
   "DELETE /os-aggregates/{id}": one("deleteAggregate", "Delete a host aggregate without hosts", [200]),
   "POST /os-aggregates/{id}/action": one("runAggregateAction", "Change the hosts or the metadata", [200], [409]),
+  "POST /os-aggregates/{id}/images": one("cacheImages", "Bring the data of images to the hosts of an aggregate", [202]),
   "GET /os-availability-zone": one("listZones", "List the availability zones", [200]),
   "GET /os-availability-zone/detail": one("listZonesInDetail", "List the availability zones with their hosts", [200]),
 

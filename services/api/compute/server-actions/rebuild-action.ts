@@ -2,7 +2,7 @@ import type { KeypairStore } from "../../../../core/stores/api/keypair-store.ts"
 import type { UserChanges } from "../../../../core/tasks/user-changes.ts";
 import { changedSpec } from "../../../../core/tasks/user-changes.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
-import type { KnownCall } from "../../http/call.ts";
+import { type KnownCall, requireRule } from "../../http/call.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
@@ -13,7 +13,7 @@ import { HOSTNAME_FROM_MINOR, readHostname } from "../servers/hostname.ts";
 import { PERSONALITY_UNTIL_MINOR, readRebuildPersonality, refuseManyFiles } from "../servers/personality.ts";
 import { type ImagePort, provideImages, readImage } from "../servers/read-image.ts";
 import { readKey } from "../servers/read-key.ts";
-import { readAddresses, readUserData } from "../servers/server-fields.ts";
+import { readAddresses, readTrustedCertificates, readUserData } from "../servers/server-fields.ts";
 import type { ActionBody } from "./action-body.ts";
 import type { ActionTarget } from "./action-target.ts";
 
@@ -57,10 +57,8 @@ export async function readRebuild(
   const later = LATER_FIELDS.filter(([minor]) => call.minor >= minor).map(([, field]) => field);
   const earlier = call.minor <= PERSONALITY_UNTIL_MINOR ? ["personality"] : [];
   body.refuseOthers(...FIELDS, ...later, ...earlier).require("imageRef");
-  if ((body.raw("trusted_image_certificates") ?? null) !== null)
-    throw badRequest(
-      "Invalid input for field/attribute trusted_image_certificates. Berth checks no image signatures: leave the field out.",
-    );
+  const trustedCerts = readTrustedCertificates(body.raw("trusted_image_certificates"));
+  if (trustedCerts !== undefined) requireRule(call, "servers:rebuild:trusted_certs");
   const { flavor } = server.spec;
   if (flavor === undefined) throw badRequest("The server has no flavor.");
   const imageRef = body.text("imageRef") ?? "";
@@ -82,6 +80,7 @@ export async function readRebuild(
     ...changedSpec(before, changes),
     ...{ imageRef, imageProperties, files, diskImageRef: "" },
     ...(userData !== undefined && { userData }),
+    ...(trustedCerts !== undefined && { trustedCerts }),
     ...key,
   });
   refuseLargeSpec(after(server.spec));

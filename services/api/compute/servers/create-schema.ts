@@ -1,25 +1,10 @@
 import { Type } from "typebox";
-import type { UnsupportedFields } from "../../http/explain-schema-error.ts";
 import { Flag, Metadata, Name, Uuid, WholeNumber } from "../../http/schema.ts";
 import { Personality } from "./personality.ts";
 import { SchedulerHints } from "./scheduler-hints.ts";
-import { Address, Description, DiskConfig, Tags, UserData } from "./server-fields.ts";
+import { Address, Description, DiskConfig, Tags, TrustedCertificates, UserData } from "./server-fields.ts";
 
 const COUNT_MAX = 2_147_483_647;
-
-/** A field that may be sent, but only with a value that asks for nothing. */
-function Empty(...values: readonly (string | boolean | null)[]) {
-  return Type.Optional(Type.Unsafe<string | boolean | null>({ enum: [...values] }));
-}
-
-/** Builds the errors for fields that may only be sent empty, from the reason for each. */
-function emptyOnly(reasons: Readonly<Record<string, string>>): UnsupportedFields {
-  const told = ([name, why]: [string, string]) => [
-    name,
-    `Invalid input for field/attribute ${name}. ${why}: leave the field out.`,
-  ];
-  return Object.fromEntries(Object.entries(reasons).map(told));
-}
 
 const NETWORKS_MAX = 64;
 const DISKS_MAX = 256;
@@ -35,8 +20,7 @@ const Network = Type.Object(
 );
 
 /**
- * The body of `POST /servers`. Fields of the Compute API that Berth does not support are refused by name (UNSUPPORTED_CREATE_FIELDS) rather
- * than ignored, unless their value asks for nothing.
+ * The body of `POST /servers`. Nothing in it is ignored: values that Berth does not support are refused by name.
  */
 export const CreateServerBody = Type.Object(
   {
@@ -75,7 +59,7 @@ export const CreateServerBody = Type.Object(
         user_data: Type.Optional(UserData),
         accessIPv4: Type.Optional(Address),
         accessIPv6: Type.Optional(Address),
-        trusted_image_certificates: Empty(null),
+        trusted_image_certificates: Type.Optional(TrustedCertificates),
         tags: Type.Optional(Tags),
         personality: Type.Optional(Personality),
         /** `readBlockDevices` reads both. */
@@ -97,9 +81,3 @@ export const CREATE_FIELDS_KNOWN = {
   trusted_image_certificates: [63],
 } as const;
 export type CreateServerBody = Type.Static<typeof CreateServerBody>;
-
-export const UNSUPPORTED_CREATE_FIELDS: UnsupportedFields = {
-  ...emptyOnly({
-    trusted_image_certificates: "Berth checks no image signatures",
-  }),
-};

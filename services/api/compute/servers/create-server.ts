@@ -6,7 +6,7 @@ import type { Clock } from "../../../../runtime/clock.ts";
 import { newRowUuid } from "../../../../runtime/new-row-uuid.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import { type KnownCall, requireRule } from "../../http/call.ts";
-import { describeValue, Fault, invalidField } from "../../http/fault.ts";
+import { badRequest, describeValue, Fault, invalidField } from "../../http/fault.ts";
 import { refuseLargeSpec } from "../../http/spec-size.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
 import type { ImageRule } from "../../image/image-rule.ts";
@@ -132,7 +132,7 @@ export async function createServer(
 }
 
 /**
- * The policy has rules of their own for block devices and networks in a body. A body without the field `networks`, which old microversions
+ * The policy has rules of their own for block devices, networks and certificates in a body. A body without the field `networks`, which old microversions
  * allow, asks for none, even where servers then get one.
  *
  * Source: `_process_bdms_for_create` and `_process_networks_for_create` in nova/api/openstack/compute/servers.py.
@@ -140,6 +140,11 @@ export async function createServer(
 function requirePartRules(call: KnownCall, { server }: CreateServerBody): void {
   const devices = [server.block_device_mapping, server.block_device_mapping_v2];
   if (devices.some((mappings = []) => mappings.length > 0)) requireRule(call, "servers:create:attach_volume");
+  if ((server.trusted_image_certificates ?? null) !== null) {
+    requireRule(call, "servers:create:trusted_certs");
+    if ((server.imageRef ?? "") === "")
+      throw badRequest("Image certificate validation is not supported when booting from volume");
+  }
   const { networks = "none" } = server;
   if (networks !== "none" && networks.length > 0) requireRule(call, "servers:create:attach_network");
 }

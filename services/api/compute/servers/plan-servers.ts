@@ -115,6 +115,7 @@ export function planServers(
     tags,
     launchIndex: index,
     userData,
+    trustedCerts: [...(server.trusted_image_certificates ?? [])],
     files,
     ...from.key,
     ...addresses,

@@ -6,6 +6,7 @@ import { badRequest, invalidField } from "../../http/fault.ts";
 export const TAG_CHARACTERS_MAX = 60;
 export const TAGS_MAX = 50;
 const TEXT_CHARACTERS_MAX = 255;
+const CERTIFICATES_MAX = 50;
 const USER_DATA_CHARACTERS_MAX = 65_535;
 
 /** A tag is any text without `,` and `/`. Text with half of a surrogate pair is refused. */
@@ -23,6 +24,27 @@ export const DiskConfig = Type.Unsafe<"AUTO" | "MANUAL">({ enum: ["AUTO", "MANUA
 
 /** User data in base64. Null means none, as in Nova's oldest API. */
 export const UserData = Type.Unsafe<string | null>({ type: ["string", "null"], maxLength: USER_DATA_CHARACTERS_MAX });
+
+/** The ids of the certificates with which the signature of a server's image must be checked. Null means none. Source: Nova's `trusted_certs`. */
+export const TrustedCertificates = Type.Unsafe<string[] | null>({
+  type: ["array", "null"],
+  ...{ minItems: 1, maxItems: CERTIFICATES_MAX, uniqueItems: true },
+  items: { type: "string", minLength: 1, maxLength: TEXT_CHARACTERS_MAX },
+});
+
+/** Reads the certificates of a rebuild, whose body has no schema; undefined when it keeps those of the server. */
+export function readTrustedCertificates(value: unknown): string[] | undefined {
+  if (value === undefined || value === null) return value === null ? [] : undefined;
+  const isId = (one: unknown): one is string =>
+    typeof one === "string" && one.length > 0 && one.length <= TEXT_CHARACTERS_MAX;
+  const fits = Array.isArray(value) && value.every(isId) && new Set(value).size === value.length;
+  if (fits && value.length > 0 && value.length <= CERTIFICATES_MAX) return value;
+  throw invalidField(
+    "trusted_image_certificates",
+    Array.isArray(value) ? `a list of ${value.length}` : value,
+    `It is not a list of 1 to ${CERTIFICATES_MAX} different ids of certificates.`,
+  );
+}
 
 /** An address as it was sent; `readAddresses` checks it. */
 export const Address = Type.String({ maxLength: 64 });

@@ -82,7 +82,7 @@ export const ServerDetail = Type.Object({
   locked_reason: Type.Optional(NullableString),
   description: Type.Optional(NullableString),
   tags: Type.Optional(Type.Array(Type.String())),
-  trusted_image_certificates: Type.Optional(Type.Null()),
+  trusted_image_certificates: Type.Optional(Type.Union([Type.Array(Type.String()), Type.Null()])),
   server_groups: Type.Optional(Type.Array(Type.String())),
   pinned_availability_zone: Type.Optional(NullableString),
   scheduler_hints: Type.Optional(Type.Record(Type.String(), Type.Array(Type.String()))),

@@ -199,7 +199,7 @@ function addVersionedFields(
   if (hostStatus !== undefined) view.host_status = hostStatus;
   if (minor >= 19) view.description = spec.description ?? null;
   if (minor >= 26) view.tags = spec.tags;
-  if (minor >= 63) view.trusted_image_certificates = null;
+  if (minor >= 63) view.trusted_image_certificates = spec.trustedCerts.length === 0 ? null : spec.trustedCerts;
   if (minor >= 71 && groups !== null) view.server_groups = [...groups];
   if (minor >= 73) view.locked_reason = lock?.reason ?? null;
   if (minor >= HOSTNAME_FROM_MINOR) view["OS-EXT-SRV-ATTR:hostname"] = hostnameOf(spec);
