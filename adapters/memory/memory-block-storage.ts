@@ -108,7 +108,11 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
-    return this.#answer("attachments", () => this.#of(filter).map(shownAttachment));
+    return this.#answer("attachments", () => {
+      const found = this.#of(filter);
+      const begin = found.findIndex(({ id }) => id === filter.after) + 1;
+      return found.slice(begin, begin + (filter.limit ?? found.length)).map(shownAttachment);
+    });
   }
 
   connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {

@@ -94,8 +94,14 @@ export class CinderClient implements BlockStorage {
     }
   }
 
-  async attachments({ serverUuid, volumeId }: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
-    const query = new URLSearchParams({ all_tenants: "1", limit: `${ATTACHMENTS_MAX}` });
+  async attachments({
+    serverUuid,
+    volumeId,
+    after = null,
+    limit = ATTACHMENTS_MAX,
+  }: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
+    const query = new URLSearchParams({ all_tenants: "1", limit: `${limit}` });
+    if (after !== null) query.set("marker", after);
     if (serverUuid !== undefined) query.set("instance_id", serverUuid);
     if (volumeId !== undefined) query.set("volume_id", volumeId);
     try {

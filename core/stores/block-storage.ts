@@ -78,10 +78,13 @@ export type ConnectVolumeOutcome =
   | { readonly kind: "gone" }
   | { readonly kind: "refused"; readonly why: string };
 
-/** The attachments that have all of the given values. */
+/** The attachments that have all of the given values, or one page of all attachments in an order of Cinder's own. */
 export interface CinderAttachmentFilter {
   readonly serverUuid?: string;
   readonly volumeId?: string;
+  /** The id of the last attachment of the page before; null for the first page. */
+  readonly after?: string | null;
+  readonly limit?: number;
 }
 
 /**
@@ -105,7 +108,7 @@ export interface BlockStorage {
    * repeatable: each call makes another attachment.
    */
   reserve(wanted: NewCinderAttachment, by: AskedBy): Promise<ReserveVolumeOutcome>;
-  /** All attachments of a server or a volume, of whatever project. */
+  /** Attachments of all projects. */
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]>;
   /** Exports the volume to a host. Repeatable. Refused for one of several attachments of a volume if another one is connected. */
   connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome>;

@@ -30,6 +30,7 @@ import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import { openSettlers } from "./compute/server-actions/open-settlers.ts";
+import { AttachmentSweeper } from "./compute/server-volumes/attachment-sweeper.ts";
 import { CinderServerVolumes } from "./compute/server-volumes/cinder-server-volumes.ts";
 import { OwnServerVolumes } from "./compute/server-volumes/own-server-volumes.ts";
 import type { ServerVolumes } from "./compute/server-volumes/server-volumes.ts";
@@ -63,6 +64,8 @@ const FULL_SYNC_MS = 60_000;
 const NEUTRON_POLL_MS = 1_000;
 /** How often ports of servers that are gone are looked for. */
 const PORT_SWEEP_MS = 30_000;
+/** How often a page of Cinder's attachments is compared with the database. */
+const ATTACHMENT_SWEEP_MS = 10_000;
 
 export interface ApiDeps {
   readonly store: ApiDatabasePort;
@@ -202,7 +205,12 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
   const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
-  const background = [syncer, ...settlers, ports, images?.fetcher ?? null].filter((one) => one !== null);
+  const { blockStorage: storage, volumes: rows } = deps;
+  const sweeper =
+    settings.volumes !== "cinder" || storage === undefined || rows === undefined
+      ? null
+      : new AttachmentSweeper({ storage, volumes: rows, store, cells, events, clock }, { pollMs: ATTACHMENT_SWEEP_MS });
+  const background = [syncer, ...settlers, ports, sweeper, images?.fetcher ?? null].filter((one) => one !== null);
   return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null };
 }
 

@@ -197,6 +197,13 @@ export class ApiEvents {
     );
   }
 
+  attachmentUnknown({ volumeId, serverUuid }: { readonly volumeId: string; readonly serverUuid: string }): void {
+    this.#logger.error(
+      { volume: volumeId, server: serverUuid },
+      "a server has a volume of Cinder that the API database does not name: the database may have been restored; Cinder's attachment is left alone",
+    );
+  }
+
   /** A request got an answer that is not its client's fault. `status` is that answer: 500 for an unexpected error, 503 for an outage or overload. */
   failed(
     request: { readonly id: string; readonly method: string; readonly url: string },

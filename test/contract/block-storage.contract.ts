@@ -130,6 +130,16 @@ export function blockStorageContract(
       expect(await storage.attachments({ serverUuid: servers[0]! })).toHaveLength(1);
     });
 
+    test("lists all attachments page by page", async () => {
+      const ids = [];
+      for (let at = 0; at < 3; at += 1)
+        ids.push((await reserve(twin.putVolume({ projectId: "one" }).id, randomUUID())).id);
+      const first = await storage.attachments({ after: null, limit: 2 });
+      const last = await storage.attachments({ after: first[1]!.id, limit: 2 });
+      expect([first.length, last.length]).toEqual([2, 1]);
+      expect([...first, ...last].map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+    });
+
     test("says that a volume or an attachment is unknown, and that a driver fails", async () => {
       const wanted = { volumeId: randomUUID(), serverUuid: randomUUID(), connector: null };
       expect(await storage.reserve(wanted, OWN)).toEqual({ kind: "unknown" });

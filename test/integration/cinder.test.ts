@@ -115,7 +115,7 @@ test("a volume that is not bootable, and one of an unknown id, are refused, and 
   expect([find(good)?.status, await attachmentsOf(good)]).toEqual(["available", []]);
 });
 
-test("a move connects the volume to the new host", async () => {
+test("a move connects the volume to the new host, and the attachment of the one that was left ends", async () => {
   const [server, id] = [await boot(), newVolume()];
   await attach(server, id);
   await isIn(id, "in-use");
@@ -131,6 +131,25 @@ test("a move connects the volume to the new host", async () => {
   });
   const host = (await show(server))["OS-EXT-SRV-ATTR:host"];
   expect(find(id)?.attachedTo.map((one) => one.host)).toContain(host);
+  await eventually(
+    "one attachment",
+    () =>
+      find(id)
+        ?.attachedTo.map((one) => one.host)
+        .join() === host,
+  );
+  const [{ id: attachmentId } = { id: "" }] = await attachmentsOf(id);
+  expect(await listed(server)).toMatchObject([{ volumeId: id, attachment_id: attachmentId }]);
+});
+
+test("an attachment that nothing names ends, and those of servers that are not Berth's are left alone", async () => {
+  const [server, orphan, other] = [await boot(), newVolume(), newVolume()];
+  const reserve = (volumeId: string, serverUuid: string) =>
+    cinder.reserve({ volumeId, serverUuid, connector: null }, { callerToken: null, requestId: null });
+  await reserve(other, randomUUID());
+  await reserve(orphan, server);
+  await isIn(orphan, "available");
+  expect(await attachmentsOf(other)).toHaveLength(1);
 });
 
 test("a call whose answer from Cinder is lost is refused with 503 and leaves nothing behind", async () => {

@@ -109,6 +109,7 @@ async function listed(twin: MemoryBlockStorage, query: URLSearchParams): Promise
   const filter = {
     ...(query.has("instance_id") && { serverUuid: query.get("instance_id")! }),
     ...(query.has("volume_id") && { volumeId: query.get("volume_id")! }),
+    ...{ after: query.get("marker"), limit: Number(query.get("limit")) },
   };
   return { status: 200, body: { attachments: (await twin.attachments(filter)).map(attachmentDocument) } };
 }

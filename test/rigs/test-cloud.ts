@@ -27,6 +27,7 @@ export async function startTestCloud(
     | "networks"
     | "volumes"
     | "blockStorage"
+    | "openDriver"
     | "consoles"
   >,
 ): Promise<TestCloud> {
