@@ -205,11 +205,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     { settleMs: 2 * settings.http.requestTimeoutMs },
   );
   const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
-  const { blockStorage: storage, volumes: rows } = deps;
-  const sweeper =
-    settings.volumes !== "cinder" || storage === undefined || rows === undefined
-      ? null
-      : new AttachmentSweeper({ storage, volumes: rows, store, cells, events, clock }, { pollMs: ATTACHMENT_SWEEP_MS });
+  const sweeper = openSweeper(deps, settings, { cells, events });
   const background = [syncer, ...settlers, ports, sweeper, images?.fetcher ?? null].filter((one) => one !== null);
   return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null };
 }
@@ -222,6 +218,16 @@ function openSoftDeleter(
   if (deletions === undefined) return null;
   const options = { keepMs: settings.reclaimInstanceIntervalMs, quotas: quotas === undefined ? null : settings.quotas };
   return new SoftDeleter({ deletions, store, moves: moves ?? null, ...parts }, options);
+}
+
+/** Returns the loop that ends what Cinder has of volumes that no guest has, if servers have volumes of Cinder. */
+function openSweeper(
+  { blockStorage: storage, volumes, store, clock }: ApiDeps,
+  settings: ApiSettings,
+  parts: Pick<ActionDeps, "cells" | "events">,
+): AttachmentSweeper | null {
+  if (settings.volumes !== "cinder" || storage === undefined || volumes === undefined) return null;
+  return new AttachmentSweeper({ storage, volumes, store, clock, ...parts }, { pollMs: ATTACHMENT_SWEEP_MS });
 }
 
 /** Returns the volumes that servers can have: Berth's own, those of Cinder, or null for none. */
