@@ -25,6 +25,7 @@ import {
   type VirtualHostsDirs,
   virtualHosts,
 } from "./dev/virtual-hosts.ts";
+import { withCards } from "./dev/with-cards.ts";
 import { removeApiAddress, writeApiAddress } from "./operators/api-address.ts";
 
 /** The copies of images, and volumes, are kept in the data directory. */
@@ -170,7 +171,9 @@ function cellsOf(
     const share = Math.floor(hosts / cells) + (index < hosts % cells ? 1 : 0);
     const name = `cell-${index + 1}`;
     const prefix = `${name}-host`;
-    return { name, hosts: dirs === null ? generateHosts(prefix, share) : virtualHosts(prefix, share, dirs) };
+    if (dirs !== null) return { name, hosts: virtualHosts(prefix, share, dirs) };
+    const generated = generateHosts(prefix, share);
+    return { name, hosts: index === 0 ? withCards(generated) : generated };
   });
 }
 

@@ -83,7 +83,9 @@ test("--auth password makes users up, writes the clients' configuration for its 
       expect([type, (await fetch(base + path)).status]).toEqual([type, 401]);
     }
     const providers = await fetch(`${api}/placement/resource_providers`, { headers });
-    expect(((await providers.json()) as { resource_providers: unknown[] }).resource_providers).toHaveLength(2);
+    const listed = ((await providers.json()) as { resource_providers: { name: string }[] }).resource_providers;
+    const below = ["_numa0", "_numa0_gpu0", "_numa1", "_numa1_gpu1"].map((name) => `cell-1-host-1${name}`);
+    expect(listed.map(({ name }) => name).sort()).toEqual(["cell-1-host-1", ...below, "cell-2-host-1"]);
   } finally {
     await careful.kill();
     removeCluster(join(directory, "postgres"));
