@@ -2,28 +2,19 @@ import { Type } from "typebox";
 import { Value } from "typebox/value";
 import { callOf } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
-import { badRequest, invalidQuery, notFound } from "../http/fault.ts";
+import { badRequest, notFound } from "../http/fault.ts";
 import { registerNeighbourVersion } from "../http/neighbour-version.ts";
-import { type QueryParameters, QueryReader, refuseOtherParameters } from "../http/query-reader.ts";
 import { AnyQuery } from "../http/schema.ts";
-import {
-  changeTags,
-  createImage,
-  deleteImage,
-  findImage,
-  type ImageDeps,
-  patchImage,
-  readMarker,
-} from "./change-images.ts";
+import { changeTags, createImage, deleteImage, findImage, type ImageDeps, patchImage } from "./change-images.ts";
+import { IMAGE_SCHEMA, IMAGES_SCHEMA } from "./image-schema-view.ts";
 import { ChangedImage, CreateImageBody, PatchImageBody } from "./image-schemas.ts";
 import { imageView } from "./image-view.ts";
+import { listImages } from "./list-images.ts";
 
 const IdParams = Type.Object({ id: Type.String() });
 const TagParams = Type.Object({ id: Type.String(), tag: Type.String() });
 /** Media types of a patch. */
 const PATCH_TYPES = ["application/openstack-images-v2.1-json-patch", "application/openstack-images-v2.0-json-patch"];
-const QUERY: QueryParameters = { limit: 1, marker: 1, name: 1, os_hidden: 1, visibility: 1 };
-const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared", "community"]);
 
 /**
  * Registers the part of the Image API's `/v2/images` that describes images.
@@ -41,27 +32,12 @@ export function registerImageRoutes(
     http.parseJson?.(request, body as Buffer, done),
   );
 
-  http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) => {
-    const { identity, minor } = callOf(request);
-    const query = new QueryReader(request.query);
-    refuseOtherParameters(request.query, QUERY, minor);
-    const limit = query.limit(options.pageMax);
-    const visibleTo = identity.isAdmin ? null : identity.projectId;
-    const marker = await readMarker(deps.store, identity, query.text("marker"));
-    // No image is ever hidden.
-    const images = query.flag("os_hidden")
-      ? []
-      : await deps.store.images({
-          visibleTo,
-          name: query.text("name") ?? null,
-          visibility: readVisibility(query),
-          marker,
-          limit,
-        });
-    const last = images.at(-1);
-    const next = images.length === limit && last ? { next: `/v2/images?limit=${limit}&marker=${last.id}` } : {};
-    return { images: images.map(imageView), first: "/v2/images", schema: "/v2/schemas/images", ...next };
-  });
+  http.get("/v2/schemas/image", () => IMAGE_SCHEMA);
+  http.get("/v2/schemas/images", () => IMAGES_SCHEMA);
+
+  http.get("/v2/images", { schema: { querystring: AnyQuery } }, async (request) =>
+    listImages(deps.store, callOf(request), request.query, options),
+  );
 
   http.post("/v2/images", { schema: { body: CreateImageBody } }, async (request, reply) => {
     const image = await createImage(deps, callOf(request).identity, request.body);
@@ -98,14 +74,6 @@ export function registerImageRoutes(
     await deleteImage(deps, callOf(request).identity, request.params.id);
     return reply.code(204).send();
   });
-}
-
-/** Returns the visibility that a list is restricted to, or null for all. */
-function readVisibility(query: QueryReader): string | null {
-  const asked = query.text("visibility");
-  if (asked === undefined || asked === "all") return null;
-  if (VISIBILITIES.has(asked)) return asked;
-  throw invalidQuery("visibility", asked, "It is none of public, private, shared, community and all.");
 }
 
 function checkImage(fields: unknown): ChangedImage {

@@ -82,6 +82,33 @@ describe("the Image API", () => {
     expect((await call("GET", "/image/v2/images?visibility=secret", "bob:p")).statusCode).toBe(400);
   });
 
+  it("describes the fields of images in the schema that they name, for Glance's own client", async () => {
+    const { id } = (await call("POST", "/image/v2/images", "bob:p", { name: "described" })).json();
+    const image = (await call("GET", `/image/v2/images/${id}`, "bob:p")).json();
+    const schema = (await call("GET", `/image${image.schema}`, "bob:p")).json();
+    expect(Object.keys(image).filter((field) => !(field in schema.properties))).toEqual([]);
+    const list = (await call("GET", "/image/v2/images", "bob:p")).json();
+    expect((await call("GET", `/image${list.schema}`, "bob:p")).json().name).toBe("images");
+  });
+
+  it("lists images by their status and in any order, page by page, as Horizon asks for them", async () => {
+    for (const name of ["b", "c", "a"]) await call("POST", "/image/v2/images", "bob:p", { name });
+    const listed = async (query: string) => {
+      const { images, next } = (await call("GET", `/image/v2/images?${query}`, "bob:p")).json();
+      return { names: images?.map(({ name }: { name: string }) => name).join(""), next };
+    };
+    const all = "status=active&sort_key=name&sort_dir=asc";
+    expect((await listed(all)).names).toBe("abc");
+    expect((await listed("sort=name:desc")).names).toBe("cba");
+    expect((await listed("sort_key=status&sort_key=name&sort_dir=asc")).names).toBe("abc");
+    expect((await listed("status=queued")).names).toBe("");
+    const first = await listed(`${all}&limit=2`);
+    expect(first.names).toBe("ab");
+    expect(await listed(first.next.slice(first.next.indexOf("?") + 1))).toEqual({ names: "c", next: undefined });
+    for (const wrong of ["sort_key=owner", "sort_dir=up", "sort=name:asc&sort_key=name", "sort_dir=asc&sort_dir=asc"])
+      expect([wrong, (await call("GET", `/image/v2/images?${wrong}`, "bob:p")).statusCode]).toEqual([wrong, 400]);
+  });
+
   it.each([
     [{ status: "queued" }, 403],
     [{ disk_format: "floppy" }, 400],

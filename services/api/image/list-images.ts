@@ -1,0 +1,146 @@
+import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
+import type { KnownCall } from "../http/call.ts";
+import { badRequest, invalidQuery } from "../http/fault.ts";
+import { type QueryParameters, QueryReader, refuseOtherParameters } from "../http/query-reader.ts";
+import { readMarker } from "./change-images.ts";
+import { imageView } from "./image-view.ts";
+
+const QUERY: QueryParameters = {
+  ...{ limit: 1, marker: 1, name: 1, os_hidden: 1, visibility: 1 },
+  ...{ status: 1, sort: 1, sort_key: 1, sort_dir: 1 },
+};
+const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared", "community"]);
+const SORT_KEYS: ReadonlySet<string> = new Set([
+  ...["name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"],
+]);
+/** Maximum number of images that are filtered or sorted for one page. */
+const SORTED_MAX = 10_000;
+const STRETCH = 1_000;
+
+type View = Readonly<Record<string, unknown>>;
+type Order = readonly { readonly key: string; readonly descending: boolean }[];
+
+/**
+ * Handles `GET /v2/images`. By default the newest images come first, from an index. For another order or for a status, all images that the caller may
+ * see are read. Refuses that where they are too many. Source: Glance's api-ref v2, "List images".
+ */
+export async function listImages(
+  store: Pick<ImageStore, "image" | "images">,
+  { identity, minor }: KnownCall,
+  raw: Readonly<Record<string, string | readonly string[]>>,
+  { pageMax }: { readonly pageMax: number },
+): Promise<Record<string, unknown>> {
+  const query = new QueryReader(raw);
+  refuseOtherParameters(raw, QUERY, minor);
+  const limit = query.limit(pageMax);
+  const order = readOrder(query);
+  const status = query.text("status") ?? null;
+  const marker = await readMarker(store, identity, query.text("marker"));
+  const wanted = {
+    visibleTo: identity.isAdmin ? null : identity.projectId,
+    name: query.text("name") ?? null,
+    visibility: readVisibility(query),
+  };
+  const page =
+    // No image is ever hidden.
+    query.flag("os_hidden")
+      ? []
+      : status === null && order === null
+        ? (await store.images({ ...wanted, marker, limit })).map(imageView)
+        : pageOf(await readAll(store, wanted), { status, order, marker, limit });
+  const last = page.at(-1);
+  const next = page.length === limit && last ? { next: nextLink(raw, limit, String(last.id)) } : {};
+  return { images: page, first: "/v2/images", schema: "/v2/schemas/images", ...next };
+}
+
+async function readAll(
+  store: Pick<ImageStore, "images">,
+  wanted: Pick<Parameters<ImageStore["images"]>[0], "visibleTo" | "name" | "visibility">,
+): Promise<readonly View[]> {
+  const all: ImageRecord[] = [];
+  for (let marker: string | null = null; ; ) {
+    const stretch: readonly ImageRecord[] = await store.images({ ...wanted, marker, limit: STRETCH });
+    all.push(...stretch);
+    if (all.length > SORTED_MAX)
+      throw badRequest(`More than ${SORTED_MAX} images would have to be sorted: leave status, sort_key and sort out.`);
+    if (stretch.length < STRETCH) return all.map(imageView);
+    marker = stretch.at(-1)?.id ?? null;
+  }
+}
+
+/** Returns the images that follow the marker in the order. Images that are equal in it keep their order, the newest first. */
+function pageOf(
+  images: readonly View[],
+  asked: {
+    readonly status: string | null;
+    readonly order: Order | null;
+    readonly marker: string | null;
+    readonly limit: number;
+  },
+): readonly View[] {
+  const { status, order, marker, limit } = asked;
+  const sorted = order === null ? images : images.toSorted((one, other) => compareIn(order, one, other));
+  const from = marker === null ? 0 : sorted.findIndex(({ id }) => id === marker) + 1;
+  return sorted
+    .slice(from)
+    .filter((image) => status === null || image.status === status)
+    .slice(0, limit);
+}
+
+function compareIn(order: Order, one: View, other: View): number {
+  for (const { key, descending } of order) {
+    const compared = compareValues(one[key], other[key]);
+    if (compared !== 0) return descending ? -compared : compared;
+  }
+  return 0;
+}
+
+/** What is unknown comes first. */
+function compareValues(one: unknown, other: unknown): number {
+  if (one === other) return 0;
+  if (one === null || one === undefined) return -1;
+  if (other === null || other === undefined) return 1;
+  return one < other ? -1 : 1;
+}
+
+/** Reads `sort=key:dir,…`, or `sort_key` and `sort_dir`, which may be repeated. Null for the order of the index. Descending by default, as in Glance. */
+function readOrder(query: QueryReader): Order | null {
+  const [keys, directions] = [query.all("sort_key"), query.all("sort_dir")];
+  const sort = query.text("sort");
+  if (sort !== undefined && keys.length + directions.length > 0)
+    throw badRequest("Old and new sorting syntax cannot be combined");
+  if (sort === undefined && directions.length > Math.max(1, keys.length))
+    throw badRequest("The number of sort keys and sort directions does not match");
+  const parts =
+    sort === undefined
+      ? (keys.length === 0 && directions.length > 0 ? ["created_at"] : keys).map(
+          (key, at) => [key, directions[at] ?? directions.at(-1)] as const,
+        )
+      : sort.split(",").map((part) => part.split(":", 2) as [string, string?]);
+  const order = parts.map(([key, direction = "desc"]) => {
+    if (!SORT_KEYS.has(key)) throw invalidQuery("sort_key", key, `It is none of ${[...SORT_KEYS].join(", ")}.`);
+    if (direction !== "asc" && direction !== "desc")
+      throw invalidQuery("sort_dir", direction, "It is neither asc nor desc.");
+    return { key, descending: direction === "desc" };
+  });
+  const isOfIndex = order.length === 0 || (order.length === 1 && order[0]?.key === "created_at" && order[0].descending);
+  return isOfIndex ? null : order;
+}
+
+/** The next page has the same filters and the same order. */
+function nextLink(raw: Readonly<Record<string, string | readonly string[]>>, limit: number, marker: string): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(raw))
+    if (name !== "limit" && name !== "marker") for (const one of [value].flat()) query.append(name, one);
+  query.set("limit", String(limit));
+  query.set("marker", marker);
+  return `/v2/images?${query}`;
+}
+
+/** Returns the visibility that a list is restricted to, or null for all. */
+function readVisibility(query: QueryReader): string | null {
+  const asked = query.text("visibility");
+  if (asked === undefined || asked === "all") return null;
+  if (VISIBILITIES.has(asked)) return asked;
+  throw invalidQuery("visibility", asked, "It is none of public, private, shared, community and all.");
+}
