@@ -16,7 +16,7 @@ import {
   VolumeMetaBody,
   VolumeMetadataBody,
 } from "./volume-schemas.ts";
-import { briefVolumeView, volumeView } from "./volume-view.ts";
+import { briefVolumeView, changedVolumeView, volumeView } from "./volume-view.ts";
 
 const IdParams = Type.Object({ id: Type.String() });
 const KeyParams = Type.Object({ id: Type.String(), key: Type.String({ pattern: METADATA_KEY }) });
@@ -53,7 +53,7 @@ export function registerVolumeRoutes(http: Http, deps: VolumeDeps, options: Volu
   http.post("/v3/volumes", { schema: { body: CreateVolumeBody } }, async (request, reply) => {
     const volume = await createVolume(deps, callOf(request), request.body);
     reply.code(202);
-    return { volume: volumeView(volume, linksOf(request, volume)) };
+    return { volume: changedVolumeView(volume, linksOf(request, volume)) };
   });
 
   http.get("/v3/volumes/:id", { schema: { params: IdParams } }, async (request) => {
@@ -69,7 +69,7 @@ export function registerVolumeRoutes(http: Http, deps: VolumeDeps, options: Volu
       ...(description !== undefined && { description }),
       ...(metadata !== undefined && { metadata }),
     }));
-    return { volume: volumeView(volume, linksOf(request, volume)) };
+    return { volume: changedVolumeView(volume, linksOf(request, volume)) };
   });
 
   http.delete("/v3/volumes/:id", { schema: { params: IdParams, querystring: AnyQuery } }, async (request, reply) => {

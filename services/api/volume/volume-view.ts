@@ -51,6 +51,12 @@ export function volumeView(volume: VolumeRecord, links: readonly ResourceLink[])
   };
 }
 
+/** Returns a volume as the answers to its creation and its changes show it: without its project, as in Cinder. */
+export function changedVolumeView(volume: VolumeRecord, links: readonly ResourceLink[]) {
+  const { "os-vol-tenant-attr:tenant_id": _, ...view } = volumeView(volume, links);
+  return view;
+}
+
 /** Only a server that was told that it has the volume is shown. */
 function attachmentViews({ id, attachment }: VolumeRecord) {
   if (attachment === null || attachment.attachedAtMs === null) return [];

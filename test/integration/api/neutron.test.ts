@@ -77,6 +77,17 @@ test("ends the ports of a deleted server: those made for it are deleted, and tho
   await eventually("the end of the note", async () => (await rig.portNotes.notes([id])).length === 0);
 });
 
+test.each(["silent", "hanging"] as const)(
+  "servers are shown without their groups while Neutron is %s",
+  async (kind) => {
+    const id = await boot();
+    rig.networking.fate = () => "silent";
+    if (kind === "hanging") rig.networking.ports = () => new Promise(() => {});
+    expect(await show(id)).toMatchObject({ id, addresses: { own: [{ version: 4 }] } });
+    expect(await show(id)).not.toHaveProperty("security_groups");
+  },
+);
+
 test("ends no port while Neutron is silent, and does it when it answers again", async () => {
   const id = await boot();
   rig.networking.fate = () => "silent";

@@ -1,11 +1,46 @@
-/** Why tests of Tempest fail, by a beginning of their name. */
-const EXPECTED: Readonly<Record<string, string>> = {
-  "setUpClass (admin.test_quotas": "needs new projects and users; those of a trial cloud come from a file",
-  "admin.test_live_migration.LiveAutoBlockMigrationV225Test.test_live_block_migration_paused": "PAUSED",
+/** Why tests of Tempest fail against the cloud of `tempest-cloud.ts`, with the beginnings of their names. */
+const EXPECTED: Readonly<Record<string, readonly string[]>> = {
+  "the tests make projects and users, which a trial cloud reads from a file at its start": [
+    "setUpClass (admin.test_quotas",
+  ],
+  "the volumes of a trial cloud are made empty, and not from images": [
+    "admin.test_live_migration.LiveAutoBlockMigrationV225Test.test_volume_backed_live_migration",
+    "admin.test_live_migration.LiveMigrationTest.test_volume_backed_live_migration",
+    "servers.test_server_actions.ServerActionsTestJSON.test_resize_volume_backed_server_confirm",
+    "setUpClass (servers.test_create_server.ServersTestBootFromVolume)",
+  ],
+  "a paused server does not move live": [
+    "admin.test_live_migration.LiveAutoBlockMigrationV225Test.test_live_block_migration_paused",
+    "admin.test_live_migration.LiveMigrationTest.test_live_block_migration_paused",
+  ],
+  "hosts that pretend to build do not count the disks of their guests": [
+    "admin.test_server_diagnostics.ServerDiagnosticsV248Test.test_get_server_diagnostics",
+  ],
+  "hosts that pretend to build copy a disk at once, so that no image is being saved when the next one is asked for": [
+    "images.test_images_oneserver_negative.ImagesOneServerNegativeTestJSON.test_create_second_image_when_first",
+  ],
+  "simple networks have one network, and no other can be made": [
+    "servers.test_create_server_multi_nic.ServersTestMultiNic",
+  ],
+  "the Image API of a trial cloud has no filter for the status and no sort keys": [
+    "servers.test_server_actions.ServerActionsTestJSON.test_create_backup",
+  ],
+  "os-volumes, which Nova passes on to Cinder up to 2.35, is not served": [
+    "volumes.test_volumes_get.VolumesGetTestJSON.test_volume_create_get_delete",
+    "setUpClass (volumes.test_volumes_list.",
+    "volumes.test_volumes_negative.VolumesNegativeTest.test_create_volume_",
+  ],
+  "only the Block Storage service swaps volumes, so that a volume that does not exist is not looked for": [
+    "admin.test_volumes_negative.VolumesAdminNegativeTest.test_update_attached_volume_with_nonexistent_volume_in_body",
+  ],
+  "volumes are not attached to offloaded servers": ["volumes.test_attach_volume.AttachVolumeShelveTestJSON."],
+  "the ports of a deleted server end a moment after it, so that its security group is still in use for as long": [
+    "tearDownClass (security_groups.test_security_groups.",
+  ],
 };
 
 /** Returns why a test is expected to fail, or null. */
 export function expectedFailure(test: string): string | null {
-  const beginning = Object.keys(EXPECTED).find((one) => test.startsWith(one));
-  return beginning === undefined ? null : (EXPECTED[beginning] ?? null);
+  const reason = Object.entries(EXPECTED).find(([, names]) => names.some((name) => test.startsWith(name)));
+  return reason?.[0] ?? null;
 }

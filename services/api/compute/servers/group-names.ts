@@ -1,3 +1,4 @@
+import { DeadlineError, withDeadline } from "../../../../runtime/deadline.ts";
 import type { KnownServer } from "../../cells/hydrate-servers.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { Fault } from "../../http/fault.ts";
@@ -13,6 +14,8 @@ export interface GroupNames {
 /** Without a store of groups, every server is shown in its project's default group. */
 const ALL_DEFAULT: GroupNames = { of: () => [DEFAULT_GROUP] };
 const UNKNOWN: GroupNames = { of: () => [] };
+/** How long servers wait for their groups before they are shown without them. */
+const DEADLINE_MS = 2_000;
 
 /**
  * Reads the names of the security groups of servers. A silent Neutron does not hide the servers, it only hides their groups.
@@ -27,10 +30,10 @@ export async function readGroupNames(
   if (securityGroups === null) return ALL_DEFAULT;
   const asked = servers.map(({ server: { uuid, spec } }) => ({ uuid, projectId: spec.projectId }));
   try {
-    const found = await securityGroups.ofServers(call, asked);
+    const found = await withDeadline(securityGroups.ofServers(call, asked), DEADLINE_MS, "Neutron");
     return { of: (uuid) => (found.get(uuid) ?? []).map(({ id, name }) => name || id) };
   } catch (error) {
-    if (error instanceof Fault && error.status === 503) return UNKNOWN;
+    if (error instanceof DeadlineError || (error instanceof Fault && error.status === 503)) return UNKNOWN;
     throw error;
   }
 }

@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, describe } from "vitest";
+import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
+import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
+import { systemClock } from "../../runtime/clock.ts";
+import { securityGroupsContract } from "../contract/security-groups.contract.ts";
+import { SERVICE_TOKEN } from "../rigs/fake-neutron.ts";
+import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
+
+let neutron: RealNeutron;
+let client: NeighbourClient;
+
+// Needs Debian's package neutron-server: `npm run test:openstack` installs it.
+describe.runIf(hasNeutron)("a real Neutron", () => {
+  beforeAll(async () => {
+    neutron = await startRealNeutron();
+    const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
+    client = new NeighbourClient(
+      { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
+      {
+        ...{ service: "Neutron", types: ["network"], interface: "internal", region: null, url: neutron.url },
+        ...{ timeoutMs: 60_000, triesMax: 1 },
+      },
+    );
+  }, 180_000);
+  afterAll(async () => {
+    await client?.close();
+    await neutron?.stop();
+  });
+
+  securityGroupsContract("Debian's Neutron", async () => ({
+    groups: new NeutronSecurityGroups(client),
+    putPort: async (project_id, groupId) => {
+      const { network } = await neutron.call("POST", "networks", { network: { project_id } });
+      const port = { network_id: network?.id, project_id, security_groups: [groupId] };
+      await neutron.call("POST", "ports", { port });
+    },
+  }));
+});
