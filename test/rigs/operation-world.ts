@@ -302,16 +302,16 @@ export class OperationWorldModel {
 
   /**
    * An order that was sent while its host was connected arrives as long as that connection exists, whatever has become of the conductor. On another
-   * connection, a conductor repeats the order only after the database has confirmed that it still carries out the task.
+   * connection, a conductor repeats the order of its present step only, and after the database has confirmed that it still carries out the task.
    */
   async #order(run: Run, effect: AskEffect, connected: readonly (number | null)[]): Promise<void> {
     const place = placeAsked(run.world.facts, effect.ask, effect.selection);
     const at = this.hosts.findIndex((host) => host.name === place?.host);
     const now = this.hosts[at]?.connection ?? null;
     const isSent = now !== null && now === connected[at];
-    const { task, epoch } = run.taken;
-    if (!isSent && !this.#isAlive(run)) return;
-    if (isSent || now === null || (await this.store.holdsTask({ taskId: task.id, epoch }))) this.#ask(run, effect);
+    const isPresent = this.#isAlive(run) && run.state.kind === "asking" && run.state.step === effect.step;
+    const tenure = { taskId: run.taken.task.id, epoch: run.taken.epoch };
+    if (isSent || (isPresent && (now === null || (await this.store.holdsTask(tenure))))) this.#ask(run, effect);
   }
 
   async #perform(run: Run, effect: Exclude<OperationEffect, AskEffect>): Promise<void> {
