@@ -35,7 +35,7 @@ export function healRequest(
       if (known === "server" && cell.name === assigned) return { kind: "in-order" };
       if (known !== null) return { kind: "left", why: whyLeft(known, cell.name) };
     }
-    await client.query("update requests set state = 'accepted', updated_at = now() where server_uuid = $1 and holds", [
+    await client.query("update requests set state = 'accepted', updated_at = now() where server_uuid = $1", [
       serverUuid,
     ]);
     return {
