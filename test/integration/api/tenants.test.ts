@@ -164,6 +164,8 @@ const ACTION_BODIES: Readonly<Record<string, unknown>> = {
   createBackup: { name: "image", backup_type: "daily", rotation: 1 },
   lock: null,
   unlock: null,
+  addSecurityGroup: { name: "default" },
+  removeSecurityGroup: { name: "default" },
   shelve: null,
   shelveOffload: null,
   "os-start": null,
