@@ -148,6 +148,7 @@ export function apiStoreContract(name: string, makeSubject: () => Promise<ApiSub
           changes: null,
           fault: null,
           cancellation: null,
+          softlyDeleted: false,
           createdAtMs: serverSpec(1).createdAtMs,
           updatedAtMs: expect.any(Number),
         });

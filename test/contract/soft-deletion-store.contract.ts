@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { ApiStore } from "../../core/stores/api/api-store.ts";
-import { QUOTA_RESOURCES, type QuotaLimits } from "../../core/stores/api/quota-limits.ts";
+import { amountsOf, NO_SERVERS, QUOTA_RESOURCES, type QuotaLimits } from "../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { SoftDeletion, SoftDeletionStore } from "../../core/stores/api/soft-deletion-store.ts";
 import { serverId, serverSpec } from "./cell-fixtures.ts";
@@ -123,7 +123,44 @@ export function softDeletionStoreContract(name: string, makeSubject: () => Promi
       expect(await used()).toBe(2);
       expect(await store.softlyDeleted("p", 10)).toEqual([serverId(1)]);
       expect(await store.reclaim({ olderThanMs: HOUR_MS, limit: 10 })).toBe(0);
+      // The cell is asked once more, because an operation that restores the server may still be on its way there.
+      expect(await store.due(1_000, 10)).toEqual([]);
+      await subject.pass(1_000);
+      expect(await store.due(1_000, 10)).toMatchObject([
+        { serverUuid: serverId(1), aim: "deleted", version: 3, tries: 0 },
+      ]);
       expect((await restore(1)).kind).toBe("restoring");
+    });
+
+    test("a resize that is settled while its server is deleted softly is settled after the server is restored", async () => {
+      const cores = async () => (await subject.quotas.usage("p")).ofProject.cores;
+      const before = await cores();
+      const [record] = await requests.requests([serverId(1)]);
+      if (record === undefined) throw new Error("no request");
+      const amounts = amountsOf(record.spec.flavor);
+      const larger = { ...amounts, cores: amounts.cores + 2 };
+      expect(await subject.quotas.chargeResize({ serverUuid: serverId(1), amounts: larger }, UNLIMITED)).toBeNull();
+      expect(await cores()).toBe(before + 2);
+      const [charged] = await subject.quotas.chargedResizes(0, 10);
+      if (charged === undefined) throw new Error("the resize is not noted");
+      await remove(1);
+      await subject.quotas.settleResize(charged, amounts);
+      expect((await restore(1)).kind).toBe("restoring");
+      expect(await cores()).toBe(before + 2);
+      for (const again of await subject.quotas.chargedResizes(0, 10)) await subject.quotas.settleResize(again, amounts);
+      expect(await cores()).toBe(before);
+      expect(await subject.quotas.chargedResizes(0, 10)).toEqual([]);
+    });
+
+    test("a resize of a server that is deleted for good while it is deleted softly is forgotten", async () => {
+      const amounts = { instances: 1, cores: 8, ram: 8_192 };
+      await subject.quotas.chargeResize({ serverUuid: serverId(1), amounts }, UNLIMITED);
+      await remove(1);
+      await requests.cancel(serverId(1), "req");
+      const charged = await subject.quotas.chargedResizes(0, 10);
+      for (const resize of charged) await subject.quotas.settleResize(resize, NO_SERVERS);
+      expect(await subject.quotas.chargedResizes(0, 10)).toEqual([]);
+      expect(await used()).toBe(2);
     });
 
     test("what nobody has restored in time is deleted for good, and can no longer be restored", async () => {

@@ -27,6 +27,8 @@ export class MemoryQuotaStore implements QuotaStore {
   readonly #limits = new Map<string, Map<string, Partial<QuotaLimits>>>();
   readonly #classes = new Map<string, Partial<QuotaLimits>>();
   readonly #counted = new Map<string, CountedServer>();
+  /** Servers that are deleted softly. Their charges are kept for the time after they are restored. */
+  readonly #aside = new Set<string>();
   readonly #charged = new Map<string, { readonly version: number; readonly lookedAtMs: number }>();
 
   constructor(deps: { readonly clock: Pick<Clock, "now"> }) {
@@ -89,7 +91,7 @@ export class MemoryQuotaStore implements QuotaStore {
     { serverUuid, version }: Pick<ChargedResize, "serverUuid" | "version">,
     amounts: ServerAmounts,
   ): Promise<void> {
-    if (this.#charged.get(serverUuid)?.version !== version) return;
+    if (this.#charged.get(serverUuid)?.version !== version || this.#aside.has(serverUuid)) return;
     this.#charged.delete(serverUuid);
     const server = this.#counted.get(serverUuid);
     if (server !== undefined) this.#counted.set(serverUuid, { ...server, amounts: { ...amounts, instances: 1 } });
@@ -109,10 +111,17 @@ export class MemoryQuotaStore implements QuotaStore {
     this.#counted.set(uuid, { projectId, userId, amounts: amountsOf(flavor) });
   }
 
-  /** Subtracts the amounts of a server, and returns them. */
-  remove(serverUuid: string): CountedServer | null {
+  /** Subtracts the amounts of a server that is deleted for good. */
+  remove(serverUuid: string): void {
+    this.#counted.delete(serverUuid);
+    this.#aside.delete(serverUuid);
+  }
+
+  /** Subtracts the amounts of a server that is deleted softly, and returns them. */
+  setAside(serverUuid: string): CountedServer | null {
     const counted = this.#counted.get(serverUuid) ?? null;
     this.#counted.delete(serverUuid);
+    this.#aside.add(serverUuid);
     return counted;
   }
 
@@ -120,8 +129,10 @@ export class MemoryQuotaStore implements QuotaStore {
   addAgain(serverUuid: string, counted: CountedServer, defaults: QuotaLimits | null): QuotaExcess | null {
     const { projectId, userId, amounts } = counted;
     const excess = defaults === null ? null : this.#quotaOf(projectId, defaults).admit(userId, amounts);
-    if (excess === null) this.#counted.set(serverUuid, counted);
-    return excess;
+    if (excess !== null) return excess;
+    this.#counted.set(serverUuid, counted);
+    this.#aside.delete(serverUuid);
+    return null;
   }
 
   #quotaOf(projectId: string, defaults: QuotaLimits): ProjectQuota {

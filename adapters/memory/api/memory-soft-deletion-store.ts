@@ -23,13 +23,13 @@ export class MemorySoftDeletionStore implements SoftDeletionStore {
   readonly #deletions = new Map<string, KeptDeletion>();
   readonly #clock: Pick<Clock, "now">;
   readonly #requests: Pick<MemoryApiStore, "requests" | "markSoftlyDeleted">;
-  readonly #quotas: Pick<MemoryQuotaStore, "remove" | "addAgain">;
+  readonly #quotas: Pick<MemoryQuotaStore, "setAside" | "addAgain">;
 
   constructor(
     clock: Pick<Clock, "now">,
     deps: {
       readonly requests: Pick<MemoryApiStore, "requests" | "markSoftlyDeleted">;
-      readonly quotas: Pick<MemoryQuotaStore, "remove" | "addAgain">;
+      readonly quotas: Pick<MemoryQuotaStore, "setAside" | "addAgain">;
     },
   ) {
     this.#clock = clock;
@@ -43,7 +43,7 @@ export class MemorySoftDeletionStore implements SoftDeletionStore {
     return this.#keep({
       ...{ serverUuid, askedBy, aim: "deleted", tries: 0, settled: false, deletedAtMs: nowMs, lookedAtMs: nowMs },
       version: (this.#deletions.get(serverUuid)?.version ?? 0) + 1,
-      counted: this.#quotas.remove(serverUuid),
+      counted: this.#quotas.setAside(serverUuid),
     });
   }
 
@@ -119,8 +119,10 @@ export class MemorySoftDeletionStore implements SoftDeletionStore {
     const kept = this.#deletions.get(serverUuid);
     if (kept?.version !== version || kept.aim !== "restored") return;
     if (!this.#requests.markSoftlyDeleted(serverUuid, true)) return;
-    const next = { aim: "deleted", version: version + 1, tries: 0, settled: true } as const;
-    this.#keep({ ...kept, ...next, deletedAtMs: this.#clock.now(), counted: this.#quotas.remove(serverUuid) });
+    const nowMs = this.#clock.now();
+    const next = { aim: "deleted", version: version + 1, tries: 0, settled: false } as const;
+    const times = { deletedAtMs: nowMs, lookedAtMs: nowMs };
+    this.#keep({ ...kept, ...next, ...times, counted: this.#quotas.setAside(serverUuid) });
   }
 
   async reclaim(which: Version | { readonly olderThanMs: number; readonly limit: number }): Promise<number> {

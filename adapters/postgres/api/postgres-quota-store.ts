@@ -129,9 +129,11 @@ export class PostgresQuotaStore implements QuotaStore {
   ): Promise<void> {
     await this.#write("settle_resize", async (client) => {
       const now = await counted(client, serverUuid, true);
+      // A server that is deleted softly is not counted, and its charge is needed after it is restored. It may have been restored since it was read.
       const dropped = await queryRows(client, {
-        name: "drop_charged_resize",
-        text: "delete from charged_resizes where server_uuid = $1 and version = $2 returning server_uuid",
+        name: now === null ? "drop_charge_of_gone" : "drop_charged_resize",
+        text: `delete from charged_resizes where server_uuid = $1 and version = $2
+          ${now === null ? "and not exists (select from requests where server_uuid = $1 and state = 'dispatched')" : ""} returning server_uuid`,
         values: [serverUuid, version],
       });
       if (now === null || dropped.length === 0) return;

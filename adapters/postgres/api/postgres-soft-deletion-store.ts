@@ -162,7 +162,8 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
         await queryRows(client, {
           name: "abandon_restore",
           text: `with kept as (
-              update soft_deletions set aim = 'deleted', version = version + 1, tries = 0, settled = true, deleted_at = clock_timestamp()
+              update soft_deletions set aim = 'deleted', version = version + 1, tries = 0, settled = false,
+                deleted_at = clock_timestamp(), looked_at = clock_timestamp()
               where server_uuid = $1 and version = $2 and aim = 'restored' returning server_uuid
             ), marked as (
               update requests r set gone = true, updated_at = now() from kept k

@@ -42,6 +42,9 @@ export interface QuotaStore {
   chargeResize(charge: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null>;
   /** Hands out charged resizes that were charged and last handed out at least `untouchedMs` ago. */
   chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]>;
-  /** Counts the server with its present amounts and drops the note, unless it was charged again since. */
+  /**
+   * Counts the server with its present amounts and drops the note, unless it was charged again since. Does nothing for a server that is deleted
+   * softly, so that it is settled after it is restored.
+   */
   settleResize(resize: Pick<ChargedResize, "serverUuid" | "version">, amounts: ServerAmounts): Promise<void>;
 }

@@ -52,7 +52,10 @@ export interface SoftDeletionStore {
   noteTry(deletion: Version): Promise<boolean>;
   /** Notes that the cell has carried out the aim. Forgets a restored server, and one that is gone. */
   settle(deletion: Version): Promise<void>;
-  /** Deletes the server softly once more, from now on, because its cell could not restore it. */
+  /**
+   * Deletes the server softly once more, from now on, because its cell could not restore it. It is not settled, since an operation that restores
+   * the server may still be on its way to the cell.
+   */
   abandonRestore(deletion: Version): Promise<void>;
   /** Has these servers deleted for good: one whose version is named, or all that were deleted softly at least `olderThanMs` ago. */
   reclaim(which: Version | { readonly olderThanMs: number; readonly limit: number }): Promise<number>;

@@ -54,6 +54,25 @@ async function carryOut(): Promise<string> {
   return operationOf(task).kind;
 }
 
+/** Keeps operations from reaching the cell until the test lets each one go. `end` lets later ones through at once. */
+function holdBack() {
+  const { store } = rig.cell("north");
+  const begin = store.begin.bind(store);
+  const late: (() => ReturnType<typeof begin>)[] = [];
+  store.begin = (operations) =>
+    new Promise((resolve) => {
+      late.push(() => {
+        const begun = begin(operations);
+        resolve(begun);
+        return begun;
+      });
+    });
+  const end = () => {
+    store.begin = begin;
+  };
+  return { late, end };
+}
+
 const deleted = async (): Promise<string> => {
   const id = await boot();
   expect((await rig.delete(`/v2.1/servers/${id}`, OWNER)).statusCode).toBe(204);
@@ -164,28 +183,49 @@ describe("a server is deleted for good at once", () => {
 });
 
 describe("races of soft deletions", () => {
+  test("two deletes at once delete the server softly, not for good", async () => {
+    await start();
+    const id = await boot();
+    const answers = await Promise.all([1, 2].map(() => rig.delete(`/v2.1/servers/${id}`, OWNER)));
+    expect(answers.map(({ statusCode }) => statusCode)).toEqual([204, 204]);
+    expect((await rig.store.requests([id]))[0]).toMatchObject({ state: "dispatched", softlyDeleted: true });
+    expect(await carryOut()).toBe("soft-delete");
+    expect((await act(id, "restore")).statusCode).toBe(202);
+  });
+
+  test("a cell that begins to restore a server after that was given up stops it again", async () => {
+    await start();
+    const id = await deleted();
+    const { softDeletions } = rig;
+    if (softDeletions === null) throw new Error("the rig has no store of soft deletions");
+    const held = holdBack();
+    const restored = act(id, "restore");
+    await eventually("an operation is on its way", () => held.late.length === 1);
+    const deletion = await softDeletions.softDeletion(id);
+    if (deletion === null) throw new Error("the server is not being restored");
+    await softDeletions.abandonRestore(deletion);
+    held.end();
+    await held.late[0]?.();
+    await restored;
+    expect(await carryOut()).toBe("restore");
+    await eventually("the cell stops it again", () => openOperations().length === 1);
+    expect(await carryOut()).toBe("soft-delete");
+    await eventually("the deletion is settled again", () => softDeletions.unsettled().length === 0);
+    expect(await stateOf(id)).toEqual(["SOFT_DELETED", null, "soft-delete"]);
+  });
+
   test("an api that deletes softly for a former aim does not stop a server that was restored meanwhile", async () => {
     await start();
     expect(rig.store).toBeInstanceOf(MemoryApiStore);
     const id = await boot();
-    const { store } = rig.cell("north");
     // The api that stores the deletion is slow: its operation reaches the cell after the server was restored.
-    const begin = store.begin.bind(store);
-    const late: (() => ReturnType<typeof begin>)[] = [];
-    store.begin = (operations) =>
-      new Promise((resolve) => {
-        late.push(() => {
-          const begun = begin(operations);
-          resolve(begun);
-          return begun;
-        });
-      });
+    const held = holdBack();
     await rig.delete(`/v2.1/servers/${id}`, OWNER);
-    await eventually("an operation is on its way", () => late.length === 1);
-    store.begin = begin;
+    await eventually("an operation is on its way", () => held.late.length === 1);
+    held.end();
     expect((await act(id, "restore")).statusCode).toBe(202);
     await eventually("the restoring is settled", async () => (await rig.softDeletions?.softDeletion(id)) === null);
-    await late[0]?.();
+    await held.late[0]?.();
     expect(openOperations()).toEqual([]);
     expect(await stateOf(id)).toEqual(["ACTIVE", null, "active"]);
   });

@@ -13,6 +13,7 @@ import type { Caller } from "../../../../proto/gen/berth/cell.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { type Cells, hydrateServer } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
+import { conflict } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { beginInCell } from "../server-actions/begin-in-cell.ts";
 import { cancelServer } from "../servers/cancel-server.ts";
@@ -28,6 +29,9 @@ interface Deps {
 }
 
 type Carrier = Readonly<Record<string, string>>;
+/** How often a server is read again that changes while it is deleted. */
+const DELETE_TRIES_MAX = 5;
+
 type Kept = SoftDeletion & { readonly aim: "deleted" | "restored" };
 
 /**
@@ -48,18 +52,27 @@ export class SoftDeleter {
 
   /**
    * Deletes a server softly. Returns false for one that must be deleted for good: deleted servers are not kept, it never ran, or it has no
-   * host, as in Nova. A server whose cell does not answer is kept.
+   * host, as in Nova. A server whose cell does not answer is kept. Answers 409 for one that is deleted and restored by others all the time.
    */
   async delete(record: RequestRecord, askedBy: Caller, carrier: Carrier): Promise<boolean> {
-    const { deletions, cells } = this.#deps;
-    if (record.softlyDeleted) return true;
-    if (this.#keepMs === 0 || record.state !== "dispatched") return false;
-    const known = await hydrateServer(record, cells, { withDeleted: true });
-    if (known === null || (!known.unreachable && !isKept(known.server))) return false;
-    const deletion = await deletions.deleteSoftly(record.serverUuid, askedBy);
-    if (deletion === null) return false;
-    await this.#try(deletion, carrier);
-    return true;
+    const { deletions, store, cells } = this.#deps;
+    let now = record;
+    for (let tries = 0; tries < DELETE_TRIES_MAX; tries += 1) {
+      if (now.softlyDeleted) return true;
+      if (this.#keepMs === 0 || now.state !== "dispatched") return false;
+      const known = await hydrateServer(now, cells, { withDeleted: true });
+      if (known === null || (!known.unreachable && !isKept(known.server))) return false;
+      const deletion = await deletions.deleteSoftly(now.serverUuid, askedBy);
+      if (deletion !== null) {
+        await this.#try(deletion, carrier);
+        return true;
+      }
+      // The request has changed since it was read. Another call may have deleted the server softly, which must not delete it for good.
+      const [again] = await store.requests([now.serverUuid]);
+      if (again === undefined) return false;
+      now = again;
+    }
+    throw conflict(`Instance ${record.serverUuid} kept changing; try again.`);
   }
 
   /** Restores a server that is deleted softly. */
