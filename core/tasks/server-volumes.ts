@@ -14,3 +14,6 @@ export function volumesAfter(
   const others = volumes.filter(({ volumeId }) => volumeId !== volume.volumeId);
   return isAttached ? [...others, volume] : others;
 }
+
+/** The volume without the way in which a host reaches it, which is the affair of that host's driver alone, and may hold secrets. */
+export const withoutConnection = (volume: ServerVolume): ServerVolume => ({ ...volume, connection: "" });

@@ -1,5 +1,6 @@
 import type { ConductorStream } from "../../core/agent/link.ts";
 import { LISTENS_AT_CHARS_MAX } from "../../core/agent/listen-address.ts";
+import { withoutConnection } from "../../core/tasks/server-volumes.ts";
 import { type Build, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { backoffMs } from "../../runtime/retry.ts";
@@ -98,7 +99,7 @@ export class GuestBuilder {
     const startedAtMs = this.#clock.monotonic();
     const span = this.#events.buildStarted(name, order.traceparent);
     try {
-      const volumes = order.server?.volumes ?? [];
+      const volumes = (order.server?.volumes ?? []).map(withoutConnection);
       const having = volumes.length === 0 ? {} : { volumes };
       await this.#store.record({ kind: "guest", ...name, state: "building", atMs: this.#clock.now(), ...having });
       await slots.enter();

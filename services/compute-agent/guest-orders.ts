@@ -8,7 +8,7 @@ import {
   SNAPSHOT_VERB,
 } from "../../core/agent/power-verbs.ts";
 import type { TransferProgress } from "../../core/agent/transfer-progress.ts";
-import { volumesAfter } from "../../core/tasks/server-volumes.ts";
+import { volumesAfter, withoutConnection } from "../../core/tasks/server-volumes.ts";
 import type { HandOff, Power, Start } from "../../proto/gen/berth/agent.ts";
 import type { GuestInterface, ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -338,8 +338,7 @@ function volumesOfGuest(
   { volumes = [] }: ExistingGuest,
 ): { readonly volumes?: readonly ServerVolume[] } {
   if (work.kind !== "attach" && work.kind !== "detach") return {};
-  // How the host reaches the volume is the driver's affair, and may be secret.
-  return { volumes: volumesAfter(volumes, work.kind === "attach", { ...work.volume, connection: "" }) };
+  return { volumes: volumesAfter(volumes, work.kind === "attach", withoutConnection(work.volume)) };
 }
 
 const NEEDING_SUSPEND: readonly PowerVerb[] = ["suspend", "resume"];

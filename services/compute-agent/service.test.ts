@@ -11,9 +11,11 @@ import {
   GuestState,
   type Hello,
 } from "../../proto/gen/berth/agent.ts";
+import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { Closable } from "../../runtime/closable.ts";
 import { serverSpec } from "../../test/contract/cell-fixtures.ts";
+import { volumeOf } from "../../test/rigs/begin-operation.ts";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { FakeScript } from "./fake-script.ts";
@@ -47,8 +49,8 @@ class WireConductor {
     );
   }
 
-  build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000, trustedCerts: string[] = []): void {
-    const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) }, trustedCerts });
+  build(attempt: number, fake: FakeScript = {}, timeoutMs = 60_000, spec: Partial<ServerSpec> = {}): void {
+    const server = serverSpec(attempt, { metadata: { "berth:fake": JSON.stringify(fake) }, ...spec });
     const value = { host: "h", attemptId: `t${attempt}/0`, server, allocation: undefined, timeoutMs, traceparent: "" };
     const nowhere = { movedFromHost: "", movedFromAttemptId: "", movedBy: "" };
     this.stream?.send({ body: { $case: "build", value: { ...value, ...nowhere } } });
@@ -173,6 +175,15 @@ describe("an agent", () => {
     expect(disk.records.findLast((record) => record.kind === "guest")).toMatchObject({ state: "prepared" });
   });
 
+  test("keeps in its journal which volumes a guest has, but not how the host reaches them, which may be secret", async () => {
+    await startAgent();
+    const volume = { ...volumeOf(1), inCinder: true };
+    one.build(1, {}, 60_000, { volumes: [{ ...volume, connection: '{"auth_password":"secret"}' }] });
+    await one.state(1, GUEST_STATE_PREPARED);
+    expect(disk.records.find((record) => record.kind === "guest")).toMatchObject({ volumes: [volume] });
+    expect(JSON.stringify(disk.records)).not.toContain("secret");
+  });
+
   test("starts a guest only when ordered, and only once", async () => {
     const { driver } = await startAgent();
     one.order("start", 1);
@@ -238,7 +249,7 @@ describe("an agent", () => {
       override readonly capabilities = new Set(["suspend"] as const);
     }
     const { driver } = await startAgent(10, WithoutCertificates);
-    one.build(1, {}, 60_000, ["certificate"]);
+    one.build(1, {}, 60_000, { trustedCerts: ["certificate"] });
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({
       reason: "Trusted image certificates provided on host that does not support certificate validation.",
     });
