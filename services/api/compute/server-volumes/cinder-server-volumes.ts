@@ -1,4 +1,9 @@
-import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
+import type {
+  NewAttachment,
+  VolumeAttachment,
+  VolumeRecord,
+  VolumeStore,
+} from "../../../../core/stores/api/volume-store.ts";
 import type { BlockStorage, CinderVolume } from "../../../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
@@ -8,6 +13,9 @@ import { badRequest, Fault } from "../../http/fault.ts";
 import { askedBy } from "../../network/neutron-deps.ts";
 import { OwnServerVolumes } from "./own-server-volumes.ts";
 import type { ReservedOutcome } from "./server-volumes.ts";
+import type { UnsettledVolume } from "./settle-building.ts";
+
+type IsMeant = (attachment: VolumeAttachment) => boolean;
 
 /**
  * The volumes of Cinder. For as long as a server has a volume, the store holds a copy of it with the attachment. The copy is reserved before Cinder is
@@ -66,26 +74,41 @@ export class CinderServerVolumes extends OwnServerVolumes {
   }
 
   override async release(id: string, taskId: string): Promise<boolean> {
-    const [volume] = await this.#store.volumes([id]);
-    if (volume?.attachment?.taskId !== taskId) return false;
-    await this.#endInCinder(volume, volume.attachment.serverUuid);
-    return this.#forget(id, () => this.#store.release(id, taskId));
+    const volume = await this.#endInCinder(id, (attachment) => attachment.taskId === taskId);
+    return volume !== null && this.#forget(id, () => this.#store.release(id, taskId));
   }
 
   override async endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
-    const [volume] = await this.#store.volumes([id]);
-    const attachment = volume?.attachment ?? null;
-    if (volume === undefined || attachment?.attachmentId !== attachmentId) return null;
-    await this.#endInCinder(volume, attachment.serverUuid);
+    const isMeant = (attachment: VolumeAttachment) => attachment.attachmentId === attachmentId;
+    if ((await this.#endInCinder(id, isMeant)) === null) return null;
+    const volume = await this.#named(id, isMeant);
+    if (volume === null) return null;
     // A volume that Cinder does not delete, for example because it has snapshots, is kept, as by Nova.
-    if (volume.inCinder && attachment.deleteOnTermination) await this.#storage.deleteVolume(id);
+    if (volume.inCinder && volume.attachment.deleteOnTermination) await this.#storage.deleteVolume(id);
     return this.#forget(id, () => this.#store.endAttachment(id, attachmentId));
   }
 
-  async #endInCinder({ id, inCinder }: VolumeRecord, serverUuid: string): Promise<void> {
-    if (!inCinder) return;
-    for (const attachment of await this.#storage.attachments({ volumeId: id, serverUuid }))
-      await this.#storage.deleteAttachment(attachment.id);
+  /**
+   * Ends what Cinder has of a volume and the server whose attachment is meant. Every api does this, so another one may have ended the attachment
+   * while Cinder was asked, and the same server may have the volume again. What Cinder lists is therefore of the attachment that is meant only if the row
+   * still names it afterwards. Returns the row, or null, without a change, if it does not name the attachment.
+   */
+  async #endInCinder(id: string, isMeant: IsMeant): Promise<UnsettledVolume | null> {
+    const volume = await this.#named(id, isMeant);
+    if (volume?.inCinder !== true) return volume;
+    const { serverUuid } = volume.attachment;
+    const attachments = await this.#storage.attachments({ volumeId: id, serverUuid });
+    const still = await this.#named(id, isMeant);
+    if (still === null) return null;
+    for (const attachment of attachments) await this.#storage.deleteAttachment(attachment.id);
+    return still;
+  }
+
+  /** The volume, if its row names the attachment that is meant. */
+  async #named(id: string, isMeant: IsMeant): Promise<UnsettledVolume | null> {
+    const [volume] = await this.#store.volumes([id]);
+    if (volume === undefined || volume.attachment === null || !isMeant(volume.attachment)) return null;
+    return { ...volume, attachment: volume.attachment };
   }
 
   /** Ends an attachment, and drops the copy of the volume, unless it has been reserved again. */
