@@ -34,6 +34,7 @@ export function softDeletionStoreContract(name: string, makeSubject: () => Promi
     const used = async () => (await subject.quotas.usage("p")).ofProject.instances;
     const listed = async () =>
       (await requests.listRequests({ projectId: "p", marker: null, limit: 10 })).map(({ serverUuid }) => serverUuid);
+    const kept = async (projectId: string | null) => (await store.softlyDeleted(projectId, 10)).map(({ uuid }) => uuid);
     const remove = async (number: number): Promise<SoftDeletion> => {
       const deletion = await store.deleteSoftly(serverId(number), ANN);
       if (deletion === null) throw new Error("not deleted");
@@ -47,9 +48,11 @@ export function softDeletionStoreContract(name: string, makeSubject: () => Promi
       expect((await listed()).toSorted()).toEqual([serverId(2), serverId(3)]);
       expect(await used()).toBe(2);
       expect((await requests.requests([serverId(1)]))[0]).toMatchObject({ state: "dispatched", softlyDeleted: true });
-      expect(await store.softlyDeleted("p", 10)).toEqual([serverId(1)]);
-      expect(await store.softlyDeleted("q", 10)).toEqual([]);
-      expect(await store.softlyDeleted(null, 10)).toEqual([serverId(1)]);
+      expect(await kept("p")).toEqual([serverId(1)]);
+      expect(await kept("q")).toEqual([]);
+      expect(await kept(null)).toEqual([serverId(1)]);
+      const [record] = await requests.requests([serverId(1)]);
+      expect(await store.softlyDeleted("p", 10)).toEqual([{ uuid: serverId(1), createdAtMs: record?.createdAtMs }]);
     });
 
     test("a server that is in no cell, unknown or deleted already is not deleted softly", async () => {
@@ -121,7 +124,7 @@ export function softDeletionStoreContract(name: string, makeSubject: () => Promi
       await store.abandonRestore(outcome.deletion);
       await store.abandonRestore(outcome.deletion);
       expect(await used()).toBe(2);
-      expect(await store.softlyDeleted("p", 10)).toEqual([serverId(1)]);
+      expect(await kept("p")).toEqual([serverId(1)]);
       expect(await store.reclaim({ olderThanMs: HOUR_MS, limit: 10 })).toBe(0);
       // The cell is asked once more, because an operation that restores the server may still be on its way there.
       expect(await store.due(1_000, 10)).toEqual([]);

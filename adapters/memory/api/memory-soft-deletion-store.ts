@@ -1,5 +1,6 @@
 import type { QuotaLimits } from "../../../core/stores/api/quota-limits.ts";
 import type { RestoreOutcome, SoftDeletion, SoftDeletionStore } from "../../../core/stores/api/soft-deletion-store.ts";
+import type { ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { MemoryApiStore } from "./memory-api-store.ts";
@@ -69,19 +70,18 @@ export class MemorySoftDeletionStore implements SoftDeletionStore {
     return kept === null ? null : shown(kept);
   }
 
-  async softlyDeleted(projectId: string | null, limit: number): Promise<readonly string[]> {
+  async softlyDeleted(projectId: string | null, limit: number): Promise<readonly ListPosition[]> {
     const kept = [...this.#deletions.values()].filter(({ aim }) => aim === "deleted");
     const records = await this.#requests.requests(kept.map(({ serverUuid }) => serverUuid));
-    const listed = new Set(
+    const listed = new Map(
       records
         .filter((record) => record.softlyDeleted && (projectId === null || record.spec.projectId === projectId))
-        .map(({ serverUuid }) => serverUuid),
+        .map(({ serverUuid, createdAtMs }) => [serverUuid, { uuid: serverUuid, createdAtMs }]),
     );
     return kept
-      .filter(({ serverUuid }) => listed.has(serverUuid))
       .sort((a, b) => b.deletedAtMs - a.deletedAtMs)
-      .slice(0, limit)
-      .map(({ serverUuid }) => serverUuid);
+      .flatMap(({ serverUuid }) => listed.get(serverUuid) ?? [])
+      .slice(0, limit);
   }
 
   async due(untouchedMs: number, limit: number): Promise<readonly SoftDeletion[]> {

@@ -7,9 +7,10 @@ import type {
   SoftDeletionAim,
   SoftDeletionStore,
 } from "../../../core/stores/api/soft-deletion-store.ts";
+import type { ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import { runStored } from "../client/run-stored.ts";
-import { onlyUuids, queryRows, queryStored, type StoreQuery } from "../client/store-query.ts";
+import { onlyUuids, queryRows, queryStored, type StoreQuery, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { countUsage } from "./count-usage.ts";
 import { lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
@@ -101,15 +102,15 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
     });
   }
 
-  async softlyDeleted(projectId: string | null, limit: number): Promise<readonly string[]> {
-    const rows = await queryStored<{ server_uuid: string }>(this.#pool, {
+  async softlyDeleted(projectId: string | null, limit: number): Promise<readonly ListPosition[]> {
+    const rows = await queryStored<{ server_uuid: string; created_at_ms: number }>(this.#pool, {
       name: `softly_deleted${projectId === null ? "" : "_of_project"}`,
-      text: `select d.server_uuid from soft_deletions d join requests r on r.server_uuid = d.server_uuid
+      text: `select d.server_uuid, ${selectMs("created_at", "r.")} from soft_deletions d join requests r on r.server_uuid = d.server_uuid
         where d.aim = 'deleted' and r.state = 'dispatched' ${projectId === null ? "" : "and r.project_id = $2"}
         order by d.deleted_at desc limit $1`,
       values: [limit, ...(projectId === null ? [] : [projectId])],
     });
-    return rows.map((row) => row.server_uuid);
+    return rows.map((row) => ({ uuid: row.server_uuid, createdAtMs: row.created_at_ms }));
   }
 
   async due(untouchedMs: number, limit: number): Promise<readonly SoftDeletion[]> {

@@ -1,4 +1,5 @@
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
+import type { ListPosition } from "../cell/listed-servers.ts";
 import type { QuotaExcess, QuotaLimits } from "./quota-limits.ts";
 
 /**
@@ -41,8 +42,8 @@ export interface SoftDeletionStore {
   ): Promise<RestoreOutcome>;
   /** The present aim for the server. Null when it has none. */
   softDeletion(serverUuid: string): Promise<SoftDeletion | null>;
-  /** UUIDs of servers that are deleted softly, of the project or (null) of all, the latest deletions first. */
-  softlyDeleted(projectId: string | null, limit: number): Promise<readonly string[]>;
+  /** The places in lists of servers that are deleted softly, of the project or (null) of all, the latest deletions first. */
+  softlyDeleted(projectId: string | null, limit: number): Promise<readonly ListPosition[]>;
   /**
    * Hands out deletions that are not settled. The first time is `untouchedMs` after the aim was set, and the time between two grows with each try, up
    * to 1,024 times as long.

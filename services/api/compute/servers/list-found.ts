@@ -3,13 +3,13 @@ import { type ListPosition, newestFirst } from "../../../../core/stores/cell/lis
 import { type Cells, hydrateServer, hydrateServers, type KnownServer } from "../../cells/hydrate-servers.ts";
 import { badRequest, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
-import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { findByState } from "./list-by-state.ts";
 import type { ListSource } from "./list-filters.ts";
-import { storedOrderOf } from "./list-order.ts";
+import { isByCreation, storedOrderOf } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 import { stretchReader } from "./read-stretches.ts";
 import type { ServerPage } from "./server-page.ts";
+import { readSoftlyDeleted, type SoftlyDeletedDeps, softlyDeletedPlaces } from "./soft-deleted-stretches.ts";
 
 /** Fewest servers about which cells are asked at a time. */
 const CHUNK_MIN = 50;
@@ -18,11 +18,8 @@ const SORTED_MAX = 10_000;
 /** How many of them are read at a time. */
 const SORTED_STRETCH = 2_000;
 
-interface Deps {
+interface Deps extends SoftlyDeletedDeps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
-  readonly cells: Cells;
-  /** Null or absent when no server is deleted softly. */
-  readonly softDeleter?: Pick<SoftDeleter, "softlyDeleted"> | null;
 }
 
 /**
@@ -37,11 +34,13 @@ export async function listFound(
 ): Promise<ServerPage | null> {
   const places = query.source === null ? null : await placesOf(deps, query, query.source);
   const isTooMany = (places?.length ?? 0) > SORTED_MAX;
-  if (isTooMany && query.source?.kind === "states" && storedOrderOf(query.order) !== null) return null;
+  const order = storedOrderOf(query.order);
+  const isScannable = query.softDeleted ? isByCreation(order) : order !== null;
+  if (isTooMany && query.source?.kind === "states" && isScannable) return null;
   if (isTooMany) refuseSorting();
   if (query.order === null && places !== null && !query.softDeleted) return newestOf(deps, places, query, marker);
   const listed = places === null ? await readAll(deps, query) : await readPlaces(deps, places, query.projectId);
-  const known = query.softDeleted ? [...listed, ...(await readSoftlyDeleted(deps, query))] : listed;
+  const known = query.softDeleted ? [...listed, ...(await softlyDeletedOf(deps, query))] : listed;
   return pageOf(known, query, marker === null ? null : await hydrateServer(marker, deps.cells, { withDeleted: true }));
 }
 
@@ -49,10 +48,8 @@ function refuseSorting(): never {
   throw badRequest(`More than ${SORTED_MAX} servers would have to be sorted: use a filter that fewer servers match.`);
 }
 
-async function readSoftlyDeleted(deps: Deps, { projectId, nameContains }: ListQuery): Promise<readonly KnownServer[]> {
-  const uuids = (await deps.softDeleter?.softlyDeleted(projectId, SORTED_MAX + 1)) ?? [];
-  if (uuids.length > SORTED_MAX) refuseSorting();
-  const known = await hydrateServers(await deps.store.requests(uuids), deps.cells, { withDeleted: false });
+async function softlyDeletedOf(deps: Deps, { projectId, nameContains }: ListQuery): Promise<readonly KnownServer[]> {
+  const known = await readSoftlyDeleted(deps, await softlyDeletedPlaces(deps, projectId));
   return known.filter(({ server }) => nameContains === null || server.spec.name.includes(nameContains));
 }
 

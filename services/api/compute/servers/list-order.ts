@@ -45,6 +45,11 @@ export function readOrder(query: QueryReader, call: KnownCall): ListOrder {
   return first === undefined || (others.length === 0 && first.key === "created_at" && first.descending) ? null : sorts;
 }
 
+/** Whether the order is that of the creation of servers, in either direction. */
+export function isByCreation(order: RequestOrder | null): order is "newest-first" | "oldest-first" {
+  return order === "newest-first" || order === "oldest-first";
+}
+
 /** Returns the order of the database's list that is equal to this one, or null when no index has this order. */
 export function storedOrderOf(order: ListOrder): RequestOrder | null {
   if (order === null) return "newest-first";

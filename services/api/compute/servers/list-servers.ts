@@ -13,11 +13,12 @@ import { badRequest, type Fault, unavailable } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
 import { listFound, pageOf } from "./list-found.ts";
-import { storedOrderOf } from "./list-order.ts";
+import { isByCreation, storedOrderOf } from "./list-order.ts";
 import { type ListQuery, refuseMarker } from "./list-query.ts";
 import { type ReadStretch, stretchReader } from "./read-stretches.ts";
 import type { RequestFinder } from "./request-finder.ts";
 import type { ServerPage } from "./server-page.ts";
+import { withSoftlyDeleted } from "./soft-deleted-stretches.ts";
 
 export interface ListServersDeps {
   readonly store: Pick<RequestsPort, "requests" | "listRequests" | "scanRequests">;
@@ -50,11 +51,14 @@ export async function listServers(deps: ListServersDeps, call: KnownCall, query:
   if (query.changedSinceMs !== null || query.changedBeforeMs !== null || query.deleted)
     return listChanged(deps, query, { sinceMs: query.changedSinceMs ?? 0, marker });
   const order = storedOrderOf(query.order);
-  const found =
-    query.source !== null || order === null || query.softDeleted ? await listFound(deps, query, marker) : null;
+  const isMerged = query.softDeleted && isByCreation(order);
+  const isSorted = query.source !== null || order === null || (query.softDeleted && !isMerged);
+  const found = isSorted ? await listFound(deps, query, marker) : null;
   if (found !== null || order === null) return found ?? { servers: [], nextMarker: null };
-  if (query.matches === null && query.nameContains === null) return listAll(deps, query, order);
-  return search(deps, query, stretchReader(deps, query, order, marker));
+  if (!isMerged && query.matches === null && query.nameContains === null) return listAll(deps, query, order);
+  const read = stretchReader(deps, query, order, marker);
+  if (!isMerged) return search(deps, query, read);
+  return search(deps, query, await withSoftlyDeleted(deps, read, { projectId: query.projectId, order, marker }));
 }
 
 /**

@@ -7,6 +7,7 @@ import {
 import type { Server } from "../../../../core/tasks/server.ts";
 import { type Cells, hydrateServers, type KnownServer, knownServer, livesInCell } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
+import { isByCreation } from "./list-order.ts";
 import type { ListQuery } from "./list-query.ts";
 
 /** Some servers of a list in its order, not all of which pass its filters. */
@@ -48,8 +49,7 @@ export function stretchReader(
 ): ReadStretch {
   const inOrder = scanReader(deps, query, order, marker?.serverUuid ?? null);
   const { indexed, matches, projectId } = query;
-  const isByCreation = order === "newest-first" || order === "oldest-first";
-  if (indexed === null || !isByCreation || isIndexedName(query.nameContains)) return inOrder;
+  if (indexed === null || !isByCreation(order) || isIndexedName(query.nameContains)) return inOrder;
   const asked = { ...indexed, projectId, oldestFirst: order === "oldest-first" };
   const byIndexFrom = (after: ListPosition | null) =>
     attributeReader(deps, asked, after, (uuid) => scanReader(deps, query, order, uuid));

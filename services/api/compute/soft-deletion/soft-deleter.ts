@@ -6,6 +6,7 @@ import type {
   SoftDeletion,
   SoftDeletionStore,
 } from "../../../../core/stores/api/soft-deletion-store.ts";
+import type { ListPosition } from "../../../../core/stores/cell/listed-servers.ts";
 import { patchChange } from "../../../../core/tasks/patch-change.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import { nextSoftDeletionStep } from "../../../../core/tasks/soft-deletion.ts";
@@ -82,8 +83,8 @@ export class SoftDeleter {
     return outcome;
   }
 
-  /** The servers that are deleted softly, of the project or (null) of all. */
-  softlyDeleted(projectId: string | null, limit: number): Promise<readonly string[]> {
+  /** The places of servers that are deleted softly, of the project or (null) of all. */
+  softlyDeleted(projectId: string | null, limit: number): Promise<readonly ListPosition[]> {
     return this.#deps.deletions.softlyDeleted(projectId, limit);
   }
 
