@@ -154,15 +154,79 @@ function booting() {
   return { store, boot, compareEmpty, missing, comparer, connection, sent };
 }
 
-test("an agent without guests learns the incarnation of the database when it arrives", async () => {
+/** Sets up a host whose agent knows this incarnation of the database. `told` has the messages to the agent. */
+function knowing(incarnation: string) {
   const { comparer, connection: bare, store } = setUp();
-  const told: ConductorMessage["body"][] = [];
-  const stream = { ...bare.stream, send: ({ body }: ConductorMessage) => void told.push(body) };
-  const state = { guests: [], incarnation: "" } as unknown as NonNullable<ReturnType<typeof bare.hosts.get>>;
-  comparer.arrived({ ...bare, stream, hosts: new Map([["host-0", state]]) });
-  await eventually("the incarnation", () => told.length === 1);
-  const value = { host: "host-0", incarnation: await store.incarnation() };
-  expect(told).toEqual([{ $case: "compared", value }]);
+  const told: ConductorMessage[] = [];
+  const stream = { ...bare.stream, send: (message: ConductorMessage) => void told.push(message) };
+  const connection = { ...bare, stream, hosts: new Map([["host-0", { host: "host-0", guests: [], incarnation }]]) };
+  const compared = () => told.flatMap(({ body }) => (body?.$case === "compared" ? [body.value] : []));
+  const answer = async (questions: number, servers: readonly number[]) => {
+    const asked = () => told.filter(({ body }) => body?.$case === "listGuests");
+    await eventually("the question", () => asked().length === questions);
+    const guests = servers.map((server) => ({
+      ...{ serverUuid: serverId(server), attemptId: `${numbered(0xe, server)}/0`, revision: 0, stopCause: "" },
+      state: GuestState.GUEST_STATE_RUNNING,
+    }));
+    comparer.listed({ host: "host-0", query: hostRequestOf(asked().at(-1)), guests }, connection);
+  };
+  return { comparer, connection, store, compared, answer };
+}
+
+test("an agent without guests learns the incarnation of the database before its host comes up, but not from its hello", async () => {
+  const { comparer, connection, store, compared, answer } = knowing("");
+  comparer.arrived(connection);
+  await comparer.afterHello(connection, "host-0");
+  expect(compared()).toEqual([]);
+  const mayComeUp = comparer.compareBeforeUp(connection, "host-0");
+  await answer(1, []);
+  expect(await mayComeUp).toBe(true);
+  expect(compared()).toEqual([{ host: "host-0", incarnation: await store.incarnation() }]);
+});
+
+test("a host whose agent knows the present incarnation comes up without another question", async () => {
+  const { comparer, connection, store } = knowing("memory/0");
+  expect(await store.incarnation()).toBe("memory/0");
+  expect(await comparer.compareBeforeUp(connection, "host-0")).toBe(true);
+});
+
+test.each([
+  ["must not come up, if its agent knows no incarnation", "", false],
+  ["may come up, if its agent knows a former incarnation", "memory/former", true],
+])("a host that cannot be asked for its guests %s", async (_, incarnation, mayComeUp) => {
+  const { comparer, connection } = knowing(incarnation);
+  connection.stream.closed = true;
+  expect(await comparer.compareBeforeUp(connection, "host-0")).toBe(mayComeUp);
+});
+
+test.each([
+  ["a comparison", "compare"],
+  ["the comparison before its host comes up", "compareBeforeUp"],
+] as const)("keeps a running guest that the database forgot in a failover during %s", async (_, how) => {
+  const { comparer, connection, store, compared, answer } = knowing("memory/former");
+  const first = comparer[how](connection, "host-0");
+  await answer(1, []);
+  // A guest is built after the host has answered. The failover loses it.
+  await store.quarantine.renewIncarnation();
+  await first;
+  expect(compared()).toEqual([{ host: "host-0", incarnation: "memory/0" }]);
+  const second = comparer.compare(connection, "host-0");
+  await answer(2, [1]);
+  await second;
+  expect(await store.quarantine.quarantined()).toMatchObject([{ serverUuid: serverId(1), holds: true }]);
+  expect(compared().at(-1)).toEqual({ host: "host-0", incarnation: "memory/1" });
+});
+
+test("keeps a running guest that the database forgot in a failover between the hello and its reading", async () => {
+  const { comparer, connection, store, answer } = knowing("memory/0");
+  // The hello is older than the guest, which the failover loses.
+  await store.quarantine.renewIncarnation();
+  comparer.arrived(connection);
+  await comparer.afterHello(connection, "host-0");
+  const compared = comparer.compare(connection, "host-0");
+  await answer(1, [1]);
+  await compared;
+  expect(await store.quarantine.quarantined()).toMatchObject([{ serverUuid: serverId(1), holds: true }]);
 });
 
 test("accepts an answer only from the asked agent and about the asked host, under an unpredictable id", async () => {

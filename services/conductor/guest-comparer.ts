@@ -101,8 +101,8 @@ export class GuestComparer {
   }
 
   /**
-   * Begins to settle the guests that the hello names. `afterHello` waits for the end. A host without guests is compared, too: its agent must
-   * know the database's incarnation before the first guest is there, because it could not tell that a restored database has lost this guest.
+   * Begins to settle the guests that the hello names. `afterHello` waits for the end. This is no comparison that is noted or told to the agent: a
+   * guest that came after the hello may already be forgotten by the database that is read now.
    */
   arrived(connection: AgentConnection): void {
     const settled = new Map<string, Promise<unknown>>();
@@ -132,17 +132,25 @@ export class GuestComparer {
   }
 
   /**
-   * Releases what is held on the host for guests that are gone from it. If anything is held there, the host is asked for its guests now,
-   * because its hello may be older than the hold. When the host cannot be asked now, later comparisons release it.
+   * Compares the host before it comes up, if its agent does not know the present incarnation of the database, or if something is held there for
+   * guests that may be gone. The host is asked for its guests now, because its hello is older. A host without guests is asked, too: its agent must
+   * know an incarnation before the first guest is there, because it could not tell that a restored database has lost this guest. Resolves with
+   * false when the host could not be asked and its agent knows no incarnation: then the host must not come up. Otherwise later comparisons make
+   * up for it.
    */
-  async releaseHeld(connection: AgentConnection, host: string): Promise<void> {
-    const held = await this.#commits.answered("holding", this.#holding, host);
-    if (held.length === 0) return;
+  async compareBeforeUp(connection: AgentConnection, host: string): Promise<boolean> {
+    const [held, current] = await Promise.all([
+      this.#commits.answered("holding", this.#holding, host),
+      this.#commits.answered("incarnation", this.#incarnation, host),
+    ]);
+    if (held.length === 0 && this.incarnationOf(connection, host) === current) return true;
     try {
-      const remaining = await this.#settle(connection, host, await this.list(connection, host));
+      const { remaining } = await this.#compareNow(connection, host);
       await this.#release({ host, remaining, held });
+      return true;
     } catch (error) {
       this.#events.comparisonFailed(error);
+      return this.incarnationOf(connection, host) !== "";
     }
   }
 
@@ -157,8 +165,7 @@ export class GuestComparer {
       throw new Error(`host ${host} has been taken over from agent ${connection.agentId} by another agent`);
     const residents = await this.#commits.answered("residents", this.#residents, host);
     const held = await this.#commits.answered("holding", this.#holding, host);
-    const guests = await this.list(connection, host);
-    const remaining = await this.#settle(connection, host, guests);
+    const { guests, remaining } = await this.#compareNow(connection, host);
     await this.#release({ host, remaining, held });
     const attemptIds = remaining.flatMap(({ attemptId }) =>
       this.#settler.isQuarantined({ host, attemptId }) ? [attemptId] : [],
@@ -228,32 +235,44 @@ export class GuestComparer {
   }
 
   /**
-   * Settles the guests and resolves with those that remain on the host, which are all except the destroyed ones. Then tells the agent the
-   * incarnation of the database that they were compared with, and notes it in the database. By then, guests that this database has lost are in
-   * quarantine.
+   * Asks the host for its guests and settles them. Then notes the incarnation of the database that they were compared with, and tells it to the
+   * agent. By then, guests that this database has lost are in quarantine.
    */
-  async #settle(connection: AgentConnection, host: string, guests: readonly Guest[]): Promise<Remaining> {
-    // The incarnation is read first. If the database is replaced during the comparison, the next comparison is again a careful one.
+  async #compareNow(
+    connection: AgentConnection,
+    host: string,
+  ): Promise<{ readonly guests: readonly Guest[]; readonly remaining: Remaining }> {
+    // The incarnation is read before the host is asked, so the list has every guest that the change to this incarnation can have made the database
+    // forget. If the database is replaced from here on, the next comparison is again a careful one.
     const current = await this.#commits.answered("incarnation", this.#incarnation, host);
-    const known = this.#compared.get(connection) ?? new Map<string, string>();
-    this.#compared.set(connection, known);
+    const guests = await this.list(connection, host);
+    const remaining = await this.#settle(connection, host, guests);
+    // The next comparison of an undecided guest must know, too, that the database may have forgotten orders.
+    if (guests.every((guest) => !this.#settler.isUndecided({ ...guest, host })))
+      await this.#note(connection, host, current);
+    return { guests, remaining };
+  }
+
+  /** Settles the guests and resolves with those that remain on the host, which are all except the destroyed ones. */
+  async #settle(connection: AgentConnection, host: string, guests: readonly Guest[]): Promise<Remaining> {
     const incarnation = this.incarnationOf(connection, host);
     const attemptIds = guests.map(({ attemptId }) => attemptId);
     this.#settler.onlyThere(host, attemptIds);
     const gone = await Promise.all(
       guests.map((guest) => this.#settler.settle(foundGuest(host, guest), { revision: guest.revision, incarnation })),
     );
-    // The next comparison of an undecided guest must know, too, that the database may have forgotten orders.
-    const isDecided = guests.every((guest) => !this.#settler.isUndecided({ ...guest, host }));
-    if (isDecided && this.#noted.get(host) !== current) {
-      await this.#commits.answered("note-compared", this.#noting, { host, incarnation: current });
-      this.#noted.set(host, current);
-    }
-    if (incarnation !== current && isDecided) {
-      known.set(host, current);
-      connection.stream.send({ body: { $case: "compared", value: { host, incarnation: current } } });
-    }
     return guests.filter((_, index) => gone[index] !== true);
+  }
+
+  async #note(connection: AgentConnection, host: string, incarnation: string): Promise<void> {
+    if (this.#noted.get(host) !== incarnation) {
+      await this.#commits.answered("note-compared", this.#noting, { host, incarnation });
+      this.#noted.set(host, incarnation);
+    }
+    if (this.incarnationOf(connection, host) === incarnation) return;
+    const known = this.#compared.get(connection) ?? new Map<string, string>();
+    this.#compared.set(connection, known.set(host, incarnation));
+    connection.stream.send({ body: { $case: "compared", value: { host, incarnation } } });
   }
 }
 

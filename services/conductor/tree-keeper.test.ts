@@ -64,7 +64,7 @@ function setUp() {
     agentId: "a",
     arrival: 1,
     stream,
-    hosts: new Map([["h", { host: "h", guests: [], incarnation: "" }]]),
+    hosts: new Map([["h", { host: "h", guests: [], incarnation: "memory/0" }]]),
   };
   return { ledger, store, events, commits, settler, comparer, connection, sent };
 }
@@ -143,7 +143,7 @@ test("refuses two hosts that come up with the same new root at the same moment, 
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   const both = {
     ...connection,
-    hosts: new Map([...connection.hosts, ["h2", { host: "h2", guests: [], incarnation: "" }]]),
+    hosts: new Map([...connection.hosts, ["h2", { host: "h2", guests: [], incarnation: "memory/0" }]]),
   };
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
   const ofTwin = { ...report(1), host: "h2", providers: report(1).providers.map((one) => ({ ...one, name: "h2" })) };
@@ -161,12 +161,32 @@ test.each([
 ])("refuses %s, when it comes up for the first time", async (_, host, other) => {
   const { ledger, store, events, commits, comparer, connection, sent } = setUp();
   await store.hostsUp("b", [{ name: other, rootProvider: OTHER_ROOT }]);
-  const ofHost = { ...connection, hosts: new Map([[host, { host, guests: [], incarnation: "" }]]) };
+  const ofHost = { ...connection, hosts: new Map([[host, { host, guests: [], incarnation: "memory/0" }]]) };
   const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
   const named = { ...report(1), host, providers: report(1).providers.map((one) => ({ ...one, name: host })) };
   await trees.take(named, ofHost);
   expect(sent).toMatchObject([{ body: { value: { refused: expect.stringContaining(`there is a host "${other}"`) } } }]);
   expect((await store.hosts()).map(({ name }) => name)).toEqual([other]);
+});
+
+test("brings no host up whose agent knows no database and does not list its guests, until it does", async () => {
+  const { ledger, store, events, commits, comparer, connection, sent } = setUp();
+  const fresh = { ...connection, hosts: new Map([["h", { host: "h", guests: [], incarnation: "" }]]) };
+  const trees = new TreeKeeper({ ledger, store, comparer, commits, events, holders, carries: () => true });
+  const silent = trees.take(report(1), fresh);
+  await eventually("the question", () => sent.length === 1 && clock.pending > 0);
+  clock.advance(60_000);
+  await silent;
+  expect(sent.at(-1)?.body).toMatchObject({ value: { refused: expect.stringContaining("has not listed the guests") } });
+  expect(await store.hosts()).toEqual([]);
+  const answered = trees.take(report(2), fresh);
+  await eventually("the next question", () => sent.length === 3);
+  const question = sent.at(-1)?.body;
+  const query = question?.$case === "listGuests" ? question.value.query : 0;
+  comparer.listed({ host: "h", query, guests: [] }, fresh);
+  await answered;
+  expect(sent.slice(3).map(({ body }) => body?.$case)).toEqual(["compared", "tree"]);
+  expect((await store.hosts()).map(({ name }) => name)).toEqual(["h"]);
 });
 
 test("does not wait for a guest whose host is lost before the order was sent", async () => {

@@ -17,6 +17,9 @@ import { describeNamedAlike, foreignRoot, treeOfReport, verdictOn } from "./tree
 const RAISES_AT_A_TIME = 50;
 
 const NOT_CARRIED = "the host is connected by another stream now";
+const NOT_LISTED =
+  "the agent has not listed the guests of the host, which must be compared with the cell's database before the host first comes up: the host is " +
+  "asked again with the agent's next report; if that fails, too, see the log of the agent";
 
 /** Why a report was refused, or what the cell keeps although the report leaves it out. */
 type Verdict = { readonly refused: string } | { readonly kept: string[] };
@@ -135,7 +138,7 @@ export class TreeKeeper {
     const verdict = verdictOn(reported.outcome);
     if ("refused" in verdict) return verdict;
     await this.#comparer.afterHello(connection, report.host);
-    await this.#comparer.releaseHeld(connection, report.host);
+    if (!(await this.#comparer.compareBeforeUp(connection, report.host))) return { refused: NOT_LISTED };
     const up: HostUp = {
       ...{ agentId: connection.agentId, name: report.host, rootProvider: report.rootProvider },
       hypervisor,

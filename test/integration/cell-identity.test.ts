@@ -14,7 +14,7 @@ afterEach(() => cell.close());
 
 type Body = NonNullable<AgentMessage["body"]>;
 
-/** An agent of which only the network connection is real. It sends whatever a test lets it send, and records what it receives. */
+/** An agent of which only the network connection is real. It knows the database, sends whatever a test lets it send, and records what it receives. */
 class LyingAgent {
   readonly heard: string[] = [];
   readonly verdicts: string[] = [];
@@ -37,7 +37,10 @@ class LyingAgent {
     });
     this.say({
       $case: "hello",
-      value: { agentId: id, hosts: hosts.map((host) => ({ host: hostName(host), guests: [], incarnation: "" })) },
+      value: {
+        agentId: id,
+        hosts: hosts.map((host) => ({ host: hostName(host), guests: [], incarnation: "memory/0" })),
+      },
     });
   }
 
