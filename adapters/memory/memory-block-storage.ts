@@ -26,6 +26,8 @@ type Volume = Omit<CinderVolume, "attachedTo">;
 export class MemoryBlockStorage implements BlockStorage {
   /** Volumes that their driver cannot export. */
   readonly brokenVolumes = new Set<string>();
+  /** The formats that the driver takes raw volumes for because of their content, by the volume's id. */
+  readonly guessedFormats = new Map<string, string>();
   /** Maximum number of volumes of each project. */
   volumesMax = Number.POSITIVE_INFINITY;
   /** Decides about each call, by the name of its method. */
@@ -115,6 +117,15 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
+  attachment(attachmentId: string): Promise<CinderAttachment | null> {
+    return this.#answer("attachment", () => {
+      const found = this.#attachments.get(attachmentId);
+      if (found === undefined) return null;
+      const { connection } = found;
+      return shownAttachment({ ...found, connection: connection && { ...connection, format: "raw" } });
+    });
+  }
+
   connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {
     return this.#answer("connect", () => {
       const attachment = this.#attachments.get(attachmentId);
@@ -155,7 +166,7 @@ export class MemoryBlockStorage implements BlockStorage {
       driver_volume_type: "nfs",
       export: "storage:/volumes",
       name: `volume-${volumeId}`,
-      format: "raw",
+      format: this.guessedFormats.get(volumeId) ?? "raw",
     };
     const kept =
       connector === null

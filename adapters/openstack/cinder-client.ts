@@ -112,6 +112,16 @@ export class CinderClient implements BlockStorage {
     }
   }
 
+  async attachment(attachmentId: string): Promise<CinderAttachment | null> {
+    try {
+      const path = attachmentPath(attachmentId);
+      return attachmentOf((await this.#call({ method: "GET", path, ...OWN, expect: [200] })).body);
+    } catch (error) {
+      if (refusalOf(error).code === "not-found") return null;
+      throw asFault(error);
+    }
+  }
+
   async connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {
     try {
       const body = { attachment: { connector: connectorBody(connector) } };

@@ -6,6 +6,8 @@ import { QemuError } from "./qemu-error.ts";
 export interface VolumeFile {
   readonly path: string;
   readonly format: "raw" | "qcow2";
+  /** The file that holds what this one does not. Absent for none. */
+  readonly backing?: VolumeFile;
 }
 
 const FILE_NAME = /^[A-Za-z0-9_][A-Za-z0-9._-]{0,254}$/;

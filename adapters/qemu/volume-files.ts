@@ -3,6 +3,7 @@ import { type FileHandle, open } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { mountedFile, type VolumeFile } from "./mounted-volumes.ts";
 import { QemuError } from "./qemu-error.ts";
+import { withBacking } from "./volume-chain.ts";
 
 const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 /** A symbolic link is not followed, and opening a pipe does not wait for its writer. */
@@ -32,18 +33,12 @@ export class VolumeFiles {
   }
 
   /**
-   * The file of a volume. One of Cinder is never made, enlarged or measured here.
+   * The file of a volume. One of Cinder is never made, enlarged or measured here, and refers to no files but its own.
    */
   async fileOf(volume: SizedVolume, may: { readonly mayCreate: boolean }): Promise<VolumeFile> {
     if (volume.inCinder !== true) return { path: await this.ensure(volume, may), format: "raw" };
     const file = mountedFile(volume.volumeId, volume.connection ?? "", this.#mounts);
-    const opened = await this.#open(file.path, volume, false);
-    try {
-      await this.#regular(opened, file.path);
-    } finally {
-      await opened.close();
-    }
-    return file;
+    return withBacking(file, (path) => this.#openRegular(path, volume));
   }
 
   /**
@@ -91,6 +86,17 @@ export class VolumeFiles {
       // Another host made it in this moment.
       if ((error as NodeJS.ErrnoException).code === "EEXIST") return this.#open(path, volume, false);
       throw this.#unusable(path, volume, error);
+    }
+  }
+
+  async #openRegular(path: string, volume: SizedVolume): Promise<FileHandle> {
+    const file = await this.#open(path, volume, false);
+    try {
+      await this.#regular(file, path);
+      return file;
+    } catch (error) {
+      await file.close();
+      throw error;
     }
   }
 

@@ -28,12 +28,12 @@ export async function plugVolume(
   const { volumeId, target, lun, isRoot } = volume;
   const [node, device] = [nodeOf(volumeId), deviceOf(volumeId)];
   if (await hasDevice(guest, device)) return;
-  const { path, format } = await fileOf();
-  const file = { driver: "file", filename: path, locking: "on", discard: "unmap" };
+  const file = await fileOf();
   // An agent that died in the middle left the node, perhaps with another path.
   await removeNode(guest, node);
   try {
-    await guest.execute("blockdev-add", { driver: format, "node-name": node, discard: "unmap", file });
+    await guest.execute("blockdev-add", { "node-name": node, ...blockdevOf(file) });
+    if (file.format === "qcow2") await refuseExternalData(guest, node, volumeId);
     await guest.execute("device_add", {
       ...{ driver: "scsi-hd", id: device, drive: node, bus: `${VOLUME_BUS}.0`, channel: 0, "scsi-id": target, lun },
       ...{ serial: volumeId, device_id: volumeId },
@@ -48,6 +48,26 @@ export async function plugVolume(
       cause: error,
     });
   }
+}
+
+/** QEMU is told of all files, so that it follows no header, which a guest elsewhere may have changed since it was read. */
+function blockdevOf({ path, format, backing }: VolumeFile): object {
+  const file = { driver: "file", filename: path, locking: "on", discard: "unmap" };
+  const behind = backing === undefined ? null : { ...blockdevOf(backing), "read-only": true };
+  return { driver: format, discard: "unmap", file, ...(format === "qcow2" && { backing: behind }) };
+}
+
+/** A header that names a file for the data cannot be overruled, so QEMU is asked what it has opened. The guest does not have the volume yet. */
+async function refuseExternalData(guest: QemuMonitor, node: string, volumeId: string): Promise<void> {
+  const nodes = (await guest.execute("query-named-block-nodes", { flat: true })) as readonly BlockNode[];
+  const image = nodes.find((one) => one["node-name"] === node)?.image;
+  if (image?.["format-specific"]?.data?.["data-file"] === undefined) return;
+  await removeNode(guest, node);
+  throw new QemuError("storage", `volume ${volumeId} is not used: it keeps its data in another file`);
+}
+interface BlockNode {
+  readonly "node-name": string;
+  readonly image?: { readonly "format-specific"?: { readonly data?: Readonly<Record<string, unknown>> } };
 }
 
 /**

@@ -49,7 +49,10 @@ export interface CinderAttachment {
   readonly volumeId: string;
   readonly serverUuid: string;
   readonly status: string;
-  /** How the host reaches the volume, as Cinder's driver describes it; null until the attachment is connected. May hold secrets. */
+  /**
+   * How the host reaches the volume, as Cinder's driver describes it; null until the attachment is connected. May hold secrets. Only `attachment` tells
+   * the right format: elsewhere it may be what the driver takes the content for, which the owner of a raw volume can write as it likes.
+   */
   readonly connection: Readonly<Record<string, unknown>> | null;
 }
 
@@ -110,6 +113,8 @@ export interface BlockStorage {
   reserve(wanted: NewCinderAttachment, by: AskedBy): Promise<ReserveVolumeOutcome>;
   /** Attachments of all projects. */
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]>;
+  /** One attachment, of any project, with the connection that a host is to use. Null if there is none. */
+  attachment(attachmentId: string): Promise<CinderAttachment | null>;
   /** Exports the volume to a host. Repeatable. Refused for one of several attachments of a volume if another one is connected. */
   connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome>;
   /** Says that the host uses the volume, so that Cinder shows it as `in-use`. Repeatable. False if the attachment is gone. */

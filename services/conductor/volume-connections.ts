@@ -86,7 +86,7 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   const finished = volume.attachedTo.filter((one) => one.serverUuid === serverUuid);
   const here = finished.find(({ host }) => host === connector.host)?.attachmentId;
   const present = own.find(({ id, connection }) => id === here && connection !== null);
-  if (present !== undefined) return present;
+  if (present !== undefined) return connectedBy(storage, present);
   if (NOT_READY.includes(volume.status) && own.length === 0)
     throw new BlockStorageError("unreachable", `volume ${volumeId} is still ${volume.status}`);
   const unfinished = own.filter(({ id }) => !finished.some((one) => one.attachmentId === id));
@@ -153,6 +153,13 @@ async function reserveConnected(
 /** Nova finishes an attachment too as soon as the host has what it needs, and not only when the guest has started. */
 async function finish(storage: BlockStorage, attachment: CinderAttachment): Promise<Connected> {
   if (!(await storage.complete(attachment.id))) throw changed(attachment.volumeId);
+  return connectedBy(storage, attachment);
+}
+
+/** Only this answer has the volume's format. In others it is guessed from content that the volume's owner can write, who could so name a file of the host. */
+async function connectedBy(storage: BlockStorage, { id, volumeId }: CinderAttachment): Promise<Connected> {
+  const attachment = await storage.attachment(id);
+  if (attachment === null || attachment.connection === null) throw changed(volumeId);
   return attachment;
 }
 

@@ -118,6 +118,18 @@ export function blockStorageContract(
       expect(await statusOf(id)).toBe("in-use");
     });
 
+    test("tells the format of a volume with one attachment, and elsewhere what its content looks like", async () => {
+      const { id } = twin.putVolume({ projectId: "one" });
+      twin.guessedFormats.set(id, "qcow2");
+      const made = await reserve(id, randomUUID());
+      expect(await storage.attachment(made.id)).toEqual(made);
+      const connected = await storage.connect(made.id, connectorOf("host-1"));
+      expect(connected).toMatchObject({ attachment: { connection: { format: "qcow2" } } });
+      expect(await storage.attachments({ volumeId: id })).toMatchObject([{ connection: { format: "qcow2" } }]);
+      expect(await storage.attachment(made.id)).toMatchObject({ id: made.id, connection: { format: "raw" } });
+      expect(await storage.attachment(randomUUID())).toBeNull();
+    });
+
     test("lets several servers have a volume that allows it", async () => {
       const { id } = twin.putVolume({ projectId: "one", isMultiattach: true });
       const servers = [randomUUID(), randomUUID()];

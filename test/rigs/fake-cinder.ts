@@ -68,8 +68,13 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
       const outcome = await twin.deleteVolume(id!);
       return outcome.kind === "deleted" ? { status: 202 } : refusal(400, "badRequest", outcome.why);
     }
-    case "GET attachments/id":
-      return listed(twin, url.searchParams);
+    case "GET attachments/id": {
+      if (id === "detail") return listed(twin, url.searchParams);
+      const attachment = await twin.attachment(id!);
+      return attachment === null
+        ? noAttachment(id!)
+        : { status: 200, body: { attachment: attachmentDocument(attachment) } };
+    }
     case "POST attachments":
       return reserved(twin, body.attachment, by);
     case "PUT attachments/id": {

@@ -120,6 +120,22 @@ describe.skipIf(skipped !== null)(
       await boots(to, before);
     });
 
+    test("a guest gets a volume with a snapshot, and none whose header refers to another file", async () => {
+      const qcow2 = (name: string, ...backing: string[]) =>
+        execFileSync("qemu-img", ["create", "-q", "-f", "qcow2", ...backing, join(mount, name), "1M"]);
+      const name = `volume-${DATA.volumeId}`;
+      qcow2(`${name}.snapshot`, "-b", name, "-F", "qcow2");
+      const changed = { driver_volume_type: "nfs", export: EXPORT, name: `${name}.snapshot`, format: "qcow2" };
+      const guest = await prepared(orderOf([ROOT]));
+      await driver.start(guest, NEVER);
+      await driver.attachVolume(guest, { ...DATA, connection: JSON.stringify(changed) }, NEVER);
+      expect(isOpen(guest, DATA)).toBe(true);
+      const forged = inCinder(3, "qcow2");
+      qcow2(`volume-${forged.volumeId}`, "-b", name, "-F", "qcow2");
+      await expect(driver.attachVolume(guest, forged, NEVER)).rejects.toThrow("which is not one of the volume's own");
+      expect(isOpen(guest, forged)).toBe(false);
+    });
+
     test("a host on which the export is not mounted, or that cannot use the connection, refuses the guest", async () => {
       const gone = inCinder(3, "raw");
       expect(await driver.prepare(orderOf([ROOT, gone]), control)).toMatchObject({
