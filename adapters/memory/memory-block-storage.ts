@@ -112,7 +112,9 @@ export class MemoryBlockStorage implements BlockStorage {
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]> {
     return this.#answer("attachments", () => {
       const found = this.#of(filter);
-      const begin = found.findIndex(({ id }) => id === filter.after) + 1;
+      const { after = null } = filter;
+      if (after !== null && !this.#attachments.has(after)) throw new BlockStorageError("bad-answer", noMarker(after));
+      const begin = found.findIndex(({ id }) => id === after) + 1;
       return found.slice(begin, begin + (filter.limit ?? found.length)).map(shownAttachment);
     });
   }
@@ -222,6 +224,8 @@ const EMPTY = {
   imageProperties: {},
 };
 const BROKEN = { kind: "refused", why: "Unable to update attachment: the driver cannot export the volume" } as const;
+
+const noMarker = (id: string) => `Volume attachment could not be found with filter: attachment_id = ${id}.`;
 
 const refusedReserve = ({ id, status }: Volume): ReserveVolumeOutcome => ({
   kind: "refused",

@@ -111,7 +111,7 @@ export interface BlockStorage {
    * repeatable: each call makes another attachment.
    */
   reserve(wanted: NewCinderAttachment, by: AskedBy): Promise<ReserveVolumeOutcome>;
-  /** Attachments of all projects. */
+  /** Attachments of all projects: `limit` at most, and fewer if Cinder limits its lists itself. Fails with `bad-answer` if the attachment `after` has ended. */
   attachments(filter: CinderAttachmentFilter): Promise<readonly CinderAttachment[]>;
   /** One attachment, of any project, with the connection that a host is to use. Null if there is none. */
   attachment(attachmentId: string): Promise<CinderAttachment | null>;

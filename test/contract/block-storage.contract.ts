@@ -150,6 +150,14 @@ export function blockStorageContract(
       const last = await storage.attachments({ after: first[1]!.id, limit: 2 });
       expect([first.length, last.length]).toEqual([2, 1]);
       expect([...first, ...last].map(({ id }) => id).toSorted()).toEqual(ids.toSorted());
+      expect(await storage.attachments({ after: last[0]!.id, limit: 2 })).toEqual([]);
+    });
+
+    test("refuses the page that follows an attachment that has ended", async () => {
+      const { id: after } = await reserve(twin.putVolume({ projectId: "one" }).id, randomUUID());
+      await storage.deleteAttachment(after);
+      const page = storage.attachments({ after, limit: 2 });
+      await expect(page).rejects.toMatchObject({ name: "BlockStorageError", code: "bad-answer" });
     });
 
     test("says that a volume or an attachment is unknown, and that a driver fails", async () => {

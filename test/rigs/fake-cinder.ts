@@ -111,10 +111,12 @@ async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<A
 }
 
 async function listed(twin: MemoryBlockStorage, query: URLSearchParams): Promise<Answer> {
+  const marker = query.get("marker");
+  if (marker !== null && !(await twin.attachments({})).some(({ id }) => id === marker)) return noAttachment(marker);
   const filter = {
     ...(query.has("instance_id") && { serverUuid: query.get("instance_id")! }),
     ...(query.has("volume_id") && { volumeId: query.get("volume_id")! }),
-    ...{ after: query.get("marker"), limit: Number(query.get("limit")) },
+    ...{ after: marker, limit: Number(query.get("limit")) },
   };
   return { status: 200, body: { attachments: (await twin.attachments(filter)).map(attachmentDocument) } };
 }

@@ -1,5 +1,6 @@
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { BlockStorage, CinderAttachment } from "../../../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
@@ -7,7 +8,7 @@ import type { ApiEvents } from "../../events.ts";
 import { OWN_NAME } from "../../network/neutron-deps.ts";
 import type { RequestsPort } from "../../ports.ts";
 
-/** How many of Cinder's attachments one round looks at, and how many servers it asks about. */
+/** How many of Cinder's attachments one round looks at, and how many pairs of a server and a volume it looks into. Cinder may answer with fewer. */
 const PAGE_SIZE = 1_000;
 const PAIRS_MAX = 50;
 
@@ -33,7 +34,10 @@ interface Pair {
 export class AttachmentSweeper {
   readonly #deps: SweeperDeps;
   readonly #ticker: Ticker;
+  /** The last attachment of the page before. */
   #after: string | null = null;
+  /** The last pair of the page that was looked into, in their order, if the page has more of them than one round looks into. */
+  #settledTo = "";
 
   constructor(deps: SweeperDeps & { readonly clock: Clock }, options: { readonly pollMs: number }) {
     this.#deps = deps;
@@ -53,22 +57,61 @@ export class AttachmentSweeper {
     return this.#ticker.stop();
   }
 
-  /** Looks at one page of attachments. Rejects as Cinder and the API database do. */
+  /** Looks at one page of attachments, or goes on with the page of the round before. Rejects as Cinder and the API database do. */
   async sweep(): Promise<void> {
-    const { storage, volumes } = this.#deps;
-    const page = await storage.attachments({ after: this.#after, limit: PAGE_SIZE });
-    this.#after = page.length < PAGE_SIZE ? null : (page.at(-1)?.id ?? null);
+    const page = await this.#page();
+    const pairs = (await this.#unnamed(page)).filter(([key]) => key > this.#settledTo);
+    for (const [key, pair] of pairs.slice(0, PAIRS_MAX)) {
+      // A pair for which this fails waits until its page comes again, so that it does not hold up the others.
+      this.#settledTo = key;
+      await this.#settle(pair);
+    }
+    if (pairs.length <= PAIRS_MAX) this.#goOn(page.at(-1)?.id ?? null);
+  }
+
+  #goOn(after: string | null): void {
+    this.#after = after;
+    this.#settledTo = "";
+  }
+
+  /**
+   * The page whose turn it is. Only an empty one is the last, because Cinder may give fewer attachments than it was asked for (`osapi_max_limit`). It
+   * refuses the question for what follows an attachment that has ended, and then the list begins again, as after every failure.
+   */
+  async #page(): Promise<readonly CinderAttachment[]> {
+    const { storage } = this.#deps;
+    const after = this.#after;
+    try {
+      const page = await storage.attachments({ after, limit: PAGE_SIZE });
+      if (page.length > 0 || after === null) return page;
+    } catch (error) {
+      this.#goOn(null);
+      const isRefused = error instanceof BlockStorageError && error.code === "bad-answer";
+      if (after === null || !isRefused) throw error;
+    }
+    this.#goOn(null);
+    return storage.attachments({ after: null, limit: PAGE_SIZE });
+  }
+
+  /** The pairs of the page that have an attachment which the database does not name, of servers that Berth knows, in the order of their keys. */
+  async #unnamed(page: readonly CinderAttachment[]): Promise<readonly (readonly [string, Pair])[]> {
+    const { volumes, store } = this.#deps;
     // The database is read after Cinder, and names an attachment before Cinder makes it. So what it does not name then has ended.
     const rows = new Map(
       (await volumes.volumes([...new Set(page.map(({ volumeId }) => volumeId))])).map((row) => [row.id, row]),
     );
-    const pairs = new Map<string, Pair>();
-    for (const { id, volumeId, serverUuid } of page) {
+    const unnamed = page.filter(({ id, volumeId, serverUuid }) => {
       const attachment = rows.get(volumeId)?.attachment ?? null;
-      const isNamed = attachment?.serverUuid === serverUuid && attachment.attachmentId === id;
-      if (serverUuid !== "" && !isNamed) pairs.set(`${volumeId} ${serverUuid}`, { volumeId, serverUuid });
-    }
-    for (const pair of [...pairs.values()].slice(0, PAIRS_MAX)) await this.#settle(pair);
+      return serverUuid !== "" && !(attachment?.serverUuid === serverUuid && attachment.attachmentId === id);
+    });
+    if (unnamed.length === 0) return [];
+    const servers = [...new Set(unnamed.map(({ serverUuid }) => serverUuid))];
+    const records = await store.requests(servers);
+    const known = new Set(records.filter(({ cell }) => cell !== null).map(({ serverUuid }) => serverUuid));
+    const pairs = new Map<string, Pair>();
+    for (const { volumeId, serverUuid } of unnamed)
+      if (known.has(serverUuid)) pairs.set(`${volumeId} ${serverUuid}`, { volumeId, serverUuid });
+    return [...pairs].toSorted(([one], [other]) => (one < other ? -1 : 1));
   }
 
   async #settle(pair: Pair): Promise<void> {

@@ -1,0 +1,151 @@
+import { randomUUID } from "node:crypto";
+import { beforeEach, expect, test } from "vitest";
+import { MemoryBlockStorage } from "../../../../adapters/memory/memory-block-storage.ts";
+import type { CinderAttachmentFilter } from "../../../../core/stores/block-storage.ts";
+import { ManualClock } from "../../../../runtime/manual-clock.ts";
+import { AttachmentSweeper } from "./attachment-sweeper.ts";
+
+const OWN = { callerToken: null, requestId: null };
+const SERVER = randomUUID();
+type Filter = CinderAttachmentFilter;
+
+/** Cinder, which gives at most so many attachments at a time, and with what happens elsewhere before one of them is deleted. */
+class SmallCinder extends MemoryBlockStorage {
+  limitMax = Number.POSITIVE_INFINITY;
+  readonly markers: (string | null | undefined)[] = [];
+
+  override attachments(filter: Filter) {
+    if (filter.limit !== undefined) this.markers.push(filter.after);
+    const limit = Math.min(filter.limit ?? this.limitMax, this.limitMax);
+    return super.attachments({ ...filter, limit });
+  }
+}
+
+let cinder: SmallCinder;
+/** The servers that Berth knows. */
+let known: Set<string>;
+/** What their cell says of each of them, and what it says of the volume that the API database names. */
+let server: { status: string; host: string | null; taskState: string | null; volumes: readonly string[] };
+let named: { volumeId: string; attachmentId: string } | null;
+let unknown: string[];
+let asked: number;
+beforeEach(() => {
+  cinder = new SmallCinder({ newId: randomUUID });
+  known = new Set([SERVER]);
+  server = { status: "ACTIVE", host: "host-1", taskState: null, volumes: [] };
+  [named, unknown, asked] = [null, [], 0];
+});
+
+const sweeper = () => {
+  const cell = {
+    servers: async () => [{ ...server, spec: { volumes: server.volumes.map((volumeId) => ({ volumeId })) } }],
+    guestsLeft: async () => [false],
+  };
+  const row = () => ({
+    id: named?.volumeId,
+    attachment: { serverUuid: SERVER, attachmentId: named?.attachmentId, phase: "attached" },
+  });
+  const operations = async (ask: (store: object) => Promise<unknown>) => ({ kind: "answer", value: await ask(cell) });
+  const store = {
+    requests: async (uuids: readonly string[]) => {
+      asked += 1;
+      return uuids.filter((uuid) => known.has(uuid)).map((serverUuid) => ({ serverUuid, cell: "north" }));
+    },
+  };
+  const volumes = {
+    volumes: async (ids: readonly string[]) => (named !== null && ids.includes(named.volumeId) ? [row()] : []),
+    setAttachmentId: async (_: string, { attachmentId }: { attachmentId: string }) => {
+      if (named !== null) named = { ...named, attachmentId };
+      return true;
+    },
+  };
+  const events = { attachmentUnknown: (pair: { volumeId: string }) => unknown.push(pair.volumeId) };
+  return new AttachmentSweeper(
+    {
+      ...{ storage: cinder, clock: new ManualClock(0), store: store as never, volumes: volumes as never },
+      ...{ cells: new Map([["north", { operations }]]) as never, events: events as never },
+    },
+    { pollMs: 1_000 },
+  );
+};
+async function attachment(serverUuid: string, values: { volumeId?: string; host?: string } = {}) {
+  const { volumeId = cinder.putVolume({ projectId: "one" }).id, host = null } = values;
+  const connector = host === null ? null : { host, initiator: "iqn" };
+  const kept = await cinder.reserve({ volumeId, serverUuid, connector }, OWN);
+  if (kept.kind !== "reserved") throw new Error(kept.kind);
+  if (host !== null) await cinder.complete(kept.attachment.id);
+  return kept.attachment;
+}
+const left = async () => {
+  const ids = new Set<string>();
+  for (const { id } of cinder.all()) for (const one of await cinder.attachments({ volumeId: id })) ids.add(one.id);
+  return ids;
+};
+
+test("a round whose page followed an attachment that has ended begins at the first page", async () => {
+  cinder.limitMax = 1;
+  const [first, other] = [await attachment(randomUUID()), await attachment(randomUUID())];
+  const sweep = sweeper();
+  await sweep.sweep();
+  await cinder.deleteAttachment(first.id);
+  await sweep.sweep();
+  await sweep.sweep();
+  expect(cinder.markers).toEqual([null, first.id, null, other.id, null]);
+});
+
+test("a round begins at the first page after one to which Cinder did not answer", async () => {
+  await attachment(randomUUID());
+  const sweep = sweeper();
+  await sweep.sweep();
+  cinder.fate = () => "silent";
+  await expect(sweep.sweep()).rejects.toMatchObject({ code: "unreachable" });
+  cinder.fate = () => "answered";
+  await sweep.sweep();
+  expect(cinder.markers.at(-1)).toBeNull();
+});
+
+test("all attachments are looked at where Cinder gives fewer at a time than it is asked for", async () => {
+  cinder.limitMax = 2;
+  for (let at = 0; at < 4; at += 1) await attachment(randomUUID());
+  const orphan = await attachment(SERVER);
+  const sweep = sweeper();
+  for (let round = 0; round < 3; round += 1) await sweep.sweep();
+  expect((await left()).has(orphan.id)).toBe(false);
+});
+
+test("attachments of servers that Berth does not know take no turn from others, and are asked about at once", async () => {
+  const foreign = [];
+  for (let at = 0; at < 120; at += 1) foreign.push((await attachment(randomUUID())).id);
+  const orphan = await attachment(SERVER);
+  await sweeper().sweep();
+  expect([await left(), asked]).toEqual([new Set(foreign), 2]);
+});
+
+test("attachments beyond those that one round looks into have their turn in the next ones, also after a failure", async () => {
+  // These stay, since their server has the volumes.
+  for (let at = 0; at < 120; at += 1) await attachment(SERVER);
+  const all = cinder.all().map(({ id }) => id);
+  server = { ...server, volumes: all };
+  const sweep = sweeper();
+  for (let round = 0; round < 3; round += 1) await sweep.sweep();
+  expect(unknown.toSorted()).toEqual(all.toSorted());
+  unknown = [];
+  let calls = 0;
+  cinder.fate = () => {
+    calls += 1;
+    // The empty page and the first one are answered; the first question about a pair is not.
+    return calls === 3 ? "silent" : "answered";
+  };
+  await expect(sweep.sweep()).rejects.toMatchObject({ code: "unreachable" });
+  for (let round = 0; round < 3; round += 1) await sweep.sweep();
+  expect(new Set(unknown).size).toBe(119);
+});
+
+test("the attachment of a host that the server has left ends", async () => {
+  const old = await attachment(SERVER, { host: "host-0" });
+  const home = await attachment(SERVER, { volumeId: old.volumeId, host: "host-1" });
+  named = { volumeId: old.volumeId, attachmentId: old.id };
+  server = { ...server, volumes: [old.volumeId] };
+  await sweeper().sweep();
+  expect([await left(), named.attachmentId]).toEqual([new Set([home.id]), home.id]);
+});
