@@ -9,7 +9,7 @@ const OWN = { callerToken: null, requestId: null };
 const SERVER = randomUUID();
 type Filter = CinderAttachmentFilter;
 
-/** Cinder, which gives at most so many attachments at a time, and with what happens elsewhere before one of them is deleted. */
+/** Cinder, which gives at most so many attachments at a time, and remembers which pages it was asked for. */
 class SmallCinder extends MemoryBlockStorage {
   limitMax = Number.POSITIVE_INFINITY;
   readonly markers: (string | null | undefined)[] = [];
@@ -116,7 +116,7 @@ test("all attachments are looked at where Cinder gives fewer at a time than it i
 test("attachments of servers that Berth does not know take no turn from others, and are asked about at once", async () => {
   const foreign = [];
   for (let at = 0; at < 120; at += 1) foreign.push((await attachment(randomUUID())).id);
-  const orphan = await attachment(SERVER);
+  await attachment(SERVER);
   await sweeper().sweep();
   expect([await left(), asked]).toEqual([new Set(foreign), 2]);
 });
@@ -148,4 +148,49 @@ test("the attachment of a host that the server has left ends", async () => {
   server = { ...server, volumes: [old.volumeId] };
   await sweeper().sweep();
   expect([await left(), named.attachmentId]).toEqual([new Set([home.id]), home.id]);
+});
+
+test.each([
+  ["a move begins", { taskState: "resize_prep" }],
+  ["the server has moved", { host: "host-2" }],
+  ["the server waits to be confirmed", { status: "VERIFY_RESIZE" }],
+])("no attachment of another host ends if %s while the sweep asks Cinder", async (_, change) => {
+  const old = await attachment(SERVER, { host: "host-0" });
+  const home = await attachment(SERVER, { volumeId: old.volumeId, host: "host-1" });
+  named = { volumeId: old.volumeId, attachmentId: home.id };
+  server = { ...server, volumes: [old.volumeId] };
+  const third = await attachment(SERVER, { volumeId: old.volumeId, host: "host-2" });
+  cinder.fate = (method) => {
+    if (method === "volume") server = { ...server, ...change };
+    return "answered";
+  };
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set([old.id, home.id, third.id]));
+});
+
+test("an attachment that a move takes while the sweep ends another one stays", async () => {
+  const old = await attachment(SERVER, { host: "host-0" });
+  const { volumeId } = old;
+  const home = await attachment(SERVER, { volumeId, host: "host-1" });
+  const third = await attachment(SERVER, { volumeId, host: "host-2" });
+  named = { volumeId, attachmentId: home.id };
+  server = { ...server, volumes: [volumeId] };
+  cinder.fate = (method) => {
+    if (method === "deleteAttachment") server = { ...server, taskState: "migrating" };
+    return "answered";
+  };
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set([home.id, third.id]));
+});
+
+test("attachments of a volume that the server does not have stay if it gets the volume while the sweep ends one of them", async () => {
+  const one = await attachment(SERVER, { host: "host-0" });
+  const { volumeId } = one;
+  const other = await attachment(SERVER, { volumeId, host: "host-1" });
+  cinder.fate = (method) => {
+    if (method === "deleteAttachment") server = { ...server, volumes: [volumeId] };
+    return "answered";
+  };
+  await sweeper().sweep();
+  expect(await left()).toEqual(new Set([other.id]));
 });

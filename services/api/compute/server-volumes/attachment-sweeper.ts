@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { BlockStorage, CinderAttachment } from "../../../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
@@ -18,6 +19,12 @@ interface SweeperDeps {
   readonly store: Pick<RequestsPort, "requests">;
   readonly cells: Cells;
   readonly events: Pick<ApiEvents, "volumesNotSettled" | "attachmentUnknown">;
+}
+
+/** Where a server rests, and whether it has the volume. */
+interface Rest {
+  readonly host: string | null;
+  readonly has: boolean;
 }
 
 interface Pair {
@@ -115,43 +122,58 @@ export class AttachmentSweeper {
   }
 
   async #settle(pair: Pair): Promise<void> {
-    const { storage, volumes, store, cells, events } = this.#deps;
+    const { storage, volumes, store, events } = this.#deps;
     const { volumeId, serverUuid } = pair;
     const [record] = await store.requests([serverUuid]);
-    if (record === undefined || record.cell === null) return;
+    const cell = record?.cell ?? null;
+    if (cell === null) return;
     const attachments = await storage.attachments(pair);
     const [row] = await volumes.volumes([volumeId]);
     const named = row?.attachment?.serverUuid === serverUuid ? row.attachment : null;
     if (named !== null && named.phase !== "attached") return;
-    const answer = await cells.get(record.cell)?.operations(async (cell) => ({
-      server: (await cell.servers([serverUuid]))[0] ?? null,
-      isLeft: (await cell.guestsLeft([serverUuid]))[0] ?? true,
-    }));
-    if (answer?.kind !== "answer" || answer.value.isLeft) return;
-    const { server } = answer.value;
-    if (server === null || server.status === "DELETED") {
-      // The settler ends those that the database names.
-      if (named === null) await this.#end(attachments);
-      return;
-    }
-    if (server.taskState !== null || server.status === "VERIFY_RESIZE") return;
-    const has = server.spec.volumes.some((volume) => volume.volumeId === volumeId);
-    if (named === null && has) events.attachmentUnknown(pair);
-    else if (named === null) await this.#end(attachments);
-    else if (has && server.host !== null) await this.#keepOnly(server.host, attachments, pair);
+    const rest = await this.#rest(cell, pair);
+    if (rest === null) return;
+    const isStill = async () => isDeepStrictEqual(await this.#rest(cell, pair), rest);
+    if (named === null && rest.has) events.attachmentUnknown(pair);
+    else if (named === null) await this.#end(attachments, isStill);
+    // If the server is gone, the settler ends what the database names.
+    else if (rest.has && rest.host !== null) await this.#keepOnly(rest.host, attachments, pair, isStill);
   }
 
-  async #keepOnly(host: string, attachments: readonly CinderAttachment[], pair: Pair): Promise<void> {
+  /** What the cell says of a server without an operation, and without a guest that is left anywhere else; null otherwise, and if it does not answer. */
+  async #rest(cellName: string, { volumeId, serverUuid }: Pair): Promise<Rest | null> {
+    const answer = await this.#deps.cells.get(cellName)?.operations(async (store) => ({
+      server: (await store.servers([serverUuid]))[0] ?? null,
+      isLeft: (await store.guestsLeft([serverUuid]))[0] ?? true,
+    }));
+    if (answer?.kind !== "answer" || answer.value.isLeft) return null;
+    const { server } = answer.value;
+    if (server === null || server.status === "DELETED") return { host: null, has: false };
+    if (server.taskState !== null || server.status === "VERIFY_RESIZE") return null;
+    return { host: server.host, has: server.spec.volumes.some((volume) => volume.volumeId === volumeId) };
+  }
+
+  async #keepOnly(
+    host: string,
+    attachments: readonly CinderAttachment[],
+    pair: Pair,
+    isStill: () => Promise<boolean>,
+  ): Promise<void> {
     const { storage, volumes } = this.#deps;
     const { volumeId, serverUuid } = pair;
     const volume = await storage.volume(volumeId, OWN_NAME);
     const home = volume?.attachedTo.find((one) => one.serverUuid === serverUuid && one.host === host);
     if (home === undefined) return;
     await volumes.setAttachmentId(volumeId, { serverUuid, attachmentId: home.attachmentId });
-    await this.#end(attachments.filter(({ id }) => id !== home.attachmentId));
+    const others = attachments.filter(({ id }) => id !== home.attachmentId);
+    await this.#end(others, isStill);
   }
 
-  async #end(attachments: readonly CinderAttachment[]): Promise<void> {
-    for (const { id } of attachments) await this.#deps.storage.deleteAttachment(id);
+  /** The cell is asked again before each attachment, because an operation that has begun since may use what an earlier one has left on its host. */
+  async #end(attachments: readonly CinderAttachment[], isStill: () => Promise<boolean>): Promise<void> {
+    for (const { id } of attachments) {
+      if (!(await isStill())) return;
+      await this.#deps.storage.deleteAttachment(id);
+    }
   }
 }
