@@ -185,6 +185,20 @@ describe.each(["simple", "neutron"] as const)("security groups with --networks %
     expect(await namesOf(without)).toBeUndefined();
   });
 
+  test("an admin puts a server into a group of the admin's project, although the server's project never asked for its own", async () => {
+    const { id: webId } = await create("web", as("admin:two"));
+    const id = await boot();
+    const asAdmin = as("admin:two", 90);
+    const ask = async (action: string, name: string) =>
+      (await rig.post(`/v2.1/servers/${id}/action`, { [action]: { name } }, asAdmin)).statusCode;
+    expect(await ask("addSecurityGroup", "web")).toBe(202);
+    const shown = (await rig.get(`/v2.1/servers/${id}/os-security-groups`, as("admin:two"))).json().security_groups;
+    expect(shown.map(({ name }: { name: string }) => name).toSorted()).toEqual(["default", "web"]);
+    expect((await rig.delete(`${GROUPS}/${webId}`, as("admin:two"))).statusCode).toBe(400);
+    expect(await ask("removeSecurityGroup", "web")).toBe(202);
+    expect(await namesOf(id)).toEqual(["default"]);
+  });
+
   test("of groups that are added at the same time, the server gets all", async () => {
     const names = ["a", "b", "c"];
     for (const name of names) await create(name);

@@ -16,6 +16,8 @@ export type SetGroupsOutcome =
   | { readonly kind: "set" }
   /** The port or a group has been changed since. */
   | { readonly kind: "changed" }
+  /** One of the groups does not exist, or no longer. */
+  | { readonly kind: "no-group" }
   | { readonly kind: "refused"; readonly why: string };
 
 /** The ports of servers, in Neutron or of Berth's own. */

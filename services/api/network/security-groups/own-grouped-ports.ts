@@ -1,14 +1,17 @@
 import type { PortStore } from "../../../../core/stores/api/port-store.ts";
 import type { OwnSecurityGroups } from "../../../../core/stores/security-groups.ts";
-import { defaultGroupId } from "./default-security-group.ts";
+import { defaultGroupId, defaultGroupOf } from "./default-security-group.ts";
 import type { GroupedPort, GroupedPorts } from "./grouped-ports.ts";
 
 /** The ports of Berth's own network. */
 export class OwnGroupedPorts implements GroupedPorts {
   readonly #ports: Pick<PortStore, "portsOfServers">;
-  readonly #groups: Pick<OwnSecurityGroups, "setPortGroups">;
+  readonly #groups: Pick<OwnSecurityGroups, "ensureGroup" | "setPortGroups">;
 
-  constructor(ports: Pick<PortStore, "portsOfServers">, groups: Pick<OwnSecurityGroups, "setPortGroups">) {
+  constructor(
+    ports: Pick<PortStore, "portsOfServers">,
+    groups: Pick<OwnSecurityGroups, "ensureGroup" | "setPortGroups">,
+  ) {
     this.#ports = ports;
     this.#groups = groups;
   }
@@ -19,8 +22,9 @@ export class OwnGroupedPorts implements GroupedPorts {
       ...{ id, serverUuid: binding?.serverUuid ?? "", hasAddress: address !== null },
       groups: securityGroups ?? (address === null ? [] : [defaultGroupId(projectId)]),
       setGroups: async (groups) => {
-        const outcome = await this.#groups.setPortGroups(id, securityGroups, groups);
-        return { kind: outcome === "set" ? "set" : "changed" };
+        // The project of the port may never have asked for its groups, and its default group need not be stored to be shown.
+        if (groups.includes(defaultGroupId(projectId))) await this.#groups.ensureGroup(defaultGroupOf(projectId));
+        return { kind: await this.#groups.setPortGroups(id, securityGroups, groups) };
       },
     }));
   }

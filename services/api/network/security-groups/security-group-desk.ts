@@ -168,8 +168,7 @@ export class SecurityGroupDesk {
 
   /** Puts all ports of a server into a group. A port that cannot be in groups ends it, as in Nova: the ports before it keep the group. */
   async addToServer(call: KnownCall, serverUuid: string, name: string): Promise<void> {
-    const group = await this.#ofCaller(call, name);
-    await this.#eachPort(call, serverUuid, (groups, hasAddress) => {
+    await this.#eachPort(call, serverUuid, name, (group, groups, hasAddress) => {
       if (!hasAddress)
         throw badRequest(
           "Network requires port_security_enabled and subnet associated in order to apply security groups.",
@@ -180,9 +179,8 @@ export class SecurityGroupDesk {
 
   /** Takes the ports of a server out of a group. Throws a 404 if none of them is in it. */
   async removeFromServer(call: KnownCall, serverUuid: string, name: string): Promise<void> {
-    const group = await this.#ofCaller(call, name);
     let isMember = false;
-    await this.#eachPort(call, serverUuid, (groups) => {
+    await this.#eachPort(call, serverUuid, name, (group, groups) => {
       if (!groups.includes(group.id)) return null;
       isMember = true;
       return groups.filter((id) => id !== group.id);
@@ -198,22 +196,27 @@ export class SecurityGroupDesk {
     return group;
   }
 
-  /** `change` returns the groups that a port is to have, or null if it may stay as it is. */
+  /**
+   * `change` returns the groups that a port is to have, or null if it may stay as it is. When a port or a group has been changed meanwhile, the ports and
+   * the caller's group of that name are read again, so that a group that was deleted meanwhile is a 404.
+   */
   async #eachPort(
     call: KnownCall,
     serverUuid: string,
-    change: (groups: readonly string[], hasAddress: boolean) => readonly string[] | null,
+    name: string,
+    change: (group: SecurityGroup, groups: readonly string[], hasAddress: boolean) => readonly string[] | null,
   ): Promise<void> {
     for (let tries = 0; tries < TRIES_MAX; tries += 1) {
+      const group = await this.#ofCaller(call, name);
       const ports = await this.#parts.ports.portsOf([serverUuid], call);
       if (ports.length === 0) throw notFound(`instance_id ${serverUuid} could not be found as device id on any ports`);
       let isChanged = false;
       for (const port of ports) {
-        const groups = change(port.groups, port.hasAddress);
+        const groups = change(group, port.groups, port.hasAddress);
         if (groups === null) continue;
         const outcome = await port.setGroups(groups);
         if (outcome.kind === "refused") throw badRequest(outcome.why);
-        isChanged ||= outcome.kind === "changed";
+        isChanged ||= outcome.kind !== "set";
       }
       if (!isChanged) return;
     }
