@@ -1,3 +1,4 @@
+import { withoutTrailing } from "../../core/without-trailing.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
 import {
@@ -70,7 +71,7 @@ export class KeystoneSession {
   ) {
     this.#settings = settings;
     this.#clock = deps.clock;
-    this.tokensUrl = `${settings.url.replace(/\/+$/, "").replace(/\/v3$/, "")}/v3/auth/tokens`;
+    this.tokensUrl = `${withoutTrailing(settings.url, "/").replace(/\/v3$/, "")}/v3/auth/tokens`;
     this.#query = options.catalogue ? "" : "?nocatalog";
     this.#exchange = new HttpExchange({ connectionsMax: CONNECTIONS_MAX, timeoutMs: settings.timeoutMs });
   }

@@ -1,4 +1,5 @@
 import type { Readable } from "node:stream";
+import { withoutTrailing } from "../../core/without-trailing.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { retry } from "../../runtime/retry.ts";
 import {
@@ -174,7 +175,7 @@ export class NeighbourClient {
 
   #endpoint(token: ServiceToken): string {
     const { service, url, types, region } = this.#settings;
-    const found = url?.replace(/\/+$/, "") ?? endpointUrl(token.catalogue, this.#settings);
+    const found = url === null ? endpointUrl(token.catalogue, this.#settings) : withoutTrailing(url, "/");
     if (found !== null) return withVersion(found, this.#settings.versionPath);
     const where = region === null ? "" : ` in the region ${region}`;
     throw new NeighbourError(

@@ -80,9 +80,16 @@ function explain(body: string): { readonly type: string | null; readonly explana
       explanation: typeof message === "string" && message !== "" ? oneLine(message) : null,
     };
   } catch {
-    const text = oneLine(body.replace(/<head>.*<\/head>/is, " ").replace(/<[^>]*>/g, " "));
+    const text = oneLine(withoutHead(body).replace(/<[^<>]*>/g, " "));
     return { type: null, explanation: text === "" ? null : text };
   }
+}
+
+function withoutHead(page: string): string {
+  const from = page.search(/<head>/i);
+  const [, ...afterEnds] = from < 0 ? [] : page.slice(from).split(/<\/head>/i);
+  const body = afterEnds.at(-1);
+  return body === undefined ? page : `${page.slice(0, from)} ${body}`;
 }
 
 const oneLine = (text: string): string => text.replace(/\s+/g, " ").trim().slice(0, EXPLANATION_MAX);

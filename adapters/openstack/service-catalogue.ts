@@ -1,3 +1,5 @@
+import { withoutTrailing } from "../../core/without-trailing.ts";
+
 /** The interfaces of an endpoint in Keystone's catalogue. */
 export const ENDPOINT_INTERFACES = ["public", "internal", "admin"] as const;
 export type EndpointInterface = (typeof ENDPOINT_INTERFACES)[number];
@@ -38,7 +40,7 @@ export function endpointUrl(
     for (const service of catalogue)
       for (const endpoint of service.type === type ? service.endpoints : [])
         if (endpoint.interface === wanted.interface && (wanted.region === null || endpoint.region === wanted.region))
-          return endpoint.url.replace(/\/+$/, "");
+          return withoutTrailing(endpoint.url, "/");
   return null;
 }
 

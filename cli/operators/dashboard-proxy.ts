@@ -3,6 +3,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from "node:net";
 import { pipeline } from "node:stream/promises";
 import { request } from "undici";
+import { withoutTrailing } from "../../core/without-trailing.ts";
 
 /** The paths that the page calls, and the path of the page itself. */
 const PASSED = /^\/(dashboard|dashboard\/.*|berth\/v1\/.*|v2\.1\/.*)$/;
@@ -90,7 +91,7 @@ export class DashboardProxy {
     answer.once("close", () => ending.abort());
     const { apiUrl, token } = this.#options;
     const given = TO_API.flatMap((name) => (call.headers[name] === undefined ? [] : [[name, call.headers[name]]]));
-    const passed = await request(`${apiUrl.replace(/\/+$/, "")}${path}`, {
+    const passed = await request(`${withoutTrailing(apiUrl, "/")}${path}`, {
       method,
       headers: { ...(token !== null && { "x-auth-token": token }), ...Object.fromEntries(given) },
       body: method === "GET" ? null : call,

@@ -1,4 +1,5 @@
 import { request } from "undici";
+import { withoutTrailing } from "../../core/without-trailing.ts";
 import { integer } from "../../runtime/setting-kinds.ts";
 import { setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
@@ -39,7 +40,7 @@ export function runDashboardCommand(argv: readonly string[]): Promise<number> {
 
 /** Throws `OperatorsApiError` unless the api serves the page. */
 async function requireDashboard(apiUrl: string): Promise<void> {
-  const target = `${apiUrl.replace(/\/+$/, "")}/dashboard`;
+  const target = `${withoutTrailing(apiUrl, "/")}/dashboard`;
   const options = { headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS };
   const answer = await request(target, options).catch((error: unknown) => {
     throw unreachable(target, error);

@@ -1,3 +1,4 @@
+import { withoutTrailing } from "../../core/without-trailing.ts";
 import { boolean, integer, text } from "../../runtime/setting-kinds.ts";
 import { optional, SettingsError, setting } from "../../runtime/settings.ts";
 import { runCommand } from "../run-command.ts";
@@ -60,7 +61,7 @@ async function tellLives(
   servers: readonly string[],
 ): Promise<number> {
   const lives: ShownLife[] = [];
-  const address = apiAddress({ api: settings.api, dataDir: settings.dataDir ?? null }).replace(/\/+$/, "");
+  const address = withoutTrailing(apiAddress({ api: settings.api, dataDir: settings.dataDir ?? null }), "/");
   for (const server of servers) {
     const life = await callOperatorsApi<ShownLife>(settings, "GET", `/explain/${encodeURIComponent(server)}`);
     // An older api does not say where its dashboard is.

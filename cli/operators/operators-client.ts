@@ -1,4 +1,5 @@
 import { request } from "undici";
+import { withoutTrailing } from "../../core/without-trailing.ts";
 import { text, url } from "../../runtime/setting-kinds.ts";
 import { optional } from "../../runtime/settings.ts";
 import { apiAddress } from "./api-address.ts";
@@ -55,7 +56,7 @@ export async function streamOperatorsApi(
   path: string,
   signal: AbortSignal,
 ): Promise<AsyncIterable<Uint8Array>> {
-  const target = `${apiAddress({ api, dataDir: dataDir ?? null }).replace(/\/+$/, "")}/berth/v1${path}`;
+  const target = `${withoutTrailing(apiAddress({ api, dataDir: dataDir ?? null }), "/")}/berth/v1${path}`;
   const headers = token === null ? {} : { "x-auth-token": token };
   try {
     const answer = await request(target, { headers, signal, headersTimeout: ANSWER_MS, bodyTimeout: ANSWER_MS });
@@ -82,7 +83,7 @@ async function call<Answer>(
   body: unknown,
   headers: Readonly<Record<string, string>>,
 ): Promise<Answer> {
-  const answer = await send(`${apiAddress({ api, dataDir: dataDir ?? null }).replace(/\/+$/, "")}${path}`, {
+  const answer = await send(`${withoutTrailing(apiAddress({ api, dataDir: dataDir ?? null }), "/")}${path}`, {
     method,
     headers: {
       ...headers,

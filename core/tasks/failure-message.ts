@@ -1,3 +1,5 @@
+import { withoutTrailing } from "../without-trailing.ts";
+
 /** The result of an earlier selection of a build. `skipped`: the host had no room left or was not connected, and was never called. */
 export interface PastAttempt {
   readonly selection: number;
@@ -47,7 +49,7 @@ function listed(attempts: readonly PastAttempt[]): string {
 }
 
 function brief(reason: string): string {
-  const line = reason.replace(/\s+/g, " ").trim().replace(/\.+$/, "");
+  const line = withoutTrailing(reason.replace(/\s+/g, " ").trim(), ".");
   if (line === "") return "no reason given";
   return line.length <= REASON_CHARS_MAX ? line : `${line.slice(0, REASON_CHARS_MAX - 1)}…`;
 }

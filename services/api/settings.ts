@@ -2,6 +2,7 @@ import { neighbourOptions } from "../../adapters/openstack/neighbour-options.ts"
 import { postgresUrl } from "../../adapters/postgres/client/postgres-url.ts";
 import type { QuotaLimits } from "../../core/stores/api/quota-limits.ts";
 import type { VolumeUsage } from "../../core/stores/api/volume-store.ts";
+import { withoutTrailing } from "../../core/without-trailing.ts";
 import { processSettings } from "../../runtime/lifecycle.ts";
 import {
   boolean,
@@ -296,7 +297,7 @@ export function apiSettings(
       ...DEFAULT_API_SETTINGS.http,
       listen: options.listen,
       metrics: false,
-      publicUrl: options.publicUrl?.replace(/\/+$/, "") ?? null,
+      publicUrl: options.publicUrl === null ? null : withoutTrailing(options.publicUrl, "/"),
       bodyBytesMax: options.bodyBytesMax,
       computeBodyBytesMax: options.computeBodyBytesMax,
       requestTimeoutMs: options.requestTimeout,

@@ -12,6 +12,7 @@ test("knows the methods of a path, with parameters, queries and slashes at its e
   expect(paths.methodsAt("/servers/a.b-c/action")).toEqual(["POST"]);
   expect(paths.methodsAt("/servers//action")).toBeNull();
   expect(paths.methodsAt("/serversX")).toBeNull();
+  expect(paths.methodsAt(`/servers${"/".repeat(200_000)}y`)).toBeNull();
   expect(paths.methodsAt("/placement/traits")).toBeNull();
   expect(paths.routes()).toContainEqual({ method: "POST", url: "/servers", facts: { since: 2 }, schema: {} });
 });

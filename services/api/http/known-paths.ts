@@ -1,4 +1,5 @@
 import type { FastifySchema } from "fastify";
+import { withoutTrailing } from "../../../core/without-trailing.ts";
 import type { RouteFacts } from "./route-facts.ts";
 
 /** A route as it was registered: its facts, and the schemas that its calls are checked with. */
@@ -52,7 +53,7 @@ export class KnownPaths {
    */
   methodsAt(requestUrl: string): readonly string[] | null {
     const asked = requestUrl.replace(/[?#].*$/, "");
-    const path = asked.replace(/\/+$/, "");
+    const path = withoutTrailing(asked, "/");
     this.#patterns ??= Array.from(this.#methods.keys(), (url) => ({ pattern: patternOf(url), url }));
     if (path !== asked && this.#patterns.some(({ pattern, url }) => /:\w+$/.test(url) && pattern.test(`${path}/id`)))
       return null;
@@ -62,7 +63,7 @@ export class KnownPaths {
 }
 
 function patternOf(url: string): RegExp {
-  const segments = url.replace(/\/+$/, "").split("/");
+  const segments = withoutTrailing(url, "/").split("/");
   const parts = segments.map((segment) => (segment.startsWith(":") ? "[^/]+" : segment.replace(/[^\w-]/g, "\\$&")));
   return new RegExp(`^${parts.join("/")}$`);
 }

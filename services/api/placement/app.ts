@@ -145,9 +145,9 @@ function requireJsonAccepted(request: PlacementRequest): void {
   if (accept === undefined || accept === "application/json" || accept.trim() === "") return;
   const fits = accept.split(",").some((entry) => {
     const [type, ...parameters] = entry
-      .trim()
       .toLowerCase()
-      .split(/\s*;\s*/);
+      .split(";")
+      .map((part) => part.trim());
     const refused = parameters.some((parameter) => /^q=0(\.0*)?$/.test(parameter));
     return !refused && (type === "application/json" || type === "application/*" || type === "*/*" || type === "*");
   });

@@ -3,12 +3,17 @@ import { isUuidLike, readUuidLike } from "./uuids.ts";
 
 const CANONICAL = "0a1b2c3d-4e5f-6071-8293-a4b5c6d7e8f9";
 
+test("a long run of braces is no UUID", () => {
+  expect(isUuidLike(`x${"{".repeat(200_000)}x`)).toBe(false);
+});
+
 describe("a UUID", () => {
   test.each([
     CANONICAL,
     CANONICAL.toUpperCase(),
     CANONICAL.replaceAll("-", ""),
     `{${CANONICAL}}`,
+    `{{${CANONICAL}}}`,
     `urn:uuid:${CANONICAL}`,
     "0a-1b-2c-3d4e5f60718293a4b5c6d7e8f9",
   ])("may be written %s", (text) => {

@@ -1,3 +1,5 @@
+import { withoutTrailing } from "../../../core/without-trailing.ts";
+
 /** The spelling that nearly all clients use. */
 const CANONICAL = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/;
 
@@ -9,13 +11,10 @@ export function isUuidLike(text: string): boolean {
   return CANONICAL.test(text) || /^[0-9a-f]{32}$/.test(normalise(text));
 }
 
-const normalise = (text: string): string =>
-  text
-    .toLowerCase()
-    .replace("urn:", "")
-    .replace("uuid:", "")
-    .replace(/^[{}]+|[{}]+$/g, "")
-    .replaceAll("-", "");
+function normalise(text: string): string {
+  const inBraces = text.toLowerCase().replace("urn:", "").replace("uuid:", "");
+  return withoutTrailing(inBraces.replace(/^[{}]+/, ""), "{}").replaceAll("-", "");
+}
 
 /** Returns the canonical form, 8-4-4-4-12 in lower case, or null when the text is not a UUID. */
 export function readUuidLike(text: string): string | null {

@@ -13,6 +13,7 @@ import { askedOf } from "../../../core/scheduling/request/asked.ts";
 import { guestNodes } from "../../../core/scheduling/request/numa-nodes.ts";
 import { guestInterfaces } from "../../../core/tasks/port-change.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
+import { withoutTrailing } from "../../../core/without-trailing.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { statedSha512 } from "../../../runtime/image-hash.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
@@ -137,8 +138,5 @@ function sanitized(name: string): string {
     .toLowerCase()
     .replace(/[ _]/g, "-")
     .replace(/[^a-z0-9.-]/g, "");
-  return plain
-    .replace(/^[.-]+|[.-]+$/g, "")
-    .slice(0, HOSTNAME_CHARS_MAX)
-    .replace(/[.-]+$/, "");
+  return withoutTrailing(plain.replace(/^[.-]+/, "").slice(0, HOSTNAME_CHARS_MAX), ".-");
 }

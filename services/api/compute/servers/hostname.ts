@@ -1,3 +1,4 @@
+import { withoutTrailing } from "../../../../core/without-trailing.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { badRequest, invalidField } from "../../http/fault.ts";
 
@@ -48,6 +49,6 @@ export function hostnameOf({ uuid, name, hostname }: Pick<ServerSpec, "uuid" | "
     .replaceAll(/[ _.]/g, "-")
     .replaceAll(/[^\p{L}\p{N}-]/gu, "")
     .toLowerCase()
-    .replaceAll(/^-+|-+$/g, "");
-  return made === "" ? `Server-${uuid}` : made;
+    .replace(/^-+/, "");
+  return withoutTrailing(made, "-") || `Server-${uuid}`;
 }
