@@ -8,7 +8,19 @@ const BERTH = join(import.meta.dirname, "../../bin/berth");
 test("a call with many seeds shows its progress, and reports its results when it is stopped", {
   timeout: 120_000,
 }, async () => {
-  const child = spawn(BERTH, ["sim", "--profile", "calm", "--hosts", "3", "--requests", "5", "--seeds", "1..100000"]);
+  const child = spawn(BERTH, [
+    "sim",
+    "--profile",
+    "calm",
+    "--hosts",
+    "3",
+    "--requests",
+    "5",
+    "--jobs",
+    "1",
+    "--seeds",
+    "1..100000",
+  ]);
   try {
     let printed = "";
     child.stdout.on("data", (text: Buffer) => {
