@@ -17,11 +17,14 @@ const POLL_MS = 20;
 /** How long the kernel may need to make a mediated device. */
 const MADE_MS = 5_000;
 
+/** Names a device in QEMU, by its place in the guest's list. */
+export const hostDeviceId = (index: number): string => `hostdev${index}`;
+
 /** The options of QEMU for the devices. They come after all others, so that the other devices of the guest stay in their places. */
 export function hostDeviceArguments(devices: readonly HostDevice[]): readonly string[] {
   return devices.flatMap((device, index) => {
     const source = device.kind === "pci" ? `host=${device.address}` : `sysfsdev=/${MDEV}/${device.uuid}`;
-    return ["-device", `vfio-pci,${source},id=hostdev${index}`];
+    return ["-device", `vfio-pci,${source},id=${hostDeviceId(index)}`];
   });
 }
 

@@ -16,7 +16,7 @@ test("a QEMU whose monitor cannot be used is ended, instead of running on for a 
   const server = createServer((socket) => socket.end("this is no monitor\r\n"));
   try {
     const guest = await QemuGuest.create(dir, guestRecord());
-    const booted = guest.boot(program, { isReceiving: false });
+    const booted = guest.boot(program, { isReceiving: false, hasDevices: true });
     server.listen(join(dir, GUEST_FILES.monitor));
     await expect(booted).rejects.toThrow();
     await eventually("the end of the process", () => guest.process() === null);

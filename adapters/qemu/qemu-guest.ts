@@ -78,12 +78,19 @@ export class QemuGuest {
     this.#record = record;
   }
 
-  /** Starts QEMU with the guest halted. Rejects with a QemuError that contains QEMU's own error message. */
-  async boot(program: string, { isReceiving }: { readonly isReceiving: boolean }): Promise<void> {
+  /**
+   * Starts QEMU with the guest halted. A QEMU that only prepares the guest or copies its disks needs none of its devices of the host, which another
+   * guest of the server may have open. Rejects with a QemuError that contains QEMU's own error message.
+   */
+  async boot(
+    program: string,
+    { isReceiving, hasDevices }: { readonly isReceiving: boolean; readonly hasDevices: boolean },
+  ): Promise<void> {
     for (const name of [GUEST_FILES.monitor, GUEST_FILES.console, GUEST_FILES.display, GUEST_FILES.processId])
       rmSync(join(this.dir, name), { force: true });
     const errors = openSync(join(this.dir, GUEST_FILES.errors), "w", 0o600);
-    const { machine: own, rescue, pinning } = this.#record;
+    const { machine: own, rescue, pinning: whole } = this.#record;
+    const pinning = whole === undefined || hasDevices ? whole : { ...whole, devices: [] };
     const machine = rescue === undefined ? own : rescuedMachine(own, rescue.kernel);
     const child = spawn(program, qemuArguments(machine, { isReceiving, pinning }), {
       cwd: this.dir,

@@ -1,19 +1,23 @@
-import { mkdirSync, rmSync } from "node:fs";
+import { chmodSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { readGuestRecord, writeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
+import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
 import type { AllocationRequest } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
+import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
 import { makeSysroot, type SysrootPlan, sriovCard } from "../../../test/rigs/made-up-sysroot.ts";
 import {
+  guestsOnDisk,
   makeQemuGuestsDir,
   NANO_FLAVOR,
   type QemuGuestsDir,
   qemuDriverIn,
   whyNoQemu,
 } from "../../../test/rigs/qemu-guests.ts";
+import type { PrepareOrder } from "../driver.ts";
 import type { QemuDriver, QemuDriverOptions } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
@@ -31,6 +35,29 @@ const usableCard = () =>
       }),
     ),
   );
+
+/**
+ * A QEMU with another device in the place of each device of the host. As with the kernel's own ones, one process at a time can open it. A QEMU
+ * inherits the open lock.
+ */
+function standInQemu({ path }: QemuGuestsDir): string {
+  const program = join(path, "qemu-with-stand-ins");
+  const script = `#!/bin/bash
+args=()
+for arg; do
+  if [[ $arg =~ ^vfio-pci,host=([^,]+),id=(.*)$ ]]; then
+    exec {lock}>>"${path}/\${BASH_REMATCH[1]}"
+    flock -n $lock || { echo "\${BASH_REMATCH[1]}: Device or resource busy" >&2; exit 1; }
+    arg="pci-testdev,id=\${BASH_REMATCH[2]}"
+  fi
+  args+=("$arg")
+done
+exec qemu-system-x86_64 "\${args[@]}"
+`;
+  writeFileSync(program, script);
+  chmodSync(program, 0o755);
+  return program;
+}
 
 describe.skipIf(whyNoQemu() !== null)(
   `a guest with devices of its host${whyNoQemu() === null ? "" : " (skipped: no QEMU)"}`,
@@ -56,11 +83,27 @@ describe.skipIf(whyNoQemu() !== null)(
       attemptId: `task-${index}/0`,
     });
     const dirOf = (index: number) => join(dir.instancesPath, `guest-task-${index}+0`);
-    function prepare(index: number, items: AllocationRequest["items"]) {
+    function prepare(index: number, items: AllocationRequest["items"], moved: Partial<PrepareOrder> = {}) {
       const server = serverSpec(index, { flavor: NANO_FLAVOR, imageRef: NANO_IMAGE_ID });
-      const order = { ...nameOf(index), server, movedFrom: null, allocation: { items, mappings: {} } };
+      const order = { ...nameOf(index), server, movedFrom: null, allocation: { items, mappings: {} }, ...moved };
       return driver.prepare(order, { signal: NEVER, onStep: () => undefined });
     }
+    /** The server of guest 1, which runs with a device, and another guest that is prepared for it on a host. */
+    async function movedGuest(by: string, host: string, items: AllocationRequest["items"]) {
+      const to = { host, serverUuid: nameOf(1).serverUuid, attemptId: "task-2/0" };
+      const outcome = await prepare(1, items, { ...to, movedFrom: { ...nameOf(1), by } });
+      if (outcome.kind !== "prepared") throw new Error(outcome.reason);
+      const { listensAt = "" } = outcome;
+      const order = { ...nameOf(1), toHost: host, toAttemptId: to.attemptId, listensAt, orderId: "o1" };
+      const handOff = () => driver.handOff({ ...order, live: false, force: false }, NEVER, () => undefined);
+      return { to, handOff };
+    }
+    const programOf = (index: number) =>
+      readFileSync(`/proc/${findRunningQemu(dirOf(index))?.pid}/cmdline`, "latin1").split("\0");
+    const ticks = (attemptId: string) =>
+      eventually("the guest to tick", () =>
+        guestsOnDisk(dir.path, nameOf(1).serverUuid).some((one) => one.attemptId === attemptId && one.ticks.length > 0),
+      );
     const oneVf = [{ provider: "card", resourceClass: "SRIOV_NET_VF", amount: 1 }];
     /** The guest of a server as an earlier agent has left it, stopped, with these functions. */
     async function stoppedGuest(index: number, ...addresses: readonly string[]): Promise<void> {
@@ -77,6 +120,56 @@ describe.skipIf(whyNoQemu() !== null)(
       expect(outcome).toMatchObject({ kind: "failed", failure: "reschedule" });
       expect(outcome).toMatchObject({ reason: expect.stringMatching(/host=0000:3b:02\.1.*: no such host device/) });
       expect(readGuestRecord(dirOf(2))?.pinning?.devices).toEqual([{ kind: "pci", address: VFS[1] }]);
+    });
+
+    test.each(["rebuild", "resize"])(
+      "keeps its function, which only one QEMU can open, at a %s on its host",
+      async (by) => {
+        opened(usableCard(), { program: standInQemu(dir), shutdownMs: 200 });
+        expect(await prepare(1, oneVf)).toMatchObject({ kind: "prepared" });
+        await driver.start(nameOf(1), NEVER);
+        await ticks("task-1/0");
+        const { to, handOff } = await movedGuest(by, "h1", oneVf);
+        expect(readGuestRecord(dirOf(2))?.pinning?.devices).toEqual([{ kind: "pci", address: VFS[0] }]);
+        expect(programOf(2)).not.toContain("pci-testdev,id=hostdev0");
+        await handOff();
+        expect(findRunningQemu(dirOf(1))).toBeNull();
+        await driver.start(to, NEVER);
+        expect(programOf(2)).toContain("pci-testdev,id=hostdev0");
+        await ticks("task-2/0");
+      },
+    );
+
+    test("is copied without its function while it is stopped, and is started with it afterwards", async () => {
+      const program = standInQemu(dir);
+      const sysroot = usableCard();
+      opened(sysroot, { program, shutdownMs: 200 });
+      await prepare(1, oneVf);
+      await driver.start(nameOf(1), NEVER);
+      await driver.power(nameOf(1), "stop", NEVER);
+      driver.close();
+      // The QEMU of this driver can open no function.
+      opened(sysroot);
+      await driver.snapshot(nameOf(1), "6f1f2ad0-7d3c-4d0b-8f0e-0c9b6a8c0002", NEVER);
+      const { handOff } = await movedGuest("migrate", "h2", []);
+      await handOff();
+      driver.close();
+      opened(sysroot, { program, shutdownMs: 200 });
+      await driver.start(nameOf(1), NEVER);
+      expect(programOf(1)).toContain("pci-testdev,id=hostdev0");
+    });
+
+    test("gets its function when a QEMU that was started for copying is still there", async () => {
+      opened(usableCard(), { program: standInQemu(dir), shutdownMs: 200 });
+      await prepare(1, oneVf);
+      await driver.start(nameOf(1), NEVER);
+      await driver.power(nameOf(1), "stop", NEVER);
+      const { handOff } = await movedGuest("migrate", "h2", []);
+      await driver.destroy({ ...nameOf(1), host: "h2", attemptId: "task-2/0" });
+      await expect(handOff()).rejects.toThrow();
+      expect(programOf(1)).not.toContain("pci-testdev,id=hostdev0");
+      await driver.start(nameOf(1), NEVER);
+      expect(programOf(1)).toContain("pci-testdev,id=hostdev0");
     });
 
     test("is refused with the reason when all functions belong to guests, until one of these is destroyed", async () => {

@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import { checkHugePages } from "../../../adapters/qemu/check-huge-pages.ts";
-import { readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
+import { hostDeviceId, readyHostDevices } from "../../../adapters/qemu/host-devices.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
@@ -10,6 +10,7 @@ import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
 import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
+import { hasDevice } from "../../../adapters/qemu/volume-plugs.ts";
 import { deviceName } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
@@ -48,6 +49,8 @@ export async function startGuest(guest: QemuGuest, control: PowerControl): Promi
     case "suspended":
       return;
     case "prelaunch":
+      // A guest in this state has done nothing yet that a boot would lose.
+      return (await lacksDevices(guest)) ? boot(guest, control) : run(guest, control);
     case "paused":
     case "postmigrate":
       return run(guest, control);
@@ -183,6 +186,12 @@ export function refuseWithDevices({ record }: QemuGuest, doing: string): void {
     );
 }
 
+/** Whether the guest's QEMU was started to prepare the guest or to copy its disks, without the guest's devices of its host. */
+async function lacksDevices(guest: QemuGuest): Promise<boolean> {
+  const { length } = guest.record.pinning?.devices ?? [];
+  return length > 0 && !(await hasDevice(guest, hostDeviceId(length - 1)));
+}
+
 /** Lets a suspended guest continue from its saved state. */
 async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
   await bootHalted(guest, control);
@@ -199,7 +208,7 @@ export async function haltForCopy(guest: QemuGuest, control: PowerControl): Prom
     if ((await guest.state()) === "running") await guest.execute("stop");
   } else if (["absent", "starting", "inmigrate"].includes(state)) {
     await guest.end();
-    await guest.boot(control.program, { isReceiving: false });
+    await guest.boot(control.program, { isReceiving: false, hasDevices: false });
   }
 }
 
@@ -220,7 +229,7 @@ async function bootHalted(guest: QemuGuest, { program, volumes, sysroot }: Power
   const { pinning } = guest.record;
   await readyHostDevices(pinning?.devices ?? [], sysroot);
   if (pinning !== undefined) checkHugePages(pinning, sysroot);
-  await guest.boot(program, { isReceiving: false });
+  await guest.boot(program, { isReceiving: false, hasDevices: true });
   try {
     await plugVolumes(guest, volumes);
   } catch (error) {

@@ -92,7 +92,8 @@ export async function prepareGuest(
     await ensureInterfaceSlots(guest);
   }
   await readyHostDevices(pinning?.devices ?? [], sysroot);
-  await guest.boot(options.program, { isReceiving: receives !== null });
+  // The server's present guest may have the devices open until it has stopped. A new server has none, and learns here whether QEMU can open them.
+  await guest.boot(options.program, { isReceiving: receives !== null, hasDevices: order.movedFrom === null });
   // Memory arrives only in a machine that has the same devices. QEMU does not lock the files for such a guest before it is started. Any other
   // guest gets its volumes when it is started, because until then the guest from which it comes may have them.
   if (receives === "memory") await plugVolumes(guest, options.volumes);

@@ -28,7 +28,7 @@ export async function snapshotGuest(
   // The record is written first, so that an agent that dies here leaves nothing that its next process does not know of.
   await guest.change({ copiesTo: part });
   try {
-    if (state === "absent") await guest.boot(program, { isReceiving: false });
+    if (state === "absent") await guest.boot(program, { isReceiving: false, hasDevices: false });
     await copyDisk(guest, disk.node, part, signal);
     if (state === "absent") await guest.end();
     await images.publish(part, imageId);
