@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, statfsSync, writeFileSync } from "node:fs";
+import { closeSync, mkdtempSync, openSync, rmSync, statfsSync, writeSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
@@ -7,16 +7,22 @@ import { eventually } from "../../test/rigs/eventually.ts";
 import { DiskMeter } from "./disk-meter.ts";
 
 let directory: string;
+/** The file `answer`. It stays open, since an answer would be lost if nobody had it open before the script of a busy machine begins. */
+let answers: number;
 beforeEach(() => {
   directory = mkdtempSync(join(tmpdir(), "berth-disk-"));
   execFileSync("mkfifo", [join(directory, "answer")]);
+  // Opening it for both directions waits for nobody.
+  answers = openSync(join(directory, "answer"), "r+");
 });
-afterEach(() => rmSync(directory, { recursive: true }));
+afterEach(() => {
+  closeSync(answers);
+  rmSync(directory, { recursive: true });
+});
 
 /** Waits in the system, as for a file system whose server is gone, until something is written to the file `answer`. */
 const hanging = () => `read blocks < ${join(directory, "answer")} && echo "$blocks 4096"`;
-/** Opening it for both directions waits for nobody. */
-const answer = () => writeFileSync(join(directory, "answer"), "7\n", { flag: "r+" });
+const answer = () => writeSync(answers, "7\n");
 
 test("measures the file system of a directory, and knows nothing of one that does not exist", () => {
   const { blocks, bsize } = statfsSync(directory);

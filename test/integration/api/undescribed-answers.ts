@@ -23,7 +23,9 @@ export function collectUndescribed(http: FastifyInstance): ReadonlySet<string> {
   });
   http.addHook("onResponse", (request, reply, done) => {
     const { url = "", config } = request.routeOptions;
-    if (DOCUMENTS.some(([prefix]) => url.startsWith(`${prefix}/`)) && config.removed !== true) {
+    // The router takes `/servers/` for `/servers`, but it is no path of the API.
+    const isPath = reply.statusCode !== 404 || !request.url.split("?", 1)[0]?.endsWith("/");
+    if (isPath && DOCUMENTS.some(([prefix]) => url.startsWith(`${prefix}/`)) && config.removed !== true) {
       const method = request.method === "HEAD" ? "GET" : request.method;
       // A path with an empty id is the path of no route, though Fastify finds one when it ignores the slash.
       const [path = ""] = request.url.split("?", 1);
