@@ -1,5 +1,6 @@
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
+import { withDeadline } from "../../runtime/deadline.ts";
 import type { MetadataAnswer } from "./metadata-answer.ts";
 import { type MetadataRequest, MetadataRequests } from "./metadata-requests.ts";
 import { openUnixSocket } from "./open-unix-socket.ts";
@@ -15,6 +16,8 @@ const BANNED_MS = 5_000;
 const AGAIN_MS = 100;
 /** Answers that QEMU has not taken yet. A guest that asks on without reading gets none any further. */
 const UNREAD_BYTES_MAX = 4 * 1_048_576;
+/** An answer that takes longer is an error of the server, so that the requests after it are answered. */
+const ANSWER_MS = 10_000;
 
 /** Answers the requests of one guest for a path. */
 export type AnswerMetadata = (path: string) => Promise<MetadataAnswer>;
@@ -71,7 +74,11 @@ export class MetadataLink {
     let answered: Promise<void> = Promise.resolve();
     socket.on("data", (bytes: Buffer) => {
       clearTimeout(limit);
-      for (const request of requests.push(bytes)) answered = answered.then(() => this.#take(socket, request));
+      for (const request of requests.push(bytes)) {
+        // Counted before they wait: an answer may hang, and what waits for it takes memory of the agent.
+        if (!this.#admits()) return this.#again(socket, BANNED_MS);
+        answered = answered.then(() => this.#take(socket, request));
+      }
       if (requests.isAmidst) limit = setTimeout(() => this.#again(socket, AGAIN_MS), REQUEST_MS).unref();
     });
     socket.on("error", () => undefined);
@@ -83,7 +90,7 @@ export class MetadataLink {
 
   async #take(socket: Socket, request: MetadataRequest): Promise<void> {
     if (this.#socket !== socket) return;
-    if (!this.#admits() || socket.writableLength > UNREAD_BYTES_MAX) return this.#again(socket, BANNED_MS);
+    if (socket.writableLength > UNREAD_BYTES_MAX) return this.#again(socket, BANNED_MS);
     if (request.kind === "nonsense") {
       socket.write(encoded(refusal(400), true));
       await delay(AGAIN_MS, undefined, { ref: false });
@@ -91,8 +98,13 @@ export class MetadataLink {
     }
     const { method, path } = request;
     const isKnown = method === "GET" || method === "HEAD";
-    const answer = isKnown ? await this.#answer(path).catch(() => refusal(500)) : refusal(405);
+    const answer = isKnown ? await this.#answered(path) : refusal(405);
     if (this.#socket === socket) socket.write(encoded(answer, method !== "HEAD"));
+  }
+
+  /** Never rejects. */
+  #answered(path: string): Promise<Answer> {
+    return withDeadline(this.#answer(path), ANSWER_MS, "the metadata of a guest").catch(() => refusal(500));
   }
 
   /** Counts a request. False when the guest makes too many. */
