@@ -15,5 +15,10 @@ export function driverWarnings(logger: Logger) {
         { host, serverUuid, attemptId, err: error },
         "the state of a guest could not be found out, so the guest is left alone",
       ),
+    onWithoutInterfaces: ({ host, serverUuid, attemptId }: GuestName, error: unknown) =>
+      logger.error(
+        { host, serverUuid, attemptId, err: error },
+        "the interfaces of a guest could not be changed before its hard reboot; it gets its server's interfaces when it is stopped and started",
+      ),
   };
 }

@@ -158,6 +158,25 @@ describe.skipIf(whySkipped !== null)("containers", () => {
     expect((await ticksOf(destination))[0]).toBeGreaterThanOrEqual(last);
   });
 
+  test("are started by a hard reboot even if LXD refuses their interfaces, and the refusal is reported", async () => {
+    const failed: unknown[] = [];
+    const bridged = lxdDriverIn(daemon, {
+      bridge: "berth-test-br",
+      onWithoutInterfaces: ({ attemptId }, error) => failed.push([attemptId, String(error)]),
+    });
+    const guest = guestOf("h1", "refused/0");
+    try {
+      await prepare(guest);
+      await bridged.start(guest, NEVER);
+      const wrong = { portId: randomUUID(), slot: 1, macAddress: "nonsense" };
+      await bridged.power(guest, "hard-reboot", NEVER, [wrong]);
+      expect(await bridged.powersOf([guest])).toEqual(["running"]);
+      expect(failed).toEqual([["refused/0", expect.stringContaining("MAC")]]);
+    } finally {
+      bridged.close();
+    }
+  });
+
   test("get interfaces on a bridge while they run, and lose them again", async ({ skip }) => {
     const bridge = "berth-test-br";
     try {

@@ -12,6 +12,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 import { withDeadline } from "../../../runtime/deadline.ts";
 import { readLogEnd } from "../../../runtime/read-log-end.ts";
 import { SnapshotStore } from "../../../runtime/snapshot-store.ts";
+import { callDriver } from "../call-driver.ts";
 import {
   type Driver,
   type DriverCapability,
@@ -57,10 +58,14 @@ export interface LxdDriverOptions extends ContainerDefaults {
   readonly onStrayCpus?: (guest: CpuHolder) => void;
   /** Called for each guest whose state cannot be found out. */
   readonly onUnknown?: (guest: GuestName, error: unknown) => void;
+  /** Called for each guest that is rebooted without the interfaces that it should have got. */
+  readonly onWithoutInterfaces?: (guest: GuestName, error: unknown) => void;
 }
 
 /** A container that LXD does not answer for must not hide the others, so this is shorter than the agent's own deadline for a look at all of them. */
 const LOOK_MS = 4_000;
+/** A hard reboot must have time left to start the container. */
+const INTERFACES_MS = 15_000;
 const NO_LIVE_MOVE = "containers cannot be moved while they run: stop the server and migrate it";
 /** Only these moves continue with the source's disk. Every other one begins with the image. */
 const WITH_DISK: readonly string[] = ["resize", "migrate"];
@@ -213,7 +218,7 @@ export class LxdDriver implements Driver {
       case "reboot":
       case "hard-reboot":
         await container.stop(control, { force: verb === "hard-reboot" });
-        if (verb === "hard-reboot" && interfaces != null) await this.setInterfaces(guest, interfaces, signal);
+        if (verb === "hard-reboot" && interfaces != null) await this.#align(guest, interfaces, signal);
         return container.start(signal);
       case "pause":
         return container.pause(signal);
@@ -246,6 +251,19 @@ export class LxdDriver implements Driver {
     await container.settle(signal);
     if (bridge === null) await container.existing();
     else await container.setInterfaces(interfaceDevices(interfaces, bridge), signal);
+  }
+
+  /** Gives a guest that is about to start its interfaces. It starts all the same when that fails, since it may be needed without them. */
+  async #align(guest: GuestName, interfaces: readonly GuestInterface[], signal: AbortSignal): Promise<void> {
+    const { clock, onWithoutInterfaces } = this.#options;
+    const control = { signal, timeoutMs: INTERFACES_MS, what: "changing a container's interfaces", clock };
+    try {
+      const set = (raised: AbortSignal) => this.setInterfaces(guest, interfaces, raised);
+      await callDriver(set, { ...control, onStuck: () => undefined });
+    } catch (error) {
+      signal.throwIfAborted();
+      onWithoutInterfaces?.(guest, error);
+    }
   }
 
   /** No container has a volume. */
