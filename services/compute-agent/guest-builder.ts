@@ -151,7 +151,7 @@ export class GuestBuilder {
     const hasVolumes = (order.server?.volumes.length ?? 0) > 0;
     if (hasVolumes && !this.#driver.capabilities.has("volumes")) return Promise.resolve(WITHOUT_VOLUMES);
     const isSigned = (order.server?.trustedCerts.length ?? 0) > 0;
-    if (isSigned && !this.#driver.capabilities.has("trusted-certs")) return Promise.resolve(WITHOUT_CERTS);
+    if (isSigned && !this.#driver.capabilities.has("trusted-certs")) return Promise.resolve(withoutCerts(order));
     const timeoutMs = order.timeoutMs > 0 ? Math.min(order.timeoutMs, ATTEMPT_TIMEOUT_MS_MAX) : ATTEMPT_TIMEOUT_MS_MAX;
     return new Promise((resolve) => {
       let answered = false;
@@ -256,6 +256,11 @@ const HAS_RUN: readonly string[] = ["running", "stopped", "paused", "suspended",
 /** The failure report of an attempt. */
 export type FailedWord = Pick<Extract<PrepareOutcome, { kind: "failed" }>, "failure" | "reason">;
 
+/** Ends the build of a new server, as Nova does (`BuildAbortException`). Nova does not check this for moves, so a move goes on to another host. */
+const withoutCerts = ({ movedBy }: Build): PrepareOutcome => ({
+  ...{ kind: "failed", failure: movedBy === "" ? "abort" : "reschedule", reason: NO_TRUSTED_CERTS },
+});
+
 /** Fails a guest whose address is too long to be told to the guest that moves to it. */
 function checked(outcome: PrepareOutcome): PrepareOutcome {
   const length = outcome.kind === "prepared" ? (outcome.listensAt ?? "").length : 0;
@@ -265,7 +270,6 @@ function checked(outcome: PrepareOutcome): PrepareOutcome {
 }
 
 const WITHOUT_VOLUMES: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: NO_VOLUMES };
-const WITHOUT_CERTS: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: NO_TRUSTED_CERTS };
 const CANCELLED: PrepareOutcome = { kind: "failed", failure: "reschedule", reason: "the build was cancelled" };
 const timedOut = (timeoutMs: number): PrepareOutcome => ({
   kind: "failed",

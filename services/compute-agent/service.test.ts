@@ -250,7 +250,9 @@ describe("an agent", () => {
     }
     const { driver } = await startAgent(10, WithoutCertificates);
     one.build(1, {}, 60_000, { trustedCerts: ["certificate"] });
+    // No alternate is tried, as with Nova's BuildAbortException.
     expect(await one.state(1, GUEST_STATE_FAILED)).toMatchObject({
+      failure: FailureKind.FAILURE_KIND_ABORT,
       reason: "Trusted image certificates provided on host that does not support certificate validation.",
     });
     one.build(2);
