@@ -82,11 +82,11 @@ export async function readMarker(
   store: Pick<ImageStore, "image">,
   identity: Identity,
   asked: string | undefined,
-): Promise<string | null> {
+): Promise<ImageRecord | null> {
   if (asked === undefined) return null;
   const image = await store.image(storedSpelling(asked));
   if (image === null || !mayShow(image, identity)) throw markerNotFound(asked);
-  return image.id;
+  return image;
 }
 
 /** Changes an image. `check` throws for fields that an image cannot have. */

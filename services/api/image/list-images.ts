@@ -1,4 +1,4 @@
-import type { ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
+import type { ImageQuery, ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, invalidQuery } from "../http/fault.ts";
 import { type QueryParameters, QueryReader, refuseOtherParameters } from "../http/query-reader.ts";
@@ -13,7 +13,7 @@ const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared"
 const SORT_KEYS: ReadonlySet<string> = new Set([
   ...["name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"],
 ]);
-/** Maximum number of images that are filtered or sorted for one page. */
+/** Maximum number of images that are sorted for one page. */
 const SORTED_MAX = 10_000;
 const STRETCH = 1_000;
 
@@ -21,8 +21,8 @@ type View = Readonly<Record<string, unknown>>;
 type Order = readonly { readonly key: string; readonly descending: boolean }[];
 
 /**
- * Handles `GET /v2/images`. By default the newest images come first, from an index. For another order or for a status, all images that the caller may
- * see are read. Refuses that where they are too many. Source: Glance's api-ref v2, "List images".
+ * Handles `GET /v2/images`. By default the newest images come first, from an index. For another order, all images that the caller may see are read.
+ * Refuses that where they are too many. Source: Glance's api-ref v2, "List images".
  */
 export async function listImages(
   store: Pick<ImageStore, "image" | "images">,
@@ -45,46 +45,73 @@ export async function listImages(
     // No image is ever hidden.
     query.flag("os_hidden")
       ? []
-      : status === null && order === null
-        ? (await store.images({ ...wanted, marker, limit })).map(imageView)
+      : order === null
+        ? await readNewest(store, { ...wanted, marker: marker?.id ?? null }, { status, limit })
         : pageOf(await readAll(store, wanted), { status, order, marker, limit });
   const last = page.at(-1);
   const next = page.length === limit && last ? { next: nextLink(raw, limit, String(last.id)) } : {};
   return { images: page, first: "/v2/images", schema: "/v2/schemas/images", ...next };
 }
 
-async function readAll(
+type Wanted = Pick<ImageQuery, "visibleTo" | "name" | "visibility">;
+
+/** Reads in the order of the index until the page is full, or until the images end. */
+async function readNewest(
   store: Pick<ImageStore, "images">,
-  wanted: Pick<Parameters<ImageStore["images"]>[0], "visibleTo" | "name" | "visibility">,
+  wanted: Wanted & Pick<ImageQuery, "marker">,
+  { status, limit }: { readonly status: string | null; readonly limit: number },
 ): Promise<readonly View[]> {
+  const size = status === null ? limit : STRETCH;
+  const page: View[] = [];
+  for (let { marker } = wanted; ; ) {
+    const stretch = await store.images({ ...wanted, marker, limit: size });
+    page.push(...stretch.map(imageView).filter((image) => status === null || image.status === status));
+    if (page.length >= limit || stretch.length < size) return page.slice(0, limit);
+    marker = stretch.at(-1)?.id ?? null;
+  }
+}
+
+async function readAll(store: Pick<ImageStore, "images">, wanted: Wanted): Promise<readonly ImageRecord[]> {
   const all: ImageRecord[] = [];
   for (let marker: string | null = null; ; ) {
     const stretch: readonly ImageRecord[] = await store.images({ ...wanted, marker, limit: STRETCH });
     all.push(...stretch);
     if (all.length > SORTED_MAX)
-      throw badRequest(`More than ${SORTED_MAX} images would have to be sorted: leave status, sort_key and sort out.`);
-    if (stretch.length < STRETCH) return all.map(imageView);
+      throw badRequest(
+        `More than ${SORTED_MAX} images would have to be sorted: leave sort_key, sort_dir and sort out.`,
+      );
+    if (stretch.length < STRETCH) return all;
     marker = stretch.at(-1)?.id ?? null;
   }
 }
 
-/** Returns the images that follow the marker in the order. Images that are equal in it keep their order, the newest first. */
+/**
+ * Returns the images that follow the marker in the order. Images that are equal in it keep their order, the newest first. The marker is sorted in even if it
+ * has left the filters since the page before, so that the list goes on after its place.
+ */
 function pageOf(
-  images: readonly View[],
+  images: readonly ImageRecord[],
   asked: {
     readonly status: string | null;
-    readonly order: Order | null;
-    readonly marker: string | null;
+    readonly order: Order;
+    readonly marker: ImageRecord | null;
     readonly limit: number;
   },
 ): readonly View[] {
   const { status, order, marker, limit } = asked;
-  const sorted = order === null ? images : images.toSorted((one, other) => compareIn(order, one, other));
-  const from = marker === null ? 0 : sorted.findIndex(({ id }) => id === marker) + 1;
+  const missing = marker === null || images.some(({ id }) => id === marker.id) ? [] : [marker];
+  const newest = [...images, ...missing].sort(newestFirst).map(imageView);
+  const sorted = newest.sort((one, other) => compareIn(order, one, other));
+  const from = marker === null ? 0 : sorted.findIndex(({ id }) => id === marker.id) + 1;
   return sorted
     .slice(from)
     .filter((image) => status === null || image.status === status)
     .slice(0, limit);
+}
+
+/** The order of the index. */
+function newestFirst(one: ImageRecord, other: ImageRecord): number {
+  return other.createdAtMs - one.createdAtMs || (one.id < other.id ? -1 : 1);
 }
 
 function compareIn(order: Order, one: View, other: View): number {

@@ -91,6 +91,22 @@ describe("the Image API", () => {
     expect((await call("GET", `/image${list.schema}`, "bob:p")).json().name).toBe("images");
   });
 
+  it("continues a list after an image that has left the list's filters since", async () => {
+    const ids = new Map<string, string>();
+    for (const [name, visibility] of [..."dacb"].map((one) => [one, "private"]))
+      ids.set(name ?? "", (await call("POST", "/image/v2/images", "bob:p", { name, visibility })).json().id);
+    const change = [{ op: "replace", path: "/visibility", value: "shared" }];
+    await call("PATCH", `/image/v2/images/${ids.get("b")}`, "bob:p", change, PATCH);
+    const pageAfter = async (query: string) => {
+      const url = `/image/v2/images?visibility=private&marker=${ids.get("b")}&${query}`;
+      return (await call("GET", url, "bob:p")).json().images.map(({ name }: { name: string }) => name);
+    };
+    expect(await pageAfter("sort=name:asc")).toEqual(["c", "d"]);
+    expect(await pageAfter("sort=name:desc")).toEqual(["a"]);
+    // Equal images keep the order of the index.
+    expect(await pageAfter("sort=container_format:asc")).toEqual(await pageAfter("status=active"));
+  });
+
   it("lists images by their status and in any order, page by page, as Horizon asks for them", async () => {
     for (const name of ["b", "c", "a"]) await call("POST", "/image/v2/images", "bob:p", { name });
     const listed = async (query: string) => {

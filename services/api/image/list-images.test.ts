@@ -1,0 +1,43 @@
+import { expect, test } from "vitest";
+import type { ImageQuery, ImageRecord } from "../../../core/stores/api/image-store.ts";
+import type { KnownCall } from "../http/call.ts";
+import { listImages } from "./list-images.ts";
+
+const COUNT = 12_000;
+const images = Array.from({ length: COUNT }, (_, index) => ({
+  ...{
+    id: String(index),
+    owner: "p",
+    visibility: "shared",
+    createdAtMs: COUNT - index,
+    updatedAtMs: 0,
+    properties: {},
+  },
+  ...(index % 300 === 0 && { data: "awaited" }),
+})) as unknown as readonly ImageRecord[];
+const call = { identity: { isAdmin: false, projectId: "p" }, minor: 1 } as unknown as KnownCall;
+
+async function list(query: Record<string, string>) {
+  let reads = 0;
+  const store = {
+    image: async (id: string) => images[Number(id)] ?? null,
+    images: async ({ marker, limit }: ImageQuery) => {
+      reads += 1;
+      const from = marker === null ? 0 : Number(marker) + 1;
+      return images.slice(from, from + limit);
+    },
+  };
+  const { images: page, next } = await listImages(store, call, query, { pageMax: 1_000 });
+  return { ids: (page as readonly { readonly id: string }[]).map(({ id }) => id), next, reads };
+}
+
+test("a list by status reads no more images than it needs for the page, however many there are", async () => {
+  const first = await list({ status: "queued", limit: "4" });
+  expect(first).toMatchObject({ ids: ["0", "300", "600", "900"], reads: 1 });
+  expect(first.next).toContain("marker=900");
+  const second = await list({ status: "queued", limit: "4", marker: "900" });
+  expect(second).toMatchObject({ ids: ["1200", "1500", "1800", "2100"], reads: 2 });
+  expect((await list({ status: "queued" })).ids).toHaveLength(40);
+  expect(await list({ status: "saving" })).toMatchObject({ ids: [], next: undefined });
+  await expect(list({ status: "queued", sort: "name:asc" })).rejects.toThrow(/would have to be sorted/);
+});
