@@ -14,8 +14,9 @@ export interface GroupNames {
 /** Without a store of groups, every server is shown in its project's default group. */
 const ALL_DEFAULT: GroupNames = { of: () => [DEFAULT_GROUP] };
 const UNKNOWN: GroupNames = { of: () => [] };
-/** How long servers wait for their groups before they are shown without them. */
+/** How long servers wait for Neutron's groups before they are shown without them. Neutron is asked in stretches of servers, so that long lists take longer. */
 const DEADLINE_MS = 2_000;
+const MORE_MS_PER_SERVER = 10;
 
 /**
  * Reads the names of the security groups of servers. A silent Neutron does not hide the servers, it only hides their groups.
@@ -30,7 +31,9 @@ export async function readGroupNames(
   if (securityGroups === null) return ALL_DEFAULT;
   const asked = servers.map(({ server: { uuid, spec } }) => ({ uuid, projectId: spec.projectId }));
   try {
-    const found = await withDeadline(securityGroups.ofServers(call, asked), DEADLINE_MS, "Neutron");
+    const reading = securityGroups.ofServers(call, asked);
+    const deadlineMs = DEADLINE_MS + asked.length * MORE_MS_PER_SERVER;
+    const found = await (securityGroups.isOwn ? reading : withDeadline(reading, deadlineMs, "Neutron"));
     return { of: (uuid) => (found.get(uuid) ?? []).map(({ id, name }) => name || id) };
   } catch (error) {
     if (error instanceof DeadlineError || (error instanceof Fault && error.status === 503)) return UNKNOWN;

@@ -38,6 +38,11 @@ export class SecurityGroupDesk {
     this.#parts = parts;
   }
 
+  /** Whether the groups are those of Berth's own network, and not Neutron's. */
+  get isOwn(): boolean {
+    return this.#parts.own !== null;
+  }
+
   /** The groups of a project, by name; null for those of all projects, for admins. */
   async list(call: KnownCall, projectId: string | null): Promise<readonly SecurityGroup[]> {
     await this.#ensureDefault(projectId ?? call.identity.projectId);
