@@ -148,7 +148,10 @@ export interface ServerVolume {
   sizeBytes: number;
   /** The server boots from this volume instead of a local disk. */
   isRoot: boolean;
-  /** The image that a new volume is filled from; empty for none. Its properties are as in ServerSpec. */
+  /**
+   * Where a volume's content comes from, if it is not new and empty: the image that it is filled from, or "cinder" for a volume of Cinder, so that agents
+   * that do not know in_cinder make no empty file for it. Image properties are as in ServerSpec.
+   */
   imageRef: string;
   imageProperties: { [key: string]: string };
   /**

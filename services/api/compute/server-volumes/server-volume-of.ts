@@ -16,7 +16,8 @@ export function serverVolumeOf({
   const { attachmentId, device, tag, deleteOnTermination } = attachment;
   return {
     ...{ volumeId: id, attachmentId, device, tag: tag ?? "", deleteOnTermination, sizeBytes: sizeGib * GIB },
-    ...{ isRoot: device === ROOT_DEVICE, imageRef: "", imageProperties: {} },
+    // Older agents and conductors do not know `inCinder`. With a content they make no empty file for a volume that they do not find, and refuse it.
+    ...{ isRoot: device === ROOT_DEVICE, imageRef: inCinder ? "cinder" : "", imageProperties: {} },
     ...{ inCinder, connection: "" },
   };
 }
