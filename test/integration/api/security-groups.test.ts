@@ -154,6 +154,18 @@ describe.each(["simple", "neutron"] as const)("security groups with --networks %
     expect(await namesOf(await boot())).toEqual(["default"]);
   });
 
+  test.runIf(networks === "simple")(
+    "a server's default group is shown with the rules that were added to it",
+    async () => {
+      const id = await boot();
+      const [group] = (await rig.get(GROUPS, ANN)).json().security_groups;
+      const rule = { parent_group_id: group.id, ip_protocol: "tcp", from_port: 22, to_port: 22, cidr: "192.0.2.0/24" };
+      const added = (await rig.post(RULES, { security_group_rule: rule }, ANN)).json().security_group_rule;
+      const { security_groups } = (await rig.get(`/v2.1/servers/${id}/os-security-groups`, ANN)).json();
+      expect(security_groups).toMatchObject([{ id: group.id, rules: expect.arrayContaining([added]) }]);
+    },
+  );
+
   test("refuses a creation with a group that does not exist, or whose name is not unique", async () => {
     const create90 = (name: string) =>
       rig.post(

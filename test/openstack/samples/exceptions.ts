@@ -35,7 +35,6 @@ const NO_CONSOLES = "guests have serial and VNC consoles only";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
-const NEUTRON = "passed on to Neutron, up to 2.35";
 const REASONS: Readonly<Record<string, string>> = {
   "os-admin-password": "no driver has an agent in its guests",
   "os-assisted-volume-snapshots": NO_VOLUMES,
@@ -53,14 +52,6 @@ const REASONS: Readonly<Record<string, string>> = {
   ),
   "os-remote-consoles/create-spice-direct-console-req": NO_CONSOLES,
   "os-remote-consoles/create-spice-direct-console-resp": NO_CONSOLES,
-  "os-security-groups/security-group-add-post-req": "there is one security group for each project",
-  "os-security-groups/security-group-remove-post-req": "there is one security group for each project",
-  "os-security-groups/security-group-post-req": NEUTRON,
-  "os-security-groups/security-group-rules-post-req": NEUTRON,
-  "os-security-groups/security-group-rules-post-resp": NEUTRON,
-  "os-security-groups/security-groups-create-resp": NEUTRON,
-  "os-security-groups/security-groups-get-resp": NEUTRON,
-  "os-security-groups/security-groups-list-get-resp": NEUTRON,
   "os-server-shares":
     "no driver passes a shared file system on to its guests; a Nova without virtiofs answers 409, too",
   "os-server-topology": "needs a host with NUMA nodes, on which the guest's nodes are placed",

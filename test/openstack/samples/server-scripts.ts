@@ -68,7 +68,8 @@ const servers: Script = async (run) => {
   await run.get(`/servers${page("servers-list-resp")}`, "servers-list-resp");
   await run.get("/servers?limit=1&status=active&status=error", "servers-list-status-resp");
   await run.get(`/servers/detail${page("servers-details-resp")}`, "servers-details-resp");
-  const before = `changes-before=${encodeURIComponent("2096-01-01T00:00:00Z")}`;
+  // Without a status the lists also have the servers that were deleted, as in Nova.
+  const before = `changes-before=${encodeURIComponent("2096-01-01T00:00:00Z")}&status=ACTIVE`;
   await run.get(`/servers?${before}`, "servers-list-with-changes-before");
   await run.get(`/servers/detail?${before}`, "servers-details-with-changes-before");
   await run.cloud.must("POST", `/servers/${id}/action`, { unlock: null });

@@ -41,7 +41,7 @@ export function registerDetailRoutes(http: Http, deps: DetailDeps): void {
       const call = callOf(request);
       const { uuid, projectId } = await specOf(call, request.params.id);
       const desk = deps.securityGroups;
-      const groups = (await desk?.ofServers(call, [{ uuid, projectId }]))?.get(uuid) ?? [];
+      const groups = (await desk?.ofServers(call, [{ uuid, projectId }], { rules: true }))?.get(uuid) ?? [];
       return { security_groups: desk === null ? [] : await securityGroupsShown(desk, call, groups) };
     },
   );

@@ -136,10 +136,14 @@ export class SecurityGroupDesk {
     if (outcome.kind !== "deleted") throw refusalFault(outcome);
   }
 
-  /** The groups of servers, by the server; a server in no group is left out. */
+  /**
+   * The groups of servers, by the server; a server in no group is left out. Without `rules`, default groups of Berth's own network are those that
+   * each project has at first: their names cannot change, and nothing is read for them.
+   */
   async ofServers(
     call: KnownCall,
     servers: readonly { readonly uuid: string; readonly projectId: string }[],
+    { rules = false }: { readonly rules?: boolean } = {},
   ): Promise<ReadonlyMap<string, readonly SecurityGroup[]>> {
     if (servers.length === 0) return new Map();
     const ports = await this.#parts.ports.portsOf(
@@ -152,7 +156,7 @@ export class SecurityGroupDesk {
     if (this.#parts.own !== null)
       for (const { projectId } of servers) {
         const group = defaultGroupOf(projectId);
-        if (ids.delete(group.id)) known.set(group.id, group);
+        if (rules ? ids.has(group.id) : ids.delete(group.id)) known.set(group.id, group);
       }
     for (const [id, group] of await this.named(call, [...ids])) known.set(id, group);
     const found = new Map<string, Map<string, SecurityGroup>>();
