@@ -75,9 +75,9 @@ function answerTo(path: string): [number, unknown] {
   return scene.isDeleted ? [404, fault("gone")] : [200, { server }];
 }
 
-async function drain() {
+async function drain(limits = LIMITS) {
   const api = `http://127.0.0.1:${(http.address() as AddressInfo).port}`;
-  const made = new Drain({ api, token: null }, { host: "old", live: false, limits: LIMITS });
+  const made = new Drain({ api, token: null }, { host: "old", live: false, limits });
   const { moved, stayed, unlisted } = await made.run();
   return { moved, stayed: stayed.map(({ why }) => why), unlisted, total: made.tally.total };
 }
@@ -122,7 +122,8 @@ test("a second drain of the same host waits for the move that the first one requ
     }, 10);
     return 409;
   };
-  expect(await drain()).toEqual({ moved: 1, stayed: [], unlisted: null, total: 1 });
+  // The move ends by itself, after a time that a busy machine may stretch.
+  expect(await drain({ ...LIMITS, moveMsMax: 30_000 })).toEqual({ moved: 1, stayed: [], unlisted: null, total: 1 });
 });
 
 test("a user's resize that begins at the same moment is not confirmed, and is named", async () => {
