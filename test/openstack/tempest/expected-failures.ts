@@ -41,3 +41,11 @@ export function expectedFailure(test: string): string | null {
   const reason = Object.entries(EXPECTED).find(([, names]) => names.some((name) => test.startsWith(name)));
   return reason?.[0] ?? null;
 }
+
+/** Returns the entries whose tests all pass: their reasons are no longer true, so that they must be removed. */
+export function passingEntries(passed: readonly string[], failed: readonly string[]): readonly string[] {
+  const includes = (tests: readonly string[], name: string) => tests.some((test) => test.startsWith(name));
+  return Object.values(EXPECTED)
+    .flat()
+    .filter((name) => includes(passed, name) && !includes(failed, name));
+}
