@@ -1,4 +1,4 @@
-import { readFileSync } from "node:fs";
+import { readFileSync, rmSync } from "node:fs";
 import { open, rename } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import type { GuestPinning } from "../../core/pinning/guest-pinning.ts";
@@ -55,6 +55,11 @@ export async function writeGuestRecord(dir: string, record: GuestRecord): Promis
   await rename(`${path}.new`, path);
   const folder = await open(dirname(path));
   await folder.sync().finally(() => folder.close());
+}
+
+/** Removes the record of a guest that is being destroyed, at once. */
+export function removeGuestRecord(dir: string): void {
+  rmSync(join(dir, FILE), { force: true });
 }
 
 /** Null when the directory has no record. Throws a QemuError when it has one that cannot be read, or not by this version. */

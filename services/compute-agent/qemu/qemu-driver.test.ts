@@ -1,5 +1,14 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { createServer, type Server } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -13,6 +22,7 @@ import { ManualClock } from "../../../runtime/manual-clock.ts";
 import { SettingsError } from "../../../runtime/settings.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import { guestRecord } from "../../../test/rigs/guest-record.ts";
+import { makeSysroot } from "../../../test/rigs/made-up-sysroot.ts";
 import { NANO_DEFAULTS } from "../../../test/rigs/qemu-guests.ts";
 import type { GuestName } from "../journal.ts";
 import { openQemuDriver } from "./open-qemu-driver.ts";
@@ -75,6 +85,24 @@ test("at its start the agent tells of guests whose dedicated CPUs are no longer 
   const one = opened({ layoutOf: () => ({ places, cores: [] }), onStrayCpus: (guest) => strays.push(guest) });
   await one.adopt([{ ...name, state: "stopped" }]);
   expect(strays).toEqual([{ host: "h", serverUuid: "s", held: [3] }]);
+});
+
+test("guests of one server that are destroyed together remove the mediated device that they share", async () => {
+  const uuid = "6f1f2ad0-7d3c-4d0b-8f0e-0c9b6a8c0001";
+  const remove = `/sys/bus/mdev/devices/${uuid}/remove`;
+  const sysroot = makeSysroot({ [remove]: "" });
+  const devices = [{ kind: "mdev" as const, uuid, parent: "0000:41:00.0", type: "nvidia-35" }];
+  const pinning = { vcpus: [], held: [], emulator: [], memory: [], isBound: false, pageKib: null, devices };
+  const names = [nameOf(1), nameOf(2), nameOf(3)];
+  for (const index of [1, 2, 3]) {
+    mkdirSync(dirOf(index));
+    await writeGuestRecord(dirOf(index), guestRecord({ ...nameOf(index), pinning }));
+  }
+  const one = opened({ sysroot });
+  await one.destroy(names[0]!);
+  expect(readFileSync(join(sysroot, remove), "utf8")).toBe("");
+  await Promise.all(names.map((name) => one.destroy(name)));
+  expect(readFileSync(join(sysroot, remove), "utf8")).toBe("1");
 });
 
 /** A process that looks like the guest's QEMU and does nothing. */

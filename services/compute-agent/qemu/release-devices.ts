@@ -1,10 +1,10 @@
-import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { type GuestRecord, readGuestRecord, removeGuestRecord } from "../../../adapters/qemu/guest-record.ts";
 import { removeMdevs } from "../../../adapters/qemu/host-devices.ts";
 import { deviceName, type HostDevice } from "../../../core/pinning/host-device.ts";
 
 /**
  * Removes the mediated devices of a guest whose QEMU is gone, if no other guest has them: a server that is resized on its own host keeps its devices. `records` reads
- * those of all guests. Throws if a device cannot be removed, or if it is unknown whether another guest has it.
+ * those of all guests. The guest's record goes with them, so that the last of several guests that are destroyed together finds itself to be the last. Throws if a device cannot be removed, or if it is unknown whether another guest has it.
  */
 export function releaseDevices(
   dir: string,
@@ -18,6 +18,8 @@ export function releaseDevices(
     own.filter((device) => holders(device) === 1),
     sysroot,
   );
+  // Nothing may wait between the look at the records and this.
+  removeGuestRecord(dir);
 }
 
 /** None for a guest whose record is missing or damaged, which must be possible to remove nevertheless. */
