@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { expect, test } from "vitest";
 import { eventually } from "../../test/rigs/eventually.ts";
 import { makeSysroot, type SysrootPlan, sriovCard } from "../../test/rigs/made-up-sysroot.ts";
-import { hostDeviceArguments, readyHostDevices, removeMdevs } from "./host-devices.ts";
+import { existingMdevs, hostDeviceArguments, readyHostDevices, removeMdevs } from "./host-devices.ts";
 
 const VF = "0000:3b:02.0";
 const CARD = "0000:3b:00.0";
@@ -85,6 +85,16 @@ test("the mediated devices of a guest that is gone are removed, and its function
   removeMdevs([device, mdev, { ...mdev, uuid: "gone" }], root);
   expect(readFileSync(join(root, remove), "utf8")).toBe("1");
   expect(existsSync(join(root, DIR))).toBe(true);
+});
+
+test("the mediated devices that a host has are told by function and type, and one that a guest found there stays", () => {
+  const devices = `/sys/bus/pci/devices/${mdev.parent}/mdev_supported_types/${TYPE}/devices`;
+  const remove = `/sys/bus/mdev/devices/${mdev.uuid}/remove`;
+  const root = makeSysroot({ [`${devices}/b`]: {}, [`${devices}/${mdev.uuid}`]: {}, [remove]: "" });
+  expect(existingMdevs(mdev, root)).toEqual([mdev.uuid, "b"]);
+  expect(existingMdevs({ ...mdev, type: "nvidia-36" }, root)).toEqual([]);
+  removeMdevs([{ ...mdev, isFound: true }], root);
+  expect(readFileSync(join(root, remove), "utf8")).toBe("");
 });
 
 test("QEMU opens functions by their addresses, and mediated devices by their directories", () => {

@@ -1,7 +1,7 @@
 import { accessSync, constants, existsSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
-import { deviceName, type HostDevice } from "../../core/pinning/host-device.ts";
+import { deviceName, type HostDevice, type MdevSource } from "../../core/pinning/host-device.ts";
 import { QemuError } from "./qemu-error.ts";
 
 const PCI = "sys/bus/pci/devices";
@@ -39,11 +39,16 @@ export async function readyHostDevices(devices: readonly HostDevice[], root: str
   }
 }
 
-/** Removes the mediated devices of a guest that is gone. One that the host does not have is left out. */
+/** The UUIDs of the mediated devices of a function and a type that the host has, whoever made them, in order. */
+export function existingMdevs({ parent, type }: MdevSource, root: string): readonly string[] {
+  return [...entriesOf(join(root, PCI, parent, "mdev_supported_types", type, "devices"))].sort();
+}
+
+/** Removes the mediated devices of a guest that is gone. One that the host does not have, or had before the guest, is left out. */
 export function removeMdevs(devices: readonly HostDevice[], root: string): void {
   for (const device of devices) {
     const dir = join(root, MDEV, deviceName(device));
-    if (device.kind === "mdev" && existsSync(dir)) writeFileSync(join(dir, "remove"), "1");
+    if (device.kind === "mdev" && device.isFound !== true && existsSync(dir)) writeFileSync(join(dir, "remove"), "1");
   }
 }
 

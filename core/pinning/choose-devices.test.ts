@@ -10,7 +10,7 @@ const LAYOUT = {
   ],
 };
 const host = (changes: Partial<DeviceHost> = {}): DeviceHost => ({
-  ...{ layout: LAYOUT, taken: new Set<string>(), own: [], newUuid: (index) => `u${index}` },
+  ...{ layout: LAYOUT, taken: new Set<string>(), own: [], existing: () => [], newUuid: (index) => `u${index}` },
   ...changes,
 });
 const claim = (provider: string, resourceClass: string, amount = 1) => ({ provider, resourceClass, amount });
@@ -40,6 +40,15 @@ test("a server that stays on its host keeps the devices that it has", () => {
   expect(chooseDevices(claimed, host({ own }))).toEqual({
     kind: "chosen",
     devices: [pci("v2"), pci("v0"), mdev("old"), mdev("u2")],
+  });
+});
+
+test("mediated devices that are nobody's come before new ones, and say that they were there before", () => {
+  const existing = ({ type }: { readonly type: string }) => (type === "nvidia-35" ? ["e0", "e1", "old", "e2"] : []);
+  const changes = { own: [mdev("old")], taken: new Set(["e0"]), existing };
+  expect(chooseDevices([claim("gpu", "VGPU", 2), claim("gpu", "VGPU", 2)], host(changes))).toEqual({
+    kind: "chosen",
+    devices: [mdev("old"), { ...mdev("e1"), isFound: true }, { ...mdev("e2"), isFound: true }, mdev("u2")],
   });
 });
 

@@ -1,6 +1,6 @@
 import type { AllocationRequest } from "../../proto/gen/berth/shared.ts";
 import type { NeedsRefused } from "./guest-needs.ts";
-import { type DevicePlace, deviceName, type HostDevice } from "./host-device.ts";
+import { type DevicePlace, deviceName, type HostDevice, type MdevSource } from "./host-device.ts";
 import type { MachineLayout } from "./machine-layout.ts";
 
 /** The standard classes of devices. The other ones are those of PCI devices, by vendor and product. */
@@ -22,6 +22,8 @@ export interface DeviceHost {
   readonly taken: ReadonlySet<string>;
   /** The devices of this server's other guests on the host, of which at most one runs. The new guest gets these first. */
   readonly own: readonly HostDevice[];
+  /** The UUIDs of the mediated devices that the host has now. Those that are nobody's come before new ones, as in Nova: they may be all that the card can have. */
+  readonly existing: (source: MdevSource) => readonly string[];
   /** The UUID of the guest's mediated device of this number, from 0 on. */
   readonly newUuid: (index: number) => string;
 }
@@ -63,11 +65,17 @@ function freeOf({ addresses, mdev }: DevicePlace, host: DeviceHost, chosen: read
   if (mdev !== null) {
     const own = host.own.filter((one) => one.kind === "mdev" && one.parent === mdev.parent && one.type === mdev.type);
     const left = own.filter((one) => !isChosen.has(deviceName(one)));
+    const isOther = new Set([...host.taken, ...isChosen, ...own.map(deviceName)]);
+    const found = host
+      .existing(mdev)
+      .filter((uuid) => !isOther.has(uuid))
+      .map((uuid) => ({ kind: "mdev" as const, uuid, ...mdev, isFound: true as const }));
+    const present = [...left, ...found];
     // The kernel knows how many can still be made.
     const made = Array.from({ length: NEW_MDEVS_MAX }, (_, index) => ({
       ...{ kind: "mdev" as const, uuid: host.newUuid(chosen.length + index), ...mdev },
     }));
-    return [...left, ...made.filter(({ uuid }) => left.every((one) => deviceName(one) !== uuid))];
+    return [...present, ...made.filter(({ uuid }) => present.every((one) => deviceName(one) !== uuid))];
   }
   const isOwn = new Set(host.own.map(deviceName));
   const free = addresses.filter((address) => !host.taken.has(address) && !isChosen.has(address));

@@ -2,7 +2,7 @@ import { chooseDevices, claimedDevices } from "../../core/pinning/choose-devices
 import { chooseHostCpus } from "../../core/pinning/choose-host-cpus.ts";
 import { type GuestNeeds, guestNeedsOf } from "../../core/pinning/guest-needs.ts";
 import { type GuestPinning, isUnpinned } from "../../core/pinning/guest-pinning.ts";
-import { deviceName, type HostDevice } from "../../core/pinning/host-device.ts";
+import { deviceName, type HostDevice, type MdevSource } from "../../core/pinning/host-device.ts";
 import type { MachineLayout } from "../../core/pinning/machine-layout.ts";
 import { derivedProviderUuid } from "../../runtime/derived-provider-uuid.ts";
 import type { PrepareOrder } from "./driver.ts";
@@ -24,16 +24,19 @@ export interface CpuHolder {
 export class GuestPins {
   readonly #layoutOf: (host: string) => MachineLayout | null;
   readonly #recorded: () => Promise<readonly CpuHolder[]>;
+  readonly #existing: (source: MdevSource) => readonly string[];
   readonly #unrecorded = new Set<CpuHolder>();
   #turn: Promise<unknown> = Promise.resolve();
 
-  /** `recorded` reads the CPUs and devices of all guests that exist. It rejects when those of one guest cannot be read, because the guest may have any. */
+  /** `recorded` reads the CPUs and devices of all guests that exist. It rejects when those of one guest cannot be read, because the guest may have any. `existing` lists the mediated devices that the host has now. */
   constructor(options: {
     readonly layoutOf: ((host: string) => MachineLayout | null) | undefined;
     readonly recorded: () => Promise<readonly CpuHolder[]>;
+    readonly existing?: ((source: MdevSource) => readonly string[]) | undefined;
   }) {
     this.#layoutOf = options.layoutOf ?? (() => null);
     this.#recorded = options.recorded;
+    this.#existing = options.existing ?? (() => []);
   }
 
   /**
@@ -101,7 +104,7 @@ export class GuestPins {
     if (chosen.kind === "refused") throw new Error(chosen.reason);
     const devicesOf = (all: readonly CpuHolder[]) => all.flatMap(({ devices = [] }) => devices);
     const found = chooseDevices(claimedDevices(allocation), {
-      ...{ layout, taken: new Set(devicesOf(others).map(deviceName)), own: devicesOf(own) },
+      ...{ layout, taken: new Set(devicesOf(others).map(deviceName)), own: devicesOf(own), existing: this.#existing },
       newUuid: (index) => derivedProviderUuid(`device ${index} of ${host} ${attemptId}`),
     });
     if (found.kind === "refused") throw new Error(found.reason);

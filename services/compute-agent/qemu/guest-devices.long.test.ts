@@ -172,6 +172,20 @@ describe.skipIf(whyNoQemu() !== null)(
       expect(programOf(1)).toContain("pci-testdev,id=hostdev0");
     });
 
+    test("gets a mediated device that its host has already, which stays when the guest is destroyed", async () => {
+      const uuid = "6f1f2ad0-7d3c-4d0b-8f0e-0c9b6a8c0001";
+      const mdev = { parent: "0000:41:00.0", type: "nvidia-35" };
+      const remove = `/sys/bus/mdev/devices/${uuid}/remove`;
+      const listed = `/sys/bus/pci/devices/${mdev.parent}/mdev_supported_types/${mdev.type}/devices/${uuid}`;
+      const sysroot = makeSysroot({ [listed]: {}, [remove]: "" });
+      const place = { provider: "gpu", resourceClass: "VGPU", addresses: [], mdev };
+      opened(sysroot, { layoutOf: () => ({ places: [], cores: [], devices: [place] }) });
+      await prepare(1, [{ provider: "gpu", resourceClass: "VGPU", amount: 1 }]);
+      expect(readGuestRecord(dirOf(1))?.pinning?.devices).toEqual([{ kind: "mdev", uuid, ...mdev, isFound: true }]);
+      await driver.destroy(nameOf(1));
+      expect(readFileSync(join(sysroot, remove), "utf8")).toBe("");
+    });
+
     test("is refused with the reason when all functions belong to guests, until one of these is destroyed", async () => {
       opened(usableCard());
       await stoppedGuest(1, ...VFS);

@@ -3,6 +3,7 @@ import { mkdir } from "node:fs/promises";
 import { join } from "node:path";
 import type { Duplex } from "node:stream";
 import { type GuestRecord, readGuestRecord } from "../../../adapters/qemu/guest-record.ts";
+import { existingMdevs } from "../../../adapters/qemu/host-devices.ts";
 import { ImageCache } from "../../../adapters/qemu/image-cache.ts";
 import { measureGuest } from "../../../adapters/qemu/measure-guest.ts";
 import { openUnixSocket } from "../../../adapters/qemu/open-unix-socket.ts";
@@ -117,7 +118,6 @@ export class QemuDriver implements Driver {
   readonly #guests = new Map<string, QemuGuest>();
   readonly #calledOff: CalledOffMoves;
   readonly #pins: GuestPins;
-
   readonly #trimmer: ConsoleTrimmer;
   #onChanged: (guest: GuestName) => void = () => undefined;
 
@@ -131,11 +131,12 @@ export class QemuDriver implements Driver {
     this.#pins = new GuestPins({
       layoutOf: options.layoutOf,
       recorded: async () =>
-        this.#records().map(({ pinning, ...name }) => ({
-          ...name,
+        this.#records().map(({ pinning, ...one }) => ({
+          ...one,
           held: pinning?.held ?? [],
           devices: pinning?.devices,
         })),
+      existing: (source) => existingMdevs(source, options.sysroot),
     });
     const logs = () => [...this.#guests.values()].map(({ dir }) => join(dir, GUEST_FILES.consoleLog));
     this.#trimmer = new ConsoleTrimmer(options.clock, logs);
