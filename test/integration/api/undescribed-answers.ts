@@ -27,12 +27,8 @@ export function collectUndescribed(http: FastifyInstance): ReadonlySet<string> {
     const isPath = reply.statusCode !== 404 || !request.url.split("?", 1)[0]?.endsWith("/");
     if (isPath && DOCUMENTS.some(([prefix]) => url.startsWith(`${prefix}/`)) && config.removed !== true) {
       const method = request.method === "HEAD" ? "GET" : request.method;
-      // A path with an empty id is the path of no route, though Fastify finds one when it ignores the slash.
-      const [path = ""] = request.url.split("?", 1);
-      const hasEmptyEnd = path.endsWith("/") && reply.statusCode === 404;
       const answers = described.get(`${method} ${url.replaceAll(/:(\w+)/g, "{$1}")}`) ?? {};
-      if (!hasEmptyEnd && !Object.hasOwn(answers, reply.statusCode))
-        undescribed.add(`${method} ${url}: ${reply.statusCode}`);
+      if (!Object.hasOwn(answers, reply.statusCode)) undescribed.add(`${method} ${url}: ${reply.statusCode}`);
     }
     done();
   });
