@@ -25,6 +25,8 @@ export const CINDER = {
 } as const;
 /** The first microversion in which attachments can be finished. Cinder has had it since its release Rocky. */
 const MICROVERSION = "volume 3.44";
+/** Cinder waits up to 60 s for its driver to export a volume (`rpc_response_timeout`). A call that is given up before leaves an export that nobody knows. */
+const CONNECT_TIMEOUT_MS = 75_000;
 const FORBIDDEN_STATUS = 403;
 /** Cinder answers so, with 500, when it does not export a volume. */
 const DRIVER_REFUSES = /^Unable to (create|update) (the )?attachment/;
@@ -85,7 +87,9 @@ export class CinderClient implements BlockStorage {
     };
     try {
       const body = { attachment };
-      const answer = await this.#call({ method: "POST", path: "/attachments", body, ...by, expect: [200, 202] });
+      const patience = connector === null ? {} : { timeoutMs: CONNECT_TIMEOUT_MS };
+      const post = { method: "POST", path: "/attachments", body, ...by, ...patience, expect: [200, 202] } as const;
+      const answer = await this.#call(post);
       return { kind: "reserved", attachment: attachmentOf(answer.body) };
     } catch (error) {
       const refusal = refusalOf(error);
@@ -126,7 +130,8 @@ export class CinderClient implements BlockStorage {
     try {
       const body = { attachment: { connector: connectorBody(connector) } };
       const put = { method: "PUT", path: attachmentPath(attachmentId), body, ...OWN, expect: [200] } as const;
-      return { kind: "connected", attachment: attachmentOf((await this.#call(put)).body) };
+      const { body: connected } = await this.#call({ ...put, timeoutMs: CONNECT_TIMEOUT_MS });
+      return { kind: "connected", attachment: attachmentOf(connected) };
     } catch (error) {
       const refusal = refusalOf(error);
       return refusal.code === "not-found" ? { kind: "gone" } : { kind: "refused", why: whyOf(refusal) };

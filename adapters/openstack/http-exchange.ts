@@ -43,22 +43,27 @@ export class HttpExchange {
   }
 
   /**
-   * Sends a request and reads the whole answer within `deadlineMs`. Rejects with a `UnansweredError`, or an `AnswerTooLargeError` if the answer has
+   * Sends a request and reads the whole answer within `deadlineMs`, which may be longer than `timeoutMs` for an answer that takes long. Rejects with a `UnansweredError`, or an `AnswerTooLargeError` if the answer has
    * more than `bytesMax` bytes.
    */
   async ask(
     question: HttpQuestion,
     limits: { readonly deadlineMs: number; readonly bytesMax: number },
   ): Promise<ExchangeAnswer<string>> {
-    const answer = await this.open(question, AbortSignal.timeout(limits.deadlineMs));
+    const { deadlineMs } = limits;
+    const answer = await this.open(question, AbortSignal.timeout(deadlineMs), { headersTimeout: deadlineMs });
     return { ...answer, body: await readBounded(answer.body, limits.bytesMax) };
   }
 
   /** Sends a request and returns the answer with its body as a stream, which the caller must read or destroy. Rejects with a `UnansweredError`. */
-  async open(question: HttpQuestion, signal: AbortSignal | null = null): Promise<ExchangeAnswer<Readable>> {
+  async open(
+    question: HttpQuestion,
+    signal: AbortSignal | null = null,
+    patience: { readonly headersTimeout?: number } = {},
+  ): Promise<ExchangeAnswer<Readable>> {
     const { url, method, headers, body } = question;
     try {
-      const response = await request(url, { method, headers, body, dispatcher: this.#agent, signal });
+      const response = await request(url, { method, headers, body, dispatcher: this.#agent, signal, ...patience });
       return { status: response.statusCode, headers: singleHeaders(response.headers), body: response.body };
     } catch (error) {
       throw noAnswer(error);

@@ -55,6 +55,8 @@ export interface NeighbourCall {
   readonly expect: readonly number[];
   /** Whether the call may be sent again when it is not known whether it had its effect. By default only GET and HEAD may. */
   readonly isRepeatable?: boolean;
+  /** Longest time for a call that takes the neighbour longer than others, if it is more than the setting. */
+  readonly timeoutMs?: number;
 }
 
 /** What a neighbour answered. */
@@ -100,7 +102,8 @@ export class NeighbourClient {
   async call(call: NeighbourCall): Promise<NeighbourAnswer> {
     const { service } = this.#settings;
     const body = call.body === undefined ? null : JSON.stringify(call.body);
-    const limits = { deadlineMs: this.#settings.timeoutMs, bytesMax: ANSWER_BYTES_MAX };
+    const deadlineMs = Math.max(this.#settings.timeoutMs, call.timeoutMs ?? 0);
+    const limits = { deadlineMs, bytesMax: ANSWER_BYTES_MAX };
     const answer = await this.#repeated(call, async () => {
       const asked = await this.#authenticated(call, body, (question) => this.#exchange.ask(question, limits));
       if (!call.expect.includes(asked.status)) throw errorOfAnswer(service, asked.status, asked.body);
