@@ -1,29 +1,17 @@
-import { existsSync, mkdirSync, readFileSync } from "node:fs";
+import { mkdirSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { join } from "node:path";
-import { type Browser, chromium, type Page } from "playwright-core";
+import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { dropDatabase } from "../../adapters/postgres/client/databases.ts";
 import { DashboardProxy } from "../../cli/operators/dashboard-proxy.ts";
 import { type EmbeddedCloud, startCloud } from "../../cloud/embedded-cloud.ts";
 import { createLogger } from "../../runtime/logger.ts";
 import { generateHosts } from "../../services/compute-agent/host-config.ts";
+import { hasChromium, launchChromium, SHOTS } from "../rigs/chromium.ts";
 import { freshDatabase, type TestDatabase } from "../rigs/databases.ts";
 import { eventually } from "../rigs/eventually.ts";
 
-const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-/** Where the screenshots go; they are artefacts, and nothing compares them. */
-const SHOTS = process.env["BERTH_SCREENSHOTS"] ?? "coverage/screenshots";
-const ARGUMENTS = [
-  "--headless",
-  "--no-sandbox",
-  "--disable-gpu",
-  "--disable-quic",
-  "--no-first-run",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-];
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 const WAIT_MS = 30_000;
 const FLAVORS = [
@@ -31,10 +19,10 @@ const FLAVORS = [
   ["huge", 2_000],
 ] as const;
 
-if (CHROMIUM === undefined)
+if (!hasChromium)
   console.warn("no Chromium is installed (Debian: apt-get install chromium): the dashboard is not tested");
 
-describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
+describe.runIf(hasChromium)("the dashboard in a browser", () => {
   let database: TestDatabase;
   let cloud: EmbeddedCloud;
   let browser: Browser;
@@ -57,7 +45,7 @@ describe.runIf(CHROMIUM !== undefined)("the dashboard in a browser", () => {
     mkdirSync(SHOTS, { recursive: true });
     database = await freshDatabase("api");
     cloud = await start(0);
-    browser = await chromium.launch({ executablePath: CHROMIUM as string, args: ARGUMENTS });
+    browser = await launchChromium();
     page = await openPage(1500, 1250, "light");
     for (const [name, vcpus] of FLAVORS)
       await call("POST", "/v2.1/flavors", { flavor: { id: name, name, vcpus, ram: 2048, disk: 10 } });

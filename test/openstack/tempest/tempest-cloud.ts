@@ -1,19 +1,21 @@
-import { mkdir, mkdtemp, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
+import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { stringify } from "yaml";
-import { removeCluster } from "../../../adapters/postgres/embedded/embedded-cluster.ts";
-import { ServiceProcess } from "../../../chaos/local/service-process.ts";
 import { SIMPLE_NETWORK } from "../../../services/api/network/simple-network.ts";
+import { type DevCloud, type DevUser, startDevCloud } from "../dev-cloud.ts";
 import { type TempestParts, tempestConfiguration } from "./tempest-configuration.ts";
 
 const PASSWORD = "only-for-tests";
 /** Each test class takes accounts of its own from this list while it runs. */
-const USERS = [
-  { name: "operator-1", project: "operators-1", role: "admin" },
-  { name: "operator-2", project: "operators-2", role: "admin" },
-  ...["a", "b", "c", "d"].map((name) => ({ name: `user-${name}`, project: `project-${name}`, role: "member" })),
-];
+const USERS: readonly DevUser[] = [
+  { name: "operator-1", project: "operators-1", role: "admin" as const },
+  { name: "operator-2", project: "operators-2", role: "admin" as const },
+  ...["a", "b", "c", "d"].map((name) => ({
+    name: `user-${name}`,
+    project: `project-${name}`,
+    role: "member" as const,
+  })),
+].map((user) => ({ ...user, password: PASSWORD }));
 
 /** A cloud of `berth dev` with users, flavors and images of its own, and a configuration with which Tempest tests it. */
 export interface TempestCloud {
@@ -23,39 +25,13 @@ export interface TempestCloud {
 
 /** Starts the cloud. Cost: some ten seconds. */
 export async function startTempestCloud(): Promise<TempestCloud> {
-  const dir = await mkdtemp(join(tmpdir(), "berth-tempest-"));
-  await mkdir(join(dir, "images"));
-  const usersFile = join(dir, "users.yaml");
-  const users = USERS.map(({ name, project, role }) => ({ name, password: PASSWORD, projects: { [project]: role } }));
-  await writeFile(usersFile, stringify({ users }), { mode: 0o600 });
-  const flags = [
-    "--auth",
-    "password",
-    "--users-file",
-    usersFile,
-    "--images-path",
-    join(dir, "images"),
-    "--shelved-offload-time",
-    "0",
-  ];
-  const size = ["--cells", "1", "--hosts", "4", "--port", "0", "--log-level", "error"];
-  const cloud = new ServiceProcess({
-    name: "dev",
-    argv: ["dev", ...flags, ...size, "--data-dir", dir],
-    env: () => ({}),
-  });
-  const stop = async () => {
-    await cloud.kill();
-    removeCluster(join(dir, "postgres"));
-    removeCluster(dir);
-  };
+  const cloud = await startDevCloud(USERS, ["--shelved-offload-time", "0"]);
+  const { directory, url, stop } = cloud;
   try {
-    const url = /http:\/\/127\.0\.0\.1:\d+/.exec(await cloud.start())?.[0];
-    if (url === undefined) throw new Error("berth dev has not said where it serves");
-    const parts = await register(url);
-    await writeFile(join(dir, "accounts.yaml"), accounts());
-    await writeFile(join(dir, "tempest.conf"), tempestConfiguration(dir, url, parts));
-    return { configDirectory: dir, stop };
+    const parts = await register(cloud);
+    await writeFile(join(directory, "accounts.yaml"), accounts());
+    await writeFile(join(directory, "tempest.conf"), tempestConfiguration(directory, url, parts));
+    return { configDirectory: directory, stop };
   } catch (error) {
     await stop();
     throw error;
@@ -63,16 +39,7 @@ export async function startTempestCloud(): Promise<TempestCloud> {
 }
 
 /** Registers two flavors and two images with data. */
-async function register(url: string): Promise<TempestParts> {
-  const token = await logIn(url);
-  const call = async (method: string, path: string, body: unknown, type = "application/json") => {
-    const headers = { "x-auth-token": token, "content-type": type };
-    const sent = type === "application/json" ? JSON.stringify(body) : String(body);
-    const answer = await fetch(`${url}${path}`, { method, headers, body: sent });
-    const text = await answer.text();
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`);
-    return text === "" ? {} : JSON.parse(text);
-  };
+async function register({ call }: DevCloud): Promise<TempestParts> {
   const flavors: string[] = [];
   for (const [id, ram] of [
     ["42", 128],
@@ -89,24 +56,6 @@ async function register(url: string): Promise<TempestParts> {
     images.push(id);
   }
   return { flavors, images };
-}
-
-async function logIn(url: string): Promise<string> {
-  const [{ name, project }] = USERS as [(typeof USERS)[number]];
-  const domain = { id: "default" };
-  const auth = {
-    identity: { methods: ["password"], password: { user: { name, password: PASSWORD, domain } } },
-    scope: { project: { name: project, domain } },
-  };
-  const headers = { "content-type": "application/json" };
-  const answer = await fetch(`${url}/identity/v3/auth/tokens`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify({ auth }),
-  });
-  const token = answer.headers.get("x-subject-token");
-  if (token === null) throw new Error(`no login: ${answer.status} ${await answer.text()}`);
-  return token;
 }
 
 const accounts = (): string =>
