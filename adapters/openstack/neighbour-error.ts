@@ -45,6 +45,11 @@ export class NeighbourError extends Error {
     this.type = facts.type ?? null;
     this.explanation = facts.explanation ?? null;
   }
+
+  /** The service's own explanation, or the message where it has none. */
+  get why(): string {
+    return this.explanation ?? this.message;
+  }
 }
 
 const EXPLANATION_MAX = 300;

@@ -5,7 +5,6 @@ import type {
   ImageFilters,
   ImageProperties,
   ImageRefusal,
-  ServiceImageStatus,
 } from "../../../core/stores/api/image-service.ts";
 
 /** The filters of a list of images in Glance's names. Source: Glance's api-ref, "List images". */
@@ -14,15 +13,12 @@ export function glanceFilters(name: string | null, filters: ImageFilters = {}): 
   return {
     ...properties,
     ...(name !== null && { name }),
-    ...(status !== undefined && { status: statusIn(status) }),
+    ...(status !== undefined && { status }),
     ...(minDiskGib !== undefined && { min_disk: String(minDiskGib) }),
     ...(minRamMib !== undefined && { min_ram: String(minRamMib) }),
     ...(changedSinceMs !== undefined && { updated_at: `gte:${new Date(changedSinceMs).toISOString().slice(0, 19)}Z` }),
   };
 }
-
-/** Images in other statuses cannot be used; of those, Glance lists the deactivated ones. */
-const statusIn = (status: ServiceImageStatus): string => (status === "other" ? "deactivated" : status);
 
 export async function removeInGlance(
   glance: Pick<GlanceClient, "deleteAs">,
@@ -61,7 +57,7 @@ async function orRefusal<Outcome>(work: () => Promise<Outcome>): Promise<Outcome
     return await work();
   } catch (error) {
     if (!(error instanceof NeighbourError)) throw error;
-    const why = error.explanation ?? error.message;
+    const { why } = error;
     if (error.code === "not-found") return { kind: "gone", why };
     if (error.status === 403) return { kind: "forbidden", why };
     if (error.code === "conflict") return { kind: "conflict", why };

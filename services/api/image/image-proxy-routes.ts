@@ -1,10 +1,5 @@
 import { Type } from "typebox";
-import type {
-  ImageFilters,
-  ImageRefusal,
-  ImageService,
-  ServiceImageStatus,
-} from "../../../core/stores/api/image-service.ts";
+import type { ImageFilters, ImageRefusal, ImageService } from "../../../core/stores/api/image-service.ts";
 import { callOf, type KnownCall } from "../http/call.ts";
 import type { Http } from "../http/create-http.ts";
 import { conflict, Fault, invalidQuery, notFound } from "../http/fault.ts";
@@ -88,12 +83,11 @@ export function imageRefusal({ kind, why }: ImageRefusal, forbidden = why): Faul
 }
 
 /** Nova asks for images in Glance's words, in lower case. Source: `_get_filters` in nova/api/openstack/compute/images.py */
-const STATUSES: Readonly<Record<string, ServiceImageStatus>> = {
-  ...{ queued: "queued", saving: "saving", active: "active", killed: "killed", deleted: "deleted" },
-};
+const STATUSES = ["queued", "saving", "active", "killed", "deleted"] as const;
 
 function readFilters(query: QueryReader, raw: Readonly<Record<string, unknown>>): ImageFilters {
-  const status = query.text("status");
+  const asked = query.text("status");
+  const status = STATUSES.find((one) => one === asked?.toLowerCase());
   const changedSinceMs = query.time("changes-since");
   const [minDiskGib, minRamMib] = [query.wholeNumber("minDisk"), query.wholeNumber("minRam")];
   const properties: Record<string, string> = {};
@@ -104,10 +98,10 @@ function readFilters(query: QueryReader, raw: Readonly<Record<string, unknown>>)
   if (server !== undefined) properties.instance_uuid = server.slice(server.lastIndexOf("/") + 1);
   const type = query.text("type");
   if (type !== undefined) properties.image_type = type;
-  if (status !== undefined && STATUSES[status.toLowerCase()] === undefined)
-    throw invalidQuery("status", status, `It is not one of ${Object.keys(STATUSES).join(", ")}.`);
+  if (asked !== undefined && status === undefined)
+    throw invalidQuery("status", asked, `It is not one of ${STATUSES.join(", ")}.`);
   return {
-    ...(status !== undefined && { status: STATUSES[status.toLowerCase()] ?? "other" }),
+    ...(status !== undefined && { status }),
     ...(changedSinceMs !== undefined && { changedSinceMs }),
     ...(minDiskGib !== undefined && { minDiskGib }),
     ...(minRamMib !== undefined && { minRamMib }),

@@ -15,7 +15,7 @@ const SORT_KEYS: ReadonlySet<string> = new Set([
 ]);
 /** Maximum number of images that are sorted for one page. */
 const SORTED_MAX = 10_000;
-const STRETCH = 1_000;
+export const STRETCH = 1_000;
 
 type View = Readonly<Record<string, unknown>>;
 type Order = readonly { readonly key: string; readonly descending: boolean }[];
@@ -122,7 +122,7 @@ function compareIn(order: Order, one: View, other: View): number {
   return 0;
 }
 
-/** What is unknown comes first. */
+/** Unknown values come first. */
 function compareValues(one: unknown, other: unknown): number {
   if (one === other) return 0;
   if (one === null || one === undefined) return -1;

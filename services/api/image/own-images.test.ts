@@ -1,7 +1,9 @@
 import { createHash, randomUUID } from "node:crypto";
+import { expect, test } from "vitest";
 import { MemoryImageStore } from "../../../adapters/memory/api/memory-image-store.ts";
 import type { ImageCaller } from "../../../core/stores/api/image-service.ts";
 import { systemClock } from "../../../runtime/clock.ts";
+import { overriding } from "../../../runtime/overriding.ts";
 import { imageServiceContract } from "../../../test/contract/image-service.contract.ts";
 import { createImage, findOwn } from "./change-images.ts";
 import { ImageCatalog } from "./image-catalog.ts";
@@ -37,4 +39,17 @@ imageServiceContract("the api itself", async () => {
     },
     close: async () => undefined,
   };
+});
+
+test("a short page is filled from images that are older than many others", async () => {
+  let nowMs = 0;
+  const clock = overriding(systemClock, { now: () => (nowMs += 1) });
+  const store = new MemoryImageStore();
+  const catalog = new ImageCatalog({ store, clock }, { cacheMs: 0 });
+  const deps = { store, catalog, clock, ownedMax: null, storesData: true };
+  const identity = { projectId: "ann", userId: "ann", isAdmin: false, roles: [] };
+  const { id } = await createImage(deps, identity, { name: "large", min_disk: 7 });
+  for (let count = 0; count < 60; count += 1) await createImage(deps, identity, { name: "small" });
+  const query = { name: null, marker: null, limit: 1, filters: { minDiskGib: 7 } };
+  expect(await new OwnImages(deps).list(query, member("ann"))).toMatchObject([{ id }]);
 });

@@ -17,11 +17,12 @@ import { EndedImages } from "./ended-images.ts";
 import { noImage } from "./glance-changes.ts";
 import { mayChange, mayShow } from "./image-access.ts";
 import type { ImageCatalog } from "./image-catalog.ts";
+import { STRETCH } from "./list-images.ts";
 
 /** Backups of one server and type that are looked at. */
 const BACKUPS_MAX = 1_000;
 
-/** How many pages are read for one that is filtered. */
+/** How many stretches are read for a page that is filtered. */
 const ROUNDS_MAX = 50;
 
 /** The api's own images, whose bits are in the directory that the hosts share. */
@@ -55,13 +56,14 @@ export class OwnImages implements ImageService {
     if (query.marker !== null && (last === null || !mayShow(last, caller))) return "no-marker";
     const visibleTo = caller.isAdmin ? null : caller.projectId;
     const { name, limit, filters = {} } = query;
-    const { properties = {} } = filters;
+    const { properties = {}, ...others } = filters;
+    const size = Object.keys(others).length === 0 ? limit : Math.max(limit, STRETCH);
     const found: ServiceImage[] = [];
     let marker = last?.id ?? null;
     for (let round = 0; round < ROUNDS_MAX && found.length < limit; round += 1) {
-      const images = await this.#store.images({ visibleTo, name, properties, marker, limit });
+      const images = await this.#store.images({ visibleTo, name, properties, marker, limit: size });
       found.push(...images.map(serviceImageOf).filter((image) => passesFilters(image, filters)));
-      if (images.length < limit) break;
+      if (images.length < size) break;
       marker = images.at(-1)?.id ?? null;
     }
     return found.slice(0, limit);
