@@ -50,10 +50,13 @@ export function chooseDevices(claimed: readonly ClaimedDevices[], host: DeviceHo
     const place = host.layout?.devices?.find((one) => one.provider === provider && one.resourceClass === resourceClass);
     if (place === undefined) return refused(unknownDevices(claim));
     const free = freeOf(place, host, devices);
-    if (free.length < amount)
+    if (free.length < amount) {
+      const { mdev, addresses } = place;
+      const has = mdev === null ? addresses.join(", ") : `${mdev.type} of ${mdev.parent}`;
       return refused(
-        `the guest needs ${amount} ${resourceClass} of resource provider ${provider}, of which ${free.length} are free: ${place.addresses.join(", ")}`,
+        `the guest needs ${amount} ${resourceClass} of resource provider ${provider}, which has ${has}, of which ${free.length} are free`,
       );
+    }
     devices.push(...free.slice(0, amount));
   }
   return { kind: "chosen", devices };

@@ -247,11 +247,11 @@ export class GuestOrders {
     const verb = work.kind === "start" ? "start" : work.verb;
     const hasInterfaces = work.kind === "power" && driver.capabilities.has("interfaces");
     const interfaces = hasInterfaces ? work.interfaces : null;
-    // A hard reboot gives the guest its interfaces itself, while the guest does not run.
-    if (interfaces !== null && verb !== "hard-reboot") await this.#align(name, interfaces, signal);
     // A guest that never ran is started first. To stop it, the driver is called all the same, because an interrupted start may have
     // succeeded.
     const isFirstStart = guest.state === "prepared" && verb !== "stop" && order.goal !== null;
+    // A hard reboot gives the guest its interfaces itself, while the guest does not run.
+    if (interfaces !== null && (isFirstStart || verb !== "hard-reboot")) await this.#align(name, interfaces, signal);
     if (isFirstStart) {
       const start = (raised: AbortSignal) => driver.start(name, raised);
       await this.#call("the driver's start", POWER_TIMEOUT_MS, signal, name, start);

@@ -19,16 +19,19 @@ const CONNECTIONS_MAX = 8;
 const HANDSHAKE_MS = 10_000;
 /** How long a client may take to say what it wants. */
 const ASK_MS = 10_000;
-const KEEP_ALIVE_MS = 15_000;
+/** A connection over which nothing goes for this long is checked, so that a side that is gone is noticed. */
+export const KEEP_ALIVE_MS = 15_000;
 
 interface Reception {
   readonly operation: string;
   readonly secrets: Readonly<Record<string, string>>;
+  /** Raised when the transfer of this operation ends. */
+  readonly signal: AbortSignal;
 }
 
 /**
- * Waits for the disk of one container that moves here from another LXD, on a port of its own, from which only the agent that knows the key can
- * reach it (TLS with a pre-shared key). A client first asks for the transfer. The answer is `ready`, and when the disk is here `received`, or `failed` with the
+ * Waits for the disk of one container that moves here from another LXD, on a port of its own, which only the agent that knows the key can
+ * use (TLS with a pre-shared key). A client first asks for the transfer. The answer is `ready`, and when the disk is here `received`, or `failed` with the
  * reason. When it is ready the client opens the channels of LXD's migration, of which each byte goes to this LXD. A
  * later client takes the place of an earlier one, which may be dead.
  */
@@ -115,7 +118,8 @@ export class DiskReceiver {
     signal.throwIfAborted();
     const operation = await this.#container.beginReceiving(orderId, signal);
     if (operation === null) return;
-    this.#reception = { operation: operation.id, secrets: operation.metadata as Readonly<Record<string, string>> };
+    const secrets = operation.metadata as Readonly<Record<string, string>>;
+    this.#reception = { operation: operation.id, secrets, signal };
     try {
       writeJsonLine(socket, { state: "ready" });
       // LXD would call a cancelled migration over while it still writes. One whose connections end, or are not opened within 10 s, ends by itself.
@@ -133,7 +137,8 @@ export class DiskReceiver {
       throw new Error(`it has no connection "${name.slice(0, 20)}" to open`);
     const path = `/1.0/operations/${reception.operation}/websocket?secret=${secret}`;
     const own = await openWebSocket(this.#socketPath, path);
-    const { signal } = this.#call;
+    // Not that of the present call: another client may have taken over since.
+    const { signal } = reception;
     const end = () => own.destroy();
     if (signal.aborted) end();
     signal.addEventListener("abort", end, { once: true });

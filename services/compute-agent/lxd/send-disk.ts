@@ -7,7 +7,7 @@ import { LxdError } from "../../../adapters/lxd/lxd-error.ts";
 import { openWebSocket } from "../../../adapters/lxd/open-web-socket.ts";
 import { dialWithKey } from "../../../runtime/keyed-tls.ts";
 import type { ContainerAddress } from "./container-address.ts";
-import { MIGRATION_CHANNELS } from "./disk-receiver.ts";
+import { KEEP_ALIVE_MS, MIGRATION_CHANNELS } from "./disk-receiver.ts";
 import type { LxdContainer } from "./lxd-container.ts";
 
 /**
@@ -43,9 +43,11 @@ export async function sendDisk(options: {
     const secrets = metadata as Readonly<Record<string, string>>;
     // It is not cancelled: LXD would call it over while it still reads. It ends with its connections.
     const sent = client.waitFor({ id });
-    const received = answerOf(asked);
+    const received = answerOf(asked).then((state) => {
+      if (state !== "received") throw new LxdError("refused", "the destination did not say that it has the disk");
+    });
     const ended = Promise.all([sent, received]);
-    // Whoever fails first has the reason. The other side is ended.
+    // The side that fails first has the reason. The other side is ended.
     ended.catch(() => failed.abort(new LxdError("refused", "the transfer of the disk was ended")));
     try {
       for (const name of MIGRATION_CHANNELS) {
@@ -70,9 +72,6 @@ export async function sendDisk(options: {
     signal.throwIfAborted();
   }
 }
-
-/** A connection over which nothing goes for this long is checked, so that a destination that is gone is noticed. */
-const KEEP_ALIVE_MS = 15_000;
 
 type ReceiverAnswer = "ready" | "received" | "open";
 

@@ -131,10 +131,9 @@ export class QemuDriver implements Driver {
     this.#pins = new GuestPins({
       layoutOf: options.layoutOf,
       recorded: async () =>
-        this.#records().map(({ pinning, ...one }) => ({
-          ...one,
-          held: pinning?.held ?? [],
-          devices: pinning?.devices,
+        this.#records().map(({ host, serverUuid, pinning }) => ({
+          ...{ host, serverUuid },
+          ...{ held: pinning?.held ?? [], devices: pinning?.devices },
         })),
       existing: (source) => existingMdevs(source, options.sysroot),
     });
@@ -241,7 +240,6 @@ export class QemuDriver implements Driver {
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
     const guest = await this.#atRest(name);
     const control = this.#power(signal);
-    const wanted = interfaces == null ? null : { interfaces, bridge: (await this.#options.defaults()).bridge };
     switch (verb) {
       case "start":
       case "resume":
@@ -251,8 +249,10 @@ export class QemuDriver implements Driver {
         return stopGuest(guest, control);
       case "reboot":
         return rebootGuest(guest, { ...control, isSoft: true });
-      case "hard-reboot":
+      case "hard-reboot": {
+        const wanted = interfaces == null ? null : { interfaces, bridge: (await this.#options.defaults()).bridge };
         return rebootGuest(guest, { ...control, isSoft: false, wanted });
+      }
       case "pause":
         return pauseGuest(guest);
       case "unpause":
