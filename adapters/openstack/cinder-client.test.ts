@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterEach, expect, test } from "vitest";
+import type { CinderAttachmentFilter } from "../../core/stores/block-storage.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { blockStorageContract } from "../../test/contract/block-storage.contract.ts";
 import { type FakeCinder, startFakeCinder } from "../../test/rigs/fake-cinder.ts";
@@ -17,15 +18,19 @@ afterEach(async () => {
   await cinder?.close();
 });
 
-blockStorageContract("Cinder over HTTP", async () => {
-  const twin = new MemoryBlockStorage({ newId: randomUUID });
-  cinder = await startFakeCinder(twin);
+function clientOf(url: string, limits: { readonly timeoutMs: number; readonly triesMax: number }): CinderClient {
   const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
   client = new NeighbourClient(
     { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-    { ...CINDER, interface: "internal", region: null, url: cinder.url, timeoutMs: 5_000, triesMax: 2 },
+    { ...CINDER, interface: "internal", region: null, url, ...limits },
   );
-  return { storage: new CinderClient(client), twin };
+  return new CinderClient(client);
+}
+
+blockStorageContract("Cinder over HTTP", async () => {
+  const twin = new MemoryBlockStorage({ newId: randomUUID });
+  cinder = await startFakeCinder(twin);
+  return { storage: clientOf(cinder.url, { timeoutMs: 5_000, triesMax: 2 }), twin };
 });
 
 test("a call that lets Cinder export a volume may take longer than others", async () => {
@@ -36,12 +41,7 @@ test("a call that lets Cinder export a volume may take longer than others", asyn
   await new Promise<void>((resolve) => slow.listen(0, "127.0.0.1", resolve));
   try {
     const url = `http://127.0.0.1:${(slow.address() as AddressInfo).port}`;
-    const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-    client = new NeighbourClient(
-      { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-      { ...CINDER, interface: "internal", region: null, url, timeoutMs: 50, triesMax: 1 },
-    );
-    const storage = new CinderClient(client);
+    const storage = clientOf(url, { timeoutMs: 50, triesMax: 1 });
     const connector = { host: "h", initiator: "i" };
     const by = { callerToken: null, requestId: null };
     expect(await storage.connect("a", connector)).toMatchObject({ kind: "connected" });
@@ -51,5 +51,23 @@ test("a call that lets Cinder export a volume may take longer than others", asyn
   } finally {
     slow.closeAllConnections();
     slow.close();
+  }
+});
+
+test("attachments of other servers and volumes are left out, also if Cinder ignores the filter", async () => {
+  const of = (id: string, server: string, volume: string) => ({ id, instance: server, volume_id: volume });
+  const attachments = [of("a", "s", "v"), of("b", "other", "v"), of("c", "s", "other")];
+  const careless = createServer((_request, response) => response.end(JSON.stringify({ attachments })));
+  await new Promise<void>((resolve) => careless.listen(0, "127.0.0.1", resolve));
+  try {
+    const url = `http://127.0.0.1:${(careless.address() as AddressInfo).port}`;
+    const storage = clientOf(url, { timeoutMs: 5_000, triesMax: 1 });
+    const idsOf = async (filter: CinderAttachmentFilter) => (await storage.attachments(filter)).map(({ id }) => id);
+    expect(await idsOf({ serverUuid: "s", volumeId: "v" })).toEqual(["a"]);
+    expect(await idsOf({ serverUuid: "s" })).toEqual(["a", "c"]);
+    expect(await idsOf({})).toEqual(["a", "b", "c"]);
+  } finally {
+    careless.closeAllConnections();
+    careless.close();
   }
 });

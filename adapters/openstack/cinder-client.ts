@@ -11,7 +11,7 @@ import type {
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
-import type { AskedBy } from "../../core/stores/networking.ts";
+import { type AskedBy, OWN_NAME } from "../../core/stores/networking.ts";
 import { attachmentOf, listedAttachments, volumeOf } from "./cinder-documents.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
@@ -64,19 +64,19 @@ export class CinderClient implements BlockStorage {
       return { kind: "created", volume: volumeOf(answer.body) };
     } catch (error) {
       const refusal = refusalOf(error);
-      if (refusal.code === "over-quota") return { kind: "over-quota", why: whyOf(refusal) };
-      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: whyOf(refusal) };
+      if (refusal.code === "over-quota") return { kind: "over-quota", why: refusal.why };
+      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
     }
   }
 
   async deleteVolume(id: string) {
     try {
-      await this.#call({ method: "DELETE", path: volumePath(id), ...OWN, expect: [202, 204], isRepeatable: true });
+      await this.#call({ method: "DELETE", path: volumePath(id), ...OWN_NAME, expect: [202, 204], isRepeatable: true });
       return { kind: "deleted" } as const;
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal.code === "not-found") return { kind: "deleted" } as const;
-      return { kind: "refused", why: whyOf(refusal) } as const;
+      return { kind: "refused", why: refusal.why } as const;
     }
   }
 
@@ -94,7 +94,7 @@ export class CinderClient implements BlockStorage {
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal.code === "not-found") return { kind: "unknown" };
-      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: whyOf(refusal) };
+      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
     }
   }
 
@@ -110,7 +110,11 @@ export class CinderClient implements BlockStorage {
     if (volumeId !== undefined) query.set("volume_id", volumeId);
     try {
       const path = `/attachments/detail?${query}`;
-      return listedAttachments((await this.#call({ method: "GET", path, ...OWN, expect: [200] })).body);
+      const found = listedAttachments((await this.#call({ method: "GET", path, ...OWN_NAME, expect: [200] })).body);
+      // Attachments are ended because they are in this list, so it does not rest on Cinder's filter alone.
+      return found.filter(
+        (one) => (serverUuid ?? one.serverUuid) === one.serverUuid && (volumeId ?? one.volumeId) === one.volumeId,
+      );
     } catch (error) {
       throw asFault(error);
     }
@@ -119,7 +123,7 @@ export class CinderClient implements BlockStorage {
   async attachment(attachmentId: string): Promise<CinderAttachment | null> {
     try {
       const path = attachmentPath(attachmentId);
-      return attachmentOf((await this.#call({ method: "GET", path, ...OWN, expect: [200] })).body);
+      return attachmentOf((await this.#call({ method: "GET", path, ...OWN_NAME, expect: [200] })).body);
     } catch (error) {
       if (refusalOf(error).code === "not-found") return null;
       throw asFault(error);
@@ -129,12 +133,12 @@ export class CinderClient implements BlockStorage {
   async connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {
     try {
       const body = { attachment: { connector: connectorBody(connector) } };
-      const put = { method: "PUT", path: attachmentPath(attachmentId), body, ...OWN, expect: [200] } as const;
+      const put = { method: "PUT", path: attachmentPath(attachmentId), body, ...OWN_NAME, expect: [200] } as const;
       const { body: connected } = await this.#call({ ...put, timeoutMs: CONNECT_TIMEOUT_MS });
       return { kind: "connected", attachment: attachmentOf(connected) };
     } catch (error) {
       const refusal = refusalOf(error);
-      return refusal.code === "not-found" ? { kind: "gone" } : { kind: "refused", why: whyOf(refusal) };
+      return refusal.code === "not-found" ? { kind: "gone" } : { kind: "refused", why: refusal.why };
     }
   }
 
@@ -142,7 +146,7 @@ export class CinderClient implements BlockStorage {
     const path = `${attachmentPath(attachmentId)}/action`;
     const body = { "os-complete": null };
     try {
-      await this.#call({ method: "POST", path, body, ...OWN, expect: [200, 202, 204], isRepeatable: true });
+      await this.#call({ method: "POST", path, body, ...OWN_NAME, expect: [200, 202, 204], isRepeatable: true });
       return true;
     } catch (error) {
       if (refusalOf(error).code === "not-found") return false;
@@ -153,7 +157,7 @@ export class CinderClient implements BlockStorage {
   async deleteAttachment(attachmentId: string): Promise<void> {
     const path = attachmentPath(attachmentId);
     try {
-      await this.#call({ method: "DELETE", path, ...OWN, expect: [200, 202, 204], isRepeatable: true });
+      await this.#call({ method: "DELETE", path, ...OWN_NAME, expect: [200, 202, 204], isRepeatable: true });
     } catch (error) {
       if (refusalOf(error).code !== "not-found") throw asFault(error);
     }
@@ -175,8 +179,6 @@ export class CinderClient implements BlockStorage {
     }
   }
 }
-
-const OWN: AskedBy = { callerToken: null, requestId: null };
 
 const volumePath = (id: string): string => `/volumes/${encodeURIComponent(id)}`;
 const attachmentPath = (id: string): string => `/attachments/${encodeURIComponent(id)}`;
@@ -205,5 +207,3 @@ function refusalOf(error: unknown): NeighbourError {
 /** The error of a question for which no refusal is expected, so Cinder did not understand it. */
 const asFault = (error: unknown): unknown =>
   error instanceof NeighbourError ? new BlockStorageError("bad-answer", error.message) : error;
-
-const whyOf = (error: NeighbourError): string => error.explanation ?? error.message;

@@ -1,60 +1,58 @@
 import type { CinderAttachment, CinderVolume } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
-
-type Fields = Readonly<Record<string, unknown>>;
+import { type DocumentFields, documentFields, textField } from "./read-document.ts";
 
 /** Reads `{"volume": …}`. Throws a `BlockStorageError` if the answer is none. */
 export function volumeOf(body: unknown): CinderVolume {
-  const volume = fieldsOf(fieldsOf(body).volume);
+  const volume = documentFields(documentFields(body).volume);
   return {
     id: idOf(volume, "volume"),
-    projectId: textOf(volume["os-vol-tenant-attr:tenant_id"]),
-    name: textOf(volume.name),
+    projectId: textField(volume["os-vol-tenant-attr:tenant_id"]),
+    name: textField(volume.name),
     sizeGib: typeof volume.size === "number" ? volume.size : 0,
-    status: textOf(volume.status),
+    status: textField(volume.status),
     isBootable: volume.bootable === "true" || volume.bootable === true,
     isMultiattach: volume.multiattach === true,
-    availabilityZone: textOf(volume.availability_zone),
+    availabilityZone: textField(volume.availability_zone),
     imageProperties: textsOf(volume.volume_image_metadata),
     attachedTo: listOf(volume.attachments)
-      .map(fieldsOf)
+      .map(documentFields)
       .map((one) => ({
-        attachmentId: textOf(one.attachment_id),
-        serverUuid: textOf(one.server_id),
-        host: textOf(one.host_name),
+        attachmentId: textField(one.attachment_id),
+        serverUuid: textField(one.server_id),
+        host: textField(one.host_name),
       })),
   };
 }
 
 /** Reads `{"attachments": […]}` with details. Throws a `BlockStorageError` if the answer is none. */
 export function listedAttachments(body: unknown): readonly CinderAttachment[] {
-  const { attachments } = fieldsOf(body);
+  const { attachments } = documentFields(body);
   if (!Array.isArray(attachments))
     throw new BlockStorageError("bad-answer", "Cinder's answer has no list of attachments");
-  return attachments.map(fieldsOf).map(readAttachment);
+  return attachments.map(documentFields).map(readAttachment);
 }
 
 /** Reads `{"attachment": …}`. Throws a `BlockStorageError` if the answer is none. */
-export const attachmentOf = (body: unknown): CinderAttachment => readAttachment(fieldsOf(fieldsOf(body).attachment));
+export const attachmentOf = (body: unknown): CinderAttachment =>
+  readAttachment(documentFields(documentFields(body).attachment));
 
-function readAttachment(attachment: Fields): CinderAttachment {
-  const connection = fieldsOf(attachment.connection_info);
+function readAttachment(attachment: DocumentFields): CinderAttachment {
+  const connection = documentFields(attachment.connection_info);
   return {
     id: idOf(attachment, "attachment"),
-    volumeId: textOf(attachment.volume_id),
-    serverUuid: textOf(attachment.instance),
-    status: textOf(attachment.status),
+    volumeId: textField(attachment.volume_id),
+    serverUuid: textField(attachment.instance),
+    status: textField(attachment.status),
     connection: typeof connection.driver_volume_type === "string" ? connection : null,
   };
 }
 
-function idOf({ id }: Fields, what: string): string {
+function idOf({ id }: DocumentFields, what: string): string {
   if (typeof id !== "string") throw new BlockStorageError("bad-answer", `Cinder's answer has no ${what} with an id`);
   return id;
 }
 
 const textsOf = (value: unknown): Readonly<Record<string, string>> =>
-  Object.fromEntries(Object.entries(fieldsOf(value)).map(([name, one]) => [name, String(one)]));
-const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {});
+  Object.fromEntries(Object.entries(documentFields(value)).map(([name, one]) => [name, String(one)]));
 const listOf = (value: unknown): readonly unknown[] => (Array.isArray(value) ? value : []);
-const textOf = (value: unknown): string => (typeof value === "string" ? value : "");

@@ -1,14 +1,15 @@
-import type {
-  AskedBy,
-  CreatePortsOutcome,
-  NetworkFilter,
-  Networking,
-  NeutronNetwork,
-  NeutronPort,
-  NeutronPortFilter,
-  NewNeutronPort,
-  PortUpdate,
-  UpdatePortOutcome,
+import {
+  type AskedBy,
+  type CreatePortsOutcome,
+  type NetworkFilter,
+  type Networking,
+  type NeutronNetwork,
+  type NeutronPort,
+  type NeutronPortFilter,
+  type NewNeutronPort,
+  OWN_NAME,
+  type PortUpdate,
+  type UpdatePortOutcome,
 } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
@@ -89,7 +90,7 @@ export class NeutronClient implements Networking {
         path: `/v2.0/ports/${encodeURIComponent(id)}`,
         headers: { "if-match": `revision_number=${revision}` },
         body: { port: updateBody(update) },
-        ...OWN,
+        ...OWN_NAME,
         expect: [200],
       });
       return { kind: "updated", port: portOf((answer.body as { port?: unknown } | null)?.port) };
@@ -104,7 +105,7 @@ export class NeutronClient implements Networking {
   async deletePort(id: string): Promise<void> {
     const path = `/v2.0/ports/${encodeURIComponent(id)}`;
     try {
-      await this.#call({ method: "DELETE", path, ...OWN, expect: [204], isRepeatable: true });
+      await this.#call({ method: "DELETE", path, ...OWN_NAME, expect: [204], isRepeatable: true });
     } catch (error) {
       if (!(error instanceof NeighbourError)) throw error;
       if (error.code !== "not-found") throw new NetworkingError("bad-answer", error.message);
@@ -141,8 +142,6 @@ export class NeutronClient implements Networking {
     }
   }
 }
-
-const OWN: AskedBy = { callerToken: null, requestId: null };
 
 function newPortBody(port: NewNeutronPort): Record<string, unknown> {
   return {

@@ -106,8 +106,7 @@ export class NeutronSecurityGroups implements SecurityGroups {
 
 /** Throws `NetworkingError` for what is no refusal of the change that was asked for. */
 function refusalOf(error: NeighbourError, isCallers: boolean): SecurityGroupRefusal {
-  const { code, message, status, type } = error;
-  const why = error.explanation ?? message;
+  const { code, message, status, type, why } = error;
   switch (code) {
     case "not-found":
       return { kind: "gone", why };

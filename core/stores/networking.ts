@@ -47,6 +47,9 @@ export interface AskedBy {
   readonly requestId: string | null;
 }
 
+/** The author of work in this service's own name. */
+export const OWN_NAME: AskedBy = { callerToken: null, requestId: null };
+
 /** A port to make for a server. */
 export interface NewNeutronPort {
   readonly projectId: string;

@@ -1,5 +1,4 @@
-import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
-import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { NeighbourFault } from "../../core/stores/neighbour-fault.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Turns } from "../../runtime/turns.ts";
@@ -19,7 +18,7 @@ export interface Need {
 }
 
 const RETRY_MS = 1_000;
-/** Servers for which a neighbour is called at a time, and as many at their home. More would wait for a connection, which looks as if the neighbour were silent. */
+/** For how many servers a neighbour is called at a time, and for how many more whose need is urgent. Further calls would wait for a connection, as if the neighbour were silent. */
 const LANES = 16;
 
 /**
@@ -56,7 +55,7 @@ export class PatientCalls {
       try {
         return await this.#turns.take([lane], ask);
       } catch (error) {
-        if (!(error instanceof NetworkingError || error instanceof BlockStorageError)) throw error;
+        if (!(error instanceof NeighbourFault)) throw error;
         const isLate = this.#clock.monotonic() - (startedAtMs ?? 0) >= (isUrgent ? 0 : this.#deadlineMs);
         if (error.code !== "unreachable" || isLate) return failed(`${what}: ${error.message}`, true);
       }
@@ -67,10 +66,10 @@ export class PatientCalls {
     }
   }
 
-  /** Whether this conductor still carries out the task. Asked before each write, so that a slow conductor undoes nothing that another one has done. */
+  /** Whether this conductor still carries out the task. Asked before the writes for a port or a volume, so that a slow conductor undoes nothing that another one has done. */
   async mayWrite({ isWanted, tenure }: Need): Promise<boolean> {
     const isHeld = await this.#store.holdsTask(tenure).catch((error: Error) => {
-      throw new NetworkingError(
+      throw new NeighbourFault(
         "unreachable",
         `the cell's database does not say who carries the task out: ${error.message}`,
       );

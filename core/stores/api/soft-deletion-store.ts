@@ -3,7 +3,7 @@ import type { ListPosition } from "../cell/listed-servers.ts";
 import type { QuotaExcess, QuotaLimits } from "./quota-limits.ts";
 
 /**
- * What is to become of a server that was deleted softly: it is stopped and kept, it runs again, or it is deleted for good because nobody has restored
+ * The state that a server which was deleted softly is to reach: it is stopped and kept, it runs again, or it is deleted for good because nobody has restored
  * it in time.
  */
 export type SoftDeletionAim = "deleted" | "restored" | "reclaimed";
@@ -25,11 +25,14 @@ export type RestoreOutcome =
   /** The server is not deleted softly, or is being deleted for good. */
   | { readonly kind: "not-deleted" };
 
+/** The pause between two tries doubles with each try, up to this many times. */
+export const DOUBLINGS_MAX = 10;
+
 type Version = Pick<SoftDeletion, "serverUuid" | "version">;
 
 /**
  * The servers that were deleted softly, in the API database. A server that is deleted softly is neither listed nor counted, from the same moment on.
- * What its cell must do for that is done later, by whoever gets the deletion from `due`. Both implementations (Postgres, in-memory) pass
+ * The api that gets the deletion from `due` has the cell carry it out later. Both implementations (Postgres, in-memory) pass
  * test/contract/soft-deletion-store. Operating failures throw the store's error.
  */
 export interface SoftDeletionStore {

@@ -1,10 +1,11 @@
 import { Type } from "typebox";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import type { Http } from "../../http/create-http.ts";
 import { notFound } from "../../http/fault.ts";
 import { AnyQuery } from "../../http/schema.ts";
 import type { NetworkRule } from "../../network/network-rule.ts";
-import { askedBy, askNeutron, type NeutronDeps } from "../../network/neutron-deps.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { SIMPLE_NETWORK } from "../../network/simple-network.ts";
 
 interface Deps {
@@ -83,7 +84,7 @@ async function networksFor(
 ): Promise<readonly NamedNetwork[]> {
   if (neutron !== null) {
     const filter = id === null ? {} : { ids: [id] };
-    const found = await askNeutron(() => neutron.networking.networks(filter, askedBy(neutron, call)));
+    const found = await askNeighbour(() => neutron.networking.networks(filter, askedBy(neutron, call)));
     const { projectId, isAdmin } = call.identity;
     return found.filter((one) => neutron.sendsTokens || isAdmin || one.isShared || one.projectId === projectId);
   }

@@ -2,9 +2,10 @@ import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts"
 import { BINDING_FAILED, type NeutronPort } from "../../../../core/stores/networking.ts";
 import { attachChange } from "../../../../core/tasks/port-change.ts";
 import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
-import { askedBy, askNeutron, type NeutronDeps } from "../../network/neutron-deps.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
 import type { AttachBody } from "../server-interfaces/interface-schemas.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
@@ -82,7 +83,7 @@ async function bindConnection(
     ...{ projectId: spec.projectId, networkId: network.id, serverUuid: uuid, address },
     ...{ deviceOwner: deviceOwner(zone), securityGroups: null, host: null },
   };
-  const outcome = await askNeutron(() => deps.networking.createPorts([wanted], askedBy(deps, call)));
+  const outcome = await askNeighbour(() => deps.networking.createPorts([wanted], askedBy(deps, call)));
   const [made] = outcome.kind === "created" ? outcome.ports : [];
   if (outcome.kind !== "created") throw explainNoPorts(outcome, [wanted]);
   if (made === undefined) throw new Error("Neutron made no port");

@@ -1,10 +1,16 @@
 import type { OpenedNote } from "../../../../core/stores/api/port-note-store.ts";
-import type { CreatePortsOutcome, NeutronPort, NewNeutronPort } from "../../../../core/stores/networking.ts";
+import {
+  type CreatePortsOutcome,
+  type NeutronPort,
+  type NewNeutronPort,
+  OWN_NAME,
+} from "../../../../core/stores/networking.ts";
 import type { ServerPort, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
-import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "../../network/neutron-deps.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { Connection } from "./read-connections.ts";
 import { releasePorts } from "./release-ports.ts";
 
@@ -70,11 +76,11 @@ export async function takePort(
     if (present === undefined) throw badRequest(`Port id ${port.id} could not be found.`);
     const { deviceId, revision } = present;
     if (deviceId !== "" && deviceId !== serverUuid) break;
-    const outcome = await askNeutron(() => networking.updatePort(port.id, update, revision));
+    const outcome = await askNeighbour(() => networking.updatePort(port.id, update, revision));
     if (outcome.kind === "updated") return outcome.port;
     if (outcome.kind === "refused") throw badRequest(`Port update failed for port ${port.id}: ${outcome.why}`);
     // Its status may have changed, which says nothing about who has it.
-    [present] = await askNeutron(() => networking.ports({ id: port.id }, OWN_NAME));
+    [present] = await askNeighbour(() => networking.ports({ id: port.id }, OWN_NAME));
   }
   throw conflict(`Port ${port.id} is still in use.`);
 }
@@ -127,7 +133,7 @@ async function makePortsInNeutron(
   call: KnownCall,
   undo: () => Promise<void>,
 ): Promise<readonly NeutronPort[]> {
-  const outcome = await askNeutron(() => deps.networking.createPorts(wanted, askedBy(deps, call)));
+  const outcome = await askNeighbour(() => deps.networking.createPorts(wanted, askedBy(deps, call)));
   if (outcome.kind === "created") return outcome.ports;
   await undo();
   throw explainNoPorts(outcome, wanted);

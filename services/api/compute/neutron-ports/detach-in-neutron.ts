@@ -1,7 +1,8 @@
+import { OWN_NAME } from "../../../../core/stores/networking.ts";
 import { NetworkingError } from "../../../../core/stores/networking-error.ts";
 import { detachChange } from "../../../../core/tasks/port-change.ts";
 import type { Fault } from "../../http/fault.ts";
-import { type NeutronDeps, OWN_NAME } from "../../network/neutron-deps.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { ActionTarget } from "../server-actions/action-target.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
 import { unbindPort } from "./release-ports.ts";

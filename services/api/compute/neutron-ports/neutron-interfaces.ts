@@ -1,12 +1,13 @@
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { askedBy, askNeutron, type NeutronDeps } from "../../network/neutron-deps.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 
 const TAG_FROM_MINOR = 70;
 
 /** Returns a server's ports in Neutron as the Compute API shows them. Like Nova, it asks in the caller's name. */
 export async function neutronInterfaces(deps: NeutronDeps, call: KnownCall, { uuid, ports }: ServerSpec) {
-  const found = await askNeutron(() => deps.networking.ports({ deviceIds: [uuid] }, askedBy(deps, call)));
+  const found = await askNeighbour(() => deps.networking.ports({ deviceIds: [uuid] }, askedBy(deps, call)));
   const tags = new Map(ports.map(({ portId, tag }) => [portId, tag]));
   return found.map((port) => ({
     port_state: port.status,

@@ -1,8 +1,9 @@
-import type { NeutronNetwork, NeutronPort } from "../../../../core/stores/networking.ts";
+import { type NeutronNetwork, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, conflict, Fault } from "../../http/fault.ts";
-import { askedBy, askNeutron, type NeutronDeps, OWN_NAME } from "../../network/neutron-deps.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 
 /** A connection of a server to a network: by an existing port, or by one that is made for it. */
 export interface Connection {
@@ -58,7 +59,7 @@ export function readConnections(
   networks: AskedNetworks | undefined,
   from: ConnectionsFrom,
 ): Promise<readonly Connection[]> {
-  return askNeutron(async () => {
+  return askNeighbour(async () => {
     if (networks === "none") return [];
     if (networks === undefined || networks === "auto" || networks.length === 0)
       return onlyNetwork(deps, from, networks === "auto");

@@ -1,13 +1,12 @@
 import { isDeepStrictEqual } from "node:util";
 import type { AllocationItem } from "../../../../core/ledger/model.ts";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
-import type { Networking, NeutronPort } from "../../../../core/stores/networking.ts";
+import { type Networking, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
 import { detachChange } from "../../../../core/tasks/port-change.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { Fault } from "../../http/fault.ts";
-import { OWN_NAME } from "../../network/neutron-deps.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
 
 /**

@@ -1,5 +1,4 @@
-import type { Networking, NeutronPort } from "../../../../core/stores/networking.ts";
-import { OWN_NAME } from "../../network/neutron-deps.ts";
+import { type Networking, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
 
 /** How often a port is read again that somebody else changes at the same time. */
 const TRIES_MAX = 5;

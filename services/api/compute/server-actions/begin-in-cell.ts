@@ -39,7 +39,7 @@ export async function beginInCell(
     readonly after?: (before: ServerSpec) => ServerSpec;
     /** For a rescue, the image from which the guest is booted. */
     readonly rescueImage?: RescueImage;
-    /** Called when nothing speaks against the operation any more, before it begins. May be called several times. */
+    /** Called once every check has passed, before the operation begins. May be called several times. */
     readonly prepare?: () => Promise<void>;
     /** The volume that is attached or detached. */
     readonly volume?: ServerVolume;

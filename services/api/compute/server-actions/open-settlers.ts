@@ -23,8 +23,7 @@ const SOFT_DELETIONS_MAX = 100;
 
 /**
  * Opens the loops that record in the API database which resizes, images and attachments of volumes have ended in their cells, and the one that continues
- * soft deletions. A loop is left out when this process
- * lacks its stores.
+ * soft deletions. A loop is left out when this process lacks its stores.
  */
 export function openSettlers(
   {

@@ -2,11 +2,11 @@ import { isDeepStrictEqual } from "node:util";
 import type { VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { BlockStorage, CinderAttachment } from "../../../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
+import { OWN_NAME } from "../../../../core/stores/networking.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
-import { OWN_NAME } from "../../network/neutron-deps.ts";
 import type { RequestsPort } from "../../ports.ts";
 
 /** How many of Cinder's attachments one round looks at, and how many pairs of a server and a volume it looks into. Cinder may answer with fewer. */
@@ -103,7 +103,8 @@ export class AttachmentSweeper {
   /** The pairs of the page that have an attachment which the database does not name, of servers that Berth knows, in the order of their keys. */
   async #unnamed(page: readonly CinderAttachment[]): Promise<readonly (readonly [string, Pair])[]> {
     const { volumes, store } = this.#deps;
-    // The database is read after Cinder, and names an attachment before Cinder makes it. So what it does not name then has ended.
+    // The database is read after Cinder, and a row names the server before Cinder makes the attachment. So an attachment of a server that the row
+    // does not name has ended. `#settle` looks into one that has another id than the row.
     const rows = new Map(
       (await volumes.volumes([...new Set(page.map(({ volumeId }) => volumeId))])).map((row) => [row.id, row]),
     );

@@ -34,8 +34,11 @@ beforeEach(() => {
 /** One of several apis. */
 const api = () => new CinderServerVolumes({ store, storage: cinder, clock: systemClock }, { sendsTokens: false });
 
-/** The server gets the volume, as far as the api and the conductor are concerned. Returns the operation and the attachment. */
-async function attach({ deleteOnTermination = false } = {}) {
+/**
+ * The server gets the volume, as far as the api and the conductor are concerned. Returns the operation and the attachment. With `isNamed` false, the api has
+ * not learnt which attachment Cinder made.
+ */
+async function attach({ deleteOnTermination = false, isNamed = true } = {}) {
   const {
     attachedTo: _,
     status: _status,
@@ -50,7 +53,14 @@ async function attach({ deleteOnTermination = false } = {}) {
   if (kept.kind !== "reserved") throw new Error(kept.kind);
   const attachmentId = kept.attachment.id;
   await store.reserve(volumeId, {
-    ...{ serverUuid: SERVER, cell: "north", attachmentId, mappingUuid: randomUUID(), device: "/dev/vdb", tag: null },
+    ...{
+      serverUuid: SERVER,
+      cell: "north",
+      attachmentId: isNamed ? attachmentId : randomUUID(),
+      mappingUuid: randomUUID(),
+      device: "/dev/vdb",
+      tag: null,
+    },
     ...{ deleteOnTermination, taskId },
   });
   await cinder.connect(attachmentId, { host: "host-1", initiator: "iqn" });
@@ -58,6 +68,12 @@ async function attach({ deleteOnTermination = false } = {}) {
   return { taskId, attachmentId };
 }
 const attachments = async () => (await cinder.attachments({})).map(({ id }) => id);
+
+test("the release of a volume ends an attachment that Cinder has made and whose answer was lost", async () => {
+  const { taskId } = await attach({ isNamed: false });
+  expect(await api().release(volumeId, taskId)).toBe(true);
+  expect(await attachments()).toEqual([]);
+});
 
 test("a release whose question is slow leaves alone what the server got after another api had released the volume", async () => {
   const first = await attach();

@@ -5,12 +5,11 @@ import type {
   VolumeStore,
 } from "../../../../core/stores/api/volume-store.ts";
 import type { BlockStorage, CinderVolume } from "../../../../core/stores/block-storage.ts";
-import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import { badRequest, Fault } from "../../http/fault.ts";
-import { askedBy } from "../../network/neutron-deps.ts";
 import { OwnServerVolumes } from "./own-server-volumes.ts";
 import type { ReservedOutcome } from "./server-volumes.ts";
 import type { UnsettledVolume } from "./settle-building.ts";
@@ -45,11 +44,12 @@ export class CinderServerVolumes extends OwnServerVolumes {
   override async find(ids: readonly string[], call: KnownCall): Promise<readonly VolumeRecord[]> {
     const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
     const uuids = [...new Set(ids.flatMap((id) => canonicalUuid(id) ?? []))];
-    const found = await askCinder(() => Promise.all(uuids.map((id) => this.#storage.volume(id, by))));
+    const found = await askNeighbour(() => Promise.all(uuids.map((id) => this.#storage.volume(id, by))));
     const { isAdmin, projectId } = call.identity;
-    const visible = found.filter((one) => one !== null && (isAdmin || one.projectId === projectId));
     const rows = new Map((await this.#store.volumes(uuids)).map((row) => [row.id, row]));
-    return visible.flatMap((one) => (one === null ? [] : this.#recordOf(one, rows.get(one.id))));
+    return found.flatMap((one) =>
+      one !== null && (isAdmin || one.projectId === projectId) ? this.#recordOf(one, rows.get(one.id)) : [],
+    );
   }
 
   override async reserve(volume: VolumeRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome> {
@@ -61,7 +61,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
     const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
     // If the answer is lost, the row stays, and the settler ends what Cinder has made.
     const wanted = { volumeId: volume.id, serverUuid, connector: null };
-    const outcome = await askCinder(() => this.#storage.reserve(wanted, by));
+    const outcome = await askNeighbour(() => this.#storage.reserve(wanted, by));
     if (outcome.kind === "reserved") {
       const { id: attachmentId } = outcome.attachment;
       await this.#store.setAttachmentId(volume.id, { serverUuid, attachmentId });
@@ -126,17 +126,5 @@ export class CinderServerVolumes extends OwnServerVolumes {
       ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
       attachment: row?.attachment ?? null,
     };
-  }
-}
-
-/** Runs a question to Cinder for a call. If Cinder cannot answer, the call is refused: 503 if trying again can help, and 500 otherwise. */
-async function askCinder<Value>(ask: () => Promise<Value>): Promise<Value> {
-  try {
-    return await ask();
-  } catch (error) {
-    if (!(error instanceof BlockStorageError)) throw error;
-    const again = error.code === "unreachable";
-    const advice = again ? "try again later" : "the operator must see to it";
-    throw new Fault(again ? 503 : 500, `${error.message}: ${advice}.`, { cause: error });
   }
 }

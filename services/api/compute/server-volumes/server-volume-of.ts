@@ -16,7 +16,8 @@ export function serverVolumeOf({
   const { attachmentId, device, tag, deleteOnTermination } = attachment;
   return {
     ...{ volumeId: id, attachmentId, device, tag: tag ?? "", deleteOnTermination, sizeBytes: sizeGib * GIB },
-    // Older agents and conductors do not know `inCinder`. With a content they make no empty file for a volume that they do not find, and refuse it.
+    // Agents and conductors of older versions do not know `inCinder`. Because `imageRef` is not empty, they refuse a volume that they do not find
+    // instead of making an empty file for it.
     ...{ isRoot: device === ROOT_DEVICE, imageRef: inCinder ? "cinder" : "", imageProperties: {} },
     ...{ inCinder, connection: "" },
   };

@@ -7,7 +7,7 @@ import type {
 import type { KnownCall } from "../../http/call.ts";
 import type { Fault } from "../../http/fault.ts";
 
-/** What follows the attachments of volumes to their end. */
+/** The calls that follow attachments of volumes to their end. */
 export type SettledVolumes = Pick<
   VolumeStore,
   "sweepEnded" | "unsettled" | "confirmAttached" | "release" | "endAttachment"

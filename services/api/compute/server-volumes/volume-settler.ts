@@ -12,8 +12,8 @@ import type { SettledVolumes } from "./server-volumes.ts";
 import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } from "./settle-building.ts";
 
 /**
- * How often volumes of servers that are gone are looked for, and how many are looked at. An api that hears of a server's end does not wait for this; it finds
- * what such an api has left when it ended.
+ * How often volumes of servers that are gone are looked for, and how many are looked at. An api that hears of a server's end ends its
+ * attachments at once. This sweep ends those whose api died before it could.
  */
 const SWEEP_MS = 5_000;
 const SWEPT_MAX = 1_000;

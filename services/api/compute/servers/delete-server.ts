@@ -7,7 +7,7 @@ import { refuseLocked } from "./server-lock.ts";
 
 export interface DeleteServerDeps extends CancelServerDeps {
   readonly finder: RequestFinder;
-  /** Null when servers are deleted at once. */
+  /** Null when this process has no store of soft deletions. */
   readonly softDeleter: SoftDeleter | null;
 }
 

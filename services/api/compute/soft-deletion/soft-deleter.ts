@@ -95,7 +95,7 @@ export class SoftDeleter {
     for (const deletion of await deletions.due(untouchedMs, limit)) await this.#try(deletion, {});
   }
 
-  /** Takes one step. What goes wrong is tried again later, since the aim is stored. */
+  /** Takes one step. A step that fails is tried again later, since the aim is stored. */
   async #try(deletion: SoftDeletion, carrier: Carrier): Promise<void> {
     try {
       await this.#step(deletion, carrier);
@@ -172,7 +172,7 @@ function isKept({ launchedAtMs, host, status }: Server): boolean {
 }
 
 /**
- * Raises the revision of a server, so that an operation that a slow api has planned for a former aim does not begin any more. Returns false when the
+ * Raises the revision of a server, so that an operation that a slow api has planned for a former aim no longer begins. Returns false when the
  * server has changed. A server on no host needs nothing, because no such operation can begin there.
  */
 async function outdatePlans(cell: CellClient, server: Server): Promise<boolean> {

@@ -1,6 +1,7 @@
 import type { Networking } from "../../../../core/stores/networking.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { askedBy, askNeutron, type NeutronDeps } from "../neutron-deps.ts";
+import type { NeutronDeps } from "../neutron-deps.ts";
 import type { GroupedPort, GroupedPorts, SetGroupsOutcome } from "./grouped-ports.ts";
 
 /** Neutron takes addresses of at most 8 KiB. Source: `MAX_SEARCH_IDS` in nova/network/security_group_api.py. */
@@ -19,7 +20,7 @@ export class NeutronGroupedPorts implements GroupedPorts {
     const found: GroupedPort[] = [];
     for (let at = 0; at < serverUuids.length; at += SERVERS_MAX) {
       const deviceIds = serverUuids.slice(at, at + SERVERS_MAX);
-      const ports = await askNeutron(() => networking.ports({ deviceIds }, askedBy(this.#deps, call)));
+      const ports = await askNeighbour(() => networking.ports({ deviceIds }, askedBy(this.#deps, call)));
       for (const port of ports)
         found.push({
           ...{ id: port.id, serverUuid: port.deviceId, groups: port.securityGroups },
@@ -37,7 +38,7 @@ async function setInNeutron(
   securityGroups: readonly string[],
 ): Promise<SetGroupsOutcome> {
   // The revision also tells whether a client has given the port to another server since.
-  const outcome = await askNeutron(() => networking.updatePort(id, { securityGroups }, revision));
+  const outcome = await askNeighbour(() => networking.updatePort(id, { securityGroups }, revision));
   switch (outcome.kind) {
     case "updated":
       return { kind: "set" };

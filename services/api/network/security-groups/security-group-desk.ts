@@ -1,3 +1,4 @@
+import { compare } from "../../../../core/ledger/ledger-state.ts";
 import type {
   NewSecurityGroupRule,
   OwnSecurityGroups,
@@ -6,9 +7,9 @@ import type {
   SecurityGroupRule,
   SecurityGroups,
 } from "../../../../core/stores/security-groups.ts";
+import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict, Fault, notFound } from "../../http/fault.ts";
-import { askedBy, askNeutron } from "../neutron-deps.ts";
 import { canonicalRule } from "./canonical-rule.ts";
 import { DEFAULT_GROUP, defaultGroupOf } from "./default-security-group.ts";
 import type { GroupedPorts } from "./grouped-ports.ts";
@@ -28,7 +29,7 @@ export interface SecurityGroupParts {
 type Values = { readonly name?: string; readonly description?: string };
 
 /**
- * What callers do with security groups: those of Neutron, or those of Berth's own network, where a project's default group is made when somebody first
+ * The calls about security groups: those of Neutron, or those of Berth's own network, where a project's default group is made when somebody first
  * asks for the project's groups. Refusals are thrown with Nova's statuses.
  */
 export class SecurityGroupDesk {
@@ -241,7 +242,7 @@ export class SecurityGroupDesk {
   }
 
   #ask<Value>(call: KnownCall, ask: (by: ReturnType<typeof askedBy>) => Promise<Value>): Promise<Value> {
-    return askNeutron(() => ask(askedBy(this.#parts, call)));
+    return askNeighbour(() => ask(askedBy(this.#parts, call)));
   }
 }
 
@@ -261,5 +262,3 @@ function refusalFault({ kind, why }: SecurityGroupRefusal, taken: 400 | 409 = 40
       return kind satisfies never;
   }
 }
-
-const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
