@@ -1,5 +1,5 @@
 /**
- * Returns a text without the given characters at its end. An expression such as `/\/+$/` would try each of their positions anew, and take a time that
+ * Returns a text without the given characters at its end. An expression such as `/\/+$/` would try again from each of their positions, and take a time that
  * grows with the square of the text's length.
  */
 export function withoutTrailing(text: string, characters: string): string {

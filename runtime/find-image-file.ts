@@ -64,7 +64,8 @@ async function fileAt(dir: string, name: string, suffix: string): Promise<ImageF
   return found?.isFile() ? { path, suffix, bytes: found.size, changedAtMs: found.mtimeMs } : null;
 }
 
-function nullIfMissing(error: NodeJS.ErrnoException): null {
+/** The answer for a file that is not there. Throws every other error. */
+export function nullIfMissing(error: NodeJS.ErrnoException): null {
   if (error.code === "ENOENT" || error.code === "ENOTDIR") return null;
   throw error;
 }

@@ -1,7 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { type Clock, systemClock } from "./clock.ts";
-import { findImageFile, type ImageFile, uploadedName } from "./find-image-file.ts";
+import { findImageFile, type ImageFile, nullIfMissing, uploadedName } from "./find-image-file.ts";
 import { isSha512 } from "./image-hash.ts";
 
 /** How often a host looks whether the file of an image is there. */
@@ -92,9 +92,4 @@ async function refuseMarked(dir: string, image: ImageKey): Promise<null> {
 async function changedAt(path: string): Promise<number | null> {
   const found = await stat(path).catch(nullIfMissing);
   return found === null ? null : found.mtimeMs;
-}
-
-function nullIfMissing(error: NodeJS.ErrnoException): null {
-  if (error.code === "ENOENT" || error.code === "ENOTDIR") return null;
-  throw error;
 }

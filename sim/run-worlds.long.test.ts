@@ -1,4 +1,5 @@
-import { expect, test } from "vitest";
+import { Worker } from "node:worker_threads";
+import { expect, test, vi } from "vitest";
 import { MUTATIONS } from "./mutations.ts";
 import { PROFILES } from "./profiles.ts";
 import { runWorlds } from "./run-worlds.ts";
@@ -22,7 +23,7 @@ async function collect(worlds: readonly SimOptions[], jobs: number): Promise<Sim
 test("threads give the results of one thread, in the order of the worlds, with a mutation in some", {
   timeout: TIMEOUT_MS,
 }, async () => {
-  const mutation = MUTATIONS.find(({ name }) => name === "release-forgotten") ?? MUTATIONS[0]!;
+  const mutation = MUTATIONS.find(({ name }) => name === "release-forgotten")!;
   // The first world is the longest, so the others end before it.
   const worlds = [calm(1, { busyMs: 60_000, operations: 60 }), ...[2, 3, 4].map((seed) => calm(seed, { mutation }))];
   const alone = await collect(worlds, 1);
@@ -32,6 +33,7 @@ test("threads give the results of one thread, in the order of the worlds, with a
 });
 
 test("a caller that stops early gets the results so far, and the threads end", { timeout: TIMEOUT_MS }, async () => {
+  const terminate = vi.spyOn(Worker.prototype, "terminate");
   const endless = function* () {
     for (let seed = 1; ; seed += 1) yield calm(seed);
   };
@@ -41,6 +43,8 @@ test("a caller that stops early gets the results so far, and the threads end", {
     if (seeds.length === 3) break;
   }
   expect(seeds).toEqual([1, 2, 3]);
+  expect(terminate).toHaveBeenCalledTimes(2);
+  terminate.mockRestore();
 });
 
 test("a world that cannot be simulated is an error for the caller", { timeout: TIMEOUT_MS }, async () => {

@@ -300,7 +300,7 @@ describe("text", () => {
     expect(violations(files, (file) => file.text.match(marks)?.slice(0, 1) ?? [])).toEqual([]);
   });
 
-  // Such an expression is tried at each character of a run anew, which takes a time that grows with the square of what a caller sends.
+  // Such an expression is tried again at each character of a run, so its time grows with the square of the length of what a caller sends.
   test("no text is cut or split at an expression that begins with a repetition and goes on after it", () => {
     const unit = String.raw`(?:\\.|\[(?:\\.|[^\]\\])*\]|[^/\\[\n])`;
     const calls = new RegExp(String.raw`\.(?:replace|replaceAll|split|match|matchAll|search)\(\s*/(${unit}+)/`, "g");

@@ -29,8 +29,8 @@ export function hostDeviceArguments(devices: readonly HostDevice[]): readonly st
 }
 
 /**
- * Looks whether a guest can be started with these devices, and makes its mediated devices if the host does not have them (any more): a host forgets them when
- * it restarts. `root` is `/`, or a copy of a host's files. Rejects with a QemuError that says what the operator can do.
+ * Checks that a guest can be started with these devices, and makes its mediated devices if the host lacks them: a host forgets them when it
+ * restarts. `root` is `/`, or a copy of a host's files. Rejects with a QemuError that says what the operator can do.
  */
 export async function readyHostDevices(devices: readonly HostDevice[], root: string): Promise<void> {
   for (const device of devices) {

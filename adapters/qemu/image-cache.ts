@@ -61,7 +61,7 @@ export class ImageCache {
   /**
    * The image, copied if necessary. When its file is gone from the source directory, the copy that was made from it serves on, because the
    * servers of a deleted image are still rebuilt, resized and moved. Rejects with a QemuError; a final one when no host could use the image.
-   * After its signal is raised it rejects at once, and when nobody else waits for the image, nothing of it is fetched any further.
+   * After its signal is raised it rejects at once. The fetching ends when no other build waits for the image.
    */
   image(expected: ExpectedImage, signal: AbortSignal): Promise<BaseImage> {
     if (!ID.test(expected.id))
@@ -80,7 +80,7 @@ export class ImageCache {
       running.waiting -= 1;
       if (running.waiting > 0) return;
       if (this.#fetching.get(key) === running) this.#fetching.delete(key);
-      running.end.abort(new Error("nobody waits for the image any more"));
+      running.end.abort(new Error("no build waits for the image"));
     });
   }
 

@@ -60,7 +60,7 @@ test("an answer that cannot be made is an error of the server, and the next one 
   expect(last()?.received).not.toContain("no such file");
 });
 
-test("what is no request is refused, and the connection is opened anew for the requests after it", async () => {
+test("bytes that are no request are refused, and a new connection is opened for the requests after them", async () => {
   await opened();
   last()?.socket.write("hello\r\n\r\n");
   await eventually("the second connection", () => sockets.length === 2);

@@ -14,7 +14,7 @@ const REQUESTS_PER_SECOND = 20;
 const BANNED_MS = 5_000;
 /** A first moment for QEMU to notice that the old connection has ended. */
 const AGAIN_MS = 100;
-/** Answers that QEMU has not taken yet. A guest that asks on without reading gets none any further. */
+/** Answers that QEMU has not taken yet. A guest that keeps asking without reading is cut off for a while. */
 const UNREAD_BYTES_MAX = 4 * 1_048_576;
 /** An answer that takes longer is an error of the server, so that the requests after it are answered. */
 const ANSWER_MS = 10_000;
@@ -24,8 +24,8 @@ export type AnswerMetadata = (path: string) => Promise<MetadataAnswer>;
 
 /**
  * The connection over which one interface of a guest reaches the metadata service. QEMU passes on what the guest's connections to the metadata address carry, as
- * one stream without their beginnings and ends, and gives each answer to the guest's newest connection. So a request that does not become complete, or is no
- * request, would spoil the next one: the connection is opened anew then, which discards what was on its way.
+ * one stream without their beginnings and ends, and gives each answer to the guest's newest connection. So a request that stays incomplete, or is no request,
+ * would spoil the next one. Then the connection is closed and opened again, which discards what was on its way.
  *
  * QEMU itself never drops what the guest sends but waits until it is read, and does nothing else meanwhile. So everything is read at once here, and a guest that
  * sends too much is cut off for a while.
@@ -116,7 +116,7 @@ export class MetadataLink {
     return this.#allowed >= 0;
   }
 
-  /** Opens the connection anew after a while. */
+  /** Closes the connection, and opens it again after a while. */
   #again(socket: Socket, afterMs: number): void {
     if (this.#socket !== socket) return;
     this.#socket = null;

@@ -1,5 +1,5 @@
 /**
- * The names that this name of a host or provider continues with `_`, shortest first. Names of providers below a host's root begin with the host's
+ * The shorter names to which this name of a host or provider adds `_` and more, shortest first. Names of providers below a host's root begin with the host's
  * name and `_`, so a host with such a name could be one of its devices.
  */
 export function beginningsOf(name: string): readonly string[] {

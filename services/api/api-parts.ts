@@ -237,7 +237,7 @@ function usedVolumes(
 ): ServerVolumes | null {
   if (store === undefined || rule === "none") return null;
   if (rule === "simple") return new OwnServerVolumes(store);
-  assert(storage !== undefined, "whoever builds an api with Cinder gives it its client");
+  assert(storage !== undefined, "an api with Cinder needs its client");
   return new CinderServerVolumes({ store, storage, clock }, { sendsTokens: auth === "keystone" });
 }
 
@@ -270,7 +270,7 @@ function openSecurityGroups(
   neutron: NeutronDeps | null,
 ): SecurityGroupDesk | null {
   if (neutron !== null) {
-    assert(inNeutron !== undefined, "whoever builds an api with Neutron gives it Neutron's security groups");
+    assert(inNeutron !== undefined, "an api with Neutron needs Neutron's security groups");
     const { sendsTokens } = neutron;
     return new SecurityGroupDesk({
       groups: inNeutron,

@@ -17,7 +17,7 @@ export class HostWatcher {
   readonly #treeOf: (host: HostConfig) => TreeReport;
   readonly #onChanged: (tree: TreeReport) => void;
   /**
-   * The hosts as they were last seen, with their configurations as JSON. These are compared rather than the trees, which take a hundred times as long
+   * The hosts as they were last seen, with their configurations as JSON. These are compared rather than the trees, which take far longer
    * to make: an agent may have hundreds of hosts, and each look keeps it from everything else.
    */
   readonly #seen: Map<string, { readonly host: HostConfig; readonly text: string }>;
@@ -76,7 +76,7 @@ export class HostWatcher {
     this.#timer?.cancel();
   }
 
-  /** A configuration has more than its host's tree, so that it may change without the tree. */
+  /** A configuration holds more than its host's tree, so it may change while the tree stays the same. */
   #compareTrees(before: HostConfig, now: HostConfig): void {
     const tree = this.#treeOf(now);
     if (JSON.stringify(tree) === JSON.stringify(this.#treeOf(before))) return;

@@ -20,7 +20,7 @@ import type { ConductorBus } from "./ports.ts";
 const ANSWER_MS = 4_000;
 /** A guest may need some seconds to release an interface. */
 const INTERFACES_MS = 18_000;
-/** Questions that may wait for agents at a time, of each of two kinds: those that read, of which each may bring `BYTES_MAX`, and those that change interfaces. */
+/** How many questions of each kind may wait for agents at a time. One kind reads, and each of its answers may have `BYTES_MAX`; the other changes interfaces. */
 const OPEN_MAX = 64;
 const BYTES_MAX = 131_072;
 /** The bus carries answers of up to 1 MiB, and no honest agent needs more than this. */

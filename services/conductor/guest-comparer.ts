@@ -145,7 +145,7 @@ export class GuestComparer {
     ]);
     if (held.length === 0 && this.incarnationOf(connection, host) === current) return true;
     try {
-      const { remaining } = await this.#compareNow(connection, host);
+      const { remaining } = await this.#compareNow(connection, host, current);
       await this.#release({ host, remaining, held });
       return true;
     } catch (error) {
@@ -165,7 +165,8 @@ export class GuestComparer {
       throw new Error(`host ${host} has been taken over from agent ${connection.agentId} by another agent`);
     const residents = await this.#commits.answered("residents", this.#residents, host);
     const held = await this.#commits.answered("holding", this.#holding, host);
-    const { guests, remaining } = await this.#compareNow(connection, host);
+    const current = await this.#commits.answered("incarnation", this.#incarnation, host);
+    const { guests, remaining } = await this.#compareNow(connection, host, current);
     await this.#release({ host, remaining, held });
     const attemptIds = remaining.flatMap(({ attemptId }) =>
       this.#settler.isQuarantined({ host, attemptId }) ? [attemptId] : [],
@@ -236,20 +237,20 @@ export class GuestComparer {
 
   /**
    * Asks the host for its guests and settles them. Then notes the incarnation of the database that they were compared with, and tells it to the
-   * agent. By then, guests that this database has lost are in quarantine.
+   * agent. By then, guests that this database has lost are in quarantine. The caller reads the incarnation before the host is asked, so the list has
+   * every guest that the change to this incarnation can have made the database forget. If the database is replaced from then on, the next comparison is
+   * again a careful one.
    */
   async #compareNow(
     connection: AgentConnection,
     host: string,
+    incarnation: string,
   ): Promise<{ readonly guests: readonly Guest[]; readonly remaining: Remaining }> {
-    // The incarnation is read before the host is asked, so the list has every guest that the change to this incarnation can have made the database
-    // forget. If the database is replaced from here on, the next comparison is again a careful one.
-    const current = await this.#commits.answered("incarnation", this.#incarnation, host);
     const guests = await this.list(connection, host);
     const remaining = await this.#settle(connection, host, guests);
     // The next comparison of an undecided guest must know, too, that the database may have forgotten orders.
     if (guests.every((guest) => !this.#settler.isUndecided({ ...guest, host })))
-      await this.#note(connection, host, current);
+      await this.#note(connection, host, incarnation);
     return { guests, remaining };
   }
 

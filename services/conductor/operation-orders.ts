@@ -148,6 +148,7 @@ export const ORDER_WAITS = {
   lookAgainMs: 500,
   /** An agent answers within its driver's deadline, so an agent that has not answered after this time is asked again. */
   answerMs: 90_000,
+  /** The longest pause before a host that has failed an order gets it again. */
   retryMsMax: 10_000,
 } as const;
 const RETRY_MS = 200;

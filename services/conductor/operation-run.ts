@@ -292,7 +292,6 @@ export class OperationRun implements TaskRun {
     }
     stream.send(this.#orderFor(asked, listensAt));
     if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
-    // An agent answers within its driver's deadline, so an agent that does not is asked again.
     else this.#setWait(ORDER_WAITS.answerMs, () => this.#send());
   }
 

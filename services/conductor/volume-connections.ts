@@ -156,14 +156,17 @@ async function finish(storage: BlockStorage, attachment: CinderAttachment): Prom
   return connectedBy(storage, attachment);
 }
 
-/** Only this answer has the volume's format. In others it is guessed from content that the volume's owner can write, who could so name a file of the host. */
+/**
+ * Only this answer states the volume's format. Other answers guess it from the content, which the volume's owner can write, and so could make the host
+ * open one of its own files.
+ */
 async function connectedBy(storage: BlockStorage, { id, volumeId }: CinderAttachment): Promise<Connected> {
   const attachment = await storage.attachment(id);
   if (attachment === null || attachment.connection === null) throw changed(volumeId);
   return attachment;
 }
 
-/** Somebody ended the attachment in the meantime, so the volume is looked at again. */
+/** The attachment was deleted in the meantime, so the volume is looked at again. */
 const changed = (volumeId: string) =>
   new BlockStorageError("unreachable", `the attachment of volume ${volumeId} was deleted while it was being connected`);
 

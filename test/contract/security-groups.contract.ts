@@ -7,7 +7,7 @@ const OWN = { callerToken: null, requestId: null };
 /** Security groups, and the other side that puts a port into one. */
 export interface SecurityGroupsMade {
   readonly groups: SecurityGroups;
-  /** Returns a port of the project that is in the group. */
+  /** Makes a port of the project in the group. */
   putPort(projectId: string, groupId: string): Promise<void>;
 }
 

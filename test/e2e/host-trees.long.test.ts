@@ -8,7 +8,7 @@ import { Cloud } from "./cloud.ts";
 
 const PATIENT = { everyMs: 50, withinMs: 30_000 };
 const NOTHING = { "resources:VCPU": "0", "resources:MEMORY_MB": "0", "resources:DISK_GB": "0" };
-/** What every host has, so that the flavors' disks are no matter here. */
+/** What every host has, so that the flavors' disks do not matter here. */
 const ROOT = { DISK_GB: { total: 100 } };
 
 describe("hosts that change while servers live on them", () => {
@@ -99,14 +99,17 @@ describe("hosts that change while servers live on them", () => {
     const flat = { inventories: { ...ROOT, VCPU: { total: 8 }, MEMORY_MB: { total: 8_192 } } };
     describeHosts(flat);
     await offers(host, ["MEMORY_MB 8192", "VCPU 8"]);
-    const servers = [];
+    const servers: { readonly id: string; readonly status: string }[] = [];
     for (let count = 0; count < 3; count += 1) servers.push(await statusOf(flavor));
     expect(servers.map(({ status }) => status)).toEqual(["ACTIVE", "ACTIVE", "ACTIVE"]);
 
     describeHosts({ inventories: ROOT, children: [node("numa0", 3), node("numa1", 3)] });
     await eventually(
       "a refusal that names the server",
-      async () => /has no room|fit/.test(await refusalOf(host)),
+      async () => {
+        const refusal = await refusalOf(host);
+        return refusal.includes(" fit in none of ") && servers.some(({ id }) => refusal.includes(id));
+      },
       PATIENT,
     );
     expect(await offerOf(host)).toEqual(["MEMORY_MB 8192", "VCPU 8"]);
@@ -209,7 +212,7 @@ describe("hosts that change while servers live on them", () => {
     expect(refused.status).toBe("ERROR");
     await eventually(
       "the agent to say so",
-      () => (cell.agents[0]?.logSinceMark(1_000) ?? "").includes("VCPU"),
+      () => /VCPU of provider \S+ is over capacity/.test(cell.agents[0]?.logSinceMark(1_000) ?? ""),
       PATIENT,
     );
     await cloud.expectCleanAudit();

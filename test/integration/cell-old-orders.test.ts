@@ -4,12 +4,11 @@ import { overriding } from "../../runtime/overriding.ts";
 import type { Driver } from "../../services/compute-agent/driver.ts";
 import type { MemoryDisk } from "../../services/compute-agent/memory-journal.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { type AgentProcess, type ConductorProcess, SmallCell } from "../rigs/small-cell.ts";
+import { type AgentProcess, SmallCell } from "../rigs/small-cell.ts";
 
 const SPEED = 5;
 const UNSEEN_MS = 500 * SPEED;
 let cell: SmallCell;
-let first: ConductorProcess;
 let starts: string[];
 beforeEach(async () => {
   cell = await new SmallCell({ speed: SPEED }).open();
@@ -49,7 +48,7 @@ const LEAVING: readonly ((keyof CellStore & "renewLease") | "sightings" | "relea
 ];
 
 test("a conductor that has lost a resize does not start its guest on a host that was fenced and comes back", async () => {
-  first = await cell.startConductor(1, { unseenMs: UNSEEN_MS });
+  const first = await cell.startConductor(1, { unseenMs: UNSEEN_MS });
   const disk: MemoryDisk = { records: [] };
   await startAgent(0, { records: [] });
   const destination = await startAgent(1, disk);
@@ -91,7 +90,7 @@ test("a conductor that has lost a resize does not start its guest on a host that
 });
 
 test("a build that was recorded while its host died leaves the start to the row, since the server may have moved meanwhile", async () => {
-  first = await cell.startConductor(1, { unseenMs: UNSEEN_MS });
+  const first = await cell.startConductor(1, { unseenMs: UNSEEN_MS });
   const disk: MemoryDisk = { records: [] };
   const home = await startAgent(0, disk);
   await startAgent(1, { records: [] });

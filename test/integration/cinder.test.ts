@@ -152,7 +152,7 @@ test("an attachment that nothing names ends, and those of servers that are not B
   expect(await attachmentsOf(other)).toHaveLength(1);
 });
 
-test("a call whose answer from Cinder is lost is refused with 503 and leaves nothing behind", async () => {
+test("a call whose answer from Cinder is lost is refused with 503, and the volume stays reserved for the settler", async () => {
   const [server, id] = [await boot(), newVolume()];
   cinder.fate = (method) => (method === "reserve" ? "lost" : "answered");
   expect((await attach(server, id)).status).toBe(503);

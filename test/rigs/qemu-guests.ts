@@ -36,6 +36,20 @@ export function whyNotTwoCpus(): string | null {
   return cpus.includes(0) && cpus.includes(1) ? null : `this process may use the CPUs ${allowed}, and not both 0 and 1`;
 }
 
+/** Whether the QEMU in a guest's directory has the file open. */
+export function hasOpen(dir: string, file: string): boolean {
+  const qemu = findRunningQemu(dir);
+  if (qemu === null) return false;
+  const fds = `/proc/${qemu.pid}/fd`;
+  return readdirSync(fds).some((fd) => {
+    try {
+      return readlinkSync(join(fds, fd)) === file;
+    } catch {
+      return false; // closed meanwhile
+    }
+  });
+}
+
 /** The image of a nano guest that prints `R` where the usual one prints `T`. */
 export function otherNanoImage(): Buffer {
   const image = nanoImage();

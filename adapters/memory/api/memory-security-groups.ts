@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto";
+import { compare } from "../../../core/ledger/ledger-state.ts";
 import type { AskedBy } from "../../../core/stores/networking.ts";
 import {
   isSameRule,
@@ -36,7 +37,7 @@ export class MemorySecurityGroups implements OwnSecurityGroups {
       .filter((group) => callerToken === null || group.projectId === callerToken)
       .filter((group) => projectId === undefined || group.projectId === projectId)
       .filter(({ id }) => ids?.includes(id) ?? true)
-      .toSorted((a, b) => order(a.projectId, b.projectId) || order(a.name, b.name) || order(a.id, b.id));
+      .toSorted((a, b) => compare(a.projectId, b.projectId) || compare(a.name, b.name) || compare(a.id, b.id));
   }
 
   async ensureGroup(group: SecurityGroup): Promise<void> {
@@ -120,5 +121,3 @@ export class MemorySecurityGroups implements OwnSecurityGroups {
     this.#groups.set(group.id, { ...group, rules: group.rules.filter(isKept) });
   }
 }
-
-const order = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);

@@ -1,5 +1,10 @@
 import type { QuotaLimits } from "../../../core/stores/api/quota-limits.ts";
-import type { RestoreOutcome, SoftDeletion, SoftDeletionStore } from "../../../core/stores/api/soft-deletion-store.ts";
+import {
+  DOUBLINGS_MAX,
+  type RestoreOutcome,
+  type SoftDeletion,
+  type SoftDeletionStore,
+} from "../../../core/stores/api/soft-deletion-store.ts";
 import type { ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
 import type { Clock } from "../../../runtime/clock.ts";
@@ -15,9 +20,6 @@ interface KeptDeletion extends SoftDeletion {
 }
 
 type Version = Pick<SoftDeletion, "serverUuid" | "version">;
-
-/** The pause doubles with each try, up to this many times. */
-const DOUBLINGS_MAX = 10;
 
 /** The in-process twin of the table of soft deletions, over the stores with the requests and the quotas. */
 export class MemorySoftDeletionStore implements SoftDeletionStore {
@@ -95,7 +97,7 @@ export class MemorySoftDeletionStore implements SoftDeletionStore {
       .map((kept) => this.#keep({ ...kept, lookedAtMs: nowMs }));
   }
 
-  /** What is not settled, without handing it out. */
+  /** The unsettled deletions, which are not handed out. */
   unsettled(): readonly SoftDeletion[] {
     return [...this.#deletions.values()].filter(({ settled }) => !settled).map(shown);
   }

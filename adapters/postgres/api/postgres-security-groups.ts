@@ -121,12 +121,7 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
     return this.#transact("create_security_group_rule", async (client) => {
       const { groupId, remoteGroupId } = rule;
       const groupIds = [...new Set([groupId, remoteGroupId ?? groupId])];
-      const locked = await queryRows(client, {
-        name: "keep_security_groups",
-        text: "select id from security_groups where id = any ($1::uuid[]) order by id for key share",
-        values: [onlyUuids(groupIds)],
-      });
-      if (locked.length < groupIds.length) return GONE;
+      if (!(await keepGroups(client, groupIds))) return GONE;
       const count = await countOf(client, "security_group_rules", rule.projectId);
       if (count >= OWN_RULES_MAX)
         return { kind: "over-quota", why: `Quota exceeded for resources: ['security_group_rule'] (${OWN_RULES_MAX}).` };
@@ -153,12 +148,7 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
   ): Promise<"set" | "changed" | "no-group"> {
     return this.#transact("set_port_groups", async (client) => {
       const ids = [...new Set(to)];
-      const kept = await queryRows(client, {
-        name: "keep_security_groups",
-        text: "select id from security_groups where id = any ($1::uuid[]) order by id for key share",
-        values: [onlyUuids(ids)],
-      });
-      if (kept.length < ids.length) return "no-group";
+      if (!(await keepGroups(client, ids))) return "no-group";
       const rows = await queryRows(client, {
         name: "set_port_groups",
         text: `update ports set security_groups = $3::uuid[]
@@ -212,4 +202,14 @@ async function insertRules(client: PoolClient, rules: readonly SecurityGroupRule
     values: [rulesJson(rules)],
   });
   return rows.length;
+}
+
+/** Keeps the groups from being deleted until the transaction ends. Returns false when one of them does not exist. */
+async function keepGroups(client: PoolClient, ids: readonly string[]): Promise<boolean> {
+  const kept = await queryRows(client, {
+    name: "keep_security_groups",
+    text: "select id from security_groups where id = any ($1::uuid[]) order by id for key share",
+    values: [onlyUuids(ids)],
+  });
+  return kept.length === ids.length;
 }

@@ -1,11 +1,12 @@
 import type { Pool, PoolClient } from "pg";
 import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import { NO_SET_LIMITS, NO_USAGE, type QuotaExcess, type QuotaLimits } from "../../../core/stores/api/quota-limits.ts";
-import type {
-  RestoreOutcome,
-  SoftDeletion,
-  SoftDeletionAim,
-  SoftDeletionStore,
+import {
+  DOUBLINGS_MAX,
+  type RestoreOutcome,
+  type SoftDeletion,
+  type SoftDeletionAim,
+  type SoftDeletionStore,
 } from "../../../core/stores/api/soft-deletion-store.ts";
 import type { ListPosition } from "../../../core/stores/cell/listed-servers.ts";
 import type { Caller } from "../../../proto/gen/berth/cell.ts";
@@ -33,8 +34,6 @@ interface OwnerRow {
 type Version = Pick<SoftDeletion, "serverUuid" | "version">;
 
 const COLUMNS = "d.server_uuid, d.aim, d.version, d.asked_by, d.tries";
-/** The pause doubles with each try, up to this many times. */
-const DOUBLINGS_MAX = 10;
 
 /** Soft deletions in the API database. Lock order: the quotas of a project, the request, its usage, its soft deletion. */
 export class PostgresSoftDeletionStore implements SoftDeletionStore {

@@ -91,8 +91,8 @@ export function knownServer(record: RequestRecord, server: Server | null, unreac
 }
 
 /**
- * Shows the aim of a soft deletion that the cell has not carried out yet. A server on no host has nothing to be carried out for, and a server that
- * an unknown order has stopped or started is on its way to its aim.
+ * Shows the aim of a soft deletion that the cell has not carried out yet. For a server on no host, the cell has nothing to do. A server that
+ * some other operation has stopped or started is still on its way to its aim.
  */
 function withSoftDeletion({ softlyDeleted }: RequestRecord, server: Server): Server {
   const { status, taskState, host } = server;

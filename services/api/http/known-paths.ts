@@ -48,8 +48,8 @@ export class KnownPaths {
   }
 
   /**
-   * Returns the methods of a request's path, with or without its query, or null when no route has this path. A path that ends with an empty id is wrong,
-   * too.
+   * Returns the methods of a request's path, with or without its query, or null when no route has this path. Null also for
+   * a path that ends with an empty id, such as `/servers/`.
    */
   methodsAt(requestUrl: string): readonly string[] | null {
     const asked = requestUrl.replace(/[?#].*$/, "");

@@ -8,7 +8,6 @@ import { acceptRequestId, newRequestId } from "../../../runtime/request-id.ts";
 import type { Service } from "../../../runtime/service.ts";
 import type { HostPort } from "../../../runtime/setting-kinds.ts";
 import { failureText } from "../failure-text.ts";
-
 import type { Policy } from "../policy/policy.ts";
 import type { PlacementDeps } from "./app.ts";
 import type { Cors } from "./cors.ts";

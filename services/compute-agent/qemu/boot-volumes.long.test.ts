@@ -1,14 +1,14 @@
-import { existsSync, readdirSync, readlinkSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { nanoImage } from "../../../adapters/qemu/nano-image.ts";
-import { findRunningQemu } from "../../../adapters/qemu/running-qemu.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import { serverSpec } from "../../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../../test/rigs/begin-operation.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import {
   guestsOnDisk,
+  hasOpen,
   makeQemuGuestsDir,
   NANO_FLAVOR,
   type QemuGuestsDir,
@@ -61,18 +61,7 @@ describe.skipIf(skipped !== null)(
         .flatMap(({ path }) => guestsOnDisk(path, guest.serverUuid))
         .find(({ host }) => host === guest.host)!;
     const fileOf = ({ volumeId }: ServerVolume) => join(here.volumes, `volume-${volumeId}.raw`);
-    function isOpen(guest: GuestName, volume: ServerVolume): boolean {
-      const qemu = findRunningQemu(onDisk(guest).dir);
-      if (qemu === null) return false;
-      const fds = `/proc/${qemu.pid}/fd`;
-      return readdirSync(fds).some((fd) => {
-        try {
-          return readlinkSync(join(fds, fd)) === fileOf(volume);
-        } catch {
-          return false; // closed meanwhile
-        }
-      });
-    }
+    const isOpen = (guest: GuestName, volume: ServerVolume) => hasOpen(onDisk(guest).dir, fileOf(volume));
     /** Waits until the nano guest has printed its letters, which only its boot sector prints. */
     const boots = (guest: GuestName, after = 0) =>
       eventually("the guest to boot", () => /T/.test(onDisk(guest).console.slice(after)), {

@@ -1,6 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { mkdirSync, readdirSync, readFileSync, readlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { nanoImage } from "../../../adapters/qemu/nano-image.ts";
@@ -11,6 +11,7 @@ import { volumeOf } from "../../../test/rigs/begin-operation.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import {
   guestsOnDisk,
+  hasOpen,
   makeQemuGuestsDir,
   NANO_FLAVOR,
   type QemuGuestsDir,
@@ -75,18 +76,7 @@ describe.skipIf(skipped !== null)(
       [here, there]
         .flatMap(({ path }) => guestsOnDisk(path, guest.serverUuid))
         .find(({ host }) => host === guest.host)!;
-    function isOpen(guest: GuestName, volume: ServerVolume): boolean {
-      const qemu = findRunningQemu(onDisk(guest).dir);
-      if (qemu === null) return false;
-      const fds = `/proc/${qemu.pid}/fd`;
-      return readdirSync(fds).some((fd) => {
-        try {
-          return readlinkSync(join(fds, fd)) === fileOf(volume);
-        } catch {
-          return false; // closed meanwhile
-        }
-      });
-    }
+    const isOpen = (guest: GuestName, volume: ServerVolume) => hasOpen(onDisk(guest).dir, fileOf(volume));
     const boots = (guest: GuestName, after = 0) =>
       eventually("the guest to boot", () => /T/.test(onDisk(guest).console.slice(after)), {
         everyMs: 20,

@@ -88,7 +88,7 @@ describe.skipIf(whyNoQemu() !== null)(
       const order = { ...nameOf(index), server, movedFrom: null, allocation: { items, mappings: {} }, ...moved };
       return driver.prepare(order, { signal: NEVER, onStep: () => undefined });
     }
-    /** The server of guest 1, which runs with a device, and another guest that is prepared for it on a host. */
+    /** Prepares a second guest of server 1 on a host, and returns it with the hand-over to it. */
     async function movedGuest(by: string, host: string, items: AllocationRequest["items"]) {
       const to = { host, serverUuid: nameOf(1).serverUuid, attemptId: "task-2/0" };
       const outcome = await prepare(1, items, { ...to, movedFrom: { ...nameOf(1), by } });

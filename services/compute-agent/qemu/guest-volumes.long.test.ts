@@ -1,4 +1,4 @@
-import { existsSync, readdirSync, readlinkSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
@@ -12,6 +12,7 @@ import { volumeOf } from "../../../test/rigs/begin-operation.ts";
 import { eventually } from "../../../test/rigs/eventually.ts";
 import {
   guestsOnDisk,
+  hasOpen,
   makeQemuGuestsDir,
   NANO_FLAVOR,
   type QemuGuestsDir,
@@ -98,18 +99,7 @@ describe.skipIf(skipped !== null)(
         .find(({ host }) => host === guest.host)!;
     const fileOf = ({ volumeId }: ServerVolume, dir = here) => join(dir.volumes, `volume-${volumeId}.raw`);
     /** Whether the guest's QEMU has the volume's file open. */
-    function isOpen(guest: GuestName, volume = VOLUME): boolean {
-      const qemu = findRunningQemu(onDisk(guest).dir);
-      if (qemu === null) return false;
-      const fds = `/proc/${qemu.pid}/fd`;
-      return readdirSync(fds).some((fd) => {
-        try {
-          return readlinkSync(join(fds, fd)) === fileOf(volume);
-        } catch {
-          return false; // closed meanwhile
-        }
-      });
-    }
+    const isOpen = (guest: GuestName, volume = VOLUME) => hasOpen(onDisk(guest).dir, fileOf(volume));
     /** What QEMU's own monitor says about the guest's devices, by a connection of its own between two processes of the agent. */
     async function asked<Value>(guest: GuestName, ask: (qemu: QemuGuest) => Promise<Value>): Promise<Value> {
       driver.close();

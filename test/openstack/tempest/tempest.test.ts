@@ -4,7 +4,7 @@ import { expectedFailure, passingEntries } from "./expected-failures.ts";
 import { startTempestCloud, type TempestCloud } from "./tempest-cloud.ts";
 import { hasTempest, runTempest, type TempestVerdict, tempestModules } from "./tempest-runs.ts";
 
-/** `npm run test:tempest` asks for it, since the whole suite takes a quarter of an hour. */
+/** `npm run test:tempest` asks for it, since the whole suite takes half an hour. */
 const isAsked = process.env.BERTH_TEST_TEMPEST === "true";
 /** Only the modules whose name contains this. */
 const only = process.env.BERTH_TEMPEST_ONLY ?? "";
@@ -22,6 +22,7 @@ describe.runIf(isAsked && hasTempest)("Tempest's tempest.api.compute", () => {
     const verdicts: TempestVerdict[] = [];
     for (const module of tempestModules().filter((name) => name.includes(only)))
       verdicts.push(...(await runTempest(cloud.configDirectory, module)));
+    expect(verdicts, "no test of Tempest has run").not.toEqual([]);
     if (report !== "") writeFileSync(report, verdicts.map((one) => `${JSON.stringify(one)}\n`).join(""));
     const failed = verdicts.filter(({ kind }) => kind === "failed");
     const named = failed.flatMap((one) => {
