@@ -64,27 +64,31 @@ export function chooseDevices(claimed: readonly ClaimedDevices[], host: DeviceHo
 
 /** The devices of a place that the guest may get, the server's own ones first. */
 function freeOf({ addresses, mdev }: DevicePlace, host: DeviceHost, chosen: readonly HostDevice[]): HostDevice[] {
-  const isChosen = new Set(chosen.map(deviceName));
+  const isGone = new Set([...host.taken, ...chosen.map(deviceName)]);
   if (mdev !== null) {
     const own = host.own.filter((one) => one.kind === "mdev" && one.parent === mdev.parent && one.type === mdev.type);
-    const left = own.filter((one) => !isChosen.has(deviceName(one)));
-    const isOther = new Set([...host.taken, ...isChosen, ...own.map(deviceName)]);
-    const found = host
-      .existing(mdev)
-      .filter((uuid) => !isOther.has(uuid))
-      .map((uuid) => ({ kind: "mdev" as const, uuid, ...mdev, isFound: true as const }));
-    const present = [...left, ...found];
+    const found = host.existing(mdev).map((uuid) => ({ kind: "mdev" as const, uuid, ...mdev, isFound: true as const }));
     // The kernel knows how many can still be made.
     const made = Array.from({ length: NEW_MDEVS_MAX }, (_, index) => ({
       ...{ kind: "mdev" as const, uuid: host.newUuid(chosen.length + index), ...mdev },
     }));
-    return [...present, ...made.filter(({ uuid }) => present.every((one) => deviceName(one) !== uuid))];
+    // Two guests of a server that is resized on its host record the same devices, and the host lists them as well.
+    const isListed = new Set(host.own.map(deviceName));
+    const others = [...found, ...made].filter((one) => !isListed.has(deviceName(one)));
+    return uniqueDevices([...own, ...others]).filter((one) => !isGone.has(deviceName(one)));
   }
   const isOwn = new Set(host.own.map(deviceName));
-  const free = addresses.filter((address) => !host.taken.has(address) && !isChosen.has(address));
+  const free = [...new Set(addresses)].filter((address) => !isGone.has(address));
   const sorted = [...free.filter((one) => isOwn.has(one)), ...free.filter((one) => !isOwn.has(one))];
   return sorted.map((address) => ({ kind: "pci", address }));
 }
+
+/** The devices without those that an earlier one names. */
+const uniqueDevices = (devices: readonly HostDevice[]): HostDevice[] => {
+  const byName = new Map<string, HostDevice>();
+  for (const device of devices) if (!byName.has(deviceName(device))) byName.set(deviceName(device), device);
+  return [...byName.values()];
+};
 
 /** No card can be divided into more mediated devices. */
 const NEW_MDEVS_MAX = 64;
