@@ -1,5 +1,4 @@
 import type { CellStore, TakenTask } from "../../core/stores/cell/cell-store.ts";
-import { guestFate } from "../../core/tasks/guest-fate.ts";
 import { destinationOf, factsOf } from "../../core/tasks/operation-facts.ts";
 import {
   asksOf,
@@ -28,12 +27,18 @@ import { ModelHost, releaseGone } from "./model-host.ts";
 import type { WorldBody } from "./operation-world-body.ts";
 import { brokenLaws, lostCopies, wrongAtRest } from "./operation-world-laws.ts";
 import { pastOf } from "./past-of.ts";
+import { planDelete } from "./plan-delete.ts";
 import { planPatch } from "./plan-patch.ts";
+import { settlingOrder } from "./settling-order.ts";
 
+/** The connection of each host, or null where there is none. */
+type Connections = readonly (number | null)[];
 interface Run {
   readonly taken: TakenTask;
   readonly world: OperationWorld;
   state: OperationState;
+  /** The connections that existed when the database was last asked about the task and confirmed it (`HeldTask` of the conductor). */
+  confirmed: Connections;
 }
 
 const UNSEEN_MS = 5_000;
@@ -223,7 +228,8 @@ export class OperationWorldModel {
   }
 
   async sweep(): Promise<void> {
-    this.#adopt(await this.store.sweepTasks(this.#conductor, 0, 100));
+    const connected = this.#connections();
+    this.#adopt(await this.store.sweepTasks(this.#conductor, 0, 100), connected);
   }
 
   /** Lets everything that was begun come to its end: there are no more failures, and all hosts come back. */
@@ -243,17 +249,23 @@ export class OperationWorldModel {
   }
 
   async take(taskIds: readonly string[]): Promise<void> {
-    this.#adopt(await this.store.takeTasks(this.#conductor, taskIds));
+    const connected = this.#connections();
+    this.#adopt(await this.store.takeTasks(this.#conductor, taskIds), connected);
   }
 
-  #adopt(taken: readonly TakenTask[]): void {
+  #connections(): Connections {
+    return this.hosts.map((host) => host.connection);
+  }
+
+  #adopt(taken: readonly TakenTask[], confirmed: Connections): void {
     const life = this.#life;
-    for (const one of taken) this.#bag.push(async () => (life === this.#life ? this.#start(one) : undefined));
+    for (const one of taken)
+      this.#bag.push(async () => (life === this.#life ? this.#start(one, confirmed) : undefined));
   }
 
   // --- a conductor
 
-  async #start(taken: TakenTask): Promise<void> {
+  async #start(taken: TakenTask, confirmed: Connections): Promise<void> {
     if (taken.task.work?.$case === "delete") {
       await this.#startDelete(taken);
       return;
@@ -262,7 +274,7 @@ export class OperationWorldModel {
     if (position === undefined) return;
     const world = { facts: factsOf(taken.task), unseenMs: UNSEEN_MS };
     const { state, effects } = beginOperation(world, position, await pastOf(this.store, taken.task));
-    const run: Run = { taken, world, state };
+    const run: Run = { taken, world, state, confirmed };
     this.#runs.set(taken.task.id, run);
     this.#carryOut(run, effects);
   }
@@ -281,10 +293,11 @@ export class OperationWorldModel {
   }
 
   #carryOut(run: Run, effects: readonly OperationEffect[]): void {
-    const connected = this.hosts.map((host) => host.connection);
+    const connected = this.#connections();
+    const sent = connected.map((connection, at) => (connection === run.confirmed[at] ? connection : null));
     for (const effect of effects) {
       this.#bag.push(async () => {
-        if (effect.kind === "ask") await this.#order(run, effect, connected);
+        if (effect.kind === "ask") await this.#order(run, effect, sent);
         // Messages that a dead conductor had sent are still under way as long as the connection exists.
         else if (
           effect.kind === "commit" ||
@@ -301,14 +314,15 @@ export class OperationWorldModel {
   }
 
   /**
-   * An order that was sent while its host was connected arrives as long as that connection exists, whatever has become of the conductor. On another
-   * connection, a conductor repeats the order of its present step only, and after the database has confirmed that it still carries out the task.
+   * An order that was sent while its host was connected arrives as long as that connection exists, whatever has become of the conductor. On a
+   * connection that was accepted after the database last confirmed the task, a conductor gives the order of its present step only, and asks the
+   * database first whether it still carries out the task.
    */
-  async #order(run: Run, effect: AskEffect, connected: readonly (number | null)[]): Promise<void> {
+  async #order(run: Run, effect: AskEffect, sent: Connections): Promise<void> {
     const place = placeAsked(run.world.facts, effect.ask, effect.selection);
     const at = this.hosts.findIndex((host) => host.name === place?.host);
     const now = this.hosts[at]?.connection ?? null;
-    const isSent = now !== null && now === connected[at];
+    const isSent = now !== null && now === sent[at];
     const isPresent = this.#isAlive(run) && run.state.kind === "asking" && run.state.step === effect.step;
     const tenure = { taskId: run.taken.task.id, epoch: run.taken.epoch };
     if (isSent || (isPresent && (now === null || (await this.store.holdsTask(tenure))))) this.#ask(run, effect);
@@ -319,8 +333,10 @@ export class OperationWorldModel {
     switch (effect.kind) {
       case "commit": {
         const claim = { taskId: facts.taskId, serverUuid: facts.after.uuid, epoch: run.taken.epoch };
+        const connected = this.#connections();
         const [outcome] = await this.store.commitStep([{ ...claim, ...effect.write, step: effect.step }]);
         if (outcome === undefined) return;
+        if (outcome.kind === "committed") run.confirmed = connected;
         this.#answer(run, outcome.kind === "fenced" ? outcome : { ...outcome, step: effect.step });
         return;
       }
@@ -354,35 +370,19 @@ export class OperationWorldModel {
     else this.#answer(run, { kind: "failed", step, reason: failed, final: false });
   }
 
-  /** Acts as GuestSettler: reads the row and sends the resulting order. */
   async #settle(host: ModelHost, attemptId: string): Promise<void> {
-    const guest = host.guest(attemptId);
-    if (guest === undefined || !host.isUp) return;
-    const { serverUuid, state } = guest;
-    const [home] = await this.store.homes([serverUuid]);
-    const fate = guestFate({ host: host.name, serverUuid, attemptId, state }, home ?? null);
-    const revision = home?.revision ?? 0;
+    const order = await settlingOrder(this.store, host, attemptId);
     const { deaths } = host;
-    const send = (order: () => void) => this.#bag.push(async () => (host.deaths === deaths ? order() : undefined));
-    if (fate === "destroy") send(() => void host.destroy(attemptId, null));
-    else if (fate !== "leave" && fate !== "stop-server") send(() => void host.settle(attemptId, fate, revision));
+    if (order !== null) this.#bag.push(async () => (host.deaths === deaths ? order() : undefined));
   }
 
   async #startDelete(taken: TakenTask): Promise<void> {
-    const serverUuid = taken.task.server?.uuid ?? "";
-    const [home] = await this.store.homes([serverUuid]);
-    const places = [taken.host, home?.move?.source?.host, home?.move?.dest.host];
-    const claim = { taskId: taken.task.id, serverUuid, epoch: taken.epoch };
     const life = this.#life;
+    const { destroy, commit } = await planDelete(this.store, this.hosts, taken);
     this.#bag.push(async () => {
-      const asked = this.hosts.filter((host) => places.includes(host.name));
-      for (const host of asked) host.bury(serverUuid);
-      const left = asked.filter((host) => !host.isUp).map((host) => host.name);
+      const left = destroy();
       if (life === this.#life) this.#bag.push(() => commit(left));
     });
-    const migrations = home?.move ? [home.move.uuid] : [];
-    const commit = async (left: readonly string[]) =>
-      void (await this.store.commitDeleted([{ ...claim, migrations, left }]));
   }
 
   // --- the laws
