@@ -85,12 +85,18 @@ export async function stopGuest(guest: QemuGuest, control: PowerControl): Promis
   await guest.end();
 }
 
+/** The interfaces that a guest is to have, and the host's bridge to which they are attached, if they are. */
+export interface WantedInterfaces {
+  readonly interfaces: readonly GuestInterface[];
+  readonly bridge: string | null;
+}
+
 /** Restarts the guest. A soft reboot lets it shut down first. A hard one gives it the `wanted` interfaces while it has no QEMU. Ends a rescue. */
 export async function rebootGuest(
   guest: QemuGuest,
   control: PowerControl & {
     readonly isSoft: boolean;
-    readonly wanted?: { readonly interfaces: readonly GuestInterface[]; readonly bridge: string | null } | null;
+    readonly wanted: WantedInterfaces | null;
   },
 ): Promise<void> {
   await endRescue(guest);
@@ -99,7 +105,7 @@ export async function rebootGuest(
     await guest.execute("system_reset");
     return run(guest, control);
   }
-  if (control.wanted != null) {
+  if (control.wanted !== null) {
     await guest.end();
     await guest.change({ isSuspended: false });
     const { interfaces, bridge } = control.wanted;
@@ -132,7 +138,8 @@ export async function interruptGuest(guest: QemuGuest): Promise<void> {
 
 /** Saves the guest's memory in its first disk, and ends its QEMU. */
 export async function suspendGuest(guest: QemuGuest, { signal }: PowerControl): Promise<void> {
-  if (guest.record.isSuspended) return;
+  // An agent that died after it recorded this left the QEMU.
+  if (guest.record.isSuspended) return guest.end();
   refuseRescued(guest);
   if (guest.record.machine.disks.every(({ node }) => node !== ROOT_DISK.node))
     throw new QemuError(
@@ -155,14 +162,15 @@ export function startRescued(guest: QemuGuest, control: PowerControl): Promise<v
 
 /**
  * Ends the guest's rescue, if it is in one: cuts its power, as Nova does, and removes the rescue disk. Afterwards the guest is stopped. The record
- * says that the guest is stopped before QEMU ends, and that it is rescued until QEMU has ended, so that it is never taken for another guest.
+ * says that the guest is stopped before QEMU ends, and that it is rescued until QEMU has ended, so that it is never taken for another guest. It says
+ * so until the disk is removed, too, so that an agent that dies here leaves no disk of which its next process does not know.
  */
 export async function endRescue(guest: QemuGuest): Promise<void> {
   if (guest.record.rescue === undefined) return;
   await guest.change({ runningIn: null });
   await guest.end();
-  await guest.change({ rescue: undefined });
   await rm(join(guest.dir, RESCUE_DISK.file), { force: true });
+  await guest.change({ rescue: undefined });
 }
 
 /** Makes the guest ready for a hand-over: ends its rescue, or rejects the hand-over while the guest runs. */
@@ -192,12 +200,16 @@ async function lacksDevices(guest: QemuGuest): Promise<boolean> {
   return length > 0 && !(await hasDevice(guest, hostDeviceId(length - 1)));
 }
 
-/** Lets a suspended guest continue from its saved state. */
-async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
-  await bootHalted(guest, control);
-  await loadMemory(guest, control.signal);
-  await run(guest, control);
-  await forgetMemory(guest);
+/** Lets a suspended guest continue from its saved state, which is then removed. */
+export async function resumeGuest(guest: QemuGuest, control: PowerControl): Promise<void> {
+  if (guest.record.isSuspended) {
+    await endRescue(guest);
+    await bootHalted(guest, control);
+    await loadMemory(guest, control.signal);
+    await run(guest, control);
+  } else await startGuest(guest, control);
+  // Also when the guest goes on already: an agent that died right after that left the saved state.
+  if (guest.record.machine.disks.length > 0) await forgetMemory(guest);
 }
 
 /** Halts the guest permanently before its disks are copied. Its QEMU stays, or is started, for the copying. */

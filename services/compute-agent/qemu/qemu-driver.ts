@@ -37,20 +37,11 @@ import { type CpuHolder, GuestPins } from "../guest-pins.ts";
 import type { GuestName } from "../journal.ts";
 import { messageOf } from "../message-of.ts";
 import { CalledOffMoves } from "./called-off-moves.ts";
+import { changePower } from "./change-power.ts";
 import { ConsoleTrimmer } from "./console-trimmer.ts";
 import { foundPowerOf } from "./found-power-of.ts";
 import { changeInterfaces } from "./guest-interfaces.ts";
-import {
-  interruptGuest,
-  leaveRescue,
-  type PowerControl,
-  pauseGuest,
-  rebootGuest,
-  startGuest,
-  stopGuest,
-  suspendGuest,
-  unpauseGuest,
-} from "./guest-power.ts";
+import { leaveRescue, type PowerControl, startGuest, stopGuest } from "./guest-power.ts";
 import { giveVolume, takeVolume } from "./guest-volumes.ts";
 import { callOffHandOver } from "./hand-over.ts";
 import { handOverGuestCold, handOverGuestLive } from "./hand-over-guest.ts";
@@ -239,31 +230,9 @@ export class QemuDriver implements Driver {
 
   async power(name: GuestName, verb: PowerVerb, signal: AbortSignal, interfaces?: Interfaces): Promise<void> {
     const guest = await this.#atRest(name);
-    const control = this.#power(signal);
-    switch (verb) {
-      case "start":
-      case "resume":
-      case "unrescue":
-        return startGuest(guest, control);
-      case "stop":
-        return stopGuest(guest, control);
-      case "reboot":
-        return rebootGuest(guest, { ...control, isSoft: true });
-      case "hard-reboot": {
-        const wanted = interfaces == null ? null : { interfaces, bridge: (await this.#options.defaults()).bridge };
-        return rebootGuest(guest, { ...control, isSoft: false, wanted });
-      }
-      case "pause":
-        return pauseGuest(guest);
-      case "unpause":
-        return unpauseGuest(guest);
-      case "suspend":
-        return suspendGuest(guest, control);
-      case "inject-nmi":
-        return interruptGuest(guest);
-      default:
-        return verb satisfies never;
-    }
+    const isWanted = verb === "hard-reboot" && interfaces != null;
+    const wanted = isWanted ? { interfaces, bridge: (await this.#options.defaults()).bridge } : null;
+    return changePower(guest, verb, { ...this.#power(signal), wanted });
   }
 
   async handOff(
