@@ -1,3 +1,4 @@
+import { assert } from "../assert.ts";
 import type { ProviderUuid, ResourceClass } from "./ids.ts";
 import { compare, type LedgerDecision, type LedgerState, providerRow, unchanged } from "./ledger-state.ts";
 import type { Inventory, Provider } from "./model.ts";
@@ -101,16 +102,40 @@ function leftOut(state: LedgerState, tree: ProviderTree): Provider[] {
     .map((uuid) => state.providers.get(uuid)!);
 }
 
+/** The rows of a removed provider except the provider's own. */
+function partsRemoved({ uuid, inventories, traits, aggregates }: Provider): RowChange[] {
+  return [
+    ...Array.from(inventories.keys(), (resourceClass) => ({
+      ...{ kind: "inventory-removed" as const, provider: uuid, resourceClass },
+    })),
+    ...Array.from(traits, (trait) => ({ kind: "trait-removed" as const, provider: uuid, trait })),
+    ...Array.from(aggregates, (aggregate) => ({ kind: "aggregate-removed" as const, provider: uuid, aggregate })),
+  ];
+}
+
+/** The removal of a whole tree. The caller has checked that nothing of it is allocated. */
+export function removalOfTree(state: LedgerState, root: ProviderUuid): LedgerDecision<void> {
+  const members = [...(state.trees.get(root) ?? [])].sort(compare).map((uuid) => state.providers.get(uuid)!);
+  for (const { inventories } of members)
+    for (const { used } of inventories.values()) assert(used === 0, "a tree that is in use is removed");
+  const removed = members.map(({ uuid }): RowChange => ({ kind: "provider-removed", uuid }));
+  return {
+    outcome: undefined,
+    delta: {
+      providers: new Map(members.map(({ uuid }) => [uuid, null])),
+      consumers: new Map(),
+      rows: [...members.flatMap(partsRemoved), ...removed],
+    },
+  };
+}
+
 function replaceTree(state: LedgerState, tree: ProviderTree): LedgerDecision<TreeOutcome> {
   const providers = new Map<ProviderUuid, Provider | null>();
   const rows: RowChange[] = [];
   const generations = new Map<ProviderUuid, number>();
-  for (const { uuid, inventories, traits, aggregates } of leftOut(state, tree)) {
-    providers.set(uuid, null);
-    for (const resourceClass of inventories.keys())
-      rows.push({ kind: "inventory-removed", provider: uuid, resourceClass });
-    for (const trait of traits) rows.push({ kind: "trait-removed", provider: uuid, trait });
-    for (const aggregate of aggregates) rows.push({ kind: "aggregate-removed", provider: uuid, aggregate });
+  for (const provider of leftOut(state, tree)) {
+    providers.set(provider.uuid, null);
+    rows.push(...partsRemoved(provider));
   }
   for (const spec of tree.providers) {
     const before = state.providers.get(spec.uuid);

@@ -1,6 +1,6 @@
 import type { AllocationChange, AllocationOutcome } from "./allocation-change.ts";
 import { decideAllocations } from "./decide-allocations.ts";
-import { decideTree } from "./decide-tree.ts";
+import { decideTree, removalOfTree } from "./decide-tree.ts";
 import type { ConsumerUuid, ProviderUuid } from "./ids.ts";
 import type { LedgerDump } from "./ledger-dump.ts";
 import {
@@ -40,6 +40,11 @@ export class PureLedger {
   /** Decides the tree and applies it unless it is refused. Cost: proportional to the tree. */
   putTree(tree: ProviderTree): Applied<TreeOutcome> {
     return this.#apply(decideTree(this.#state, tree));
+  }
+
+  /** Removes a whole tree, of which nothing may be allocated. Cost: proportional to the tree. */
+  removeTree(root: ProviderUuid): Applied<void> {
+    return this.#apply(removalOfTree(this.#state, root));
   }
 
   /** The consumer's allocations, sorted by provider and class. Empty when the consumer does not exist. */

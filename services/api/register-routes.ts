@@ -153,7 +153,10 @@ export const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, s
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);
   registerDetailRoutes(scope, server);
-  registerServiceRoutes(scope, { cells: server.cells, stores: deps.operators ?? null });
+  registerServiceRoutes(scope, {
+    ...{ cells: server.cells, stores: deps.operators ?? null, clock: deps.clock },
+    agentUnseenMs: settings.cells.agentUnseenMs,
+  });
 };
 
 /** Registers the whole Compute API. */

@@ -61,6 +61,8 @@ export interface CellSettings {
   readonly deadlineMs: number;
   /** How long no question is sent to a cell after it did not answer. */
   readonly retryMs: number;
+  /** A host whose agent was not heard for this long may be removed. Conductors record each second which agents are alive. */
+  readonly agentUnseenMs: number;
 }
 
 export interface ApiSettings {
@@ -357,7 +359,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   },
   auth: "none",
   intake: { batchMax: 500, batchesInFlight: 2, queuedMax: 20_000, publishesInFlightMax: 20_000, openRequestsMax: null },
-  cells: { deadlineMs: 2_000, retryMs: 1_000 },
+  cells: { deadlineMs: 2_000, retryMs: 1_000, agentUnseenMs: 5_000 },
   flavorCacheMs: 1_000,
   imageRule: "any",
   serialConsoleBaseUrl: null,

@@ -18,6 +18,7 @@ import {
   serverId,
   taskId,
 } from "./cell-fixtures.ts";
+import { hostRemovals } from "./host-removal.ts";
 import { GPU, HOST, hostTree } from "./ledger-scene.ts";
 
 export interface HostAdminSubject {
@@ -53,6 +54,7 @@ export function hostAdminContract(name: string, makeSubject: () => Promise<HostA
       ]);
     });
     afterEach(() => subject.close());
+    hostRemovals(() => subject);
 
     const providerAt = async (uuid: string): Promise<Provider> => {
       const found = (await subject.ledger.dump()).providers.find((provider) => provider.uuid === uuid);

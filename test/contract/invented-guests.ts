@@ -1,10 +1,12 @@
 import { expect, test } from "vitest";
 import type { CellStore } from "../../core/stores/cell/cell-store.ts";
+import type { HostAdminStore } from "../../core/stores/cell/host-admin-store.ts";
 import type { QuarantineAdmin } from "../../core/stores/cell/quarantine.ts";
 import { numbered, serverId, taskId } from "./cell-fixtures.ts";
 
 interface Subject {
   readonly cell: CellStore;
+  readonly admin: HostAdminStore;
   readonly quarantine: QuarantineAdmin;
 }
 
@@ -40,6 +42,19 @@ export function testInventedGuests(subject: () => Subject): void {
     const { cell, quarantine } = subject();
     await cell.noteCompared([{ host: "host-1", incarnation: await cell.incarnation() }]);
     await quarantine.renewIncarnation();
+    expect(await cell.judgeGuests([guest])).toMatchObject([{ kind: "quarantined" }]);
+    expect(await isHeldUp()).toBe(true);
+  });
+
+  test("a host with a guest in quarantine is not removed until an operator has condemned the guest, and is then compared as a new one", async () => {
+    const { cell, admin, quarantine } = subject();
+    await cell.noteCompared([{ host: "host-1", incarnation: await cell.incarnation() }]);
+    await cell.judgeGuests([guest]);
+    expect(await admin.removeHost("host-1", 0)).toBe("has-quarantined-guests");
+    expect(await quarantine.condemn([serverId(1)])).toBe(1);
+    expect(await admin.removeHost("host-1", 0)).toBe("removed");
+    expect(await quarantine.quarantined()).toEqual([]);
+    // Nothing is known of what the host listed before, so that its guest may be one that was forgotten.
     expect(await cell.judgeGuests([guest])).toMatchObject([{ kind: "quarantined" }]);
     expect(await isHeldUp()).toBe(true);
   });

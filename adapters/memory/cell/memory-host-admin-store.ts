@@ -14,6 +14,7 @@ import type {
   ConductorSighting,
   HostAdminStore,
   HostInventory,
+  HostRemoval,
   HostTreeRecord,
   MirrorChange,
   OperatorState,
@@ -89,6 +90,46 @@ export class MemoryHostAdminStore implements HostAdminStore {
       tx.emit(hostChange(host));
     });
     return true;
+  }
+
+  async removeHost(name: string, unseenMs: number): Promise<HostRemoval> {
+    const host = this.#cell.hosts.get(name);
+    if (host === undefined) return "unknown";
+    const refusal = this.#keepsHost(host, unseenMs);
+    if (refusal !== null) return refusal;
+    this.#ledger.transact((tx) => {
+      const root = providerUuid(host.rootProvider);
+      tx.removeTree(root);
+      this.#ledger.operators.forget(root);
+      this.#ledger.reports.forget(root);
+      const { hosts, forcedDown, disabledReasons, compared, quarantined } = this.#cell;
+      for (const table of [hosts, forcedDown, disabledReasons, compared]) table.delete(name);
+      for (const [key, guest] of quarantined) if (guest.host === name) quarantined.delete(key);
+      tx.emit({ kind: "host-removed", host: name });
+    });
+    return "removed";
+  }
+
+  /** Why the host must not be removed, or null. */
+  #keepsHost({ name, rootProvider, agentId }: HostRow, unseenMs: number): HostRemoval | null {
+    const { servers, migrations, quarantined, forcedDown, agents } = this.#cell;
+    if (servers.values().some((one) => one.host === name && one.status !== "DELETED" && one.status !== "CLOSED"))
+      return "has-servers";
+    const moves = [...migrations.values()];
+    if (moves.some((one) => !one.ended && (one.sourceHost === name || one.destHost === name))) return "has-moves";
+    const tree = this.#ledger.present().providers.filter((provider) => provider.root === rootProvider);
+    const isUsed = tree.some(({ inventories }) => inventories.values().some(({ used }) => used > 0));
+    if (isUsed || moves.some((one) => one.holdsSource && one.sourceHost === name)) return "has-allocations";
+    if (quarantined.values().some((guest) => guest.host === name && !guest.condemned)) return "has-quarantined-guests";
+    const seenAtMs = agents.get(agentId) ?? Number.NEGATIVE_INFINITY;
+    return !forcedDown.has(name) && seenAtMs > this.#clock.now() - unseenMs ? "agent-seen" : null;
+  }
+
+  async removeConductor(id: string): Promise<boolean> {
+    const untilMs = this.#cell.leases.get(id);
+    if (untilMs === undefined || untilMs > this.#clock.now()) return false;
+    this.#cell.leases.delete(id);
+    return this.#cell.conductorNames.delete(id);
   }
 
   async operatorState(

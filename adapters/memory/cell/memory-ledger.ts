@@ -1,5 +1,5 @@
 import type { AllocationChange, AllocationOutcome } from "../../../core/ledger/allocation-change.ts";
-import type { ConsumerUuid } from "../../../core/ledger/ids.ts";
+import type { ConsumerUuid, ProviderUuid } from "../../../core/ledger/ids.ts";
 import type { LedgerDump } from "../../../core/ledger/ledger-dump.ts";
 import type { AllocationItem, Provider } from "../../../core/ledger/model.ts";
 import type { ProviderTree, TreeOutcome } from "../../../core/ledger/provider-tree.ts";
@@ -16,6 +16,8 @@ export interface MemoryTransaction {
   /** Writes the tree with the operators' settings applied. */
   putTree(tree: ProviderTree): TreeOutcome;
   putTreeAsGiven(tree: ProviderTree): TreeOutcome;
+  /** Removes a whole tree of which nothing is allocated. */
+  removeTree(root: ProviderUuid): void;
   reportTree(report: ProviderTree): ReportOutcome;
   /** The providers as they are at this step. */
   providers(): readonly Provider[];
@@ -54,6 +56,7 @@ export class MemoryLedger implements Ledger {
           applyAllocations: (change) => keep(this.#ledger.applyAllocations(change)),
           putTree: (tree) => keep(this.#ledger.putTree(this.operators.apply(tree))),
           putTreeAsGiven: (tree) => keep(this.#ledger.putTree(tree)),
+          removeTree: (root) => keep(this.#ledger.removeTree(root)),
           reportTree: (report) => keep(this.reports.report(report)),
           providers: () => this.#ledger.dump().providers,
           emit: (row) => rows.push(row),

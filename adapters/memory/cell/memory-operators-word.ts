@@ -22,6 +22,12 @@ export class MemoryOperatorsWord {
     };
   }
 
+  /** Forgets all settings for a tree that is gone. */
+  forget(root: ProviderUuid): void {
+    this.#disabled.delete(root);
+    this.#ratios.delete(root);
+  }
+
   setDisabled(root: ProviderUuid, disabled: boolean): void {
     if (disabled) this.#disabled.add(root);
     else this.#disabled.delete(root);

@@ -43,6 +43,11 @@ export class MemoryTreeReports {
     };
   }
 
+  /** Forgets the reports of a tree that is gone. */
+  forget(root: ProviderUuid): void {
+    this.#byRoot.delete(root);
+  }
+
   /** The stored part of the latest report of the tree. */
   latestOf(root: ProviderUuid): StoredReport {
     return this.#byRoot.get(root) ?? NO_REPORT;

@@ -5,6 +5,7 @@ import type {
   ConductorSighting,
   HostAdminStore,
   HostInventory,
+  HostRemoval,
   HostTreeRecord,
   MirrorChange,
   OperatorState,
@@ -112,6 +113,24 @@ export class PostgresHostAdminStore implements HostAdminStore {
       name: "set_host_forced_down",
       text: `update hosts set forced_down = $2, up = up and not $2, updated_at = now() where name = $1 returning name`,
       values: [host, forcedDown],
+    });
+    return rows.length > 0;
+  }
+
+  async removeHost(host: string, unseenMs: number): Promise<HostRemoval> {
+    const [row] = await queryStored<{ outcome: HostRemoval }>(this.#pool, {
+      name: "remove_host",
+      text: "select cell_remove_host($1, $2) as outcome",
+      values: [host, unseenMs],
+    });
+    return row?.outcome ?? "unknown";
+  }
+
+  async removeConductor(id: string): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "remove_conductor",
+      text: "delete from conductors where id = $1 and lease_expires_at <= now() returning id",
+      values: [id],
     });
     return rows.length > 0;
   }

@@ -91,6 +91,19 @@ export interface HostTreeRecord {
 }
 
 /**
+ * What came of the removal of a host. All kinds but `removed` change nothing. `has-allocations`: consumers other than its servers hold something of its
+ * tree, for example guests that were left behind on it. `agent-seen`: its agent was heard within the given time, and no operator has forced it down.
+ */
+export type HostRemoval =
+  | "removed"
+  | "unknown"
+  | "has-servers"
+  | "has-moves"
+  | "has-allocations"
+  | "has-quarantined-guests"
+  | "agent-seen";
+
+/**
  * Operators' actions on the hosts of a cell. Operators' settings persist: they are applied again to each tree that an agent reports.
  * Both implementations (Postgres, in-memory) pass test/contract/host-admin. Every write is one transaction.
  */
@@ -106,6 +119,13 @@ export interface HostAdminStore {
    * host.
    */
   setForcedDown(host: string, forcedDown: boolean): Promise<boolean>;
+  /**
+   * Removes a host that has no servers, with its provider tree, the operators' settings for it, and the record of its comparisons. An agent that reports
+   * the host afterwards brings it up as a new one. `unseenMs`: how long its agent must not have been heard.
+   */
+  removeHost(host: string, unseenMs: number): Promise<HostRemoval>;
+  /** Removes a conductor whose lease has expired. Returns false when there is no such conductor, or when it is alive. */
+  removeConductor(id: string): Promise<boolean>;
   /** The state of these hosts, sorted by name. Null selects all hosts. */
   operatorState(aggregates: readonly string[], hosts?: readonly string[] | null): Promise<readonly OperatorState[]>;
   /** Adds hosts to and removes hosts from placement aggregates. Missing root providers are ignored. */

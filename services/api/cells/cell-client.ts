@@ -43,7 +43,7 @@ export class CellClient {
   readonly #cell: CellPort;
   readonly #clock: Clock;
   readonly #events: ApiEvents;
-  readonly #settings: CellSettings;
+  readonly #settings: Pick<CellSettings, "deadlineMs" | "retryMs">;
   readonly #announcer: TaskAnnouncer;
   readonly #reads: Batcher<string, Server | null>;
   readonly #deletes: Batcher<Task, DeleteOutcome>;
@@ -52,7 +52,11 @@ export class CellClient {
   readonly #claims: Batcher<string, AllocationRequest | null>;
   #shutUntilMs = Number.NEGATIVE_INFINITY;
 
-  constructor(cell: CellPort, deps: { readonly clock: Clock; readonly events: ApiEvents }, settings: CellSettings) {
+  constructor(
+    cell: CellPort,
+    deps: { readonly clock: Clock; readonly events: ApiEvents },
+    settings: Pick<CellSettings, "deadlineMs" | "retryMs">,
+  ) {
     this.name = cell.name;
     this.#cell = cell;
     this.#clock = deps.clock;

@@ -91,7 +91,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-quota-class-sets:show os-quota-class-sets:update os-quota-sets:delete os-quota-sets:update
     os-server-diagnostics
     os-server-groups:index:all_projects
-    os-services:list os-services:update
+    os-services:delete os-services:list os-services:update
     os-shelve:shelve_offload os-shelve:unshelve_to_host
     os-simple-tenant-usage:list
     servers:allow_all_filters servers:create:forced_host

@@ -165,7 +165,7 @@ export class ApiRig {
         keystone,
         ...(policy !== null && { policy }),
       },
-      { ...DEFAULT_API_SETTINGS, cells: { deadlineMs: 50, retryMs: 50 }, ...settings },
+      { ...DEFAULT_API_SETTINGS, cells: { ...DEFAULT_API_SETTINGS.cells, deadlineMs: 50, retryMs: 50 }, ...settings },
     );
     this.#undescribed = collectUndescribed(this.api.http);
   }

@@ -148,6 +148,7 @@ const ROUTES: Readonly<Record<string, string>> = {
     DELETE /os-quota-sets/:project
     GET /os-services
     PUT /os-services/11111111-1111-4111-8111-111111111111
+    DELETE /os-services/11111111-1111-4111-8111-111111111111
     GET /os-simple-tenant-usage
     GET /servers?all_tenants=1
     GET /servers/detail?all_tenants=1

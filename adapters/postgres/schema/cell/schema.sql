@@ -625,6 +625,10 @@ create function cell_patch_holdings(server_uuids uuid[], revisions integer[], by
   set enable_seqscan=off
   set plan_cache_mode=force_generic_plan;
 
+create function cell_remove_host(host_name text, unseen_ms double precision)
+  returns text
+  language plpgsql;
+
 create function cell_request_delete(server_uuids uuid[], task_ids uuid[], bytes bytea, payload_starts integer[], payload_lengths integer[])
   returns TABLE(at integer, outcome text, payload bytea)
   language plpgsql

@@ -8,22 +8,29 @@ export interface ControlService {
   readonly id: string;
   readonly host: string;
   readonly alive: boolean;
+  /** The cell of a conductor. Null for a scheduler. */
+  readonly cell: string | null;
 }
 
 /** Lists the schedulers, from their announcements, and the conductors of the cells that answer. */
 export async function listControlServices(cells: Cells, stores: OperatorStores | null): Promise<ControlService[]> {
   const [schedulers, conductors] = await Promise.all([
     stores?.softState.living() ?? [],
-    Promise.all(Array.from(cells.values(), (cell) => cell.admin((admin) => admin.conductors()))),
+    Promise.all(
+      Array.from(cells.values(), async (cell) => ({
+        cell: cell.name,
+        answer: await cell.admin((admin) => admin.conductors()),
+      })),
+    ),
   ]);
   return [
-    ...schedulers.map((id): ControlService => ({ binary: "nova-scheduler", id, host: id, alive: true })),
-    ...conductors.flatMap((answer) =>
+    ...schedulers.map((id): ControlService => ({ binary: "nova-scheduler", id, host: id, alive: true, cell: null })),
+    ...conductors.flatMap(({ cell, answer }) =>
       answer.kind === "unreachable"
         ? []
         : answer.value.map(
             ({ id, name, alive }): ControlService => ({
-              ...{ binary: "nova-conductor", id, host: name, alive },
+              ...{ binary: "nova-conductor", id, host: name, alive, cell },
             }),
           ),
     ),

@@ -1,6 +1,5 @@
 import { Type } from "typebox";
 import type { AdminHost } from "../../../../core/stores/cell/host-admin-store.ts";
-import type { Cells } from "../../cells/hydrate-servers.ts";
 import { callOf, type KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
@@ -16,6 +15,7 @@ import { listHosts } from "../hypervisors/list-hosts.ts";
 import { serviceIdOf } from "../hypervisors/service-id.ts";
 import { changeHost, type HostChange } from "./change-host.ts";
 import { controlServiceView, listControlServices } from "./control-services.ts";
+import { type RemoveServiceDeps, removeService } from "./remove-service.ts";
 
 const FORCED_DOWN_FROM_MINOR = 11;
 const BY_UUID_FROM_MINOR = 53;
@@ -50,8 +50,7 @@ const UpdateBody = Type.Object(
 );
 type UpdateBody = Type.Static<typeof UpdateBody>;
 
-export interface ComputeServiceDeps {
-  readonly cells: Cells;
+export interface ComputeServiceDeps extends RemoveServiceDeps {
   /** Null when this process knows no zones. */
   readonly stores: OperatorStores | null;
 }
@@ -100,6 +99,15 @@ export function registerServiceRoutes(http: Http, deps: ComputeServiceDeps): voi
     const { id } = request.params;
     if (call.minor >= BY_UUID_FROM_MINOR) return { service: await updateByUuid(deps, id, request.body, call) };
     return { service: await updateByAction(deps, id, request.body, call) };
+  });
+
+  const remove = {
+    config: { rule: "os-services:delete" },
+    schema: { params: update.params, response: { 204: Type.Null() } },
+  };
+  http.delete("/os-services/:id", remove, async (request, reply) => {
+    await removeService(deps, request.params.id, callOf(request).minor);
+    return reply.code(204).send(null);
   });
 }
 

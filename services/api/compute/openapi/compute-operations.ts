@@ -128,6 +128,7 @@ export const COMPUTE_OPERATIONS: Readonly<Record<string, DescribedOperation>> = 
   "GET /os-hypervisors/{id}/servers": one("listHypervisorServers", "List the servers of hypervisors", [200]),
   "GET /os-hypervisors/{id}/uptime": one("showHypervisorUptime", "Show how long a hypervisor has run", [200], [501]),
   "GET /os-services": one("listServices", "List schedulers, conductors and compute services", [200]),
+  "DELETE /os-services/{id}": one("deleteService", "Delete a compute service with its host", [204], [409]),
   "PUT /os-services/{id}": one("updateService", "Enable, disable or force down a compute service", [200]),
   "GET /os-migrations": one("listMigrations", "List moves, past and present", [200], [404]),
   "POST /os-server-external-events": one("createExternalEvents", "Report events about servers", [200, 207]),
