@@ -2,6 +2,7 @@ import type {
   BlockStorage,
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderSnapshot,
   CinderVolume,
   ConnectVolumeOutcome,
   MakeVolumeOutcome,
@@ -28,12 +29,17 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly brokenVolumes = new Set<string>();
   /** The formats that the driver takes raw volumes for because of their content, by the volume's id. */
   readonly guessedFormats = new Map<string, string>();
+  /** The types that a volume may be asked for with. */
+  readonly volumeTypes = new Set<string>();
+  /** The status of new volumes. */
+  newStatus = "creating";
   /** Maximum number of volumes of each project. */
   volumesMax = Number.POSITIVE_INFINITY;
   /** Decides about each call, by the name of its method. */
   fate: (method: keyof BlockStorage) => BlockStorageFate = () => "answered";
   readonly #volumes = new Map<string, Volume>();
   readonly #attachments = new Map<string, Attachment>();
+  readonly #snapshots = new Map<string, CinderSnapshot>();
   readonly #newId: () => string;
 
   constructor(options: { readonly newId: () => string }) {
@@ -45,6 +51,14 @@ export class MemoryBlockStorage implements BlockStorage {
     const kept = { ...EMPTY, id: volume.id ?? this.#newId(), ...volume };
     this.#volumes.set(kept.id, kept);
     return this.#shown(kept, true);
+  }
+
+  /** Stores a snapshot of a volume as a user has made it, and returns it. */
+  putSnapshot(volumeId: string): CinderSnapshot {
+    const { projectId = "", sizeGib = 1 } = this.#volumes.get(volumeId) ?? {};
+    const snapshot = { id: this.#newId(), projectId, volumeId, sizeGib };
+    this.#snapshots.set(snapshot.id, snapshot);
+    return snapshot;
   }
 
   /** A volume that was being made is `available` from now on, or `error`. */
@@ -64,6 +78,17 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
+  volumesNamed(name: string): Promise<readonly CinderVolume[]> {
+    return this.#answer("volumesNamed", () => this.all().filter((volume) => volume.name === name));
+  }
+
+  snapshot(id: string, { callerToken }: AskedBy): Promise<CinderSnapshot | null> {
+    return this.#answer("snapshot", () => {
+      const snapshot = this.#snapshots.get(id);
+      return snapshot === undefined || (callerToken !== null && snapshot.projectId !== callerToken) ? null : snapshot;
+    });
+  }
+
   createVolume(wanted: NewCinderVolume, { callerToken }: AskedBy): Promise<MakeVolumeOutcome> {
     return this.#answer("createVolume", () => {
       const projectId = callerToken ?? "service";
@@ -73,8 +98,14 @@ export class MemoryBlockStorage implements BlockStorage {
           kind: "over-quota",
           why: `VolumeLimitExceeded: Maximum number of volumes allowed (${this.volumesMax}) exceeded for quota 'volumes'.`,
         };
-      const { name, sizeGib, source } = wanted;
-      const made = { name, sizeGib: sizeGib ?? 1, status: "creating", isBootable: source.kind !== "blank" };
+      const { name, sizeGib, source, volumeType } = wanted;
+      if (volumeType !== null && !this.volumeTypes.has(volumeType))
+        return { kind: "refused", why: `Volume type with name ${volumeType} could not be found.` };
+      const snapshot = source.kind === "snapshot" ? this.#snapshots.get(source.id) : undefined;
+      const made = {
+        ...{ name, sizeGib: sizeGib ?? snapshot?.sizeGib ?? 1, status: this.newStatus },
+        isBootable: source.kind !== "blank",
+      };
       return { kind: "created", volume: this.putVolume({ projectId, ...made }) };
     });
   }

@@ -2,6 +2,7 @@ import type {
   BlockStorage,
   CinderAttachment,
   CinderAttachmentFilter,
+  CinderSnapshot,
   CinderVolume,
   ConnectVolumeOutcome,
   MakeVolumeOutcome,
@@ -12,7 +13,7 @@ import type {
 } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { type AskedBy, OWN_NAME } from "../../core/stores/networking.ts";
-import { attachmentOf, listedAttachments, volumeOf } from "./cinder-documents.ts";
+import { attachmentOf, listedAttachments, listedVolumes, snapshotOf, volumeOf } from "./cinder-documents.ts";
 import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 
@@ -32,6 +33,7 @@ const FORBIDDEN_STATUS = 403;
 const DRIVER_REFUSES = /^Unable to (create|update) (the )?attachment/;
 /** A server's attachments, or a volume's: far more than one of them can have. */
 const ATTACHMENTS_MAX = 1_000;
+const VOLUMES_MAX = 1_000;
 
 /**
  * Cinder over HTTP, of the release Yoga or newer, whose paths need no project.
@@ -50,6 +52,28 @@ export class CinderClient implements BlockStorage {
     try {
       const answer = await this.#call({ method: "GET", path: volumePath(id), ...by, expect: [200] });
       return volumeOf(answer.body);
+    } catch (error) {
+      const { code } = refusalOf(error);
+      if (code === "not-found" || code === "refused") return null;
+      throw asFault(error);
+    }
+  }
+
+  async volumesNamed(name: string): Promise<readonly CinderVolume[]> {
+    const query = new URLSearchParams({ all_tenants: "1", name, limit: `${VOLUMES_MAX}` });
+    try {
+      const found = await this.#call({ method: "GET", path: `/volumes/detail?${query}`, ...OWN_NAME, expect: [200] });
+      // Volumes are deleted because they are in this list, so it does not rest on Cinder's filter alone.
+      return listedVolumes(found.body).filter((volume) => volume.name === name);
+    } catch (error) {
+      throw asFault(error);
+    }
+  }
+
+  async snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null> {
+    try {
+      const path = `/snapshots/${encodeURIComponent(id)}`;
+      return snapshotOf((await this.#call({ method: "GET", path, ...by, expect: [200] })).body);
     } catch (error) {
       const { code } = refusalOf(error);
       if (code === "not-found" || code === "refused") return null;

@@ -1,10 +1,29 @@
-import type { CinderAttachment, CinderVolume } from "../../core/stores/block-storage.ts";
+import type { CinderAttachment, CinderSnapshot, CinderVolume } from "../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import { type DocumentFields, documentFields, textField } from "./read-document.ts";
 
 /** Reads `{"volume": …}`. Throws a `BlockStorageError` if the answer is none. */
-export function volumeOf(body: unknown): CinderVolume {
-  const volume = documentFields(documentFields(body).volume);
+export const volumeOf = (body: unknown): CinderVolume => readVolume(documentFields(documentFields(body).volume));
+
+/** Reads `{"volumes": […]}` with details. Throws a `BlockStorageError` if the answer is none. */
+export function listedVolumes(body: unknown): readonly CinderVolume[] {
+  const { volumes } = documentFields(body);
+  if (!Array.isArray(volumes)) throw new BlockStorageError("bad-answer", "Cinder's answer has no list of volumes");
+  return volumes.map(documentFields).map(readVolume);
+}
+
+/** Reads `{"snapshot": …}`, whose project only some callers see. Throws a `BlockStorageError` if the answer is none. */
+export function snapshotOf(body: unknown): CinderSnapshot {
+  const snapshot = documentFields(documentFields(body).snapshot);
+  return {
+    id: idOf(snapshot, "snapshot"),
+    projectId: textField(snapshot["os-extended-snapshot-attributes:project_id"]),
+    volumeId: textField(snapshot.volume_id),
+    sizeGib: typeof snapshot.size === "number" ? snapshot.size : 0,
+  };
+}
+
+function readVolume(volume: DocumentFields): CinderVolume {
   return {
     id: idOf(volume, "volume"),
     projectId: textField(volume["os-vol-tenant-attr:tenant_id"]),

@@ -18,6 +18,14 @@ export interface CinderVolume {
   readonly attachedTo: readonly { readonly attachmentId: string; readonly serverUuid: string; readonly host: string }[];
 }
 
+/** A snapshot of a volume. */
+export interface CinderSnapshot {
+  readonly id: string;
+  readonly projectId: string;
+  readonly volumeId: string;
+  readonly sizeGib: number;
+}
+
 /** What a new volume is filled from. */
 export type VolumeSource =
   | { readonly kind: "blank" }
@@ -102,7 +110,11 @@ export interface CinderAttachmentFilter {
 export interface BlockStorage {
   /** The volume, or null if there is none that the caller may see. */
   volume(id: string, by: AskedBy): Promise<CinderVolume | null>;
-  /** Makes a volume. Not repeatable: each call makes another one. */
+  /** The volumes of all projects with exactly this name, up to 1,000 of them. */
+  volumesNamed(name: string): Promise<readonly CinderVolume[]>;
+  /** The snapshot, or null if there is none that the caller may see. */
+  snapshot(id: string, by: AskedBy): Promise<CinderSnapshot | null>;
+  /** Makes a volume. Not repeatable: each call makes another one. After `unreachable`, `volumesNamed` may show that it was made. */
   createVolume(volume: NewCinderVolume, by: AskedBy): Promise<MakeVolumeOutcome>;
   /** Deletes a volume that nothing has. One that does not exist counts as deleted. */
   deleteVolume(id: string): Promise<{ readonly kind: "deleted" } | { readonly kind: "refused"; readonly why: string }>;

@@ -38,7 +38,7 @@ export function bareSpec(serverUuid: string): ServerSpec {
 }
 
 /** Properties that describe the file of the image that `imageRef` names, and no copy of a disk that was made of it. */
-const PROPERTIES_OF_FILE: ReadonlySet<string> = new Set(["disk_format", "os_hash_algo", "os_hash_value"]);
+export const PROPERTIES_OF_FILE: ReadonlySet<string> = new Set(["disk_format", "os_hash_algo", "os_hash_value"]);
 
 /** The image of which the server's local disk is made: the one that the server was requested with, or the copy from when it was shelved. */
 export function diskImageOf(spec: ServerSpec): Pick<ServerSpec, "imageRef" | "imageProperties"> {

@@ -233,10 +233,10 @@ function openSweeper(
 /** Returns the volumes that servers can have: Berth's own, those of Cinder, or null for none. */
 function usedVolumes(
   { volumes: store, blockStorage: storage, clock }: ApiDeps,
-  { volumes: rule, auth }: ApiSettings,
+  { volumes: rule, auth, volumesPerProject: limits }: ApiSettings,
 ): ServerVolumes | null {
   if (store === undefined || rule === "none") return null;
-  if (rule === "simple") return new OwnServerVolumes(store);
+  if (rule === "simple") return new OwnServerVolumes({ store, clock, limits });
   assert(storage !== undefined, "an api with Cinder needs its client");
   return new CinderServerVolumes({ store, storage, clock }, { sendsTokens: auth === "keystone" });
 }

@@ -87,6 +87,11 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   const here = finished.find(({ host }) => host === connector.host)?.attachmentId;
   const present = own.find(({ id, connection }) => id === here && connection !== null);
   if (present !== undefined) return connectedBy(storage, present);
+  if (volume.status === "error" && own.length === 0)
+    return failed(
+      `Volume ${volumeId} could not be made: its status in Cinder is error. Cinder's messages and its volume service's log say why.`,
+      true,
+    );
   if (NOT_READY.includes(volume.status) && own.length === 0)
     throw new BlockStorageError("unreachable", `volume ${volumeId} is still ${volume.status}`);
   const unfinished = own.filter(({ id }) => !finished.some((one) => one.attachmentId === id));

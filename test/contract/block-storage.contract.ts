@@ -64,6 +64,31 @@ export function blockStorageContract(
       expect(await storage.volume(id, OWN)).toBeNull();
     });
 
+    test("finds the volumes of all projects by their name, also after the answer to the making was lost", async () => {
+      twin.fate = (method) => (method === "createVolume" ? "lost" : "answered");
+      const name = `${randomUUID()}-blank-vol-0`;
+      const making = storage.createVolume(newCinderVolume({ name }), as("one"));
+      await expect(making).rejects.toMatchObject({ name: "BlockStorageError", code: "unreachable" });
+      twin.putVolume({ projectId: "one", name: `${name}0` });
+      expect(await storage.volumesNamed(name)).toMatchObject([{ name, projectId: "one", status: "creating" }]);
+      expect(await storage.volumesNamed("no name")).toEqual([]);
+    });
+
+    test("shows a snapshot to its project, and makes a volume of its size of it", async () => {
+      const { id: volumeId } = twin.putVolume({ projectId: "one", sizeGib: 7 });
+      const { id } = twin.putSnapshot(volumeId);
+      expect(await storage.snapshot(id, as("one"))).toEqual({ id, projectId: "one", volumeId, sizeGib: 7 });
+      expect([await storage.snapshot(id, as("two")), await storage.snapshot(randomUUID(), OWN)]).toEqual([null, null]);
+      const source = { kind: "snapshot", id } as const;
+      const made = await storage.createVolume(newCinderVolume({ sizeGib: null, source }), as("one"));
+      expect(made).toMatchObject({ kind: "created", volume: { sizeGib: 7, isBootable: true } });
+    });
+
+    test("refuses a volume of an unknown type", async () => {
+      const made = await storage.createVolume(newCinderVolume({ volumeType: "gold" }), as("one"));
+      expect(made).toMatchObject({ kind: "refused", why: expect.stringContaining("gold") });
+    });
+
     test("refuses a volume beyond the project's quota, and says why", async () => {
       twin.volumesMax = 0;
       const outcome = await storage.createVolume(newCinderVolume(), as("one"));

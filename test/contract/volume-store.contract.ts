@@ -15,7 +15,7 @@ const NOW_MS = 1_700_000_000_000;
 function volume(values: Partial<NewVolume> = {}): NewVolume {
   return {
     ...{ id: randomUUID(), projectId: "p", userId: "u", name: "data", description: null, sizeGib: 2, metadata: {} },
-    ...{ availabilityZone: "nova", isBootable: false, inCinder: false, createdAtMs: NOW_MS },
+    ...{ availabilityZone: "nova", isBootable: false, inCinder: false, making: null, createdAtMs: NOW_MS },
     ...values,
   };
 }
@@ -241,11 +241,11 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       expect(await phaseOf(kept.id)).toBe("attached");
       for (const one of [lasting, ending, unfinished, unknown])
         expect(await find(one.id)).toMatchObject({ attachment: { phase: "detaching", taskId: null } });
-      expect(await store.endAttachment(lasting.id, randomUUID())).toBeNull();
-      expect(await store.endAttachment(lasting.id, lasting.attachmentId)).toBe("released");
-      expect(await store.endAttachment(lasting.id, lasting.attachmentId)).toBeNull();
-      expect(await store.endAttachment(ending.id, ending.attachmentId)).toBe("deleted");
-      expect(await store.endAttachment(unfinished.id, unfinished.attachmentId)).toBe("released");
+      expect(await store.endAttachment(lasting.id, randomUUID(), false)).toBeNull();
+      expect(await store.endAttachment(lasting.id, lasting.attachmentId, false)).toBe("released");
+      expect(await store.endAttachment(lasting.id, lasting.attachmentId, false)).toBeNull();
+      expect(await store.endAttachment(ending.id, ending.attachmentId, false)).toBe("deleted");
+      expect(await store.endAttachment(unfinished.id, unfinished.attachmentId, false)).toBe("released");
       expect(await store.volumes([lasting.id, ending.id])).toMatchObject([{ id: lasting.id, attachment: null }]);
     });
 
@@ -271,6 +271,70 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
       });
       expect(await find(unbuilt)).toMatchObject({
         attachment: { phase: "detaching", cell: "", taskId: null, deleteOnTermination: false },
+      });
+    });
+
+    describe("a volume that is made with a server", () => {
+      const make = async (uuid: string, values: Partial<NewVolume> = {}, fields: Partial<NewAttachment> = {}) => {
+        const one = volume({ inCinder: true, making: "made", ...values });
+        const own = attachment({ serverUuid: uuid, taskId: uuid, cell: "", device: "/dev/vda", ...fields });
+        expect(await store.createVolume(one, null, own)).toEqual({ kind: "created" });
+        return { ...one, ...own };
+      };
+
+      test("is reserved from the beginning, and gets the id that Cinder has given it, once", async () => {
+        const asked = await make(randomUUID(), { making: "asked", name: "a name" });
+        const other = await added();
+        const made = { id: randomUUID(), sizeGib: 9, availabilityZone: "east", isBootable: true };
+        expect(await find(asked.id)).toMatchObject({ making: "asked", attachment: { phase: "attaching" } });
+        expect(await store.setMade(asked.id, { ...made, id: other.id })).toBe(false);
+        expect(await store.setMade(asked.id, made)).toBe(true);
+        expect([await store.setMade(asked.id, made), await find(asked.id)]).toEqual([false, undefined]);
+        expect(await find(made.id)).toMatchObject({
+          ...{ ...made, making: "made", name: "a name" },
+          attachment: { serverUuid: asked.serverUuid, device: "/dev/vda" },
+        });
+        expect(await store.setMade(other.id, made)).toBe(false);
+      });
+
+      test("is deleted when it is released, unless its server has had it", async () => {
+        const [failed, ran] = [await make(randomUUID()), await make(randomUUID())];
+        expect(await store.confirmAttached(ran.id, ran.taskId, NOW_MS, "north")).toBe(true);
+        expect(await find(ran.id)).toMatchObject({ making: null });
+        const taskId = randomUUID();
+        await store.beginDetaching(ran.id, { serverUuid: ran.serverUuid, taskId });
+        expect([await store.release(failed.id, failed.taskId), await store.release(ran.id, taskId)]).toEqual([
+          true,
+          true,
+        ]);
+        expect(await store.volumes([failed.id, ran.id])).toMatchObject([{ id: ran.id, attachment: null }]);
+      });
+
+      test("ends with a server that never ran, and otherwise as its server's owner wished", async () => {
+        const wishes = [
+          { deleteOnTermination: false, neverRan: true },
+          { deleteOnTermination: false, neverRan: false },
+          { deleteOnTermination: true, neverRan: false },
+        ];
+        const ends: unknown[] = [];
+        for (const { deleteOnTermination, neverRan } of wishes) {
+          const { uuid } = serverSpec(4, { uuid: randomUUID() });
+          const { id, attachmentId } = await make(uuid, {}, { deleteOnTermination });
+          await requests.accept([serverSpec(4, { uuid })]);
+          await requests.cancel(uuid, "req-1");
+          await requests.markDeleted(goneFrom(null, [uuid]));
+          expect(await sweep()).toBe(1);
+          expect(await find(id)).toMatchObject({
+            making: "made",
+            attachment: { phase: "detaching", deleteOnTermination },
+          });
+          ends.push([await store.endAttachment(id, attachmentId, neverRan), (await find(id))?.making]);
+        }
+        expect(ends).toEqual([
+          ["deleted", undefined],
+          ["released", null],
+          ["deleted", undefined],
+        ]);
       });
     });
 

@@ -1,7 +1,8 @@
 import { randomUUID } from "node:crypto";
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
 import { withClient } from "../../adapters/postgres/client/databases.ts";
+import { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
 
@@ -17,6 +18,7 @@ beforeAll(async () => {
 }, 120_000);
 afterEach(() => {
   cinder.fate = () => "answered";
+  cinder.newStatus = "creating";
 });
 afterAll(() => cloud?.close());
 
@@ -50,6 +52,12 @@ const phases = (server: string): Promise<readonly string[]> =>
       server,
     ]);
     return rows.map(({ phase }) => phase);
+  });
+const specOf = (server: string): Promise<ServerSpec> =>
+  withClient(cloud.databaseUrl, async (client) => {
+    const text = "select spec from requests where server_uuid = $1";
+    const { rows } = await client.query<{ spec: Uint8Array }>(text, [server]);
+    return ServerSpec.decode(rows[0]?.spec ?? new Uint8Array());
   });
 const root = (uuid: string, fields: object = {}) => ({
   ...{ source_type: "volume", destination_type: "volume", uuid, boot_index: 0, ...fields },
@@ -173,4 +181,134 @@ test("a server's end releases its volume also if Cinder is away at first", async
   cinder.fate = () => "answered";
   await isIn(id, "available");
   expect(await attachmentsOf(id)).toEqual([]);
+});
+
+describe("a volume that is made with a server", () => {
+  const made = (fields: object) => ({ destination_type: "volume", volume_size: 2, boot_index: -1, ...fields });
+  const image = async (fields: object = {}): Promise<string> => {
+    const named = { name: "i", disk_format: "raw", container_format: "bare", ...fields };
+    return (await cloud.call("POST", "/image/v2/images", named)).json.id;
+  };
+  const ofServer = (id: string) => cinder.all().filter(({ name }) => name.startsWith(id));
+  const statusOf = async (id: string) => (await show(id))?.status;
+  test("is filled from an image, which counts for the server, and ends with it if its owner wished so", async () => {
+    const uuid = await image({ hw_disk_bus: "scsi" });
+    const snapshot = cinder.putSnapshot(newVolume({ sizeGib: 5 })).id;
+    const { status, json } = await create([
+      made({ source_type: "image", uuid, boot_index: 0, delete_on_termination: true, tag: "disk1" }),
+      made({ source_type: "blank", volume_size: "3", device_name: "/dev/vdf" }),
+      { source_type: "snapshot", destination_type: "volume", uuid: snapshot },
+    ]);
+    expect([status, json]).toEqual([202, expect.anything()]);
+    const { id } = json.server;
+    await eventually("Cinder to be asked", () => ofServer(id).length === 3);
+    expect(ofServer(id).map(({ sizeGib, isBootable }) => [sizeGib, isBootable])).toEqual([
+      [2, true],
+      [3, false],
+      [5, true],
+    ]);
+    expect(await statusOf(id)).toBe("BUILD");
+    for (const volume of ofServer(id)) cinder.finishCreating(volume.id);
+    await eventually("the server to run", async () => (await statusOf(id)) === "ACTIVE");
+    const [root, blank] = ofServer(id).map((volume) => volume.id);
+    await eventually("the api to know of all", async () => (await phases(id)).join() === "attached,attached,attached");
+    expect(await listed(id)).toMatchObject([
+      { volumeId: root, device: "/dev/vda", tag: "disk1", delete_on_termination: true },
+      { volumeId: blank, device: "/dev/vdf", delete_on_termination: false },
+      { delete_on_termination: false },
+    ]);
+    expect((await specOf(id)).imageProperties).toMatchObject({ hw_disk_bus: "scsi" });
+    expect(await show(id)).toMatchObject({ image: "" });
+    await cloud.call("DELETE", `/v2.1/servers/${id}`);
+    await isIn(root ?? "", undefined);
+    await isIn(blank ?? "", "available");
+  });
+
+  test("is made for each of several servers of one call", async () => {
+    cinder.newStatus = "available";
+    const mapping = made({ source_type: "image", uuid: await image(), boot_index: 0 });
+    const { json } = await cloud.call("POST", "/v2.1/servers", {
+      server: {
+        ...{ name: "m", flavorRef: "s", networks: "none", min_count: 2, return_reservation_id: true },
+        block_device_mapping_v2: [mapping],
+      },
+    });
+    const query = `/v2.1/servers?reservation_id=${json.reservation_id}`;
+    const servers = async (): Promise<readonly { id: string }[]> => (await cloud.call("GET", query)).json.servers;
+    await eventually("both to run", async () => {
+      const all = await Promise.all((await servers()).map(({ id }) => statusOf(id)));
+      return all.join() === "ACTIVE,ACTIVE";
+    });
+    for (const { id } of await servers()) expect(ofServer(id)).toMatchObject([{ attachedTo: [{ serverUuid: id }] }]);
+  });
+
+  test("is deleted when Cinder cannot make it or another one, and the server says why", async () => {
+    const blank = made({ source_type: "blank" });
+    const { json } = await create([made({ source_type: "image", uuid: await image(), boot_index: 0 }), blank]);
+    const { id } = json.server;
+    await eventually("Cinder to be asked", () => ofServer(id).length === 2);
+    const [root, data] = ofServer(id).map((volume) => volume.id);
+    cinder.finishCreating(root ?? "", "error");
+    await eventually("the build to fail", async () => (await statusOf(id)) === "ERROR");
+    expect((await show(id)).fault.message).toContain(`Volume ${root} could not be made`);
+    await isIn(root ?? "", undefined);
+    // Cinder still fills it, and is asked again when it has done so.
+    expect(find(data ?? "")?.status).toBe("creating");
+    cinder.finishCreating(data ?? "");
+    await eventually("the other volume to go", () => ofServer(id).length === 0, { withinMs: 30_000 });
+  });
+
+  test("is deleted when a later one is refused, and nothing is accepted", async () => {
+    cinder.newStatus = "available";
+    const before = cinder.all().length;
+    const uuid = await image();
+    const answer = await create([
+      made({ source_type: "image", uuid, boot_index: 0 }),
+      made({ source_type: "blank", volume_type: "gold" }),
+    ]);
+    expect([answer.status, answer.json.badRequest?.message]).toEqual([400, expect.stringContaining("gold")]);
+    expect(cinder.all()).toHaveLength(before);
+  });
+
+  test.each([
+    ["a blank boot disk", { source_type: "blank", boot_index: 0 }, /nothing to boot from/],
+    ["a blank volume without a size", { source_type: "blank", volume_size: 0 }, /need to have non-zero size/],
+    ["an unknown snapshot", { source_type: "snapshot", uuid: randomUUID() }, /failed to get snapshot/],
+    ["a size that is none", { source_type: "blank", volume_size: "big" }, /volume_size.*big/],
+  ])("is refused for %s", async (_title, fields, message) => {
+    const root_ = root(newVolume({ isBootable: true }));
+    const mappings = "boot_index" in fields ? [made(fields)] : [root_, made(fields)];
+    const answer = await create(mappings);
+    expect([answer.status, answer.json.badRequest?.message]).toEqual([400, expect.stringMatching(message)]);
+  });
+
+  test("is refused if it is smaller than its image, and a server if its memory is less than the image of its volume needs", async () => {
+    const uuid = await image({ min_disk: 4 });
+    const small = await create([made({ source_type: "image", uuid, boot_index: 0 })]);
+    const little = await create([root(newVolume({ isBootable: true, imageProperties: { min_ram: "128" } }))]);
+    expect([small, little].map(({ status, json }) => [status, json.badRequest?.message])).toEqual([
+      [400, expect.stringContaining("Volume is smaller than the minimum size specified in image metadata")],
+      [400, expect.stringContaining("memory is too small for requested image")],
+    ]);
+  });
+});
+
+test("the properties of the image that a boot volume was filled from count for its server, without those of the image's file", async () => {
+  const imageProperties = {
+    hw_disk_bus: "scsi",
+    os_type: "linux",
+    disk_format: "qcow2",
+    image_id: randomUUID(),
+    min_ram: "0",
+  };
+  const id = await boot([root(newVolume({ isBootable: true, imageProperties }))]);
+  const server = await show(id);
+  expect(server.image).toBe("");
+  expect((await specOf(id)).imageProperties).toEqual({ hw_disk_bus: "scsi", os_type: "linux" });
+});
+
+test("a volume that several servers may have is refused before 2.60", async () => {
+  const [server, id] = [await boot(), newVolume({ isMultiattach: true })];
+  const answer = await cloud.call("POST", urlOf(server), { volumeAttachment: { volumeId: id } }, 59);
+  expect(answer).toMatchObject({ status: 400, json: { badRequest: { message: expect.stringContaining("2.60") } } });
 });

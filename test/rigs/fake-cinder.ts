@@ -55,9 +55,21 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
   if (request.headers["openstack-api-version"] !== "volume 3.44") return refusal(404, "itemNotFound", "too old");
   const by = { callerToken: token === SERVICE_TOKEN ? null : token, requestId: null };
   const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
-  const [, collection, id, action] = /^\/v3\/(volumes|attachments)(?:\/([^/]+))?(\/action)?$/.exec(url.pathname) ?? [];
+  const [, collection, id, action] =
+    /^\/v3\/(volumes|attachments|snapshots)(?:\/([^/]+))?(\/action)?$/.exec(url.pathname) ?? [];
   switch (`${request.method} ${collection}${id === undefined ? "" : "/id"}${action ?? ""}`) {
+    case "GET snapshots/id": {
+      const snapshot = await twin.snapshot(id!, by);
+      if (snapshot === null) return refusal(404, "itemNotFound", `Snapshot ${id} could not be found.`);
+      const { volumeId: volume_id, sizeGib: size, projectId } = snapshot;
+      const document = { id, volume_id, size, "os-extended-snapshot-attributes:project_id": projectId };
+      return { status: 200, body: { snapshot: document } };
+    }
     case "GET volumes/id": {
+      if (id === "detail") {
+        const named = await twin.volumesNamed(url.searchParams.get("name") ?? "");
+        return { status: 200, body: { volumes: named.map(volumeDocument) } };
+      }
       const volume = await twin.volume(id!, by);
       return volume === null ? noVolume(id!) : { status: 200, body: { volume: volumeDocument(volume) } };
     }

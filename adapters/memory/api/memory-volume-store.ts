@@ -1,6 +1,7 @@
 import type { ApiStore } from "../../../core/stores/api/api-store.ts";
 import type {
   CreateVolumeOutcome,
+  MadeVolume,
   NewAttachment,
   NewVolume,
   ReserveOutcome,
@@ -33,14 +34,27 @@ export class MemoryVolumeStore implements VolumeStore {
     this.#requests = deps.requests;
   }
 
-  async createVolume(volume: NewVolume, limits: VolumeUsage | null): Promise<CreateVolumeOutcome> {
+  async createVolume(
+    volume: NewVolume,
+    limits: VolumeUsage | null,
+    attachment?: NewAttachment,
+  ): Promise<CreateVolumeOutcome> {
     const used = this.#usageOf(volume.projectId);
     if (limits !== null && used.volumes + 1 > limits.volumes)
       return { kind: "over-limit", limit: "volumes", used: used.volumes };
     if (limits !== null && used.gib + volume.sizeGib > limits.gib)
       return { kind: "over-limit", limit: "gib", used: used.gib };
     this.#volumes.set(volume.id, { ...structuredClone(volume), updatedAtMs: null, attachment: null });
+    if (attachment !== undefined) await this.reserve(volume.id, attachment);
     return { kind: "created" };
+  }
+
+  async setMade(id: string, made: MadeVolume): Promise<boolean> {
+    const volume = this.#volumes.get(id);
+    if (volume?.making !== "asked" || this.#volumes.has(made.id)) return false;
+    this.#volumes.delete(id);
+    this.#volumes.set(made.id, { ...volume, ...made, making: "made" });
+    return true;
   }
 
   async copyVolume(volume: NewVolume): Promise<boolean> {
@@ -132,11 +146,13 @@ export class MemoryVolumeStore implements VolumeStore {
     if (attachment?.taskId !== taskId) return false;
     const attachedAtMs = attachment.attachedAtMs ?? nowMs;
     const since = { phase: "attached", phaseAtMs: this.#clock.now(), attachedAtMs } as const;
-    return this.#put(id, { ...attachment, ...since, taskId: null, cell: cell ?? attachment.cell });
+    return this.#put(id, { ...attachment, ...since, taskId: null, cell: cell ?? attachment.cell }, { making: null });
   }
 
   async release(id: string, taskId: string): Promise<boolean> {
-    return this.#volumes.get(id)?.attachment?.taskId === taskId && this.#put(id, null);
+    const volume = this.#volumes.get(id);
+    if (volume?.attachment?.taskId !== taskId) return false;
+    return volume.making === null ? this.#put(id, null) : this.#volumes.delete(id);
   }
 
   async setAttachmentId(
@@ -161,13 +177,14 @@ export class MemoryVolumeStore implements VolumeStore {
     );
     const records = await this.#requests.requests(open.map(({ attachment }) => attachment.serverUuid));
     const known = new Map(records.map((record) => [record.serverUuid, record]));
+    const isMade = (id: string) => (this.#volumes.get(id)?.making ?? null) !== null;
     const over = open.filter(({ attachment: { serverUuid, taskId } }) => {
       const record = known.get(serverUuid);
       return record === undefined ? taskId !== serverUuid : record.state === "deleted";
     });
     for (const { id, attachment } of over) {
       const cell = attachment.cell || (known.get(attachment.serverUuid)?.cell ?? "");
-      const deleteOnTermination = attachment.deleteOnTermination && attachment.phase === "attached";
+      const deleteOnTermination = attachment.deleteOnTermination && (attachment.phase === "attached" || isMade(id));
       const since = { phase: "detaching", phaseAtMs: this.#clock.now(), taskId: null } as const;
       this.#put(id, { ...attachment, ...since, cell, deleteOnTermination });
     }
@@ -196,12 +213,13 @@ export class MemoryVolumeStore implements VolumeStore {
       .map((volume) => this.#shown(volume));
   }
 
-  async endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
-    const attachment = this.#volumes.get(id)?.attachment;
-    if (attachment?.attachmentId !== attachmentId) return null;
-    if (attachment.deleteOnTermination) this.#volumes.delete(id);
+  async endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
+    const volume = this.#volumes.get(id);
+    if (volume?.attachment?.attachmentId !== attachmentId) return null;
+    const ends = volume.attachment.deleteOnTermination || (volume.making !== null && neverRan);
+    if (ends) this.#volumes.delete(id);
     else this.#put(id, null);
-    return attachment.deleteOnTermination ? "deleted" : "released";
+    return ends ? "deleted" : "released";
   }
 
   #usageOf(projectId: string): VolumeUsage {
@@ -209,9 +227,10 @@ export class MemoryVolumeStore implements VolumeStore {
     return { volumes: owned.length, gib: owned.reduce((sum, { sizeGib }) => sum + sizeGib, 0) };
   }
 
-  #put(id: string, attachment: Stored["attachment"]): boolean {
+  #put(id: string, attachment: Stored["attachment"], changes: { readonly making?: null } = {}): boolean {
     const volume = this.#volumes.get(id);
-    if (volume !== undefined) this.#volumes.set(id, { ...volume, attachment });
+    const making = attachment === null ? { making: null } : changes;
+    if (volume !== undefined) this.#volumes.set(id, { ...volume, ...making, attachment });
     return volume !== undefined;
   }
 

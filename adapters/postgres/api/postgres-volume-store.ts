@@ -1,6 +1,7 @@
 import type { Pool } from "pg";
 import type {
   CreateVolumeOutcome,
+  MadeVolume,
   NewAttachment,
   NewVolume,
   ReserveOutcome,
@@ -18,12 +19,16 @@ import { inTransaction } from "../client/transaction.ts";
 import { recordOfVolume, VOLUME_COLUMNS, type VolumeRow } from "./volume-rows.ts";
 
 const NO_ATTACHMENT = `phase = null, phase_at = null, reserved_at = null, attached_at_ms = null, server_uuid = null, cell = null, attachment_id = null,
-  mapping_uuid = null, device = null, tag = null, delete_on_termination = null, task_id = null`;
+  mapping_uuid = null, device = null, tag = null, delete_on_termination = null, task_id = null, making = null`;
 const INSERT_VOLUME = `insert into volumes
-    (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, created_at_ms)
-  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`;
+    (id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making, created_at_ms)
+  values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`;
+const RESERVE = `update volumes set phase = 'attaching', phase_at = clock_timestamp(), reserved_at = clock_timestamp(), server_uuid = $2, cell = $3,
+    attachment_id = $4, mapping_uuid = $5, device = $6, tag = $7, delete_on_termination = $8, task_id = $9
+  where id = any ($1::uuid[]) and phase is null returning id`;
 /** The attachment of a server that is gone ends. */
-const END = `phase = 'detaching', phase_at = clock_timestamp(), task_id = null, delete_on_termination = delete_on_termination and phase = 'attached',
+const END = `phase = 'detaching', phase_at = clock_timestamp(), task_id = null,
+  delete_on_termination = delete_on_termination and (phase = 'attached' or making is not null),
   cell = coalesce(nullif(cell, ''), (select r.cell from requests r where r.server_uuid = volumes.server_uuid), '')`;
 const HAS_ENDED = `(v.phase = 'attached' or v.task_id is not null)
   and not exists (select from requests r where r.server_uuid = v.server_uuid and r.state <> 'deleted')
@@ -40,7 +45,11 @@ export class PostgresVolumeStore implements VolumeStore {
   }
 
   /** Projects are locked by number, because a new volume has no row yet by which the use could be kept. */
-  createVolume(volume: NewVolume, limits: VolumeUsage | null): Promise<CreateVolumeOutcome> {
+  createVolume(
+    volume: NewVolume,
+    limits: VolumeUsage | null,
+    attachment?: NewAttachment,
+  ): Promise<CreateVolumeOutcome> {
     return runStored("create_volume", () =>
       inTransaction(this.#pool, async (client) => {
         if (limits !== null) {
@@ -54,6 +63,8 @@ export class PostgresVolumeStore implements VolumeStore {
           if (used.gib + volume.sizeGib > limits.gib) return { kind: "over-limit", limit: "gib", used: used.gib };
         }
         await queryRows(client, { name: "create_volume", text: INSERT_VOLUME, values: valuesOf(volume) });
+        if (attachment !== undefined)
+          await queryRows(client, { name: "reserve_volume", text: RESERVE, values: reservedBy(volume.id, attachment) });
         return { kind: "created" };
       }),
     );
@@ -64,7 +75,7 @@ export class PostgresVolumeStore implements VolumeStore {
     const rows = await queryStored(this.#pool, {
       name: "copy_volume",
       text: `${INSERT_VOLUME} on conflict (id) do update set project_id = excluded.project_id, name = excluded.name, size_gib = excluded.size_gib,
-          availability_zone = excluded.availability_zone, is_bootable = excluded.is_bootable
+          availability_zone = excluded.availability_zone, is_bootable = excluded.is_bootable, making = excluded.making
         where volumes.in_cinder and volumes.phase is null returning id`,
       values,
     });
@@ -135,18 +146,12 @@ export class PostgresVolumeStore implements VolumeStore {
   }
 
   async reserve(id: string, attachment: NewAttachment): Promise<ReserveOutcome> {
-    const { serverUuid, cell, attachmentId, mappingUuid, device, tag, deleteOnTermination, taskId } = attachment;
     const reserved = await runStored("reserve_volume", async () => {
       try {
         const rows = await queryRows(this.#pool, {
           name: "reserve_volume",
-          text: `update volumes set phase = 'attaching', phase_at = clock_timestamp(), reserved_at = clock_timestamp(), server_uuid = $2, cell = $3,
-              attachment_id = $4, mapping_uuid = $5, device = $6, tag = $7, delete_on_termination = $8, task_id = $9
-            where id = any ($1::uuid[]) and phase is null returning id`,
-          values: [
-            ...[onlyUuids([id]), serverUuid, cell, attachmentId, mappingUuid, device, tag, deleteOnTermination],
-            taskId,
-          ],
+          text: RESERVE,
+          values: reservedBy(id, attachment),
         });
         return rows.length > 0;
       } catch (error) {
@@ -157,6 +162,15 @@ export class PostgresVolumeStore implements VolumeStore {
     if (reserved === "device-taken") return reserved;
     if (reserved) return "reserved";
     return (await this.volumes([id])).length > 0 ? "taken" : "unknown";
+  }
+
+  setMade(id: string, { id: madeId, sizeGib, availabilityZone, isBootable }: MadeVolume): Promise<boolean> {
+    return this.#write(
+      "set_made_volume",
+      `update volumes set id = $2, size_gib = $3, availability_zone = $4, is_bootable = $5, making = 'made'
+        where id = any ($1::uuid[]) and making = 'asked' and not exists (select from volumes other where other.id = $2)`,
+      [onlyUuids([id]), madeId, sizeGib, availabilityZone, isBootable],
+    );
   }
 
   beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean> {
@@ -172,18 +186,26 @@ export class PostgresVolumeStore implements VolumeStore {
     return this.#write(
       "confirm_attached",
       `update volumes set phase = 'attached', phase_at = clock_timestamp(), task_id = null, attached_at_ms = coalesce(attached_at_ms, $3),
-          cell = coalesce($4, cell)
+          cell = coalesce($4, cell), making = null
         where id = any ($1::uuid[]) and task_id = $2`,
       [onlyUuids([id]), taskId, nowMs, cell ?? null],
     );
   }
 
-  release(id: string, taskId: string): Promise<boolean> {
-    return this.#write(
-      "release_volume",
-      `update volumes set ${NO_ATTACHMENT} where id = any ($1::uuid[]) and task_id = $2`,
-      [onlyUuids([id]), taskId],
-    );
+  async release(id: string, taskId: string): Promise<boolean> {
+    const rows = await queryStored(this.#pool, {
+      name: "release_volume",
+      text: `with over as (
+          select id, making from volumes where id = any ($1::uuid[]) and task_id = $2 for update
+        ), deleted as (
+          delete from volumes v using over where v.id = over.id and over.making is not null returning v.id
+        ), released as (
+          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and over.making is null returning v.id
+        )
+        select id from deleted union all select id from released`,
+      values: [onlyUuids([id]), taskId],
+    });
+    return rows.length > 0;
   }
 
   setAttachmentId(id: string, of: { readonly serverUuid: string; readonly attachmentId: string }): Promise<boolean> {
@@ -242,18 +264,18 @@ export class PostgresVolumeStore implements VolumeStore {
     );
   }
 
-  async endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
+  async endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
     const rows = await queryStored<{ deleted: boolean }>(this.#pool, {
       name: "end_attachment",
       text: `with over as (
-          select id, delete_on_termination from volumes where id = any ($1::uuid[]) and attachment_id = $2 for update
+          select id, delete_on_termination or (making is not null and $3) as ends from volumes where id = any ($1::uuid[]) and attachment_id = $2 for update
         ), deleted as (
-          delete from volumes v using over where v.id = over.id and over.delete_on_termination returning true as deleted
+          delete from volumes v using over where v.id = over.id and over.ends returning true as deleted
         ), released as (
-          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.delete_on_termination returning false as deleted
+          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.ends returning false as deleted
         )
         select deleted from deleted union all select deleted from released`,
-      values: [onlyUuids([id]), attachmentId],
+      values: [onlyUuids([id]), attachmentId, neverRan],
     });
     const [row] = rows;
     if (row === undefined) return null;
@@ -277,8 +299,13 @@ function valuesOf(volume: NewVolume): readonly unknown[] {
   return [
     ...[volume.id, volume.projectId, volume.userId, volume.name, volume.description, volume.sizeGib],
     ...[JSON.stringify(volume.metadata), volume.availabilityZone, volume.isBootable, volume.inCinder],
-    volume.createdAtMs,
+    ...[volume.making, volume.createdAtMs],
   ];
+}
+
+function reservedBy(id: string, attachment: NewAttachment): readonly unknown[] {
+  const { serverUuid, cell, attachmentId, mappingUuid, device, tag, deleteOnTermination, taskId } = attachment;
+  return [onlyUuids([id]), serverUuid, cell, attachmentId, mappingUuid, device, tag, deleteOnTermination, taskId];
 }
 
 async function readUsage(client: Parameters<typeof queryRows>[0], projectId: string): Promise<VolumeUsage> {

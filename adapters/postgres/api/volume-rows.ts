@@ -1,4 +1,9 @@
-import type { AttachmentPhase, VolumeAttachment, VolumeRecord } from "../../../core/stores/api/volume-store.ts";
+import type {
+  AttachmentPhase,
+  VolumeAttachment,
+  VolumeMaking,
+  VolumeRecord,
+} from "../../../core/stores/api/volume-store.ts";
 
 type AttachmentColumns = {
   readonly phase: AttachmentPhase;
@@ -26,12 +31,13 @@ export type VolumeRow = {
   readonly availability_zone: string;
   readonly is_bootable: boolean;
   readonly in_cinder: boolean;
+  readonly making: VolumeMaking | null;
   readonly created_at_ms: number;
   readonly updated_at_ms: number | null;
   readonly revision: number;
 } & (AttachmentColumns | { readonly phase: null });
 
-export const VOLUME_COLUMNS = `id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder,
+export const VOLUME_COLUMNS = `id, project_id, user_id, name, description, size_gib, metadata, availability_zone, is_bootable, in_cinder, making,
   created_at_ms::float8, updated_at_ms::float8, revision, phase, attached_at_ms::float8, server_uuid, cell, attachment_id, mapping_uuid, device, tag,
   delete_on_termination, task_id, (extract(epoch from clock_timestamp() - phase_at) * 1000)::float8 as phase_age_ms`;
 
@@ -47,6 +53,7 @@ export function recordOfVolume(row: VolumeRow): VolumeRecord {
     availabilityZone: row.availability_zone,
     isBootable: row.is_bootable,
     inCinder: row.in_cinder,
+    making: row.making,
     createdAtMs: row.created_at_ms,
     updatedAtMs: row.updated_at_ms,
     attachment: row.phase === null ? null : attachmentOf(row),

@@ -29,6 +29,12 @@ export interface VolumeAttachment {
   readonly phaseAgeMs: number;
 }
 
+/**
+ * How far a volume has come that is made together with a server. `asked`: Cinder was asked for a volume with the row's name. Its id is not known, so the row
+ * has an id of its own. `made`: the volume exists, and may still be filled.
+ */
+export type VolumeMaking = "asked" | "made";
+
 export interface VolumeRecord {
   readonly id: string;
   readonly projectId: string;
@@ -41,6 +47,8 @@ export interface VolumeRecord {
   readonly isBootable: boolean;
   /** It is a volume of Cinder, of which this is a copy for as long as a server has it. */
   readonly inCinder: boolean;
+  /** It was made together with the server that has it, which is not known to have run with it yet. Null for all other volumes. */
+  readonly making: VolumeMaking | null;
   readonly createdAtMs: number;
   readonly updatedAtMs: number | null;
   /** Null while no server has the volume. */
@@ -50,6 +58,8 @@ export interface VolumeRecord {
 export type NewVolume = Omit<VolumeRecord, "attachment" | "updatedAtMs">;
 /** What an owner changes of a volume. Absent fields stay as they are. */
 export type VolumeChanges = Partial<Pick<VolumeRecord, "name" | "description" | "metadata" | "isBootable">>;
+/** A volume that Cinder has made, as far as the row of a volume names it. */
+export type MadeVolume = Pick<VolumeRecord, "id" | "sizeGib" | "availabilityZone" | "isBootable">;
 /** An attachment that an api is about to ask a cell for. */
 export type NewAttachment = Omit<VolumeAttachment, "phase" | "taskId" | "attachedAtMs" | "phaseAgeMs"> & {
   readonly taskId: string;
@@ -102,8 +112,16 @@ export interface SweepOutcome {
  * `release` and `endAttachment`, whose callers know from the cell that no guest has the volume and that the operation can no longer begin.
  */
 export interface VolumeStore {
-  /** Stores a volume unless its project would exceed a limit (null: none). Concurrent calls are counted exactly. */
-  createVolume(volume: NewVolume, limits: VolumeUsage | null): Promise<CreateVolumeOutcome>;
+  /**
+   * Stores a volume unless its project would exceed a limit (null: none). Concurrent calls are counted exactly. With `attachment`, the volume is reserved for
+   * that server from the beginning. The caller gives each volume of the server another device.
+   */
+  createVolume(volume: NewVolume, limits: VolumeUsage | null, attachment?: NewAttachment): Promise<CreateVolumeOutcome>;
+  /**
+   * asked → made: gives the row of a volume that Cinder has made the id, and the other values, of that volume. False if there is no such row any longer, or if
+   * another row has the id.
+   */
+  setMade(id: string, made: MadeVolume): Promise<boolean>;
   /**
    * Stores a copy of a volume in Cinder, so that it can be reserved. While a server has the volume, nothing changes. False if a volume of Berth's own has
    * its id.
@@ -134,10 +152,13 @@ export interface VolumeStore {
   beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean>;
   /**
    * attaching or detaching by this operation → attached. False if the volume is in no such phase. With `cell`, that is the cell where the server
-   * was built.
+   * was built. From then on the volume is no longer one that is being made.
    */
   confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean>;
-  /** attaching or detaching by this operation → no server has the volume. False if the volume is in no such phase. */
+  /**
+   * attaching or detaching by this operation → no server has the volume. One that was made for its server is deleted. False if the volume is in no such
+   * phase.
+   */
   release(id: string, taskId: string): Promise<boolean>;
   /** Replaces the id of a server's attachment, which Cinder has chosen. False if the server does not have the volume. */
   setAttachmentId(id: string, of: { readonly serverUuid: string; readonly attachmentId: string }): Promise<boolean>;
@@ -145,12 +166,15 @@ export interface VolumeStore {
   setDeleteOnTermination(id: string, serverUuid: string, value: boolean): Promise<boolean>;
   /**
    * Attachments whose server the API database shows as gone, or does not know any longer → detaching without an operation. A volume that was
-   * not attached is not deleted with the server. A volume that a server is built with, and whose server is not known, is left: its server may be about to be
+   * not attached is not deleted with the server, except one that was made with it. A volume that a server is built with, and whose server is not known, is left: its server may be about to be
    * accepted. Looks at the volumes of the given servers, or at `limit` volumes from the first id after `after` on (null: from the beginning).
    */
   sweepEnded(range: SweptVolumes): Promise<SweepOutcome>;
   /** Volumes that are attaching or detaching, sorted by id, from the first id after `after` on (null: from the beginning). */
   unsettled(after: string | null, limit: number): Promise<readonly VolumeRecord[]>;
-  /** Ends an attachment whose server is gone: the volume is deleted with it, or released. Returns null if the attachment has ended before. */
-  endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null>;
+  /**
+   * Ends an attachment whose server is gone: the volume is deleted with it, or released. A volume that was made for a server that `neverRan` is deleted in any
+   * case. Returns null if the attachment has ended before.
+   */
+  endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null>;
 }

@@ -1,5 +1,11 @@
 import { randomUUID } from "node:crypto";
-import type { VolumeChanges, VolumeRecord, VolumeStore, VolumeUsage } from "../../../core/stores/api/volume-store.ts";
+import type {
+  NewAttachment,
+  VolumeChanges,
+  VolumeRecord,
+  VolumeStore,
+  VolumeUsage,
+} from "../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { KnownCall } from "../http/call.ts";
 import { storedSpelling } from "../http/canonical-uuid.ts";
@@ -10,7 +16,7 @@ import { statusOf } from "./volume-view.ts";
 
 export interface VolumeDeps {
   readonly store: VolumeStore;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "now">;
   /** What a project may have at most. */
   readonly limits: VolumeUsage;
 }
@@ -21,11 +27,15 @@ const ITEMS_MAX = 128;
 /** Fields that name what a new volume is filled from. */
 const SOURCES = ["imageRef", "snapshot_id", "source_volid", "backup_id", "consistencygroup_id"] as const;
 
-/** Refuses contents from elsewhere, an unknown type or zone (400), and more than the project may have (413). */
+/**
+ * Refuses contents from elsewhere, an unknown type or zone (400), and more than the project may have (413). With `attachment`, the volume is made for that
+ * server.
+ */
 export async function createVolume(
   deps: VolumeDeps,
-  { identity }: KnownCall,
+  { identity }: Pick<KnownCall, "identity">,
   { volume }: CreateVolumeBody,
+  attachment?: NewAttachment,
 ): Promise<VolumeRecord> {
   const source = SOURCES.find((field) => volume[field] != null);
   if (source !== undefined)
@@ -46,9 +56,10 @@ export async function createVolume(
       sizeGib: Number(volume.size),
     },
     ...{ metadata: volume.metadata ?? {}, availabilityZone: VOLUME_ZONE, isBootable: false, inCinder: false },
+    making: attachment === undefined ? null : ("made" as const),
     createdAtMs: deps.clock.now(),
   };
-  const outcome = await deps.store.createVolume(record, deps.limits);
+  const outcome = await deps.store.createVolume(record, deps.limits, attachment);
   if (outcome.kind === "over-limit") throw overLimit(deps.limits, outcome, record.sizeGib);
   return { ...record, updatedAtMs: null, attachment: null };
 }

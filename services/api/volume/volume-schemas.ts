@@ -1,7 +1,8 @@
 import { Type } from "typebox";
 import { WholeNumber } from "../http/schema.ts";
 
-const SIZE_GIB_MAX = 65_536;
+/** The size of the largest volume of Berth's own. */
+export const VOLUME_GIB_MAX = 65_536;
 const KEYS_MAX = 128;
 const Text = Type.Union([Type.String({ maxLength: 255 }), Type.Null()]);
 /** A key of an item of metadata in a path or a body, and its value. */
@@ -19,7 +20,7 @@ export const CreateVolumeBody = Type.Object(
   {
     volume: Type.Object(
       {
-        size: WholeNumber({ minimum: 1, maximum: SIZE_GIB_MAX }),
+        size: WholeNumber({ minimum: 1, maximum: VOLUME_GIB_MAX }),
         name: Type.Optional(Text),
         description: Type.Optional(Text),
         // Names of the fields in older versions, which Cinder still takes.

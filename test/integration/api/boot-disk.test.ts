@@ -7,7 +7,7 @@ import { ApiRig } from "./api-rig.ts";
 
 let rig: ApiRig;
 beforeEach(async () => {
-  rig = await ApiRig.start({ auth: "noauth2", volumes: "simple" });
+  rig = await ApiRig.start({ auth: "noauth2", volumes: "simple", volumesPerProject: { volumes: 9, gib: 40 } });
 });
 afterEach(() => rig.close());
 
@@ -93,6 +93,7 @@ test("a server with an image gets volumes by both fields, and boots from the fir
 });
 
 const ANY = randomUUID();
+const local = (fields: object = {}) => ({ source_type: "blank", destination_type: "local", ...fields });
 const SEQUENCE = /^Block Device Mapping is Invalid: Boot sequence for the instance/;
 test.each([
   ["no boot disk", [mapped(ANY, -1)], SEQUENCE],
@@ -104,9 +105,13 @@ test.each([
   ["a volume that has no id", [{ ...mapped(ANY, 0), uuid: undefined }], /Missing device UUID\.$/],
   ["a volume twice", [DISK, mapped(ANY, -1), mapped(ANY.toUpperCase(), -1)], /a volume is mapped twice/],
   ["a type of an existing volume", [mapped(ANY, 0, { volume_type: "t" })], /volume type to existing volume/],
-  ["a new volume", [{ ...DISK, destination_type: "volume" }], /create the volume first/],
+  ["a new volume without a size", [{ ...DISK, destination_type: "volume" }], /need to have a non-zero size/],
+  ["a new volume of an image", [{ ...DISK, destination_type: "volume", volume_size: 1 }], /own volumes begin empty/],
   ["a blank disk with an id", [DISK, { ...DISK, source_type: "blank", boot_index: -1 }], /Invalid device UUID/],
-  ["a local blank disk", [DISK, { source_type: "blank", destination_type: "local" }], /those of the flavor/],
+  ["a local disk that the flavor lacks", [DISK, local()], /Ephemeral disks requested are larger/],
+  ["swap that the flavor lacks", [DISK, local({ guest_format: "swap", volume_size: 1 })], /Swap drive requested/],
+  ["two swap disks", [DISK, local({ guest_format: "swap" }), local({ guest_format: "swap" })], /More than one swap/],
+  ["a type of a local disk", [DISK, local({ volume_type: "t" })], /volume_type with destination_type=local/],
   ["another image", [{ ...DISK, uuid: "70a599e0-31e7-49b7-b260-868f441e862c" }], /has the image of imageRef/],
   ["a local image beside a volume", [mapped(ANY, 0), { ...DISK, boot_index: -1 }], /Mapping image to local/],
   ["a local disk that outlives the server", [{ ...DISK, delete_on_termination: false }], /deleted with its server/],
@@ -123,6 +128,44 @@ test.each([
   const refused = await create(mappings);
   expect([refused.status, refused.json.badRequest?.message]).toEqual([400, expect.stringMatching(message)]);
   expect((await call("GET", "/v2.1/servers")).json.servers).toEqual([]);
+});
+
+test("a blank volume is made with its server, within the project's limits", async () => {
+  const blank = { source_type: "blank", destination_type: "volume", volume_size: 3, delete_on_termination: true };
+  const answer = await create([DISK, blank], { min_count: 2 });
+  expect(answer.status, JSON.stringify(answer.json)).toBe(202);
+  const { volumes } = (await call("GET", "/volume/v3/volumes/detail")).json;
+  expect(volumes).toMatchObject([
+    { size: 3, status: "attaching" },
+    { size: 3, status: "attaching" },
+  ]);
+  const { servers } = (await call("GET", "/v2.1/servers")).json;
+  for (const { id } of servers) expect(await specOf(id)).toMatchObject({ volumes: [{ device: "/dev/vdb" }] });
+  const large = await create([DISK, blank, { ...blank, volume_size: 39 }]);
+  expect([large.status, large.json.forbidden?.message]).toEqual([403, expect.stringContaining("gigabytes quota")]);
+  const huge = await create([DISK, { ...blank, volume_size: 65_537 }]);
+  expect([huge.status, huge.json.badRequest?.message]).toEqual([400, expect.stringContaining("at most 65536")]);
+  expect((await call("GET", "/volume/v3/volumes")).json.volumes).toHaveLength(2);
+});
+
+test("local disks that the flavor gives may be named, with their sizes or without", async () => {
+  const flavor = { id: "e", name: "e", vcpus: 1, ram: 64, disk: 1, swap: 8, "OS-FLV-EXT-DATA:ephemeral": 2 };
+  expect((await call("POST", "/v2.1/flavors", { flavor })).status).toBe(200);
+  const swap = { guest_format: "swap" };
+  for (const disks of [
+    [local(), local(swap)],
+    [local({ volume_size: 2 }), local({ ...swap, volume_size: "8" })],
+  ])
+    expect((await create([DISK, ...disks], { flavorRef: "e" })).status).toBe(202);
+  const refused = await Promise.all(
+    [
+      [local({ volume_size: 1 })],
+      [local({ volume_size: 1 }), local({ volume_size: 1 })],
+      [local({ ...swap, volume_size: 4 })],
+    ].map((disks) => create([DISK, ...disks], { flavorRef: "e" })),
+  );
+  for (const { status, json } of refused)
+    expect([status, json.badRequest?.message]).toEqual([400, expect.stringContaining("one ephemeral disk of 2 GiB")]);
 });
 
 test("both fields, a volume for several servers, a tag before 2.42, and another project's volume are refused", async () => {

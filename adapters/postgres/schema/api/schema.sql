@@ -432,7 +432,9 @@ create table volumes (
   delete_on_termination boolean,
   task_id uuid,
   in_cinder boolean default false not null,
+  making text,
   constraint volumes_check CHECK ((num_nonnulls(phase, phase_at, reserved_at, server_uuid, cell, attachment_id, mapping_uuid, device, delete_on_termination) = ANY (ARRAY[0, 9]))),
+  constraint volumes_making_check CHECK ((making = ANY (ARRAY['asked'::text, 'made'::text]))),
   constraint volumes_phase_check CHECK ((phase = ANY (ARRAY['attaching'::text, 'attached'::text, 'detaching'::text]))),
   constraint volumes_pkey PRIMARY KEY (id),
   constraint volumes_size_gib_check CHECK ((size_gib > 0))

@@ -10,6 +10,7 @@ import type { ServerDeps } from "../servers/server-routes.ts";
 import type { AttachVolumeBody } from "./attachment-schemas.ts";
 import { type AttachmentCall, beginAttachment, requireAttachable } from "./begin-attachment.ts";
 import { refuseNewerFields } from "./newer-fields.ts";
+import { refuseOldMultiattach } from "./refuse-old-multiattach.ts";
 import { nextDevice, ROOT_DEVICE, VOLUMES_MAX } from "./root-device.ts";
 import type { ServerVolumes } from "./server-volumes.ts";
 
@@ -33,6 +34,7 @@ export async function attachVolume(
   if (volumes === null) throw volumeNotFound(asked.volumeId);
   const [volume] = await volumes.find([storedSpelling(asked.volumeId)], call);
   if (volume === undefined) throw volumeNotFound(asked.volumeId);
+  refuseOldMultiattach(volume, call.minor);
   refuseTaken(volume);
   const requested = {
     ...{ serverUuid: target.server.uuid, cell: target.cell.name, taskId: randomUUID() },

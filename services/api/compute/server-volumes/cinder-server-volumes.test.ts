@@ -1,10 +1,11 @@
 import { randomUUID } from "node:crypto";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { MemoryApiStore } from "../../../../adapters/memory/api/memory-api-store.ts";
 import { MemoryVolumeStore } from "../../../../adapters/memory/api/memory-volume-store.ts";
 import { MemoryBlockStorage } from "../../../../adapters/memory/memory-block-storage.ts";
 import type { CinderAttachmentFilter } from "../../../../core/stores/block-storage.ts";
 import { systemClock } from "../../../../runtime/clock.ts";
+import type { KnownCall } from "../../http/call.ts";
 import { CinderServerVolumes } from "./cinder-server-volumes.ts";
 
 const OWN = { callerToken: null, requestId: null };
@@ -25,9 +26,11 @@ class SlowCinder extends MemoryBlockStorage {
 let cinder: SlowCinder;
 let store: MemoryVolumeStore;
 let volumeId: string;
+let nowMs: number;
 beforeEach(() => {
   cinder = new SlowCinder({ newId: randomUUID });
-  store = new MemoryVolumeStore(systemClock, { requests: new MemoryApiStore({ clock: systemClock }) });
+  nowMs = 1_000;
+  store = new MemoryVolumeStore({ now: () => nowMs }, { requests: new MemoryApiStore({ clock: systemClock }) });
   volumeId = cinder.putVolume({ projectId: "one" }).id;
 });
 
@@ -47,7 +50,7 @@ async function attach({ deleteOnTermination = false, isNamed = true } = {}) {
     ...volume
   } = cinder.all()[0]!;
   const taskId = randomUUID();
-  const copy = { ...volume, userId: "", description: null, metadata: {}, inCinder: true, createdAtMs: 1 };
+  const copy = { ...volume, userId: "", description: null, metadata: {}, inCinder: true, making: null, createdAtMs: 1 };
   await store.copyVolume(copy);
   const kept = await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, OWN);
   if (kept.kind !== "reserved") throw new Error(kept.kind);
@@ -93,10 +96,10 @@ test("the late end of an attachment leaves alone what the server got after anoth
   const first = await attach();
   let second = first;
   cinder.beforeList = async () => {
-    expect(await api().endAttachment(volumeId, first.attachmentId)).toBe("released");
+    expect(await api().endAttachment(volumeId, first.attachmentId, false)).toBe("released");
     second = await attach();
   };
-  expect(await api().endAttachment(volumeId, first.attachmentId)).toBeNull();
+  expect(await api().endAttachment(volumeId, first.attachmentId, false)).toBeNull();
   expect(await attachments()).toEqual([second.attachmentId]);
 });
 
@@ -107,8 +110,92 @@ test("the late end of an attachment does not delete a volume that Cinder kept an
     cinder.deleteAttachment = deleteAttachment;
     await deleteAttachment(id);
     // Another api asked for the deletion of the volume, Cinder refused it, and the user has the volume now.
-    await store.endAttachment(volumeId, first.attachmentId);
+    await store.endAttachment(volumeId, first.attachmentId, false);
   };
-  expect(await api().endAttachment(volumeId, first.attachmentId)).toBeNull();
+  expect(await api().endAttachment(volumeId, first.attachmentId, false)).toBeNull();
   expect(cinder.all()).toMatchObject([{ id: volumeId, status: "available" }]);
+});
+
+describe("a volume that is made with a server", () => {
+  const call = {
+    identity: { projectId: "one", userId: "u", isAdmin: false },
+    token: "t",
+    requestId: "req",
+  } as KnownCall;
+  const wanted = { name: `${SERVER}-blank-vol-0`, source: { kind: "blank" }, sizeGib: 3, volumeType: null } as const;
+  const attachment = () => ({
+    ...{ serverUuid: SERVER, cell: "", taskId: SERVER, attachmentId: randomUUID(), mappingUuid: randomUUID() },
+    ...{ device: "/dev/vdb", tag: null, deleteOnTermination: false },
+  });
+  const named = () => cinder.all().filter(({ name }) => name === wanted.name);
+  const rows = () => store.volumesOfServers([SERVER]);
+
+  test("is noted before Cinder is asked, and with Cinder's id afterwards", async () => {
+    let before: unknown = null;
+    cinder.fate = (method) => {
+      if (method === "createVolume") rows().then((found) => (before = found.map(({ making }) => making)));
+      return "answered";
+    };
+    const outcome = await api().make(wanted, attachment(), call);
+    const [{ id } = { id: "" }] = named();
+    expect(outcome).toEqual({ kind: "made", volume: { id, sizeGib: 3, inCinder: true } });
+    expect([before, await rows()]).toMatchObject([
+      ["asked"],
+      [{ id, making: "made", attachment: { device: "/dev/vdb" } }],
+    ]);
+  });
+
+  test("is made once when the answer of Cinder is lost", async () => {
+    cinder.fate = (method) => (method === "createVolume" ? "lost" : "answered");
+    expect(await api().make(wanted, attachment(), call)).toMatchObject({ kind: "made" });
+    expect([named().length, await rows()]).toMatchObject([1, [{ id: named()[0]?.id, making: "made" }]]);
+  });
+
+  test("leaves a note when Cinder falls silent after it was made, from which it is found and deleted when it is ready", async () => {
+    cinder.fate = (method) => (method === "createVolume" ? "lost" : "silent");
+    await expect(api().make(wanted, attachment(), call)).rejects.toMatchObject({ status: 503 });
+    cinder.fate = () => "answered";
+    const [{ id, attachment: noted } = { id: "", attachment: null }] = await rows();
+    const end = () => api().endAttachment(id, noted?.attachmentId ?? "", true);
+    await expect(end()).rejects.toMatchObject({ code: "unreachable" });
+    expect([named().length, (await rows()).length]).toEqual([1, 1]);
+    cinder.finishCreating(named()[0]?.id ?? "");
+    expect(await end()).toBe("deleted");
+    expect([named(), await rows()]).toEqual([[], []]);
+  });
+
+  test("is looked for some minutes when it is not there, since Cinder may still make it", async () => {
+    cinder.fate = () => "silent";
+    const late = attachment();
+    await expect(api().make(wanted, late, call)).rejects.toMatchObject({ status: 503 });
+    cinder.fate = () => "answered";
+    expect(await api().endAttachment(late.mappingUuid, late.attachmentId, true)).toBeNull();
+    expect(await rows()).toHaveLength(1);
+    nowMs += 5 * 60_000;
+    expect(await api().endAttachment(late.mappingUuid, late.attachmentId, true)).toBe("deleted");
+    expect(await rows()).toEqual([]);
+  });
+
+  test("leaves nothing when Cinder refuses it", async () => {
+    cinder.volumesMax = 0;
+    const outcome = await api().make(wanted, attachment(), call);
+    expect(outcome).toMatchObject({ kind: "refused", fault: { status: 403 } });
+    expect([named(), await rows()]).toEqual([[], []]);
+  });
+
+  test("is deleted when the build of its server fails, and kept when its server has run with it", async () => {
+    const [failed, ran] = [attachment(), { ...attachment(), device: "/dev/vdc" }];
+    const ids: string[] = [];
+    for (const [at, one] of [failed, ran].entries()) {
+      const made = await api().make({ ...wanted, name: `${wanted.name}${at}` }, one, call);
+      if (made.kind !== "made") throw new Error(made.kind);
+      cinder.finishCreating(made.volume.id);
+      ids.push(made.volume.id);
+    }
+    const [failedId = "", ranId = ""] = ids;
+    expect(await api().release(failedId, SERVER)).toBe(true);
+    expect(await api().endAttachment(ranId, ran.attachmentId, false)).toBe("released");
+    expect(cinder.all().map(({ id }) => id)).toEqual([volumeId, ranId]);
+    expect(await rows()).toEqual([]);
+  });
 });

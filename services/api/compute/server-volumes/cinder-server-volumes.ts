@@ -4,15 +4,22 @@ import type {
   VolumeRecord,
   VolumeStore,
 } from "../../../../core/stores/api/volume-store.ts";
-import type { BlockStorage, CinderVolume } from "../../../../core/stores/block-storage.ts";
+import type { BlockStorage, CinderVolume, MakeVolumeOutcome } from "../../../../core/stores/block-storage.ts";
+import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
+import { type AskedBy, OWN_NAME } from "../../../../core/stores/networking.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { canonicalUuid } from "../../http/canonical-uuid.ts";
-import { badRequest, Fault } from "../../http/fault.ts";
+import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import { OwnServerVolumes } from "./own-server-volumes.ts";
-import type { ReservedOutcome } from "./server-volumes.ts";
+import type { FoundRecord, MadeOutcome, NewServerVolume, ReservedOutcome } from "./server-volumes.ts";
 import type { UnsettledVolume } from "./settle-building.ts";
+
+/** Cinder still fills the volume, and does not delete it before it has done so. */
+const UNDER_WAY = ["creating", "downloading"];
+/** A volume that Cinder was asked for, and does not have so long after the call has ended, will not appear any longer. */
+const LATE_ANSWER_MS = 5 * 60_000;
 
 type IsMeant = (attachment: VolumeAttachment) => boolean;
 
@@ -34,14 +41,14 @@ export class CinderServerVolumes extends OwnServerVolumes {
     deps: { readonly store: VolumeStore; readonly storage: BlockStorage; readonly clock: Pick<Clock, "now"> },
     { sendsTokens }: { readonly sendsTokens: boolean },
   ) {
-    super(deps.store);
+    super({ ...deps, limits: { volumes: 0, gib: 0 } });
     this.#store = deps.store;
     this.#storage = deps.storage;
     this.#clock = deps.clock;
     this.#sendsTokens = sendsTokens;
   }
 
-  override async find(ids: readonly string[], call: KnownCall): Promise<readonly VolumeRecord[]> {
+  override async find(ids: readonly string[], call: KnownCall): Promise<readonly FoundRecord[]> {
     const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
     const uuids = [...new Set(ids.flatMap((id) => canonicalUuid(id) ?? []))];
     const found = await askNeighbour(() => Promise.all(uuids.map((id) => this.#storage.volume(id, by))));
@@ -50,6 +57,56 @@ export class CinderServerVolumes extends OwnServerVolumes {
     return found.flatMap((one) =>
       one !== null && (isAdmin || one.projectId === projectId) ? this.#recordOf(one, rows.get(one.id)) : [],
     );
+  }
+
+  override async snapshotted(
+    id: string,
+    call: KnownCall,
+  ): Promise<Pick<FoundRecord, "sizeGib" | "imageProperties"> | null> {
+    const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
+    const uuid = canonicalUuid(id);
+    return askNeighbour(async () => {
+      const snapshot = uuid === null ? null : await this.#storage.snapshot(uuid, by);
+      const volume = snapshot === null ? null : await this.#storage.volume(snapshot.volumeId, by);
+      const { isAdmin, projectId } = call.identity;
+      if (snapshot === null || volume === null || !(isAdmin || volume.projectId === projectId)) return null;
+      return { sizeGib: snapshot.sizeGib, imageProperties: volume.imageProperties };
+    });
+  }
+
+  override async make(wanted: NewServerVolume, attachment: NewAttachment, call: KnownCall): Promise<MadeOutcome> {
+    const { identity } = call;
+    const id = attachment.mappingUuid;
+    const row = {
+      ...{ id, projectId: identity.projectId, userId: identity.userId, name: wanted.name, description: null },
+      ...{ sizeGib: wanted.sizeGib ?? 1, metadata: {}, availabilityZone: "", isBootable: false, inCinder: true },
+      ...{ making: "asked" as const, createdAtMs: this.#clock.now() },
+    };
+    await this.#store.createVolume(row, null, attachment);
+    const by = askedBy({ sendsTokens: this.#sendsTokens }, call);
+    // If it is not known whether the volume was made, the row stays, and the settler deletes what Cinder has made.
+    const outcome = await askNeighbour(() => this.#makeInCinder(wanted, by));
+    if (outcome.kind !== "created") {
+      await this.#store.release(id, attachment.taskId);
+      const fault = outcome.kind === "refused" ? badRequest(outcome.why) : new Fault(403, outcome.why);
+      return { kind: "refused", fault };
+    }
+    const { volume } = outcome;
+    if (!(await this.#store.setMade(id, volume)))
+      throw conflict(`Volume ${volume.id} was taken by another call while it was being made; try again.`);
+    return { kind: "made", volume: { id: volume.id, sizeGib: volume.sizeGib, inCinder: true } };
+  }
+
+  /** Makes a volume once, also if Cinder's answer is lost. */
+  async #makeInCinder(wanted: NewServerVolume, by: AskedBy): Promise<MakeVolumeOutcome> {
+    try {
+      return await this.#storage.createVolume({ ...wanted, availabilityZone: null }, by);
+    } catch (error) {
+      if (!(error instanceof BlockStorageError) || error.code !== "unreachable") throw error;
+      const [volume] = await this.#storage.volumesNamed(wanted.name);
+      if (volume === undefined) throw error;
+      return { kind: "created", volume };
+    }
   }
 
   override async reserve(volume: VolumeRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome> {
@@ -75,17 +132,43 @@ export class CinderServerVolumes extends OwnServerVolumes {
 
   override async release(id: string, taskId: string): Promise<boolean> {
     const volume = await this.#endInCinder(id, (attachment) => attachment.taskId === taskId);
-    return volume !== null && this.#forget(id, () => this.#store.release(id, taskId));
+    if (volume === null || (volume.making !== null && !(await this.#deleteMade(volume)))) return false;
+    return this.#forget(id, () => this.#store.release(id, taskId));
   }
 
-  override async endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
+  override async endAttachment(
+    id: string,
+    attachmentId: string,
+    neverRan: boolean,
+  ): Promise<"deleted" | "released" | null> {
     const isMeant = (attachment: VolumeAttachment) => attachment.attachmentId === attachmentId;
     if ((await this.#endInCinder(id, isMeant)) === null) return null;
     const volume = await this.#named(id, isMeant);
     if (volume === null) return null;
-    // A volume that Cinder does not delete, for example because it has snapshots, is kept, as by Nova.
-    if (volume.inCinder && volume.attachment.deleteOnTermination) await this.#storage.deleteVolume(id);
-    return this.#forget(id, () => this.#store.endAttachment(id, attachmentId));
+    const { inCinder, making } = volume;
+    const ends = volume.attachment.deleteOnTermination || (making !== null && neverRan) || making === "asked";
+    if (inCinder && ends) {
+      // A volume that Cinder does not delete, for example because it has snapshots, is kept, as by Nova.
+      if (making === null) await this.#storage.deleteVolume(id);
+      else if (!(await this.#deleteMade(volume))) return null;
+    }
+    return this.#forget(id, () => this.#store.endAttachment(id, attachmentId, neverRan || making === "asked"));
+  }
+
+  /**
+   * Deletes a volume that was made for a server. False if it is to be tried again, since Cinder may still make it. Rejects while Cinder fills it, since a volume
+   * is not deleted before.
+   */
+  async #deleteMade({ id, name, making, attachment }: UnsettledVolume): Promise<boolean> {
+    const ids = making === "asked" ? (await this.#storage.volumesNamed(name)).map((one) => one.id) : [id];
+    if (ids.length === 0) return attachment.phaseAgeMs >= LATE_ANSWER_MS;
+    for (const madeId of ids) {
+      const outcome = await this.#storage.deleteVolume(madeId);
+      const volume = outcome.kind === "refused" ? await this.#storage.volume(madeId, OWN_NAME) : null;
+      if (volume !== null && UNDER_WAY.includes(volume.status))
+        throw new BlockStorageError("unreachable", `Cinder deletes volume ${madeId} only when it has been made`);
+    }
+    return true;
   }
 
   /**
@@ -95,7 +178,7 @@ export class CinderServerVolumes extends OwnServerVolumes {
    */
   async #endInCinder(id: string, isMeant: IsMeant): Promise<UnsettledVolume | null> {
     const volume = await this.#named(id, isMeant);
-    if (volume?.inCinder !== true) return volume;
+    if (volume?.inCinder !== true || volume.making === "asked") return volume;
     const { serverUuid } = volume.attachment;
     const attachments = await this.#storage.attachments({ volumeId: id, serverUuid });
     const still = await this.#named(id, isMeant);
@@ -119,11 +202,12 @@ export class CinderServerVolumes extends OwnServerVolumes {
     return outcome;
   }
 
-  #recordOf(volume: CinderVolume, row: VolumeRecord | undefined): VolumeRecord {
-    const { id, projectId, name, sizeGib, availabilityZone, isBootable } = volume;
+  #recordOf(volume: CinderVolume, row: VolumeRecord | undefined): FoundRecord {
+    const { id, projectId, name, sizeGib, availabilityZone, isBootable, isMultiattach, imageProperties } = volume;
     return {
       ...{ id, projectId, name, sizeGib, availabilityZone, isBootable, inCinder: true },
       ...{ userId: "", description: null, metadata: {}, createdAtMs: this.#clock.now(), updatedAtMs: null },
+      ...{ making: row?.making ?? null, isMultiattach, imageProperties },
       attachment: row?.attachment ?? null,
     };
   }

@@ -12,6 +12,10 @@ export interface BuildingLook {
 /** `close`: close the server's UUID, so that no server is accepted under it any longer. The others are as for attachments. */
 export type BuildingVerdict = "wait" | "close" | "attached" | "release";
 
+/** Whether a server is known to have had no guest that ran: a guest starts only after the commit that writes when its server was launched. */
+export const hasNeverRun = (server: Pick<Server, "launchedAtMs"> | null): boolean =>
+  server !== null && server.launchedAtMs === null;
+
 /**
  * Judges a volume that was reserved for a new server. The server has it as soon as it was launched with it. It is released when the request
  * failed before any cell took it, or when its cell says that the server ended in ERROR on no host, from where nothing can be built again.

@@ -1,18 +1,51 @@
 import type { NewAttachment, VolumeRecord, VolumeStore } from "../../../../core/stores/api/volume-store.ts";
 import type { KnownCall } from "../../http/call.ts";
-import type { ReservedOutcome, ServerVolumes } from "./server-volumes.ts";
+import { badRequest, Fault } from "../../http/fault.ts";
+import { createVolume, type VolumeDeps } from "../../volume/change-volumes.ts";
+import { VOLUME_GIB_MAX } from "../../volume/volume-schemas.ts";
+import type { FoundRecord, MadeOutcome, NewServerVolume, ReservedOutcome, ServerVolumes } from "./server-volumes.ts";
 
 /** The volumes of Berth's own, which its store holds. */
 export class OwnServerVolumes implements ServerVolumes {
   readonly #store: VolumeStore;
+  readonly #deps: VolumeDeps;
 
-  constructor(store: VolumeStore) {
-    this.#store = store;
+  constructor(deps: VolumeDeps) {
+    this.#store = deps.store;
+    this.#deps = deps;
   }
 
-  async find(ids: readonly string[], { identity }: KnownCall): Promise<readonly VolumeRecord[]> {
+  async find(ids: readonly string[], { identity }: KnownCall): Promise<readonly FoundRecord[]> {
     const found = await this.#store.volumes(ids);
-    return found.filter(({ projectId }) => identity.isAdmin || projectId === identity.projectId);
+    return found
+      .filter(({ projectId }) => identity.isAdmin || projectId === identity.projectId)
+      .map((volume) => ({ ...volume, isMultiattach: false, imageProperties: {} }));
+  }
+
+  /** No volume of Berth's own has snapshots. */
+  async snapshotted(_id: string, _call: KnownCall): Promise<Pick<FoundRecord, "sizeGib" | "imageProperties"> | null> {
+    return null;
+  }
+
+  /** Volumes of Berth's own begin empty. */
+  async make(wanted: NewServerVolume, attachment: NewAttachment, call: KnownCall): Promise<MadeOutcome> {
+    const { name, source, sizeGib, volumeType } = wanted;
+    if (source.kind !== "blank") {
+      const why = `Berth's own volumes begin empty: give the volume the source_type blank, or an existing volume (${source.kind}).`;
+      return { kind: "refused", fault: badRequest(`Block Device Mapping is Invalid: ${why}`) };
+    }
+    if ((sizeGib ?? 0) > VOLUME_GIB_MAX)
+      return {
+        kind: "refused",
+        fault: badRequest(`Block Device Mapping is Invalid: volume_size is ${sizeGib}, and at most ${VOLUME_GIB_MAX}.`),
+      };
+    try {
+      const body = { volume: { name, size: sizeGib ?? 0, volume_type: volumeType } };
+      return { kind: "made", volume: await createVolume(this.#deps, call, body, attachment) };
+    } catch (error) {
+      if (!(error instanceof Fault)) throw error;
+      return { kind: "refused", fault: asCreateFault(error) };
+    }
   }
 
   async reserve(volume: VolumeRecord, attachment: NewAttachment, _call: KnownCall): Promise<ReservedOutcome> {
@@ -52,7 +85,11 @@ export class OwnServerVolumes implements ServerVolumes {
     return this.#store.release(id, taskId);
   }
 
-  endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
-    return this.#store.endAttachment(id, attachmentId);
+  endAttachment(...of: Parameters<VolumeStore["endAttachment"]>): Promise<"deleted" | "released" | null> {
+    return this.#store.endAttachment(...of);
   }
 }
+
+/** The statuses of the Block Storage API for what a project may not have, and for what is unknown, are others than those of the Compute API. */
+const asCreateFault = ({ status, message }: Fault): Fault =>
+  status === 413 ? new Fault(403, message) : badRequest(message);

@@ -41,8 +41,8 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
     return (await this.#tryIn(id, () => this.#volumes.release(id, taskId))) ?? false;
   }
 
-  endAttachment(id: string, attachmentId: string): Promise<"deleted" | "released" | null> {
-    return this.#tryIn(id, () => this.#volumes.endAttachment(id, attachmentId));
+  endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
+    return this.#tryIn(id, () => this.#volumes.endAttachment(id, attachmentId, neverRan));
   }
 
   async #tryIn<Outcome>(id: string, end: () => Promise<Outcome>): Promise<Outcome | null> {

@@ -4,6 +4,7 @@ import type {
   VolumeRecord,
   VolumeStore,
 } from "../../../../core/stores/api/volume-store.ts";
+import type { VolumeSource } from "../../../../core/stores/block-storage.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { Fault } from "../../http/fault.ts";
 
@@ -19,12 +20,43 @@ export type ReservedOutcome =
   /** The Block Storage service does not let the server have the volume. Nothing is reserved. */
   | { readonly kind: "refused"; readonly fault: Fault };
 
+/** A volume as the Block Storage service shows it now. */
+export interface FoundRecord extends VolumeRecord {
+  /** Several servers may have it at a time. */
+  readonly isMultiattach: boolean;
+  /** The properties of the image that it was filled from. */
+  readonly imageProperties: Readonly<Record<string, string>>;
+}
+
+/** A volume that is to be made for a new server. */
+export interface NewServerVolume {
+  /** No other volume has this name: it is how a volume is found again whose maker has ended, or has not heard of it. */
+  readonly name: string;
+  readonly source: VolumeSource;
+  /** Null for the size of the snapshot. */
+  readonly sizeGib: number | null;
+  readonly volumeType: string | null;
+}
+
+export type MadeOutcome =
+  /** The volume exists, and may still be filled. It is kept for its server. */
+  | { readonly kind: "made"; readonly volume: Pick<VolumeRecord, "id" | "sizeGib" | "inCinder"> }
+  /** Nothing was made. */
+  | { readonly kind: "refused"; readonly fault: Fault };
+
 /** The volumes of servers as the Compute API uses them: Berth's own, or those of Cinder. */
 export interface ServerVolumes
   extends SettledVolumes,
     Pick<VolumeStore, "volumes" | "volumesOfServers" | "beginDetaching" | "setDeleteOnTermination"> {
   /** The volumes with these ids that the caller may see. */
-  find(ids: readonly string[], call: KnownCall): Promise<readonly VolumeRecord[]>;
+  find(ids: readonly string[], call: KnownCall): Promise<readonly FoundRecord[]>;
+  /** The volume of a snapshot that the caller may see, with the snapshot's size, or null. */
+  snapshotted(id: string, call: KnownCall): Promise<Pick<FoundRecord, "sizeGib" | "imageProperties"> | null>;
+  /**
+   * Makes a volume for a new server, in the caller's name. Its row is written first, so that a process that ends in between leaves a row that the settler
+   * finds, which then deletes what was made.
+   */
+  make(wanted: NewServerVolume, attachment: NewAttachment, call: KnownCall): Promise<MadeOutcome>;
   /** Reserves a volume for a server, in the caller's name. Of concurrent calls for one volume, only one gets it. */
   reserve(volume: VolumeRecord, attachment: NewAttachment, call: KnownCall): Promise<ReservedOutcome>;
 }

@@ -3,7 +3,7 @@ import type { VolumeAttachment, VolumeRecord, VolumeStore } from "../../../../co
 import { bareSpec } from "../../../../core/tasks/server-spec.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { type BuildingLook, judgeBuilding } from "./judge-building.ts";
+import { type BuildingLook, hasNeverRun, judgeBuilding } from "./judge-building.ts";
 
 export type UnsettledVolume = VolumeRecord & { readonly attachment: VolumeAttachment };
 
@@ -35,7 +35,9 @@ export async function settleBuilding(
     const { serverUuid, taskId } = attachment;
     const record = byUuid.get(serverUuid) ?? null;
     if (taskId === null) {
-      if (isGone(record, looks.get(serverUuid) ?? null)) await deps.volumes.endAttachment(id, attachment.attachmentId);
+      const look = looks.get(serverUuid) ?? null;
+      const neverRan = record?.cell === null || hasNeverRun(look?.server ?? null);
+      if (isGone(record, look)) await deps.volumes.endAttachment(id, attachment.attachmentId, neverRan);
       continue;
     }
     const verdict = judgeBuilding(id, record, looks.get(serverUuid) ?? null, attachment.phaseAgeMs > settleMs);

@@ -1,4 +1,5 @@
 import type { VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
+import type { Server } from "../../../../core/tasks/server.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
@@ -6,7 +7,8 @@ import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import { closeAttachment } from "./close-attachment.ts";
-import { judgeAttachment } from "./judge-attachment.ts";
+import { type CellLook, judgeAttachment } from "./judge-attachment.ts";
+import { hasNeverRun } from "./judge-building.ts";
 import { PatientEnds } from "./patient-ends.ts";
 import type { SettledVolumes } from "./server-volumes.ts";
 import { type BuildingDeps, isBuilding, settleBuilding, type UnsettledVolume } from "./settle-building.ts";
@@ -118,7 +120,7 @@ export class VolumeSettler {
   async #settleOne(
     cell: CellClient,
     volume: UnsettledVolume,
-    look: Parameters<typeof judgeAttachment>[2],
+    look: CellLook & { readonly server: Server | null },
   ): Promise<void> {
     const { id, attachment } = volume;
     const { taskId } = attachment;
@@ -127,7 +129,7 @@ export class VolumeSettler {
       case "wait":
         return;
       case "end":
-        await this.#ends.endAttachment(id, attachment.attachmentId);
+        await this.#ends.endAttachment(id, attachment.attachmentId, hasNeverRun(look.server));
         return;
       case "close":
         await closeAttachment(this.#ends, cell, volume, this.#clock.now());

@@ -23,23 +23,20 @@ import { refuseManyItems } from "../quotas/over-quota.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import { joinGroup } from "../server-groups/join-group.ts";
 import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
+import { readBootImage } from "./boot-image.ts";
 import type { CreateServerBody } from "./create-schema.ts";
+import { type FoundVolume, findVolumes } from "./find-volumes.ts";
 import type { KnownZones } from "./known-zones.ts";
 import { readPlace } from "./named-place.ts";
 import { withOwnServersOnly } from "./own-hints.ts";
 import { refuseManyFiles } from "./personality.ts";
 import { type PlannedConnections, planConnections } from "./plan-connections.ts";
 import { planServers, readCreateRequest } from "./plan-servers.ts";
-import { type ImagePort, provideImages, readImage } from "./read-image.ts";
+import { type ImagePort, provideImages } from "./read-image.ts";
 import { readKey } from "./read-key.ts";
+import { refuseLocalDisks } from "./refuse-local-disks.ts";
 import type { RequestAcceptor } from "./request-acceptor.ts";
-import {
-  type FoundVolume,
-  findVolumes,
-  type ReservedVolumes,
-  releaseVolumes,
-  reserveVolumes,
-} from "./reserve-volumes.ts";
+import { type ReservedVolumes, releaseVolumes, reserveVolumes } from "./reserve-volumes.ts";
 import { readHints } from "./scheduler-hints.ts";
 
 export interface CreateServerDeps {
@@ -97,12 +94,13 @@ export async function createServer(
   const { flavor } = found;
   const place = await readPlace(body, call, deps);
   const { imageRule: rule } = options;
-  const image = { caller: imageCallerOf(call), flavor, rule };
+  refuseLocalDisks(request.localDisks, flavor);
   const volumes = await findVolumes(deps.volumes, request.volumes, { call, servers: request.count });
   // A server that boots from a volume has no image, whatever the call names.
   const isVolumeBacked = request.volumes.some(({ isRoot }) => isRoot);
   const imageRef = isVolumeBacked ? "" : (body.server.imageRef ?? "");
-  const { properties: imageProperties, needed } = await readImage(imageRef, deps.images, image);
+  const image = { caller: imageCallerOf(call), flavor, rule, volumes };
+  const { properties: imageProperties, needed } = await readBootImage(imageRef, deps.images, image);
   const groups = await readSecurityGroups(deps, call, body.server.security_groups);
   const connections = await planConnections(deps, call, body, {
     ...{ servers: request.count, rule: deps.networks },
@@ -115,7 +113,7 @@ export async function createServer(
   if (body.server.metadata !== undefined)
     refuseManyItems(body.server.metadata, await deps.limits.ofProject(call.identity.projectId));
   const hints = await withOwnServersOnly(readHints(body), call.identity, deps.store);
-  const asked = { call, flavor, place, imageProperties, hints, portRequests, key };
+  const asked = { call, flavor, place, imageRef, imageProperties, hints, portRequests, key };
   const planned = planServers(body, request, { ...asked, nowMs: deps.clock.now(), newUuid: newRowUuid });
   const files = planned[0]?.files ?? [];
   if (files.length > 0) refuseManyFiles(files, await deps.limits.ofProject(call.identity.projectId));
@@ -168,20 +166,22 @@ async function acceptWithParts(
   },
 ): Promise<AcceptedServers["specs"]> {
   const connected = await connections.connect(joined);
-  let reserved: ReservedVolumes | null = null;
+  let reserved: readonly ReservedVolumes[] = [];
   try {
-    const [server, ...siblings] = connected.specs;
-    if (server === undefined) throw new Error("a call planned no server");
-    reserved = await reserveVolumes(deps.volumes, server, { found: volumes, call });
-    const [first, ...others] = await deps.acceptor.accept([reserved.spec, ...siblings], minCount, carrier);
+    reserved = await reserveVolumes(deps.volumes, connected.specs, { found: volumes, call });
+    const specs = reserved.map(({ spec }) => spec);
+    const [first, ...others] = await deps.acceptor.accept(specs, minCount, carrier);
     if (first === undefined) throw new Error("a call accepted no server");
+    const accepted = new Set([first, ...others].map(({ uuid }) => uuid));
+    const unused = reserved.filter(({ spec }) => !accepted.has(spec.uuid));
+    await releaseVolumes(deps.volumes, unused);
     await settlePorts(connected, [first, ...others]);
     return [first, ...others];
   } catch (error) {
     // A `Fault` means that nothing was accepted. After any other error the servers may have been accepted, so they keep their ports and volumes.
     if (error instanceof Fault) {
       await connected.undo();
-      if (reserved !== null) await releaseVolumes(deps.volumes, reserved);
+      await releaseVolumes(deps.volumes, reserved);
     }
     throw error;
   }

@@ -8,7 +8,7 @@ import { CREATE_FIELDS_KNOWN, type CreateServerBody } from "./create-schema.ts";
 import { readHostname } from "./hostname.ts";
 import type { NamedPlace } from "./named-place.ts";
 import { readPersonality } from "./personality.ts";
-import { readBlockDevices, type WantedVolume } from "./read-block-devices.ts";
+import { readBlockDevices, type WantedLocalDisk, type WantedVolume } from "./read-block-devices.ts";
 import type { ServerKey } from "./read-key.ts";
 import { distinctTags, readAddresses, readUserData, refuseUnknownFields } from "./server-fields.ts";
 
@@ -23,8 +23,10 @@ export interface CreateRequest {
   readonly returnReservationId: boolean;
   /** The host name, or "" when it is derived from the name. */
   readonly hostname: string;
-  /** The volumes that the server gets. */
+  /** The volumes that each server gets. */
   readonly volumes: readonly WantedVolume[];
+  /** The local disks beside the first one that the body names. */
+  readonly localDisks: readonly WantedLocalDisk[];
 }
 
 /**
@@ -54,7 +56,7 @@ export function readCreateRequest(
   if (hostname !== "" && maxCount > 1) throw badRequest("Unable to allocate a single hostname to multiple instances");
   return {
     hostname,
-    volumes: readBlockDevices(server, options.minor),
+    ...readBlockDevices(server, options.minor),
     flavorId: idOfReference(String(server.flavorRef)),
     count: maxCount,
     minCount,
@@ -76,6 +78,8 @@ export function planServers(
     readonly call: KnownCall;
     readonly flavor: Flavor;
     readonly place: NamedPlace;
+    /** The image of the local disk that the servers boot from, or "". */
+    readonly imageRef: string;
     readonly imageProperties: Readonly<Record<string, string>>;
     readonly hints: readonly SchedulerHint[];
     readonly portRequests: readonly PortResourceRequest[];
@@ -98,7 +102,7 @@ export function planServers(
     userId: from.call.identity.userId,
     flavor: from.flavor,
     // Stored in the canonical spelling, which rules that name images use.
-    imageRef: storedSpelling(server.imageRef ?? ""),
+    imageRef: storedSpelling(from.imageRef),
     metadata: server.metadata ?? {},
     availabilityZone: from.place.zone,
     requestId: from.call.requestId,

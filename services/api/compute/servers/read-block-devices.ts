@@ -1,3 +1,4 @@
+import type { VolumeSource } from "../../../../core/stores/block-storage.ts";
 import { canonicalUuid, storedSpelling } from "../../http/canonical-uuid.ts";
 import { badRequest, describeValue, type Fault, invalidField } from "../../http/fault.ts";
 import { readFlag } from "../../http/schema.ts";
@@ -5,13 +6,29 @@ import type { CreateServerBody } from "./create-schema.ts";
 
 /** A volume that a new server gets. */
 export interface WantedVolume {
-  readonly volumeId: string;
+  /** The volume, or what a new one is filled from. */
+  readonly source: VolumeSource | { readonly kind: "volume"; readonly id: string };
+  /** The size of a new volume; null for the size of the snapshot, and for an existing volume. */
+  readonly sizeGib: number | null;
+  readonly volumeType: string | null;
   /** The server boots from it. */
   readonly isRoot: boolean;
   /** The name under which clients see it, or null for the next free one. */
   readonly device: string | null;
   readonly tag: string | null;
   readonly deleteOnTermination: boolean;
+}
+
+/** A local disk beside the first one. The size is null for that of the flavor. Like the flavor, Nova counts ephemeral disks in GiB and swap in MiB. */
+export interface WantedLocalDisk {
+  readonly kind: "swap" | "ephemeral";
+  readonly size: number | null;
+}
+
+/** The disks of a new server that its body names. */
+export interface WantedDevices {
+  readonly volumes: readonly WantedVolume[];
+  readonly localDisks: readonly WantedLocalDisk[];
 }
 
 type Mapping = Readonly<Record<string, unknown>>;
@@ -42,7 +59,7 @@ const BOOT_SEQUENCE =
  *
  * Source: `BlockDeviceDict.from_api` and `_validate_bdm` of Nova.
  */
-export function readBlockDevices(server: Body, minor: number): readonly WantedVolume[] {
+export function readBlockDevices(server: Body, minor: number): WantedDevices {
   const { block_device_mapping: legacy = [], block_device_mapping_v2: current = [] } = server;
   if (legacy.length > 0 && current.length > 0)
     throw badRequest("Using different block_device_mapping syntaxes is not allowed in the same request.");
@@ -50,13 +67,14 @@ export function readBlockDevices(server: Body, minor: number): readonly WantedVo
   const mappings =
     legacy.length > 0 ? fromLegacy(legacy.map(objectOf("block_device_mapping")), imageRef) : current.map(objectOf(V2));
   const used = mappings.filter(({ no_device }) => !isSet(no_device));
-  if (used.length === 0) return [];
+  if (used.length === 0) return { volumes: [], localDisks: [] };
   for (const mapping of used) refuseUnknown(mapping, minor);
   refuseBootOrder(used);
-  const wanted = used.flatMap((mapping) => readMapping(mapping, imageRef));
-  const ids = wanted.map(({ volumeId }) => volumeId);
+  const read = used.map((mapping) => readMapping(mapping, imageRef));
+  const volumes = read.flatMap((one) => (one !== null && "source" in one ? one : []));
+  const ids = volumes.flatMap(({ source }) => (source.kind === "volume" ? source.id : []));
   if (new Set(ids).size < ids.length) throw badRequest("Block Device Mapping is Invalid: a volume is mapped twice.");
-  return wanted;
+  return { volumes, localDisks: read.flatMap((one) => (one !== null && "size" in one ? one : [])) };
 }
 
 const V2 = "block_device_mapping_v2";
@@ -69,14 +87,19 @@ const objectOf =
     throw invalidField(field, value, `${describeValue(value)} is not of type 'object'`);
   };
 
-/** The older field names volumes alone. Without an image, the server boots from the first of them. Source: `from_legacy_mapping` of Nova. */
+/** The older field names volumes and snapshots alone. Without an image, the server boots from the first of them. Source: `from_legacy_mapping` of Nova. */
 function fromLegacy(legacy: readonly Mapping[], imageRef: string): readonly Mapping[] {
   const used = legacy.filter(({ no_device }) => !isSet(no_device));
-  const volumes = used.map(({ volume_id, connection_info: _, ...rest }, index): Mapping => {
-    if (volume_id === undefined)
-      throw unsupported("block_device_mapping", "Each mapping must name an existing volume (volume_id)");
+  const volumes = used.map(({ volume_id, snapshot_id, connection_info: _, ...rest }, index): Mapping => {
+    const uuid = snapshot_id ?? volume_id;
+    if (!isSet(uuid))
+      throw unsupported(
+        "block_device_mapping",
+        "Each mapping must name a volume (volume_id) or a snapshot (snapshot_id)",
+      );
     const boot_index = index === 0 && imageRef === "" ? 0 : -1;
-    return { ...rest, source_type: "volume", destination_type: "volume", uuid: volume_id, boot_index };
+    const source_type = isSet(snapshot_id) ? "snapshot" : "volume";
+    return { ...rest, source_type, destination_type: "volume", uuid, boot_index };
   });
   if (imageRef === "" || volumes.length === 0) return volumes;
   return [{ source_type: "image", destination_type: "local", uuid: imageRef, boot_index: 0 }, ...volumes].map(
@@ -118,8 +141,8 @@ function bootIndexOf({ boot_index: index = null }: Mapping): number {
   return Number(index);
 }
 
-/** Reads one mapping: a volume, or nothing for the local disk that the server boots from. */
-function readMapping(mapping: Mapping, imageRef: string): readonly WantedVolume[] {
+/** Reads one mapping. Null for the local disk that the server boots from. */
+function readMapping(mapping: Mapping, imageRef: string): WantedVolume | WantedLocalDisk | null {
   const { source_type: source, destination_type: destination = source === "volume" ? "volume" : undefined } = mapping;
   if (typeof source !== "string" || !SOURCES.includes(source))
     throw invalidField(`${V2}/source_type`, source, `It is not one of ['${SOURCES.join("', '")}'].`);
@@ -131,16 +154,57 @@ function readMapping(mapping: Mapping, imageRef: string): readonly WantedVolume[
   const isRoot = bootIndexOf(mapping) === 0;
   if (source === "image" && destination === "local") {
     requireOwnImage(mapping, imageRef, isRoot);
-    return [];
+    return null;
   }
-  if (destination === "local")
-    throw unsupported(V2, "Local disks beside the first are those of the flavor (ephemeral, swap)");
-  if (source !== "volume")
-    throw unsupported(V2, `New volumes are not made with a server: create the volume first, and map it (${source})`);
+  if (destination === "local") {
+    if (isSet(mapping.volume_type)) throw noLocalTypes();
+    if (source !== "blank" || isRoot)
+      throw unsupported(V2, "A local disk has the source_type blank, and is not booted from");
+    return { kind: mapping.guest_format === "swap" ? "swap" : "ephemeral", size: sizeOf(mapping) };
+  }
+  if (source !== "volume") return newVolume(source, uuid, mapping);
   if (isSet(mapping.volume_type)) throw malformed("Specifying volume type to existing volume is not supported.");
-  const volumeId = canonicalUuid(String(uuid));
-  if (volumeId === null) throw volumeMissing(String(uuid));
-  return [{ volumeId, isRoot, ...detailsOf(mapping) }];
+  const id = canonicalUuid(String(uuid));
+  if (id === null) throw volumeMissing(String(uuid));
+  return { source: { kind: "volume", id }, sizeGib: null, volumeType: null, isRoot, ...detailsOf(mapping) };
+}
+
+/** A volume that is to be made. Source of the texts: `_validate_bdm` of Nova's compute API. */
+function newVolume(kind: string, uuid: unknown, mapping: Mapping): WantedVolume {
+  const sizeGib = sizeOf(mapping);
+  const isRoot = bootIndexOf(mapping) === 0;
+  const volumeType = mapping.volume_type ?? null;
+  if (volumeType !== null && (typeof volumeType !== "string" || volumeType === "" || volumeType.length > TEXT_MAX))
+    throw invalidField(`${V2}/volume_type`, volumeType, `It is not a string of 1 to ${TEXT_MAX} characters.`);
+  const wanted = { sizeGib, volumeType, isRoot, ...detailsOf(mapping) };
+  if (kind === "blank") {
+    if (isRoot) throw unsupported(V2, "A new blank volume has nothing to boot from: give it the boot_index -1");
+    if (sizeGib === null)
+      throw badRequest("Blank volumes (source: 'blank', dest: 'volume') need to have non-zero size");
+    return { source: { kind }, ...wanted };
+  }
+  const id = canonicalUuid(String(uuid));
+  if (kind === "snapshot") {
+    if (id === null) throw snapshotMissing(String(uuid));
+    return { source: { kind, id }, ...wanted };
+  }
+  if (id === null) throw imageMissing(String(uuid));
+  if (sizeGib === null)
+    throw badRequest("Images with destination_type 'volume' need to have a non-zero size specified");
+  return { source: { kind: "image", id }, ...wanted };
+}
+
+/** The largest size that Nova's schema takes. */
+const SIZE_MAX = 2 ** 31 - 1;
+
+/** The size of a disk; null for none, which 0 and "" stand for, too. */
+function sizeOf({ volume_size: size }: Mapping): number | null {
+  if (!isSet(size)) return null;
+  const isNumber = typeof size === "number" || (typeof size === "string" && /^[0-9]+$/.test(size));
+  const value = isNumber ? Number(size) : Number.NaN;
+  if (!Number.isSafeInteger(value) || value < 0 || value > SIZE_MAX)
+    throw invalidField(`${V2}/volume_size`, size, `It is not a whole number from 0 to ${SIZE_MAX}.`);
+  return value === 0 ? null : value;
 }
 
 function detailsOf({ device_name, tag, delete_on_termination: flag = false }: Mapping) {
@@ -171,16 +235,21 @@ function requireOwnImage(mapping: Mapping, imageRef: string, isRoot: boolean): v
   if (typeof uuid !== "string" || storedSpelling(uuid) !== storedSpelling(imageRef))
     throw unsupported(V2, "The local disk that the server boots from has the image of imageRef");
   if (isSet(mapping.volume_size)) throw unsupported(V2, "The size of a local disk is that of the flavor");
-  if (isSet(mapping.volume_type))
-    throw malformed("Specifying a volume_type with destination_type=local is not supported.");
+  if (isSet(mapping.volume_type)) throw noLocalTypes();
   if (!flagOf(mapping.delete_on_termination ?? true))
     throw unsupported(V2, "A local disk is deleted with its server: leave delete_on_termination out");
 }
 
 const malformed = (details: string): Fault => badRequest(`Block Device Mapping is Invalid: ${details}`);
 
+const noLocalTypes = (): Fault => malformed("Specifying a volume_type with destination_type=local is not supported.");
+
 /** Returns the 400 for a mapping of a volume that the caller cannot have. */
 export const volumeMissing = (id: string): Fault => malformed(`failed to get volume ${id.slice(0, 100)}.`);
+/** Returns the 400 for a mapping of a snapshot that the caller cannot have. */
+export const snapshotMissing = (id: string): Fault => malformed(`failed to get snapshot ${id.slice(0, 100)}.`);
+/** Returns the 400 for a mapping of an image that the caller cannot have. */
+export const imageMissing = (id: string): Fault => malformed(`failed to get image ${id.slice(0, 100)}.`);
 
 const unsupported = (field: string, why: string): Fault =>
   badRequest(`Invalid input for field/attribute ${field}. ${why}.`);

@@ -68,15 +68,25 @@ export async function judgeImage(
   const judged = await judgeOne(id, images, from);
   if ("refused" in judged) return judged;
   if (judged.image === null) return { image: null, needed: [] };
-  const needed = [judged.image];
+  const parts = await judgeParts(judged.image.properties, images, from);
+  return "refused" in parts ? parts : { image: judged.image, needed: [judged.image, ...parts.needed] };
+}
+
+/** Judges whether the caller's servers may use the kernel and the RAM disk that an image with these properties names. */
+export async function judgeParts(
+  properties: Readonly<Record<string, string>>,
+  images: Pick<ImagePort, "find">,
+  from: { readonly caller: ImageCaller; readonly rule: ImageRule },
+): Promise<{ readonly needed: readonly ServiceImage[] } | { readonly refused: string }> {
+  const needed: ServiceImage[] = [];
   for (const name of ["kernel_id", "ramdisk_id"]) {
-    const part = judged.image.properties[name] ?? "";
+    const part = properties[name] ?? "";
     if (part === "") continue;
-    const judgedPart = await judgeOne(part, images, from);
-    if ("refused" in judgedPart) return judgedPart;
-    if (judgedPart.image !== null) needed.push(judgedPart.image);
+    const judged = await judgeOne(part, images, from);
+    if ("refused" in judged) return judged;
+    if (judged.image !== null) needed.push(judged.image);
   }
-  return { image: judged.image, needed };
+  return { needed };
 }
 
 async function judgeOne(
@@ -91,11 +101,16 @@ async function judgeOne(
   return { image };
 }
 
-function refuseTooBig({ minRamMib, minDiskGib }: ServiceImage, flavor: Flavor): void {
+/** Refuses a flavor with less memory than an image asks for (400). */
+export function refuseLittleMemory(minRamMib: number, flavor: Flavor): void {
   if (minRamMib > flavor.memoryMib)
     throw badRequest(
       `Flavor's memory is too small for requested image: it has ${flavor.memoryMib} MiB, the image asks for ${minRamMib}.`,
     );
+}
+
+function refuseTooBig({ minRamMib, minDiskGib }: ServiceImage, flavor: Flavor): void {
+  refuseLittleMemory(minRamMib, flavor);
   // A flavor with a disk size of 0 gives the image as much disk as it needs.
   if (flavor.diskGib > 0 && minDiskGib > flavor.diskGib)
     throw badRequest(

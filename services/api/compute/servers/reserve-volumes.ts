@@ -3,11 +3,11 @@ import type { NewAttachment, VolumeRecord } from "../../../../core/stores/api/vo
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
-import { statusOf } from "../../volume/volume-view.ts";
 import { nextDevice, ROOT_DEVICE } from "../server-volumes/root-device.ts";
 import { serverVolumeOf } from "../server-volumes/server-volume-of.ts";
 import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
-import { volumeMissing, type WantedVolume } from "./read-block-devices.ts";
+import { type FoundVolume, refuseReserved } from "./find-volumes.ts";
+import { volumeMissing } from "./read-block-devices.ts";
 
 /** The attachments that a new server has reserved. */
 export interface ReservedVolumes {
@@ -15,74 +15,103 @@ export interface ReservedVolumes {
   readonly ids: readonly string[];
 }
 
-/** An existing volume, and how a new server is to have it. */
-export interface FoundVolume {
-  readonly volume: VolumeRecord;
-  readonly wanted: WantedVolume;
-}
+/** For how many servers of one call volumes are made at a time. */
+const SERVERS_AT_ONCE = 8;
 
 /**
- * Finds the volumes of a new server. Refuses (400) an unknown volume, one of another project, one that a server has, a boot disk that is not
- * bootable, and volumes for several servers.
- */
-export async function findVolumes(
-  store: Pick<ServerVolumes, "find"> | null,
-  wanted: readonly WantedVolume[],
-  { call, servers }: { readonly call: KnownCall; readonly servers: number },
-): Promise<readonly FoundVolume[]> {
-  if (wanted.length === 0) return [];
-  if (servers > 1) throw badRequest("Cannot attach one or more volumes to multiple instances");
-  const ids = wanted.map(({ volumeId }) => volumeId);
-  const found = (await store?.find(ids, call)) ?? [];
-  return wanted.map((one) => {
-    const volume = found.find(({ id }) => id === one.volumeId);
-    if (volume === undefined) throw volumeMissing(one.volumeId);
-    refuseReserved(volume);
-    if (one.isRoot && !volume.isBootable) throw badRequest(`Block Device ${volume.id} is not bootable.`);
-    return { volume, wanted: one };
-  });
-}
-
-/**
- * Reserves the volumes for a server that is about to be accepted, and writes them into its spec: all of them, or none with a 400. From then on no other
- * server gets them. If this process dies before the server is accepted, the settler of volumes takes them back.
+ * Reserves the volumes for servers that are about to be accepted, makes those that are new, and writes them into the specs: all of them, or none with a
+ * fault. From then on no other server gets them. If this process dies before the servers are accepted, the settler of volumes takes them back.
  */
 export async function reserveVolumes(
   store: ServerVolumes | null,
-  spec: ServerSpec,
+  specs: readonly ServerSpec[],
   { found, call }: { readonly found: readonly FoundVolume[]; readonly call: KnownCall },
-): Promise<ReservedVolumes> {
-  if (store === null || found.length === 0) return { spec, ids: [] };
+): Promise<readonly ReservedVolumes[]> {
+  if (store === null || found.length === 0) return specs.map((spec) => ({ spec, ids: [] }));
   const devices = devicesOf(found);
-  const ids: string[] = [];
-  const volumes = [];
-  for (const [index, { volume, wanted }] of found.entries()) {
-    const attachment: NewAttachment = {
-      ...{ serverUuid: spec.uuid, cell: "", taskId: spec.uuid, attachmentId: randomUUID(), mappingUuid: randomUUID() },
-      ...{ device: devices[index] ?? "", tag: wanted.tag, deleteOnTermination: wanted.deleteOnTermination },
-    };
-    const outcome = await store.reserve(volume, attachment, call);
-    if (outcome.kind !== "reserved") {
-      await releaseVolumes(store, { spec, ids });
-      if (outcome.kind === "refused") throw outcome.fault;
-      const [now] = await store.volumes([volume.id]);
-      if (now === undefined) throw volumeMissing(volume.id);
-      refuseReserved(now);
-      throw conflict(`Volume ${volume.id} kept changing; try again.`);
+  const reserved: ReservedVolumes[] = [];
+  for (let at = 0; at < specs.length; at += SERVERS_AT_ONCE) {
+    const batch = specs.slice(at, at + SERVERS_AT_ONCE);
+    const outcomes = await Promise.allSettled(batch.map((spec) => reserveFor(store, spec, { found, devices, call })));
+    const failures = outcomes.flatMap((one) => (one.status === "rejected" ? [one.reason as unknown] : []));
+    reserved.push(...outcomes.flatMap((one) => (one.status === "fulfilled" ? one.value : [])));
+    if (failures.length > 0) {
+      await releaseVolumes(store, reserved);
+      throw failures[0];
     }
-    ids.push(volume.id);
-    volumes.push({ ...serverVolumeOf({ ...volume, attachment: outcome.attachment }), isRoot: wanted.isRoot });
   }
-  const isVolumeBacked = volumes.some(({ isRoot }) => isRoot);
-  return { spec: { ...spec, volumes, ...(isVolumeBacked && { imageRef: "", imageProperties: {} }) }, ids };
+  return reserved;
 }
 
-/** Takes back the volumes of a server that was not accepted. */
+async function reserveFor(
+  store: ServerVolumes,
+  spec: ServerSpec,
+  {
+    found,
+    devices,
+    call,
+  }: { readonly found: readonly FoundVolume[]; readonly devices: readonly string[]; readonly call: KnownCall },
+): Promise<ReservedVolumes> {
+  const ids: string[] = [];
+  const volumes = [];
+  try {
+    for (const [index, one] of found.entries()) {
+      const { wanted } = one;
+      const attachment: NewAttachment = {
+        ...{
+          serverUuid: spec.uuid,
+          cell: "",
+          taskId: spec.uuid,
+          attachmentId: randomUUID(),
+          mappingUuid: randomUUID(),
+        },
+        ...{ device: devices[index] ?? "", tag: wanted.tag, deleteOnTermination: wanted.deleteOnTermination },
+      };
+      const kept = await keep(store, one, { attachment, index, call });
+      ids.push(kept.volume.id);
+      volumes.push({ ...serverVolumeOf({ ...kept.volume, attachment: kept.attachment }), isRoot: wanted.isRoot });
+    }
+  } catch (error) {
+    await releaseVolumes(store, [{ spec, ids }]);
+    throw error;
+  }
+  return { spec: { ...spec, volumes }, ids };
+}
+
+interface Kept {
+  readonly volume: Pick<VolumeRecord, "id" | "sizeGib" | "inCinder">;
+  readonly attachment: NewAttachment;
+}
+
+/** Reserves an existing volume, or makes a new one. */
+async function keep(
+  store: ServerVolumes,
+  { volume, wanted }: FoundVolume,
+  { attachment, index, call }: { readonly attachment: NewAttachment; readonly index: number; readonly call: KnownCall },
+): Promise<Kept> {
+  if (volume === null) {
+    const { source, sizeGib, volumeType } = wanted;
+    if (source.kind === "volume") throw new Error(`volume ${source.id} was not looked up`);
+    const name = `${attachment.serverUuid}-${source.kind}-vol-${index}`;
+    const made = await store.make({ name, source, sizeGib, volumeType }, attachment, call);
+    if (made.kind === "refused") throw made.fault;
+    return { volume: made.volume, attachment };
+  }
+  const outcome = await store.reserve(volume, attachment, call);
+  if (outcome.kind === "reserved") return { volume, attachment: outcome.attachment };
+  if (outcome.kind === "refused") throw outcome.fault;
+  const [now] = await store.volumes([volume.id]);
+  if (now === undefined) throw volumeMissing(volume.id);
+  refuseReserved(now);
+  throw conflict(`Volume ${volume.id} kept changing; try again.`);
+}
+
+/** Takes back the volumes of servers that were not accepted. What cannot be taken back now is left to the settler of volumes. */
 export async function releaseVolumes(
   store: Pick<ServerVolumes, "release"> | null,
-  { spec, ids }: ReservedVolumes,
+  reserved: readonly ReservedVolumes[],
 ): Promise<void> {
-  for (const id of ids) await store?.release(id, spec.uuid);
+  for (const { spec, ids } of reserved) for (const id of ids) await store?.release(id, spec.uuid).catch(() => false);
 }
 
 /** The device of each volume: the root device for the boot disk, the one that was asked for, or else the next free one. */
@@ -100,12 +129,4 @@ function devicesOf(found: readonly FoundVolume[]): readonly string[] {
     used.add(given);
     return given;
   });
-}
-
-function refuseReserved(volume: VolumeRecord): void {
-  const { id, attachment } = volume;
-  if (attachment !== null)
-    throw badRequest(
-      `Invalid volume: volume '${id}' status must be 'available'. Currently in '${statusOf(volume)}' status`,
-    );
 }

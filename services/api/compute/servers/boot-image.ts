@@ -1,0 +1,60 @@
+import type { ServiceImage } from "../../../../core/stores/api/image-service.ts";
+import { PROPERTIES_OF_FILE } from "../../../../core/tasks/server-spec.ts";
+import { badRequest } from "../../http/fault.ts";
+import type { FoundVolume } from "./find-volumes.ts";
+import { imageMissing } from "./read-block-devices.ts";
+import {
+  type ImagePort,
+  imagePropertiesOf,
+  judgeImage,
+  judgeParts,
+  type ReadImage,
+  readImage,
+  refuseLittleMemory,
+} from "./read-image.ts";
+
+/** What Cinder keeps of an image beside the properties that Nova gives the server. Source: `VIM_IMAGE_ATTRIBUTES` and `get_bdm_image_metadata` of Nova. */
+const ATTRIBUTES: ReadonlySet<string> = new Set([
+  ...["image_id", "image_name", "container_format", "checksum", "size", "min_disk", "min_ram", "status", "owner"],
+  ...["visibility", "protected", "created_at", "updated_at", "signature_verified"],
+]);
+
+/**
+ * Reads what counts for the scheduling and the hardware of a new server: the image that it was asked for with, or for a server that boots from a volume, the
+ * image that the volume was or will be filled from. Refuses unknown images of new volumes, and what the flavor, or the size of the new boot volume, is too
+ * small for (400).
+ */
+export async function readBootImage(
+  imageRef: string,
+  images: Pick<ImagePort, "find"> | null,
+  from: Parameters<typeof readImage>[2] & { readonly volumes: readonly FoundVolume[] },
+): Promise<ReadImage> {
+  const filled = new Map<string, ServiceImage | null>();
+  for (const { wanted } of from.volumes)
+    if (wanted.source.kind === "image" && images !== null) {
+      const judged = await judgeImage(wanted.source.id, images, from);
+      if ("refused" in judged) throw imageMissing(wanted.source.id);
+      filled.set(wanted.source.id, judged.image);
+    }
+  const root = from.volumes.find(({ wanted }) => wanted.isRoot);
+  if (root === undefined) return readImage(imageRef, images, from);
+  const { source, sizeGib } = root.wanted;
+  const image = source.kind === "image" ? (filled.get(source.id) ?? null) : null;
+  if (image !== null) {
+    refuseLittleMemory(image.minRamMib, from.flavor);
+    if (image.minDiskGib > (sizeGib ?? 0))
+      throw badRequest(
+        `Volume is smaller than the minimum size specified in image metadata. Volume size is ${(sizeGib ?? 0) * GIB} bytes, minimum size is ${image.minDiskGib * GIB} bytes.`,
+      );
+  } else refuseLittleMemory(Number(root.imageProperties.min_ram ?? 0) || 0, from.flavor);
+  const written = Object.entries(image === null ? root.imageProperties : imagePropertiesOf(image));
+  const properties = Object.fromEntries(
+    written.filter(([name]) => !PROPERTIES_OF_FILE.has(name) && !ATTRIBUTES.has(name)),
+  );
+  // The guest boots with the kernel that the image names, also if the image has become a volume.
+  const parts = images === null ? { needed: [] } : await judgeParts(properties, images, from);
+  if ("refused" in parts) throw badRequest(parts.refused);
+  return { properties, needed: parts.needed };
+}
+
+const GIB = 2 ** 30;
