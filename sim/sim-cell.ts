@@ -131,10 +131,10 @@ export class SimCell {
     ];
   }
 
-  /** The servers that have a guest in quarantine about which an operator has to decide. */
+  /** The servers that are held up by a guest in quarantine, about which an operator has to decide. */
   async undecided(): Promise<readonly string[]> {
     const guests = await this.#store.quarantine.quarantined();
-    return guests.flatMap(({ serverUuid, condemned }) => (condemned ? [] : [serverUuid]));
+    return guests.flatMap(({ serverUuid, holds, condemned }) => (holds && !condemned ? [serverUuid] : []));
   }
 
   /** The servers that have a guest in rescue mode. */

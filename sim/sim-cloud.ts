@@ -32,6 +32,7 @@ import { SIM_GROUPS } from "./sim-groups.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 import { Supervisor } from "./supervisor.ts";
+import { uuidsIn, WaitingForOperator } from "./waiting-for-operator.ts";
 import type { World } from "./world.ts";
 
 export interface CloudSize {
@@ -50,7 +51,6 @@ const ANSWER_MS_MAX = 30_000;
 const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
 /** No simulated operator overrides a rule, so all apis can share what is slow to parse. */
 const POLICY = new Policy(computeDefaults());
-const UUIDS = /[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 /** Headers for the newest microversion of the Compute API. */
 const HEADERS = { "openstack-api-version": "compute 2.90" };
 
@@ -203,8 +203,19 @@ export class SimCloud {
    */
   isExcused(law: number | "groups", text: string): boolean {
     if (law !== 4 && law !== 6 && !text.includes("runs nowhere")) return false;
-    const servers = text.match(UUIDS) ?? [];
+    const servers = uuidsIn(text);
     return servers.some((uuid) => this.cells.some((cell) => cell.isInLiarsHands(uuid)));
+  }
+
+  /** The servers that wait for an operator, and all servers of their groups. No operator is simulated. */
+  async waitingForOperator(): Promise<WaitingForOperator> {
+    const undecided = new Set((await Promise.all(this.cells.map((cell) => cell.undecided()))).flat());
+    if (undecided.size === 0) return new WaitingForOperator(undecided, undecided);
+    const records = await this.#store.requests(this.#store.auditedRequests().map(({ serverUuid }) => serverUuid));
+    const groups = new Map(records.map(({ serverUuid, spec }) => [serverUuid, spec.group?.uuid]));
+    const held = new Set([...undecided].flatMap((uuid) => groups.get(uuid) ?? []));
+    const mates = [...groups].flatMap(([uuid, group]) => (group !== undefined && held.has(group) ? uuid : []));
+    return new WaitingForOperator(undecided, new Set([...undecided, ...mates]));
   }
 
   /** Hosts without power, as a person in front of them sees it. */

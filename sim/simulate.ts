@@ -4,6 +4,7 @@ import { checkCopies } from "../core/audit/check-copies.ts";
 import { checkGroups } from "../core/audit/check-groups.ts";
 import { checkOrphans } from "../core/audit/check-orphans.ts";
 import type { CloudFacts } from "../core/audit/facts.ts";
+import { GUEST_IN_QUARANTINE } from "../core/stores/cell/quarantine.ts";
 import { takeOverChance } from "./determinism.ts";
 import { type Mutation, mutateRoutes } from "./mutations.ts";
 import type { Profile } from "./profiles.ts";
@@ -12,6 +13,7 @@ import { type CloudSize, SimCloud } from "./sim-cloud.ts";
 import { SIM_FLAVORS } from "./sim-flavors.ts";
 import { SimNemesis } from "./sim-nemesis.ts";
 import { Survivors } from "./survivors.ts";
+import { uuidsIn, type WaitingForOperator } from "./waiting-for-operator.ts";
 import { Workload } from "./workload.ts";
 import { type SimFinding, World } from "./world.ts";
 
@@ -55,10 +57,11 @@ const WARM_UP_MS = 3_000;
  */
 const SETTLE_MS = 240_000;
 /**
- * The move of a server with a guest in quarantine may wait for the operator, and a new server for that move, if both are in one group. Schedulers give
- * such a request up after ten minutes.
+ * An operation of a server with a guest in quarantine may wait for the operator, and a new server for that operation, if both are in one group.
+ * Schedulers give such a request up after ten minutes. The other servers of the world get no more time than elsewhere.
  */
 const SETTLE_UNDECIDED_MS = 720_000;
+const UNDECIDED_LOOK_MS = 30_000;
 /** Changes within this time are audited together. */
 const AUDIT_MS = 250;
 /** The changes that are moves, with the kind of each move. */
@@ -158,16 +161,25 @@ class Simulation {
   /** Waits until nothing is under way. Whatever remains under way breaks law 5, and other violations are permanent by then. */
   async #settle(what: string, more: () => Violation[] = () => []): Promise<void> {
     if (this.#world.findings.length > 0) return;
-    const isUndecided = (await this.#undecided()).size > 0;
-    const endMs = this.#world.clock.monotonic() + (isUndecided ? SETTLE_UNDECIDED_MS : SETTLE_MS);
+    const { clock, findings } = this.#world;
+    const beganMs = clock.monotonic();
     const wrong = async () => [...(await this.#violationsNow()), ...more()];
     // Nearly always something is still under way, which is cheap to see, so the whole audit is left for when nothing is.
-    while (this.#isUnderWay() || (await wrong()).length > 0) {
-      if (this.#world.findings.length > 0 || this.#world.clock.monotonic() >= endMs) break;
-      await this.#go(this.#world.clock.monotonic() + 1_000);
+    while (clock.monotonic() < beganMs + SETTLE_MS) {
+      if (!this.#isUnderWay() && (await wrong()).length === 0) return;
+      await this.#go(clock.monotonic() + 1_000);
+      if (findings.length > 0) return;
     }
-    if (this.#world.findings.length > 0) return;
-    for (const [law, text] of await wrong()) this.#world.find(law, `${what} should have ended: ${text}`);
+    for (;;) {
+      const left = await wrong();
+      const isOver = clock.monotonic() >= beganMs + SETTLE_UNDECIDED_MS;
+      const waiting = await this.#cloud.waitingForOperator();
+      for (const [law, text] of left)
+        if (isOver || !waiting.concerns(text)) this.#world.find(law, `${what} should have ended: ${text}`);
+      if (left.length === 0 || isOver || findings.length > 0) return;
+      await this.#go(clock.monotonic() + UNDECIDED_LOOK_MS);
+      if (findings.length > 0) return;
+    }
   }
 
   /** Whether something is open that `#violationsNow` would report. What it does not see, the whole audit does. */
@@ -175,19 +187,18 @@ class Simulation {
     return !this.#workload.isIdle || this.#cloud.moves().some(({ state }) => state === "accepted");
   }
 
-  /** The servers with a guest in quarantine about which an operator would have to decide. No operator is simulated. */
-  async #undecided(): Promise<ReadonlySet<string>> {
-    return new Set((await Promise.all(this.#cloud.cells.map((cell) => cell.undecided()))).flat());
-  }
-
-  async #openTasks({ cells }: CloudFacts): Promise<Violation[]> {
-    const undecided = await this.#undecided();
+  /** The open tasks, except those that show that they wait for an operator. */
+  #openTasks({ cells }: CloudFacts, waiting: WaitingForOperator): Violation[] {
     return cells.flatMap(({ openTasks }) =>
       openTasks
-        // A guest that was handed over waits for the operator's decision about the one in quarantine.
-        .filter(({ serverUuid, stage }) => stage !== "handing-over" || !undecided.has(serverUuid))
-        .map((task) => [5, `task ${task.id} is open`] as const),
+        .filter(({ serverUuid }) => !waiting.holds(serverUuid) || !this.#showsQuarantine(serverUuid))
+        .map(({ id, serverUuid }) => [5, `task ${id} of server ${serverUuid} is open`] as const),
     );
+  }
+
+  #showsQuarantine(serverUuid: string): boolean {
+    const server = this.#cloud.look(serverUuid);
+    return server?.status === "ERROR" && server.fault?.message.includes(GUEST_IN_QUARANTINE) === true;
   }
 
   /** Tolerates no work in flight, because nothing is under way. */
@@ -203,7 +214,8 @@ class Simulation {
         ...checkGroups(cell),
       ]),
     ].map(({ law, what, where, proof }) => [law, `${what} (${where}; ${proof})`] as const);
-    const open = await this.#openTasks(known);
+    const waiting = await this.#cloud.waitingForOperator();
+    const open = this.#openTasks(known, waiting);
     const pending = (facts.api?.requests ?? [])
       .filter(({ state }) => state === "accepted" || state === "cancelled")
       .map(({ serverUuid, state }) => [5, `request ${serverUuid} is ${state}`] as const);
@@ -240,7 +252,9 @@ class Simulation {
         .filter(({ uuid, status, taskState }) => status === "ACTIVE" && taskState === null && rescued.has(uuid))
         .map(({ uuid }) => [5, `server ${uuid} is ACTIVE, and its guest is still rescued`] as const),
     );
-    const softly = (await this.#cloud.openSoftDeletions()).map((text) => [5, text] as const);
+    const softly = (await this.#cloud.openSoftDeletions())
+      .filter((text) => !uuidsIn(text).some((uuid) => waiting.holds(uuid)))
+      .map((text) => [5, text] as const);
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !known.api?.requests.some(({ serverUuid }) => serverUuid === uuid))

@@ -62,8 +62,11 @@ export function describeRefusedStart(why: string): string {
   return `The server has been moved and is not started: ${why}. This is tried again until it succeeds.`;
 }
 
-/** Why a server cannot go back to its source, although it should always fit there. */
+/** Why a server cannot go back to its source, although it should always fit there and be allowed to run there again. */
 export function describeRefusedReturn(facts: OperationFacts, why: string): string {
   const where = facts.source === null ? "where it was" : `on ${facts.source.host}`;
-  return `The cell's database refuses the allocations of the server ${where}: ${why}. This is tried again until they fit: free the room, or delete the server.`;
+  return (
+    `The ${facts.kind} cannot bring the server back ${where}: ${why}. This is tried again until it succeeds: if room is missing, free it. The server can ` +
+    "also be deleted."
+  );
 }

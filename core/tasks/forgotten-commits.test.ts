@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
 import { selectionOf } from "../../test/rigs/begin-operation.ts";
+import { GUEST_IN_QUARANTINE } from "../stores/cell/quarantine.ts";
 import { factsOf } from "./operation-facts.ts";
 import { beginOperation, type OperationWorld, stepOperation } from "./operation-machine.ts";
 
@@ -48,5 +49,23 @@ describe("an operation whose cell's database has lost commits", () => {
 
   test("accepts this only as an answer to the step that asked", () => {
     expect(stepOperation(world, at("starting"), { kind: "forgotten", step: 1, reason: "" }).effects).toEqual([]);
+  });
+
+  test("does not start the source beside a guest in quarantine, and shows the server in ERROR while it waits", () => {
+    let step = stepOperation(world, at("handing-over"), { kind: "failed", step: 2, reason: "no room", final: true });
+    for (let refusals = 0; refusals < 5; refusals += 1) {
+      expect(step.effects).toMatchObject([{ kind: "commit", write: { stage: "restoring", startsAttempt: "b/0" } }]);
+      step = stepOperation(world, step.state, { kind: "refused", step: 2, why: GUEST_IN_QUARANTINE });
+    }
+    const fault = `The live-migrate cannot bring the server back on host-0: ${GUEST_IN_QUARANTINE}.`;
+    expect(step.effects).toMatchObject([
+      {
+        kind: "commit",
+        write: { stage: "handing-over", server: { status: "ERROR", fault: expect.stringContaining(fault) } },
+      },
+      { kind: "tell-wait", note: expect.stringContaining(fault) },
+    ]);
+    const shown = stepOperation(world, step.state, { kind: "committed", step: 2, revision: 3 });
+    expect(shown.effects).toMatchObject([{ kind: "commit", step: 3, write: { stage: "restoring" }, delayMs: 30_000 }]);
   });
 });

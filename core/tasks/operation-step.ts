@@ -82,7 +82,7 @@ export interface StepWrite {
    */
   readonly evacuated?: { readonly host: string; readonly unseenMs: number; readonly fenceWaived: boolean } | undefined;
   /**
-   * The attempt whose guest runs after this step in the place of another one, or of none. The step is refused while a further guest of the server is
+   * The attempt whose guest may run because of the order of the next stage (`attemptStartedAt`). The step is refused while a further guest of the server is
    * in quarantine, which may run.
    */
   readonly startsAttempt?: string | undefined;

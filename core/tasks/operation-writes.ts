@@ -18,6 +18,7 @@ import { taskStateOf } from "./operation-stages.ts";
 import type { StepWrite } from "./operation-step.ts";
 import type { MigrationStatuses } from "./operation-traits.ts";
 import type { ServerStatus } from "./server.ts";
+import { attemptStartedAt } from "./starts-guest.ts";
 
 /** A transition of a route, from a stage to the next one or to an end. */
 export interface Transition {
@@ -49,7 +50,7 @@ export function writeOf(facts: OperationFacts, transition: Transition): StepWrit
     attempts: attemptsOf(facts, transition),
     change: changeOf(facts, transition),
     evacuated: evacuatedOf(facts, transition),
-    startsAttempt: startsAttemptOf(facts, transition),
+    startsAttempt: ends ? undefined : attemptStartedAt(facts, to, selection),
     group: groupOf(facts, transition),
     leftover: leftoverOf(facts, transition),
   };
@@ -220,12 +221,6 @@ function evacuatedOf(
   if (OPERATIONS[kind].source !== "fenced" || source === null || !(from === null || to === "starting"))
     return undefined;
   return { host: source.host, unseenMs, fenceWaived };
-}
-
-/** A destination whose source was asked is only started if the server ran there. */
-function startsAttemptOf(facts: OperationFacts, { to, selection }: Transition): string | undefined {
-  if (to !== "starting" || (OPERATIONS[facts.kind].source === "asked" && !facts.runs)) return undefined;
-  return destinationOf(facts, selection)?.attemptId;
 }
 
 function groupOf(facts: OperationFacts, { to, selection }: Transition): StepWrite["group"] {

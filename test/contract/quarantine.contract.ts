@@ -5,12 +5,10 @@ import type { Ledger } from "../../core/stores/cell/ledger-port.ts";
 import { MOVE_BROKEN_OFF } from "../../core/stores/cell/operation-store.ts";
 import {
   type DoomedGuest,
-  GUEST_IN_QUARANTINE,
   QUARANTINE_DISABLES,
   type QuarantineAdmin,
   SERVER_UNCERTAIN,
 } from "../../core/stores/cell/quarantine.ts";
-import type { OperationKind } from "../../core/tasks/operation-kinds.ts";
 import { beginOperationOn } from "../rigs/begin-operation.ts";
 import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import {
@@ -25,6 +23,7 @@ import {
   taskId,
 } from "./cell-fixtures.ts";
 import { testInventedGuests } from "./invented-guests.ts";
+import { testStartsBesideQuarantine } from "./starts-beside-quarantine.ts";
 
 export interface QuarantineSubject {
   readonly cell: CellStore;
@@ -54,6 +53,7 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     });
     afterEach(() => subject.close());
     testInventedGuests(() => subject);
+    testStartsBesideQuarantine(() => subject);
 
     const stranger = (fields: Partial<DoomedGuest> = {}): DoomedGuest => ({
       host: "host-1",
@@ -185,6 +185,14 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
     test("lets an uncertain server be deleted", async () => {
       expect(await cell.markUncertain([{ ...uncertainServer, revision: 7 }])).toEqual([true]);
       expect(await cell.requestDelete([deleteTask(1, 1_001)])).toMatchObject([{ kind: "queued" }]);
+    });
+
+    test("lets an uncertain server be deleted softly, and then does not restore it until an operator has set it to active", async () => {
+      expect(await cell.markUncertain([{ ...uncertainServer, revision: 7 }])).toEqual([true]);
+      const { task } = await beginOperationOn(cell, { server: 1, kind: "soft-delete" });
+      await new OperationByHand(cell, task?.id ?? "").goOn("succeed");
+      const restored = await beginOperationOn(cell, { server: 1, kind: "restore" });
+      expect(restored.outcome).toEqual({ kind: "refused", why: SERVER_UNCERTAIN, inFlight: false });
     });
 
     test("marks a server as uncertain whose operation ends because guests have obeyed forgotten orders", async () => {
@@ -329,30 +337,6 @@ export function quarantineContract(name: string, makeSubject: () => Promise<Quar
         expect(await kinds(stranger(own))).toEqual(["quarantined"]);
         const commit = { taskId: taskId(2), serverUuid: serverId(2), epoch: taken?.epoch ?? 0, selection: 0 };
         expect(await cell.commitActive([commit])).toEqual([{ kind: "committed" }]);
-      });
-
-      const moves = ["unshelve", "evacuate", "live-migrate", "resize"] as const;
-      test.each(moves)("does not start the destination: %s", async (kind) => {
-        if (kind === "unshelve") {
-          const offload = await beginOperationOn(cell, { server: 1, kind: "shelve-offload" });
-          const byHand = new OperationByHand(cell, offload.task?.id ?? "");
-          for (const to of ["offloading", "succeed"] as const) await byHand.goOn(to);
-        } else if (kind === "evacuate") await subject.admin.setForcedDown(hostName(0), true);
-        const { task } = await beginOperationOn(cell, { server: 1, kind, hosts: [1] });
-        await quarantine(1);
-        const byHand = new OperationByHand(cell, task?.id ?? "");
-        expect(await byHand.goOn("starting")).toEqual({ kind: "refused", why: GUEST_IN_QUARANTINE });
-        await subject.quarantine.condemn([serverId(1)]);
-        expect(await byHand.goOn("starting")).toMatchObject({ kind: "committed" });
-      });
-
-      test("begins no operation that starts a stopped server, and others as usual", async () => {
-        await quarantine(1);
-        const outcomeOf = async (kind: OperationKind) => (await beginOperationOn(cell, { server: 1, kind })).outcome;
-        await cell.resetStatus([{ serverUuid: serverId(1), status: "ERROR" }]);
-        expect(await outcomeOf("hard-reboot")).toEqual({ kind: "quarantined" });
-        await cell.resetStatus([{ serverUuid: serverId(1), status: "ACTIVE" }]);
-        expect(await outcomeOf("hard-reboot")).toMatchObject({ kind: "begun" });
       });
     });
 

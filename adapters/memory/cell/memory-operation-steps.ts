@@ -53,7 +53,7 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
   if (status === "ERROR" && hasOpenMove(tx, server.uuid))
     return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
-  const isStart = startsGuest(operationOf(task).kind, status);
+  const isStart = startsGuest(operationOf(task).kind);
   if (isStart && server.uncertain === true) return { kind: "refused", why: SERVER_UNCERTAIN, inFlight: false };
   const unfenced = evacuationRefusalOf(tx, write);
   if (unfenced !== null) return { kind: unfenced };

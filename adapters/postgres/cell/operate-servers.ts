@@ -15,7 +15,6 @@ import type {
   OperationStep,
   StepWrite,
 } from "../../../core/tasks/operation-step.ts";
-import { startsGuest } from "../../../core/tasks/starts-guest.ts";
 import { Task } from "../../../proto/gen/berth/cell.ts";
 import { ServerSpec } from "../../../proto/gen/berth/shared.ts";
 import { encodeMessage } from "../../../runtime/encode-message.ts";
@@ -55,7 +54,6 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     begins.map(({ write }) => write),
   );
   const astray = await readAstray(client, begins);
-  const quarantined = await readInQuarantine(client, begins);
   const changes = begins.map(({ task, write }) => changeOf(task.id, write));
   const records = begins.map((begin, at) => {
     const { kind, operation, server } = operationOf(begin.task);
@@ -69,9 +67,9 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
       sourceHost: operation.source?.host ?? null,
       sourceAttemptId: operation.source?.attemptId ?? null,
       refused:
-        astray.get(server.uuid) ??
+        astray.get(server.uuid)?.broken ??
         evacuations.get(at) ??
-        (quarantined.has(server.uuid) ? GUEST_IN_QUARANTINE : null) ??
+        astray.get(server.uuid)?.quarantined ??
         (conflict ? describeGroupConflict(conflict) : null),
     };
   });
@@ -94,18 +92,6 @@ async function beginRound(client: PoolClient, begins: readonly BeginOperation[])
     outcomes[row.at - 1] = beginOutcome({ ...row, inFlight }, change, evacuations.get(row.at - 1));
   }
   return outcomes;
-}
-
-/** Servers that are started and have another guest in quarantine, which may run. */
-async function readInQuarantine(client: PoolClient, begins: readonly BeginOperation[]): Promise<ReadonlySet<string>> {
-  const started = begins.filter(({ task, status }) => startsGuest(operationOf(task).kind, status));
-  if (started.length === 0) return new Set();
-  const rows = await queryRows<{ server_uuid: string }>(client, {
-    name: "servers_in_quarantine",
-    text: "select server_uuid from quarantined_guests where server_uuid = any ($1) and holds and not condemned",
-    values: [textArrayLiteral(started.map(({ task }) => operationOf(task).server.uuid))],
-  });
-  return new Set(rows.map((row) => row.server_uuid));
 }
 
 function beginOutcome(
