@@ -39,6 +39,7 @@ const LISTS: readonly List[] = [
   { what: "status=ERROR", query: "status=ERROR" },
   { what: "vm_state=stopped", query: "vm_state=stopped" },
   { what: "power_state=4", query: "power_state=4" },
+  { what: "task_state= of none", query: "task_state=rebuilding" },
   { what: "host=", query: "host=bench-host-77" },
   { what: "locked=true", query: "locked=true" },
   { what: "tags=blue", query: "tags=blue" },

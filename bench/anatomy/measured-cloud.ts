@@ -66,6 +66,11 @@ export class MeasuredCloud {
     }
   }
 
+  /** The processes of Berth. */
+  get services(): readonly { readonly role: string; readonly pid: number }[] {
+    return this.#cloud.services;
+  }
+
   /** The database of the cell. */
   get databaseUrl(): string {
     return this.#cloud.cells[0]!.databaseUrl;

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, test, vi } from "vitest";
 import { hostName } from "../../contract/cell-fixtures.ts";
 import { ApiRig } from "./api-rig.ts";
 
@@ -59,6 +59,10 @@ describe("filters of GET /servers", () => {
     ["vm_state=active", ["alpha", "beta-1", "beta-2"]],
     ["vm_state=building", ["waits"]],
     ["task_state=powering-off", ["beta-2"]],
+    ["task_state=powering-off&status=ACTIVE", ["beta-2"]],
+    ["task_state=powering-off&vm_state=stopped", []],
+    ["task_state=scheduling", ["waits"]],
+    ["task_state=none", []],
     ["vm_state=building&status=ACTIVE", []],
     ["vm_state=stopped", []],
     ["power_state=1", ["alpha", "beta-1", "beta-2"]],
@@ -109,6 +113,16 @@ describe("filters of GET /servers", () => {
       }
     },
   );
+
+  it("by a task state do not search the whole list", async () => {
+    const scan = vi.spyOn(rig.store, "scanRequests");
+    try {
+      expect(await names("task_state=powering-off")).toEqual(["beta-2"]);
+      expect(scan).not.toHaveBeenCalled();
+    } finally {
+      scan.mockRestore();
+    }
+  });
 
   it("find a server by its uuid", async () => {
     expect(await names(`uuid=${byName.get("waits")}`)).toEqual(["waits"]);

@@ -120,6 +120,7 @@ describe("a server that is deleted where deleted servers are kept", () => {
     expect((await act(id, "restore", as("eve:q"))).statusCode).toBe(404);
     expect((await act(id, "restore")).statusCode).toBe(202);
     expect(await stateOf(id)).toEqual(["SOFT_DELETED", "restoring", "soft-delete"]);
+    expect(await listed("task_state=restoring")).toEqual([id]);
     expect(await carryOut()).toBe("restore");
     expect(await stateOf(id)).toEqual(["ACTIVE", null, "active"]);
     expect(await listed()).toEqual([id]);

@@ -6,6 +6,12 @@ import type { RequestsPort } from "../../ports.ts";
 /** Statuses for which the list is scanned: those that very many servers have, because a scan finds such servers soon, and those without an index. */
 const USUAL: ReadonlySet<string> = new Set(["ACTIVE", "UNKNOWN", "DELETED"]);
 
+/**
+ * Among the servers that `findByState` returns for these statuses are all that have a task state: those that no cell has yet, those whose task is open in
+ * their cell, and those whose soft deletion is taken back, which their cell has not begun yet.
+ */
+export const STATUSES_WITH_TASKS: ReadonlySet<string> = new Set(["BUILD", "SOFT_DELETED"]);
+
 /** Whether servers of these shown statuses are found by indexes. */
 export function isServedByIndex(statuses: ReadonlySet<string>): boolean {
   return statuses.size > 0 && [...statuses].every((status) => !USUAL.has(status));

@@ -8,7 +8,7 @@ import { badRequest, Fault, invalidQuery } from "../../http/fault.ts";
 import type { QueryReader } from "../../http/query-reader.ts";
 import { readFlag } from "../../http/schema.ts";
 import type { HostZones } from "../aggregates/host-zones.ts";
-import { isServedByIndex } from "./list-by-state.ts";
+import { isServedByIndex, STATUSES_WITH_TASKS } from "./list-by-state.ts";
 import { type ListPattern, readPattern } from "./list-pattern.ts";
 import { SERVER_ATTRIBUTES, type ServerAttribute } from "./server-attributes.ts";
 import { shownStatus, statusesInPowerState, statusesInVmState } from "./shown-state.ts";
@@ -106,8 +106,10 @@ function sourceOf(found: {
   return isServedByIndex(found.statuses) ? { kind: "states", shown: found.statuses } : null;
 }
 
-/** The statuses asked for, or else those of the state or the power state asked for. */
+/** The statuses among which the servers are looked for: those with the task state asked for, or else with the status, the state or the power state. */
 function statesOf(statuses: ReadonlySet<string>, text: (name: string) => string | undefined): ReadonlySet<string> {
+  // Few servers have a task, whatever their status is.
+  if (text("task_state") !== undefined) return STATUSES_WITH_TASKS;
   if (statuses.size > 0) return statuses;
   const [vmState, power] = [text("vm_state"), text("power_state")];
   if (vmState !== undefined) return new Set(statusesInVmState(vmState));
