@@ -14,8 +14,11 @@ import type {
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import type { AskedBy } from "../../core/stores/networking.ts";
 
-/** What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. */
-export type BlockStorageFate = "answered" | "silent" | "lost";
+/**
+ * What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. A `slow` call is not answered, and connects a volume
+ * only when `finishSlow` is called.
+ */
+export type BlockStorageFate = "answered" | "silent" | "lost" | "slow";
 
 type Attachment = CinderAttachment & { readonly host: string };
 type Volume = Omit<CinderVolume, "attachedTo">;
@@ -41,6 +44,7 @@ export class MemoryBlockStorage implements BlockStorage {
   readonly #attachments = new Map<string, Attachment>();
   readonly #snapshots = new Map<string, CinderSnapshot>();
   readonly #newId: () => string;
+  #slow: (() => void)[] = [];
 
   constructor(options: { readonly newId: () => string }) {
     this.#newId = options.newId;
@@ -64,6 +68,11 @@ export class MemoryBlockStorage implements BlockStorage {
   /** A volume that was being made is `available` from now on, or `error`. */
   finishCreating(id: string, status: "available" | "error" = "available"): void {
     this.#set(id, { status });
+  }
+
+  /** The driver has done what it was asked for in slow calls. */
+  finishSlow(): void {
+    for (const connect of this.#slow.splice(0)) connect();
   }
 
   /** All volumes, whoever owns them. */
@@ -126,7 +135,7 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   reserve(wanted: NewCinderAttachment, { callerToken }: AskedBy): Promise<ReserveVolumeOutcome> {
-    return this.#answer("reserve", () => {
+    return this.#answer("reserve", (isSlow) => {
       const { volumeId, serverUuid, connector } = wanted;
       const volume = this.#seen(volumeId, callerToken);
       if (volume === null) return { kind: "unknown" };
@@ -135,7 +144,7 @@ export class MemoryBlockStorage implements BlockStorage {
       if (connector !== null && this.brokenVolumes.has(volumeId)) return BROKEN;
       if (isFree) this.#set(volumeId, { status: "reserved" });
       const none = { volumeId, serverUuid, status: "reserved", connection: null, host: "" };
-      const attachment = this.#keep({ id: this.#newId(), ...none }, connector);
+      const attachment = this.#keep({ id: this.#newId(), ...none }, connector, isSlow);
       return { kind: "reserved", attachment: { ...shownAttachment(attachment), status: "reserved" } };
     });
   }
@@ -160,7 +169,7 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   connect(attachmentId: string, connector: VolumeConnector): Promise<ConnectVolumeOutcome> {
-    return this.#answer("connect", () => {
+    return this.#answer("connect", (isSlow) => {
       const attachment = this.#attachments.get(attachmentId);
       if (attachment === undefined) return { kind: "gone" };
       const { volumeId } = attachment;
@@ -168,7 +177,7 @@ export class MemoryBlockStorage implements BlockStorage {
       const isTwice = all.length > 1 && all.some(({ connection }) => connection !== null);
       if (this.brokenVolumes.has(volumeId) || (isTwice && this.#volumes.get(volumeId)?.isMultiattach !== true))
         return { kind: "refused", why: isTwice ? `duplicate connectors detected on volume ${volumeId}` : BROKEN.why };
-      return { kind: "connected", attachment: shownAttachment(this.#keep(attachment, connector)) };
+      return { kind: "connected", attachment: shownAttachment(this.#keep(attachment, connector, isSlow)) };
     });
   }
 
@@ -193,7 +202,12 @@ export class MemoryBlockStorage implements BlockStorage {
     });
   }
 
-  #keep(attachment: Attachment, connector: VolumeConnector | null): Attachment {
+  #keep(attachment: Attachment, connector: VolumeConnector | null, isSlow: boolean): Attachment {
+    if (isSlow && connector !== null) {
+      this.#attachments.set(attachment.id, attachment);
+      this.#slow.push(() => this.#attachments.has(attachment.id) && this.#keep(attachment, connector, false));
+      return attachment;
+    }
     const { id, volumeId } = attachment;
     const connection = {
       driver_volume_type: "nfs",
@@ -240,11 +254,12 @@ export class MemoryBlockStorage implements BlockStorage {
   }
 
   /** The promise settles in a later turn, as that of a call over a network does. */
-  async #answer<Value>(method: keyof BlockStorage, work: () => Value): Promise<Value> {
+  async #answer<Value>(method: keyof BlockStorage, work: (isSlow: boolean) => Value): Promise<Value> {
     const fate = this.fate(method);
     await Promise.resolve();
     if (fate === "silent") throw new BlockStorageError("unreachable", "Cinder does not answer: it is silent");
-    const value = work();
+    const value = work(fate === "slow");
+    if (fate === "slow") throw new BlockStorageError("unreachable", "Cinder does not answer: its driver is slow");
     if (fate === "lost") throw new BlockStorageError("unreachable", "Cinder does not answer: its answer was lost");
     return value;
   }

@@ -8,6 +8,7 @@ import type {
   MakeVolumeOutcome,
   NewCinderAttachment,
   NewCinderVolume,
+  RefusedConnection,
   ReserveVolumeOutcome,
   VolumeConnector,
 } from "../../core/stores/block-storage.ts";
@@ -31,6 +32,8 @@ const CONNECT_TIMEOUT_MS = 75_000;
 const FORBIDDEN_STATUS = 403;
 /** Cinder answers so, with 500, when it does not export a volume. */
 const DRIVER_REFUSES = /^Unable to (create|update) (the )?attachment/;
+/** Cinder's answer when its driver has failed without a reason, or has not answered in time (`rpc_response_timeout`). */
+const NO_REASON = /^Unable to (create attachment for volume|update the attachment)\.$/;
 /** A server's attachments, or a volume's: far more than one of them can have. */
 const ATTACHMENTS_MAX = 1_000;
 const VOLUMES_MAX = 1_000;
@@ -118,7 +121,8 @@ export class CinderClient implements BlockStorage {
     } catch (error) {
       const refusal = refusalOf(error);
       if (refusal.code === "not-found") return { kind: "unknown" };
-      return { kind: refusal.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: refusal.why };
+      if (refusal.status === FORBIDDEN_STATUS) return { kind: "forbidden", why: refusal.why };
+      return refusedConnection(refusal);
     }
   }
 
@@ -162,7 +166,7 @@ export class CinderClient implements BlockStorage {
       return { kind: "connected", attachment: attachmentOf(connected) };
     } catch (error) {
       const refusal = refusalOf(error);
-      return refusal.code === "not-found" ? { kind: "gone" } : { kind: "refused", why: refusal.why };
+      return refusal.code === "not-found" ? { kind: "gone" } : refusedConnection(refusal);
     }
   }
 
@@ -221,6 +225,11 @@ function newVolumeBody({ name, sizeGib, source, volumeType, availabilityZone }: 
     ...(availabilityZone !== null && { availability_zone: availabilityZone }),
   };
 }
+
+const refusedConnection = ({ why, explanation }: NeighbourError): RefusedConnection => ({
+  ...{ kind: "refused", why },
+  ...(NO_REASON.test(explanation ?? "") && { isVague: true }),
+});
 
 /** Returns the refusal. Throws every other error. */
 function refusalOf(error: unknown): NeighbourError {

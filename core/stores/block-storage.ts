@@ -82,12 +82,19 @@ export type ReserveVolumeOutcome =
   | { readonly kind: "unknown" }
   | { readonly kind: "forbidden"; readonly why: string }
   /** For example because another server has the volume. */
-  | { readonly kind: "refused"; readonly why: string };
+  | RefusedConnection;
+
+/** `isVague`: Cinder gives no reason. If the answer took long, the volume may be connected nevertheless, later. */
+export interface RefusedConnection {
+  readonly kind: "refused";
+  readonly why: string;
+  readonly isVague?: boolean;
+}
 
 export type ConnectVolumeOutcome =
   | { readonly kind: "connected"; readonly attachment: CinderAttachment }
   | { readonly kind: "gone" }
-  | { readonly kind: "refused"; readonly why: string };
+  | RefusedConnection;
 
 /** The attachments that have all of the given values, or one page of all attachments in an order of Cinder's own. */
 export interface CinderAttachmentFilter {

@@ -1,22 +1,25 @@
 import { randomUUID } from "node:crypto";
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
-import { systemClock } from "../../runtime/clock.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
 import { serverId } from "../../test/contract/cell-fixtures.ts";
 import { volumeOf } from "../../test/rigs/begin-operation.ts";
 import { VolumeConnections } from "./volume-connections.ts";
 
 const SERVER = serverId(1);
+const NOBODY = { callerToken: null, requestId: null };
 const tenure = { taskId: "t", serverUuid: SERVER, epoch: 1 };
 
 let cinder: MemoryBlockStorage;
+let clock: ManualClock;
 let connections: VolumeConnections;
 let volumeId: string;
 beforeEach(() => {
   cinder = new MemoryBlockStorage({ newId: randomUUID });
+  clock = new ManualClock();
   connections = new VolumeConnections(
-    { storage: cinder, store: { holdsTask: async () => true }, clock: systemClock },
-    { volumeConnectTimeoutMs: 60_000 },
+    { storage: cinder, store: { holdsTask: async () => true }, clock },
+    { volumeConnectTimeoutMs: 600_000 },
   );
   volumeId = cinder.putVolume({ projectId: "one" }).id;
 });
@@ -34,4 +37,86 @@ test("a raw volume whose content looks like qcow2 is given to its first host, to
   for (const host of ["host-0", "host-0", "host-1"])
     expect(await connect(host)).toMatchObject({ name: `volume-${volumeId}`, format: "raw" });
   expect(await cinder.attachments({ volumeId })).toHaveLength(2);
+});
+
+describe("a volume that its driver takes longer to connect than Cinder waits", () => {
+  /** Each try to connect is left without an answer for as long as Cinder waits for its driver. */
+  function makeSlow(): { readonly asked: () => number } {
+    let asked = 0;
+    cinder.fate = (method) => {
+      if (method !== "connect" && method !== "reserve") return "answered";
+      asked += 1;
+      clock.advance(75_000);
+      return "slow";
+    };
+    return { asked: () => asked };
+  }
+
+  /** Lets time pass, a second at a time, until the work has ended. */
+  async function afterSeconds<Value>(work: Promise<Value>, each: (second: number) => void): Promise<Value> {
+    let isOver = false;
+    const over = work.finally(() => (isOver = true));
+    for (let second = 1; !isOver && second < 2_000; second += 1) {
+      for (let turn = 0; turn < 20; turn += 1) await Promise.resolve();
+      each(second);
+      clock.advance(1_000);
+    }
+    return over;
+  }
+
+  test.each([0, 1])("is connected once, with %d other hosts that have it", async (others) => {
+    for (let host = 0; host < others; host += 1) await connect(`host-${host}`);
+    const slow = makeSlow();
+    const connection = await afterSeconds(connect("host-9"), (second) => second === 90 && cinder.finishSlow());
+    expect([connection, slow.asked()]).toEqual([expect.objectContaining({ name: `volume-${volumeId}` }), 1]);
+    const [{ attachedTo } = { attachedTo: [] }] = cinder.all();
+    expect(attachedTo.map(({ host }) => host).at(-1)).toBe("host-9");
+    expect(await cinder.attachments({ volumeId })).toHaveLength(others + 1);
+  });
+
+  test("is connected once with the attachment that the api has reserved", async () => {
+    await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, NOBODY);
+    const slow = makeSlow();
+    await afterSeconds(connect("host-9"), (second) => second === 90 && cinder.finishSlow());
+    expect([slow.asked(), (await cinder.attachments({ volumeId })).length]).toEqual([1, 1]);
+  });
+
+  test("is asked for once more when it has not appeared after minutes, and fails at the deadline", async () => {
+    await connect("host-0");
+    const slow = makeSlow();
+    await expect(afterSeconds(connect("host-9"), () => {})).rejects.toThrow(/Cinder/);
+    expect(slow.asked()).toBe(2);
+    const [{ attachedTo } = { attachedTo: [] }] = cinder.all();
+    expect(attachedTo.map(({ host }) => host)).toEqual(["host-0"]);
+  });
+
+  test("is not taken for that of this host when it was connected to another one for a conductor that was fenced", async () => {
+    await connect("host-0");
+    const slow = makeSlow();
+    const late = cinder.reserve.bind(cinder);
+    const connection = await afterSeconds(connect("host-9"), (second) => {
+      if (second !== 60) return;
+      cinder.fate = () => "answered";
+      late({ volumeId, serverUuid: SERVER, connector: { host: "host-5", initiator: "i" } }, NOBODY).catch(() => {});
+    });
+    expect([connection, slow.asked()]).toEqual([expect.objectContaining({ name: `volume-${volumeId}` }), 1]);
+    const [{ attachedTo } = { attachedTo: [] }] = cinder.all();
+    expect(attachedTo.map(({ host }) => host)).toEqual(["host-0", "host-9"]);
+  });
+
+  test("is looked for when Cinder answers late that it does not know, and refused when it says so at once", async () => {
+    const vague = { kind: "refused", why: "Unable to create attachment for volume.", isVague: true } as const;
+    const reserve = cinder.reserve.bind(cinder);
+    cinder.reserve = async () => vague;
+    await expect(connect("host-9")).rejects.toThrow(/Cinder does not connect volume/);
+    cinder.reserve = async (wanted, by) => {
+      cinder.reserve = reserve;
+      cinder.fate = (method) => (method === "reserve" ? "slow" : "answered");
+      await reserve(wanted, by).catch(() => {});
+      clock.advance(60_000);
+      return vague;
+    };
+    await afterSeconds(connect("host-9"), (second) => second === 5 && cinder.finishSlow());
+    expect(await cinder.attachments({ volumeId })).toHaveLength(1);
+  });
 });

@@ -11,18 +11,27 @@ export type Connections = ReadonlyMap<string, string>;
 
 const OWN = { callerToken: null, requestId: null };
 /** Cinder still fills the volume. */
+/** How long Cinder's driver may take beyond the time for which Cinder waits for it, before it is asked once more. */
+const SLOW_MS_MAX = 5 * 60_000;
+/** An error without a reason that comes later than this is that of a driver for which Cinder has not waited any longer (`rpc_response_timeout`: 60 s). */
+const SLOW_FROM_MS = 30_000;
 const NOT_READY = ["creating", "downloading"];
 
 /**
  * Connects the volumes of servers in Cinder to the host on which their guest is about to run. Connecting is repeatable: a volume that is connected to the
  * host already stays as it is, and an attachment of an earlier host stays, since a guest may still be there.
  *
- * An attachment that was not finished belongs to no guest, because hosts get orders only afterwards. Cinder does not say which host it is of, so it is
- * connected once more, or given up for a new one while the server has the volume on another host.
+ * An attachment that was not finished belongs to no guest, because hosts get orders only afterwards. Cinder shows the host of finished ones alone. So an
+ * attachment that was connected is finished, and used if it proves to be of this host. All others are connected once more, or given up for a new one while
+ * the server has the volume on another host.
+ *
+ * Cinder gives its driver about a minute, answers with an error then, and connects the volume all the same when the driver is ready. So after a question that
+ * was not answered in time, the attachment is watched for some minutes before it is asked for once more.
  */
 export class VolumeConnections {
   readonly #storage: BlockStorage | null;
   readonly #calls: PatientCalls;
+  readonly #clock: Clock;
 
   /** Without `storage`, servers with volumes in Cinder cannot be started here. */
   constructor(
@@ -34,6 +43,7 @@ export class VolumeConnections {
     settings: { readonly volumeConnectTimeoutMs: number },
   ) {
     this.#storage = deps.storage;
+    this.#clock = deps.clock;
     this.#calls = new PatientCalls(deps, { deadlineMs: settings.volumeConnectTimeoutMs });
   }
 
@@ -50,7 +60,10 @@ export class VolumeConnections {
     if (ids.length === 0) return null;
     const storage = this.#storage;
     if (storage === null) return Promise.resolve(failed(NO_CINDER, true));
-    const to = { serverUuid, connector: connectorOf(host), mayWrite: () => this.#calls.mayWrite(need) };
+    const to = {
+      ...{ serverUuid, connector: connectorOf(host), mayWrite: () => this.#calls.mayWrite(need) },
+      ...{ slow: new Map<string, number>(), nowMs: () => this.#clock.monotonic() },
+    };
     return this.#calls.call(`the server's volumes could not be connected to ${host}`, need, () =>
       connectAll(storage, ids, to),
     );
@@ -61,6 +74,9 @@ interface Destination {
   readonly serverUuid: string;
   readonly connector: VolumeConnector;
   readonly mayWrite: () => Promise<boolean>;
+  /** When Cinder left a question to connect a volume without an answer, by the volume's id. */
+  readonly slow: Map<string, number>;
+  readonly nowMs: () => number;
 }
 
 /** The connector that Cinder's drivers get. The name of the initiator follows from the host's, so that every conductor names the same one. */
@@ -95,9 +111,57 @@ async function connectOne(storage: BlockStorage, volumeId: string, to: Destinati
   if (NOT_READY.includes(volume.status) && own.length === 0)
     throw new BlockStorageError("unreachable", `volume ${volumeId} is still ${volume.status}`);
   const unfinished = own.filter(({ id }) => !finished.some((one) => one.attachmentId === id));
+  const connected = unfinished.filter(({ connection }) => connection !== null);
+  if (connected.length > 0 && (finished.length > 0 || to.slow.has(volumeId))) return adopt(storage, connected, to);
+  waitForSlow(volumeId, unfinished, to);
   return finished.length === 0
     ? connectFirst(storage, volume, unfinished, to)
     : connectFurther(storage, volume, unfinished, to);
+}
+
+/** Finishes what Cinder has connected, uses what is of this host, and ends what is of another one, where no guest can have it. */
+async function adopt(
+  storage: BlockStorage,
+  connected: readonly CinderAttachment[],
+  to: Destination,
+): Promise<Connected | Undone> {
+  const [{ volumeId } = { volumeId: "" }] = connected;
+  if (!(await to.mayWrite())) return UNWANTED;
+  for (const { id } of connected) await storage.complete(id);
+  const volume = await storage.volume(volumeId, OWN);
+  const hostOf = (id: string) => volume?.attachedTo.find(({ attachmentId }) => attachmentId === id)?.host;
+  const here = connected.find(({ id }) => hostOf(id) === to.connector.host);
+  for (const { id } of connected) if (id !== here?.id) await storage.deleteAttachment(id);
+  if (here === undefined) throw changed(volumeId);
+  return connectedBy(storage, here);
+}
+
+/** Throws while Cinder may still connect the volume for a question that it has not answered. */
+function waitForSlow(volumeId: string, unfinished: readonly CinderAttachment[], { slow, nowMs }: Destination): void {
+  const sinceMs = slow.get(volumeId);
+  if (sinceMs === undefined || unfinished.length === 0) return;
+  if (nowMs() - sinceMs < SLOW_MS_MAX)
+    throw new BlockStorageError("unreachable", `Cinder is still connecting volume ${volumeId}`);
+  slow.delete(volumeId);
+}
+
+/** Notes that Cinder has left a question to connect a volume without an answer, or has answered after a long time that it does not know. */
+async function noting<Outcome extends { readonly kind: string; readonly isVague?: boolean }>(
+  volumeId: string,
+  { slow, nowMs }: Destination,
+  ask: () => Promise<Outcome>,
+): Promise<Outcome> {
+  const startedAtMs = nowMs();
+  const tookLong = () => nowMs() - startedAtMs >= SLOW_FROM_MS;
+  try {
+    const outcome = await ask();
+    if (outcome.isVague !== true || !tookLong()) return outcome;
+  } catch (error) {
+    if (error instanceof BlockStorageError && error.code === "unreachable" && tookLong()) slow.set(volumeId, nowMs());
+    throw error;
+  }
+  slow.set(volumeId, nowMs());
+  throw new BlockStorageError("unreachable", `Cinder's driver takes long to connect volume ${volumeId}`);
 }
 
 /** No host has the volume for this server. */
@@ -110,7 +174,7 @@ async function connectFirst(
   if (reserved === undefined) return reserveConnected(storage, volumeId, to);
   if (!(await to.mayWrite())) return UNWANTED;
   for (const { id } of others) await storage.deleteAttachment(id);
-  const outcome = await storage.connect(reserved.id, to.connector);
+  const outcome = await noting(volumeId, to, () => storage.connect(reserved.id, to.connector));
   switch (outcome.kind) {
     case "connected":
       return finish(storage, outcome.attachment);
@@ -135,13 +199,11 @@ async function connectFurther(
   return reserveConnected(storage, volumeId, to);
 }
 
-async function reserveConnected(
-  storage: BlockStorage,
-  volumeId: string,
-  { serverUuid, connector, mayWrite }: Destination,
-): Promise<Connected | Undone> {
-  if (!(await mayWrite())) return UNWANTED;
-  const outcome = await storage.reserve({ volumeId, serverUuid, connector }, OWN);
+async function reserveConnected(storage: BlockStorage, volumeId: string, to: Destination): Promise<Connected | Undone> {
+  const { serverUuid, connector } = to;
+  if (!(await to.mayWrite())) return UNWANTED;
+  const wanted = { volumeId, serverUuid, connector };
+  const outcome = await noting(volumeId, to, () => storage.reserve(wanted, OWN));
   switch (outcome.kind) {
     case "reserved":
       return finish(storage, outcome.attachment);

@@ -175,11 +175,13 @@ test("both fields, a volume for several servers, a tag before 2.42, and another 
     create(root, { imageRef: "", block_device_mapping: [{ volume_id: id }] }),
     create(root, { imageRef: "", min_count: 2 }),
     create([mapped(id, 0, { tag: "t" })], { imageRef: "" }, 41),
+    create([mapped(id, 0, { tag: "t" })], { imageRef: "" }, 33),
     create([mapped(await newVolume(false), 0)], { imageRef: "" }),
   ]);
   expect(messages.map(({ status, json }) => [status, json.badRequest?.message])).toEqual([
     [400, "Using different block_device_mapping syntaxes is not allowed in the same request."],
     [400, "Cannot attach one or more volumes to multiple instances"],
+    [400, expect.stringContaining("tag was unexpected")],
     [400, expect.stringContaining("tag was unexpected")],
     [400, expect.stringMatching(/^Block Device .* is not bootable\.$/)],
   ]);
@@ -190,6 +192,8 @@ test("both fields, a volume for several servers, a tag before 2.42, and another 
     `Block Device Mapping is Invalid: failed to get volume ${id}.`,
   ]);
   expect(await statusOf(id)).toBe("available");
+  // Nova took tags in 2.32, too.
+  expect((await create([mapped(id, 0, { tag: "t" })], { imageRef: "", networks: undefined }, 32)).status).toBe(202);
 });
 
 describe("a volume that was reserved", () => {

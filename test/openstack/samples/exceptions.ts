@@ -1,5 +1,5 @@
 import { MINOR_MAX } from "../../../services/api/http/microversion.ts";
-import type { Sample, SampleLibrary } from "./sample-library.ts";
+import type { Sample } from "./sample-library.ts";
 
 /** Folders of APIs that Nova has removed at every microversion, each with a path that must answer 410. */
 export const REMOVED: Readonly<Record<string, string>> = {
@@ -30,14 +30,14 @@ export const PROXIES: ReadonlySet<string> = new Set([
 ]);
 
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
-const NO_VOLUMES = "servers boot from local disks, and no volume has snapshots";
+const NO_SNAPSHOTS = "no driver makes snapshots of volumes that its guests use";
 const NO_CONSOLES = "guests have serial and VNC consoles only";
 const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
 const REASONS: Readonly<Record<string, string>> = {
   "os-admin-password": "no driver has an agent in its guests",
-  "os-assisted-volume-snapshots": NO_VOLUMES,
+  "os-assisted-volume-snapshots": NO_SNAPSHOTS,
   "os-console-auth-tokens/create-spice-direct-console-req": NO_CONSOLES,
   "os-hosts/host-get-reboot": NO_POWER,
   "os-hosts/host-get-shutdown": NO_POWER,
@@ -62,27 +62,8 @@ const REASONS: Readonly<Record<string, string>> = {
   "servers/server-action-removefloatingip-req": "there are no floating addresses",
 };
 
-/** Samples of `servers` that have a field which Berth refuses. */
-const REFUSED_FIELDS: readonly (readonly [field: string, reason: string])[] = [["block_device_mapping_v2", NO_VOLUMES]];
-
-const ANSWERS_OF_REQUESTS: Readonly<Record<string, string>> = {
-  "server-create-resp": "server-create-req",
-  "server-action-rebuild-resp": "server-action-rebuild",
-};
-
-/** The reason that a request of `servers` is refused for one of its fields, or that an answer misses such a field or its whole request. */
-function refusedField({ folder, minor, name, text }: Sample, library: SampleLibrary): string | null {
-  if (folder !== "servers") return null;
-  const requestName = ANSWERS_OF_REQUESTS[name];
-  const request = requestName === undefined ? text : (library.newest(folder, requestName, minor)?.text ?? "");
-  const dense = request.replace(/\s/g, "");
-  const field = REFUSED_FIELDS.find(([one]) => dense.includes(`"${one}":[`));
-  return field?.[1] ?? null;
-}
-
 /** The reason that a sample is an exception, or null. */
-export function exceptionOf(sample: Sample, library: SampleLibrary): string | null {
-  const { folder, minor, name } = sample;
+export function exceptionOf({ folder, minor, name }: Sample): string | null {
   if (minor > MINOR_MAX) return `needs 2.${minor}, and Berth announces 2.1 to 2.${MINOR_MAX}`;
-  return REASONS[`${folder}/${name}`] ?? REASONS[folder] ?? refusedField(sample, library);
+  return REASONS[`${folder}/${name}`] ?? REASONS[folder] ?? null;
 }

@@ -44,7 +44,7 @@ export async function runSamples(
       const here = samples.filter((sample) => sample.minor === minor);
       const run = new SampleRun({ cloud, library, folder, minor });
       const fault = minor > MINOR_MAX ? null : await attempt(run, SCRIPTS[folder]);
-      verdicts.push(...here.map((sample) => judge(sample, { run, fault, reason: exceptionOf(sample, library) })));
+      verdicts.push(...here.map((sample) => judge(sample, { run, fault, reason: exceptionOf(sample) })));
     }
   }
   return verdicts;

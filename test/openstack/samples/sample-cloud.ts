@@ -1,4 +1,6 @@
+import { randomUUID } from "node:crypto";
 import { Agent, fetch } from "undici";
+import { MemoryBlockStorage } from "../../../adapters/memory/memory-block-storage.ts";
 import { SIMPLE_NETWORK } from "../../../services/api/network/simple-network.ts";
 import type { HostConfig } from "../../../services/compute-agent/host-config.ts";
 import { eventually } from "../../rigs/eventually.ts";
@@ -34,27 +36,34 @@ const hostOf = (name: string, index: number): HostConfig => ({
 /** A whole cloud with the flavors and the image that upstream's samples name. */
 export class SampleCloud {
   readonly #cloud: TestCloud;
+  readonly #cinder: MemoryBlockStorage;
   readonly network = SIMPLE_NETWORK;
 
-  private constructor(cloud: TestCloud) {
+  private constructor(cloud: TestCloud, cinder: MemoryBlockStorage) {
     this.#cloud = cloud;
+    this.#cinder = cinder;
   }
 
   static async start(): Promise<SampleCloud> {
     const cells = [{ name: "cell-1", hosts: HOSTS.map(hostOf) }];
+    const cinder = new MemoryBlockStorage({ newId: randomUUID });
+    cinder.newStatus = "available";
+    // The type of upstream's samples.
+    cinder.volumeTypes.add("lvm-1");
     const inner = await startTestCloud({
       cells,
       schedulers: 1,
       conductors: 1,
       auth: "noauth2",
       networks: "simple",
-      volumes: "simple",
+      volumes: "cinder",
+      blockStorage: cinder,
       consoles: true,
       reclaimInstanceIntervalMs: 3_600_000,
       // Its panel injects faults.
       dashboard: true,
     });
-    const cloud = new SampleCloud(inner);
+    const cloud = new SampleCloud(inner, cinder);
     for (const flavor of FLAVORS) await cloud.must("POST", "/flavors", { flavor });
     await cloud.must("POST", "/flavors/6/os-extra_specs", { extra_specs: { "hw:numa_nodes": "1" } });
     await cloud.must("POST", "/image/v2/images", {
@@ -84,7 +93,7 @@ export class SampleCloud {
       "openstack-api-version": `compute 2.${minor}`,
       ...(body !== undefined && { "content-type": "application/json" }),
     };
-    const url = `${this.#cloud.apiUrl}${/^\/(image|network|volume|berth|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
+    const url = `${this.#cloud.apiUrl}${/^\/(image|network|berth|v2|$)/.test(path) ? path : `/v2.1${path}`}`;
     const response = await fetch(url, {
       dispatcher: ONE_EACH,
       method,
@@ -113,15 +122,16 @@ export class SampleCloud {
   }
 
   /** Creates a volume that no server has. */
-  async volume(): Promise<string> {
-    return (await this.must("POST", "/volume/v3/volumes", { volume: { size: 1 } })).volume.id;
+  volume(): string {
+    return this.#cinder.putVolume({ projectId: "default" }).id;
   }
 
   /** Waits until a volume is attached. */
   async inUse(id: string): Promise<void> {
-    await eventually(`volume ${id} is in use`, async () => {
-      return (await this.must("GET", `/volume/v3/volumes/${id}`)).volume.status === "in-use";
-    });
+    await eventually(
+      `volume ${id} is in use`,
+      () => this.#cinder.all().find((volume) => volume.id === id)?.status === "in-use",
+    );
   }
 
   async settled(id: string): Promise<Answer> {

@@ -118,7 +118,7 @@ const shares: Script = async (run) => {
 const volumeAttachments: Script = async (run) => {
   const id = await run.cloud.boot();
   const path = `/servers/${id}/os-volume_attachments`;
-  const [volume, other] = [await run.cloud.volume(), await run.cloud.volume()];
+  const [volume, other] = [run.cloud.volume(), run.cloud.volume()];
   const values = {
     ...{ volume_id: volume, volume_id2: other, new_volume_id: other, server_id: id, id: volume },
     ...{ device: "/dev/sdb", tag: "foo" },

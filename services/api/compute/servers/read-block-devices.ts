@@ -44,6 +44,8 @@ const FIELDS: ReadonlyMap<string, number> = new Map([
   ["tag", 42],
   ["volume_type", 67],
 ]);
+/** By a mistake, Nova took tags in 2.32, and then only from 2.42 on. */
+const TAG_ONCE_MINOR = 32;
 const SOURCES = ["volume", "image", "snapshot", "blank"];
 const DEVICE_NAME = /^[a-zA-Z0-9._/-]{1,255}$/;
 const TAG = /^[^,/]{1,60}$/;
@@ -113,6 +115,7 @@ function fromLegacy(legacy: readonly Mapping[], imageRef: string): readonly Mapp
 function refuseUnknown(mapping: Mapping, minor: number): void {
   for (const field of Object.keys(mapping)) {
     if (minor >= (FIELDS.get(field) ?? Number.POSITIVE_INFINITY)) continue;
+    if (field === "tag" && minor === TAG_ONCE_MINOR) continue;
     throw badRequest(
       `Invalid input for field/attribute ${V2}. Additional properties are not allowed (${describeValue(field)} was unexpected)`,
     );
