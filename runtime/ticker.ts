@@ -2,7 +2,8 @@ import type { Clock, Timer } from "./clock.ts";
 
 export interface TickerOptions {
   readonly clock: Clock;
-  readonly pauseMs: number;
+  /** The time between two runs in milliseconds, which may depend on what the last run found. */
+  readonly pauseMs: number | (() => number);
   readonly work: () => Promise<void>;
   readonly onError: (error: unknown) => void;
 }
@@ -13,7 +14,10 @@ export interface TickerOptions {
  */
 export class Ticker {
   readonly #options: TickerOptions;
+  /** The timer of the next run, or null before `start` and during a run. */
   #timer: Timer | null = null;
+  /** When the next run begins, in the clock's monotonic milliseconds. */
+  #dueMs = 0;
   #running: Promise<void> = Promise.resolve();
   #stopped = false;
 
@@ -22,9 +26,15 @@ export class Ticker {
   }
 
   start(): void {
-    this.#timer = this.#options.clock.setTimer(this.#options.pauseMs, () => {
-      this.#running = this.#tick();
-    });
+    const { pauseMs } = this.#options;
+    this.#runAfter(typeof pauseMs === "number" ? pauseMs : pauseMs());
+  }
+
+  /** Begins the next run within `withinMs` milliseconds, if it is to begin later. Changes nothing before `start`, during a run and after `stop`. */
+  hurry(withinMs: number): void {
+    if (this.#stopped || this.#timer === null || this.#dueMs - this.#options.clock.monotonic() <= withinMs) return;
+    this.#timer.cancel();
+    this.#runAfter(withinMs);
   }
 
   /** Resolves when the work under way has ended; no run begins after that. */
@@ -32,6 +42,15 @@ export class Ticker {
     this.#stopped = true;
     this.#timer?.cancel();
     await this.#running;
+  }
+
+  #runAfter(pauseMs: number): void {
+    const { clock } = this.#options;
+    this.#dueMs = clock.monotonic() + pauseMs;
+    this.#timer = clock.setTimer(pauseMs, () => {
+      this.#timer = null;
+      this.#running = this.#tick();
+    });
   }
 
   async #tick(): Promise<void> {

@@ -7,8 +7,9 @@ import type { SchedulerEvents } from "./events.ts";
 
 /** Time between two exchanges of picks with the other schedulers. */
 const TELL_MS = 100;
-/** While no scheduler has recently picked anything, picks are exchanged only once in this many turns. */
+/** After this many exchanges without a pick of any scheduler, picks are exchanged only once in `QUIET_TELL_MS`. */
 const QUIET_TURNS = 10;
+const QUIET_TELL_MS = 1_000;
 /** Maximum number of picks that are sent at a time. The other schedulers would not read more. */
 const TOLD_MAX = 256;
 
@@ -38,7 +39,7 @@ export class PickTeller {
     this.#onChanged = deps.onChanged;
     this.#ticker = new Ticker({
       clock: deps.clock,
-      pauseMs: TELL_MS,
+      pauseMs: () => (this.#untold.length === 0 && this.#quietTurns > QUIET_TURNS ? QUIET_TELL_MS : TELL_MS),
       work: () => this.#takeTurn(),
       onError: (error) => deps.events.refreshFailed("picks of others", error),
     });
@@ -47,6 +48,7 @@ export class PickTeller {
   picked(cell: string, host: string): void {
     this.#untold.push({ cell, host });
     if (this.#untold.length > TOLD_MAX) this.#untold.shift();
+    this.#ticker.hurry(TELL_MS);
   }
 
   start(): void {
@@ -57,10 +59,9 @@ export class PickTeller {
     return this.#ticker.stop();
   }
 
-  /** Exchanges picks less often while there are none, so that an idle cloud costs the soft state next to nothing. */
+  /** Exchanges picks less often while there are none, so that an idle cloud costs schedulers and the soft state next to nothing. */
   async #takeTurn(): Promise<void> {
     this.#quietTurns = this.#untold.length > 0 ? 0 : this.#quietTurns + 1;
-    if (this.#quietTurns > QUIET_TURNS && this.#quietTurns % QUIET_TURNS !== 0) return;
     await this.exchange();
   }
 
