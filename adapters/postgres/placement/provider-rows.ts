@@ -52,7 +52,7 @@ export async function findProviders(db: Queryable, filter: ProviderFilter): Prom
   const bind = (value: unknown): string => `$${values.push(value)}`;
   const rules = [
     ...(filter.name === undefined ? [] : [`p.name = ${bind(filter.name)}`]),
-    ...(filter.uuid === undefined ? [] : [`p.uuid = ${bind(filter.uuid)}`]),
+    ...(filter.uuids === undefined ? [] : [`p.uuid = any (${bind(filter.uuids)}::uuid[])`]),
     ...(filter.inTree === undefined
       ? []
       : [`p.root_id = (select root_id from resource_providers where uuid = ${bind(filter.inTree)})`]),

@@ -97,7 +97,7 @@ export interface NewProvider {
 /** Rules combine by AND. An outer list means AND, an inner list means OR. */
 export interface ProviderFilter {
   readonly name?: string;
-  readonly uuid?: ProviderUuid;
+  readonly uuids?: readonly ProviderUuid[];
   /** Selects the providers of the tree that this provider belongs to. */
   readonly inTree?: ProviderUuid;
   readonly memberOf?: readonly (readonly AggregateUuid[])[];

@@ -70,6 +70,35 @@ describe("of two faults in a request, the API reports the same one as upstream",
     }
   });
 
+  test("providers and classes that do not exist are reported before inventories that do not", async () => {
+    const [host, other, consumer, second] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
+    for (const uuid of [host, other]) await rig.client.makeProvider(uuid, { inventories: { VCPU: 4 } });
+    const unknown = randomUUID();
+    const faults = [
+      {
+        allocations: { [host]: { DISK_GB: 1 }, [other]: { CUSTOM_NONE: 1 } },
+        says: "No such resource class CUSTOM_NONE",
+      },
+      { allocations: { [host]: { VCPU: 9 }, [other]: { CUSTOM_NONE: 1 } }, says: "No such resource class CUSTOM_NONE" },
+      { allocations: { [host]: { CUSTOM_NONE: 1 }, [unknown]: { VCPU: 1 } }, says: `'${unknown}' that does not exist` },
+    ];
+    for (const { allocations, says } of faults) {
+      const body = allocationsBody(allocations, null);
+      const [one, another] = Object.entries(allocations).map(([uuid, resources]) =>
+        allocationsBody({ [uuid]: resources }, null),
+      );
+      const several = { [consumer]: one, [second]: another };
+      for (const answer of [
+        await rig.client.call("PUT", `/allocations/${consumer}`, { body }),
+        await rig.client.call("POST", "/allocations", { body: several }),
+        await reshape(host, several),
+      ]) {
+        expect(answer.status).toBe(400);
+        expect(answer.text).toContain(says);
+      }
+    }
+  });
+
   test("the generations of all consumers are checked before everything else", async () => {
     const [host, full, held, fresh] = [randomUUID(), randomUUID(), randomUUID(), randomUUID()];
     await rig.client.makeProvider(host, { inventories: { VCPU: 4 } });

@@ -1,22 +1,13 @@
-import type { AllocationChange, AllocationOutcome, AllocationStep } from "../../../../core/ledger/allocation-change.ts";
+import type { AllocationChange, AllocationStep } from "../../../../core/ledger/allocation-change.ts";
 import { type ConsumerUuid, consumerUuid, providerUuid, resourceClass } from "../../../../core/ledger/ids.ts";
 import type { AllocationItem, ConsumerOwner } from "../../../../core/ledger/model.ts";
-import type {
-  ConsumerAllocations,
-  PlacementChangeOutcome,
-  PlacementStore,
-} from "../../../../core/stores/cell/placement-store.ts";
+import type { ConsumerAllocations, PlacementStore } from "../../../../core/stores/cell/placement-store.ts";
 import { type Answer, json, noContent, type PlacementCall } from "../http.ts";
-import {
-  ERROR_CODES,
-  type PlacementError,
-  placementBadRequest,
-  placementConflict,
-  placementNotFound,
-} from "../placement-error.ts";
+import { placementBadRequest, placementNotFound } from "../placement-error.ts";
 import { postAllocationsSchemas as postSchema, putAllocationsSchemas as putSchema } from "../schemas/allocations.ts";
 import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
+import { refusal, underWay, unknownProvider } from "./allocation-refusals.ts";
 import { noSuchProvider, providerInPath } from "./providers.ts";
 
 /** Owner of consumers that were created before 1.8, without an owner: upstream's `incomplete_consumer_*_id`. */
@@ -154,7 +145,7 @@ function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
   const seen = new Set<string>();
   return Object.entries(body.allocations).flatMap(([text, { resources }]) => {
     const provider = readUuidLike(text);
-    if (provider === null) throw placementBadRequest(`Allocation for resource provider '${text}' that does not exist.`);
+    if (provider === null) throw unknownProvider(text);
     if (seen.has(provider))
       throw placementBadRequest(`Resource provider ${provider} is named twice, in two spellings.`);
     seen.add(provider);
@@ -169,96 +160,6 @@ function itemsFrom(body: ConsumerBody): readonly AllocationItem[] {
 async function apply(store: PlacementStore, change: AllocationChange, prefix: string): Promise<void> {
   const outcome = await store.applyAllocations(change);
   if (outcome.kind !== "committed") throw await refusal(store, { outcome, change, prefix });
-}
-
-/**
- * Returns the consumer of a change whose generation is not the expected one, or null. Upstream checks the generations of all consumers
- * before anything else, so a request that lost a race gets a generation conflict whatever other reasons exist.
- */
-export async function staleConsumer(
-  store: PlacementStore,
-  { steps }: AllocationChange,
-): Promise<PlacementError | null> {
-  const expected = new Map<ConsumerUuid, number | null>();
-  for (const step of steps) {
-    if (step.kind === "replace" && step.expected !== "any") expected.set(step.consumer, step.expected);
-  }
-  if (expected.size === 0) return null;
-  const known = await store.consumers([...expected.keys()]);
-  const generations = new Map(known.map(({ uuid, generation }) => [uuid, generation]));
-  const stale = [...expected].find(([uuid, generation]) => generation !== (generations.get(uuid) ?? null));
-  return stale === undefined ? null : consumerConflict(stale[1], generations.get(stale[0]) ?? null);
-}
-
-function consumerConflict(expected: number | null | "any", actual: number | null): PlacementError {
-  const message = `consumer generation conflict - expected ${actual ?? "null"} but got ${expected ?? "None"}`;
-  return placementConflict(message, ERROR_CODES.concurrentUpdate);
-}
-
-/** Returns the refusal that upstream would answer to this request alone. */
-export async function refusal(
-  store: PlacementStore,
-  refused: {
-    readonly outcome: Exclude<PlacementChangeOutcome, { kind: "committed" }>;
-    readonly change: AllocationChange;
-    readonly prefix: string;
-  },
-): Promise<PlacementError> {
-  const { outcome, change, prefix } = refused;
-  if (outcome.kind === "consumer-conflict") return consumerConflict(outcome.expected, outcome.actual);
-  const stale = await staleConsumer(store, change);
-  if (stale !== null) return stale;
-  switch (outcome.kind) {
-    case "under-way":
-      return underWay(outcome);
-    case "several-cells":
-      // With only one cell involved, another process is writing for the same consumer at this moment.
-      if (outcome.cells.length === 1)
-        return placementConflict("Another request changed the same consumer; try again.", ERROR_CODES.concurrentUpdate);
-      return placementConflict(
-        `A consumer's allocations are in one cell, and one request changes one cell; this one is about ${outcome.cells.join(", ")}. ` +
-          "Send one request for each cell.",
-      );
-    case "unknown-provider":
-      return placementBadRequest(`Allocation for resource provider '${outcome.provider}' that does not exist.`);
-    case "unknown-inventory": {
-      const exists = (await store.resourceClasses()).some((row) => row.name === outcome.resourceClass);
-      if (!exists) return placementBadRequest(`${prefix} No such resource class ${outcome.resourceClass}.`);
-      return placementConflict(
-        `Unable to allocate inventory: Inventory for '${outcome.resourceClass}' on resource provider '${outcome.provider}' invalid.`,
-      );
-    }
-    case "no-capacity": {
-      const [first] = outcome.shortfalls;
-      const why = first?.reason === "capacity" ? "exceed the capacity" : "violate inventory constraints";
-      return placementConflict(
-        `Unable to allocate inventory: Unable to create allocation for '${first?.resourceClass}' on resource provider '${first?.provider}'. ` +
-          `The requested amount would ${why}. (${outcome.shortfalls.map(describeShortfall).join("; ")})`,
-      );
-    }
-    default:
-      return outcome satisfies never;
-  }
-}
-
-type Shortfall = Extract<AllocationOutcome, { kind: "no-capacity" }>["shortfalls"][number];
-function describeShortfall(shortfall: Shortfall): string {
-  const { resourceClass: name, requested, used, limit, reason } = shortfall;
-  return reason === "capacity"
-    ? `${name}: requested ${requested}, used ${used}, capacity ${limit}`
-    : `${name}: requested ${requested}, ${reason} ${limit}`;
-}
-
-/** The refusal of a change to a consumer whose allocations a task or a move relies on. */
-function underWay({ consumer, what }: Extract<PlacementChangeOutcome, { kind: "under-way" }>): PlacementError {
-  const why =
-    what === "move"
-      ? "it is a move of a server, which needs the allocations to finish or to go back"
-      : `it is a server, and its task (${what}) needs the allocations`;
-  return placementConflict(
-    `The allocations of consumer ${consumer} cannot be changed now: ${why}. Wait until the server has no task, or use the Compute API.`,
-    ERROR_CODES.concurrentUpdate,
-  );
 }
 
 /** DELETE /allocations/{consumer_uuid} */

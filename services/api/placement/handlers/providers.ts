@@ -81,7 +81,7 @@ async function filterFrom(call: PlacementCall, store: PlacementStore): Promise<P
     requiredTraits: traits.required,
     forbiddenTraits: traits.forbidden,
     ...(name ? { name } : {}),
-    ...(uuid ? { uuid: providerUuid(readUuidLike(uuid)!) } : {}),
+    ...(uuid ? { uuids: [providerUuid(readUuidLike(uuid)!)] } : {}),
     ...(tree ? { inTree: tree } : {}),
     ...(resources ? { resources } : {}),
   };

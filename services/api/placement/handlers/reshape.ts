@@ -5,7 +5,8 @@ import { ERROR_CODES, placementBadRequest, placementConflict } from "../placemen
 import { postReshaperSchemas as bodySchema } from "../schemas/allocations.ts";
 import { readUuidLike } from "../uuids.ts";
 import { readBody } from "../validate.ts";
-import { type ConsumerBody, changeFrom, consumersFrom, refusal, staleConsumer } from "./allocations.ts";
+import { refusal, staleConsumer, unknownName } from "./allocation-refusals.ts";
+import { type ConsumerBody, changeFrom, consumersFrom } from "./allocations.ts";
 import { type InventoryBody, inventoryFrom } from "./inventories.ts";
 
 interface ReshapeBody {
@@ -17,6 +18,8 @@ interface ReshapeBody {
   >;
   readonly allocations: Readonly<Record<string, ConsumerBody>>;
 }
+
+const PREFIX = "malformed reshaper data:";
 
 const notFoundInInventories = (uuid: string) =>
   placementBadRequest(
@@ -40,17 +43,19 @@ export async function reshape(call: PlacementCall, store: PlacementStore): Promi
   });
   const change = await changeFrom(call, store, consumersFrom(body.allocations));
   const outcome = await store.reshape({ inventories, change });
-  // As upstream, generations of providers are checked first, then those of consumers, then everything else.
+  // As upstream, generations of providers are checked first, then those of consumers, then the names in the allocations, then everything else.
   const isOfProviders = outcome.kind === "unknown-provider" || outcome.kind === "generation-conflict";
-  const stale = outcome.kind === "reshaped" || isOfProviders ? null : await staleConsumer(store, change);
-  if (stale !== null) throw stale;
+  if (outcome.kind !== "reshaped" && !isOfProviders) {
+    const earlier = (await staleConsumer(store, change)) ?? (await unknownName(store, change, PREFIX));
+    if (earlier !== null) throw earlier;
+  }
   switch (outcome.kind) {
     case "reshaped":
       return noContent;
     case "unknown-provider":
       throw notFoundInInventories(outcome.provider);
     case "unknown-class":
-      throw placementBadRequest(`malformed reshaper data: No such resource class ${outcome.resourceClass}.`);
+      throw placementBadRequest(`${PREFIX} No such resource class ${outcome.resourceClass}.`);
     case "generation-conflict":
       throw placementConflict(
         `resource provider generation conflict for provider ${outcome.provider}: actual: ${outcome.actual}, given: ${outcome.given}`,
@@ -62,7 +67,7 @@ export async function reshape(call: PlacementCall, store: PlacementStore): Promi
         ERROR_CODES.inventoryInUse,
       );
     case "refused":
-      throw await refusal(store, { outcome: outcome.outcome, change, prefix: "malformed reshaper data:" });
+      throw await refusal(store, { outcome: outcome.outcome, change, prefix: PREFIX });
     default:
       return outcome satisfies never;
   }
