@@ -11,11 +11,12 @@ import type {
   PortUpdate,
   UpdatePortOutcome,
 } from "../../core/stores/networking.ts";
-import { BINDING_FAILED } from "../../core/stores/networking.ts";
+import { BINDING_FAILED, OWN_NAME } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import { ipv4At, ipv4Offset } from "../../core/tasks/ipv4.ts";
 import { macOf } from "../../runtime/mac-of.ts";
 import { MemorySecurityGroups } from "./api/memory-security-groups.ts";
+import { MemoryFloatingIps } from "./memory-floating-ips.ts";
 
 /** What becomes of a call: it is answered, it never arrives, or it has its effect and its answer is lost. */
 export type NetworkingFate = "answered" | "silent" | "lost";
@@ -35,13 +36,18 @@ export class MemoryNetworking implements Networking {
     isInUse: (id) => this.all().some(({ securityGroups }) => securityGroups.includes(id)),
     setGroups: () => false,
   });
+  readonly floatingIps = new MemoryFloatingIps({
+    ports: () => this.all(),
+    network: (id) => this.#networks.get(id),
+    answer: (work) => this.#answer("floatingIps", work),
+  });
   readonly hostsWithoutDriver = new Set<string>();
   /** The network that a project without any gets, by the project. */
   readonly autoNetworks = new Map<string, string>();
   /** Maximum number of ports of each project. */
   portsMax = Number.POSITIVE_INFINITY;
   /** Decides about each call, by the name of its method. */
-  fate: (method: keyof Networking) => NetworkingFate = () => "answered";
+  fate: (method: keyof Networking | "floatingIps") => NetworkingFate = () => "answered";
   readonly #networks = new Map<string, TwinNetwork>();
   readonly #ports = new Map<string, NeutronPort>();
   readonly #newId: () => string;
@@ -71,10 +77,14 @@ export class MemoryNetworking implements Networking {
   networks(filter: NetworkFilter, { callerToken }: AskedBy): Promise<readonly NeutronNetwork[]> {
     return this.#answer("networks", () =>
       [...this.#networks.values()]
-        .filter(({ projectId, isShared }) => callerToken === null || projectId === callerToken || isShared)
+        .filter(
+          ({ projectId, isShared, isExternal }) =>
+            callerToken === null || projectId === callerToken || isShared || isExternal,
+        )
         .filter(({ id }) => filter.ids?.includes(id) ?? true)
         .filter(({ projectId }) => filter.projectId === undefined || projectId === filter.projectId)
         .filter(({ isShared }) => filter.isShared === undefined || isShared === filter.isShared)
+        .filter(({ isExternal }) => filter.isExternal === undefined || isExternal === filter.isExternal)
         .map(shownNetwork),
     );
   }
@@ -117,15 +127,26 @@ export class MemoryNetworking implements Networking {
     });
   }
 
-  updatePort(id: string, update: PortUpdate, revision: number): Promise<UpdatePortOutcome> {
+  updatePort(
+    id: string,
+    update: PortUpdate,
+    revision: number,
+    { callerToken }: AskedBy = OWN_NAME,
+  ): Promise<UpdatePortOutcome> {
     return this.#answer("updatePort", () => {
       const port = this.#ports.get(id);
       if (port === undefined) return { kind: "gone" };
       if (port.revision !== revision) return { kind: "changed" };
+      // Neutron's default policy: only the owner of the network chooses the addresses of its ports.
+      if (callerToken !== null && this.#networks.get(port.networkId)?.projectId !== callerToken)
+        return { kind: "forbidden", why: "(rule:update_port) is disallowed by policy" };
+      const fixedAddresses = this.#readdressed(port, update.fixedAddresses);
+      if (fixedAddresses === null) return { kind: "refused", why: "No more IP addresses available on network." };
       const { device, securityGroups = port.securityGroups } = update;
       const host = device === null ? "" : (update.host ?? port.host);
       const deviceId = device === undefined ? port.deviceId : (device?.serverUuid ?? "");
-      const changed = { ...port, deviceId, securityGroups, revision: revision + 1, ...this.#bound(host) };
+      const addressed = { ...port, fixedAddresses };
+      const changed = { ...addressed, deviceId, securityGroups, revision: revision + 1, ...this.#bound(host) };
       this.#ports.set(id, host === port.host ? changed : afterBinding(changed));
       return { kind: "updated", port: changed };
     });
@@ -163,6 +184,21 @@ export class MemoryNetworking implements Networking {
     return { kind: "created", ports: [created] };
   }
 
+  /** Null if the network has no free address. */
+  #readdressed(
+    { networkId, fixedAddresses }: NeutronPort,
+    wanted: PortUpdate["fixedAddresses"],
+  ): readonly FixedAddress[] | null {
+    if (wanted === undefined) return fixedAddresses;
+    const fixed: FixedAddress[] = [];
+    for (const { subnetId, address } of wanted) {
+      const free = address ?? this.#freeAddress(networkId, fixed)?.address;
+      if (free === undefined) return null;
+      fixed.push({ subnetId, address: free });
+    }
+    return fixed;
+  }
+
   #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "status"> {
     if (host === "") return { host, vifType: "unbound", status: "DOWN" };
     if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, status: "DOWN" };
@@ -175,17 +211,18 @@ export class MemoryNetworking implements Networking {
     );
   }
 
-  #freeAddress(networkId: string): FixedAddress | null {
+  #freeAddress(networkId: string, others: readonly FixedAddress[] = []): FixedAddress | null {
     const network = this.#networks.get(networkId);
     for (let offset = 0; network !== undefined && offset < network.size; offset += 1) {
       const address = ipv4At(network.first, offset);
-      if (!this.#isTaken(networkId, address)) return { address, subnetId: network.subnetIds[0] ?? "" };
+      if (!this.#isTaken(networkId, address) && !hasAddress(others, address))
+        return { address, subnetId: network.subnetIds[0] ?? "" };
     }
     return null;
   }
 
   /** The promise settles in a later turn, as that of a call over a network does. */
-  async #answer<Value>(method: keyof Networking, work: () => Value): Promise<Value> {
+  async #answer<Value>(method: keyof Networking | "floatingIps", work: () => Value): Promise<Value> {
     const fate = this.fate(method);
     await Promise.resolve();
     if (fate === "silent") throw new NetworkingError("unreachable", "Neutron does not answer: it is silent");

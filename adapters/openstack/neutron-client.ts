@@ -42,10 +42,11 @@ export class NeutronClient implements Networking {
     this.#client = client;
   }
 
-  async networks({ ids, projectId, isShared }: NetworkFilter, by: AskedBy): Promise<readonly NeutronNetwork[]> {
+  async networks(filter: NetworkFilter, by: AskedBy): Promise<readonly NeutronNetwork[]> {
+    const { ids, projectId, isShared, isExternal } = filter;
     if (ids?.length === 0) return [];
-    const shared = isShared === undefined ? undefined : isShared ? "True" : "False";
-    return (await this.#list("networks", { id: ids, tenant_id: projectId, shared }, by)).map(networkOf);
+    const values = { id: ids, tenant_id: projectId, shared: flag(isShared), "router:external": flag(isExternal) };
+    return (await this.#list("networks", values, by)).map(networkOf);
   }
 
   async autoNetwork(projectId: string, by: AskedBy): Promise<NeutronNetwork | null> {
@@ -83,14 +84,19 @@ export class NeutronClient implements Networking {
     }
   }
 
-  async updatePort(id: string, update: PortUpdate, revision: number): Promise<UpdatePortOutcome> {
+  async updatePort(
+    id: string,
+    update: PortUpdate,
+    revision: number,
+    by: AskedBy = OWN_NAME,
+  ): Promise<UpdatePortOutcome> {
     try {
       const answer = await this.#call({
         method: "PUT",
         path: `/v2.0/ports/${encodeURIComponent(id)}`,
         headers: { "if-match": `revision_number=${revision}` },
         body: { port: updateBody(update) },
-        ...OWN_NAME,
+        ...by,
         expect: [200],
       });
       return { kind: "updated", port: portOf((answer.body as { port?: unknown } | null)?.port) };
@@ -98,7 +104,7 @@ export class NeutronClient implements Networking {
       if (!(error instanceof NeighbourError)) throw error;
       if (error.status === CHANGED_STATUS) return { kind: "changed" };
       if (error.code === "not-found") return { kind: "gone" };
-      return { kind: "refused", why: whyOf(error) };
+      return { kind: error.status === FORBIDDEN_STATUS ? "forbidden" : "refused", why: whyOf(error) };
     }
   }
 
@@ -143,6 +149,9 @@ export class NeutronClient implements Networking {
   }
 }
 
+const flag = (value: boolean | undefined): string | undefined =>
+  value === undefined ? undefined : value ? "True" : "False";
+
 function newPortBody(port: NewNeutronPort): Record<string, unknown> {
   return {
     network_id: port.networkId,
@@ -157,8 +166,13 @@ function newPortBody(port: NewNeutronPort): Record<string, unknown> {
 }
 
 /** A port that leaves its server is unbound with it. Source: `_unbind_ports` in nova/network/neutron.py. */
-function updateBody({ device, host, securityGroups }: PortUpdate): Record<string, unknown> {
+function updateBody({ device, host, securityGroups, fixedAddresses }: PortUpdate): Record<string, unknown> {
+  const fixed = fixedAddresses?.map(({ subnetId, address }) => ({
+    subnet_id: subnetId,
+    ...(address !== null && { ip_address: address }),
+  }));
   return {
+    ...(fixed !== undefined && { fixed_ips: fixed }),
     ...(device === null && { device_id: "", device_owner: "", "binding:host_id": "" }),
     ...(device && { device_id: device.serverUuid, device_owner: device.owner }),
     ...(host !== undefined && { "binding:host_id": host }),

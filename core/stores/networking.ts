@@ -82,6 +82,8 @@ export interface PortUpdate {
   /** The host to which the port gets bound. */
   readonly host?: string;
   readonly securityGroups?: readonly string[];
+  /** All addresses that the port is to have. A null address is a new one of the subnet. */
+  readonly fixedAddresses?: readonly { readonly subnetId: string; readonly address: string | null }[];
 }
 
 export type UpdatePortOutcome =
@@ -89,6 +91,8 @@ export type UpdatePortOutcome =
   /** The port has been changed since it was read; nothing is written. */
   | { readonly kind: "changed" }
   | { readonly kind: "gone" }
+  /** The policy of the Networking service does not let the caller make this change. */
+  | { readonly kind: "forbidden"; readonly why: string }
   | { readonly kind: "refused"; readonly why: string };
 
 /** The ports that have all of the given values. */
@@ -103,6 +107,7 @@ export interface NetworkFilter {
   readonly ids?: readonly string[];
   readonly projectId?: string;
   readonly isShared?: boolean;
+  readonly isExternal?: boolean;
 }
 
 /**
@@ -123,8 +128,11 @@ export interface Networking {
   ports(filter: NeutronPortFilter, by: AskedBy): Promise<readonly NeutronPort[]>;
   /** Makes all of these ports or none. The policy for the caller applies, also to the address and the project that a port is to have. */
   createPorts(ports: readonly NewNeutronPort[], by: AskedBy): Promise<CreatePortsOutcome>;
-  /** Changes a port if it still has this revision. Of two calls with the same revision, one at most has an effect. */
-  updatePort(id: string, update: PortUpdate, revision: number): Promise<UpdatePortOutcome>;
+  /**
+   * Changes a port if it still has this revision. Of two calls with the same revision, one at most has an effect. Without `by`, the change is made in
+   * this service's own name.
+   */
+  updatePort(id: string, update: PortUpdate, revision: number, by?: AskedBy): Promise<UpdatePortOutcome>;
   /** Deletes a port. A port that does not exist counts as deleted. */
   deletePort(id: string): Promise<void>;
 }

@@ -20,7 +20,15 @@ const portOf = (id: string, groups = 1) => ({
     required: [],
   })),
 });
-const named = (portId: string) => ({ portId, networkId: "n", tag: "", networkName: "", addresses: [], slot: 0 });
+const named = (portId: string) => ({
+  portId,
+  networkId: "n",
+  tag: "",
+  networkName: "",
+  addresses: [],
+  floatingAddresses: [],
+  slot: 0,
+});
 const suffixes = (groups: readonly { readonly suffix: string }[]) => groups.map(({ suffix }) => suffix);
 
 describe("a port of a server", () => {

@@ -15,6 +15,7 @@ import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { SoftDeletionStore } from "../../core/stores/api/soft-deletion-store.ts";
 import type { VolumeStore } from "../../core/stores/api/volume-store.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import type { FloatingIps } from "../../core/stores/floating-ips.ts";
 import type { LawsReading } from "../../core/stores/laws-reading.ts";
 import type { Networking } from "../../core/stores/networking.ts";
 import type { OwnSecurityGroups, SecurityGroups } from "../../core/stores/security-groups.ts";
@@ -25,6 +26,8 @@ import type { Ticker } from "../../runtime/ticker.ts";
 import { CellClient } from "./cells/cell-client.ts";
 import { HostSyncer } from "./compute/aggregates/host-syncer.ts";
 import { FlavorCatalog } from "./compute/flavors/flavor-catalog.ts";
+import { FloatingIpDesk } from "./compute/floating-ips/floating-ip-desk.ts";
+import { NetworkRefresher } from "./compute/neutron-ports/network-refresher.ts";
 import { NeutronPortSettler } from "./compute/neutron-ports/neutron-port-settler.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
@@ -90,8 +93,9 @@ export interface ApiDeps {
   readonly securityGroups?: OwnSecurityGroups;
   /** Neutron's security groups; required with the networks `neutron`. */
   readonly neutronSecurityGroups?: SecurityGroups;
-  /** Neutron, and the notes of servers that have ports there; required with the networks `neutron`. */
+  /** Neutron, its floating IPs, and the notes of servers that have ports there; required with the networks `neutron`. */
   readonly networking?: Networking;
+  readonly floatingIps?: FloatingIps;
   readonly portNotes?: PortNoteStore;
   /** The volumes, or with Cinder the copies of those that servers have. Without this store, there are none. */
   readonly volumes?: VolumeStore;
@@ -181,6 +185,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     volumes,
     networks: settings.networks,
     neutron,
+    ...addressParts(neutron, { store, cells, clock, events }),
     securityGroups: openSecurityGroups(deps, neutron),
     keypairs: deps.keypairs ?? null,
     movesStore: moves ?? null,
@@ -206,7 +211,9 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   );
   const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
   const sweeper = openSweeper(deps, settings, { cells, events });
-  const background = [syncer, ...settlers, ports, sweeper, images?.fetcher ?? null].filter((one) => one !== null);
+  const background = [syncer, ...settlers, ports, server.refresher, sweeper, images?.fetcher ?? null].filter(
+    (one) => one !== null,
+  );
   return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null };
 }
 
@@ -255,14 +262,26 @@ function openPortLoop({
 }
 
 /** Returns what servers with ports in Neutron need, if servers have them. */
-function usedNeutron({ networking, portNotes: notes }: ApiDeps, { networks, auth }: ApiSettings): NeutronDeps | null {
+function usedNeutron(
+  { networking, floatingIps, portNotes: notes }: ApiDeps,
+  { networks, auth }: ApiSettings,
+): NeutronDeps | null {
   if (networks !== "neutron") return null;
   assert(
-    networking !== undefined && notes !== undefined,
+    networking !== undefined && floatingIps !== undefined && notes !== undefined,
     "whoever builds an api with Neutron gives it its client and notes",
   );
-  return { networking, notes, sendsTokens: auth === "keystone" };
+  return { networking, floatingIps, notes, sendsTokens: auth === "keystone" };
 }
+
+/** Returns what the addresses of servers need. */
+const addressParts = (
+  neutron: NeutronDeps | null,
+  parts: Pick<ActionDeps, "store" | "cells" | "clock" | "events">,
+): Pick<ActionDeps, "floatingIps" | "refresher"> => ({
+  floatingIps: new FloatingIpDesk(neutron),
+  refresher: neutron === null ? null : new NetworkRefresher({ neutron, ...parts }),
+});
 
 /** Returns the security groups that servers can be in. */
 function openSecurityGroups(

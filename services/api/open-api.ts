@@ -5,6 +5,7 @@ import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
 import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
+import { NeutronFloatingIps } from "../../adapters/openstack/neutron-floating-ips.ts";
 import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
 import { openNeighbours } from "../../adapters/openstack/open-neighbours.ts";
 import { openProjectStores } from "../../adapters/postgres/api/open-project-stores.ts";
@@ -37,13 +38,12 @@ import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
-import type { Networking } from "../../core/stores/networking.ts";
-import type { SecurityGroups } from "../../core/stores/security-groups.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
 import type { Logger } from "../../runtime/logger.ts";
 import { Patience } from "../../runtime/patience.ts";
 import type { Service } from "../../runtime/service.ts";
+import type { ApiDeps } from "./api-parts.ts";
 import { refuseBadAuth } from "./identity/refuse-bad-auth.ts";
 import { openGlanceParts, refuseBadGlance } from "./image/open-glance.ts";
 import { openMetrics } from "./open-metrics.ts";
@@ -191,12 +191,16 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
 function openNetworking(
   settings: ApiOptions,
   closers: Closers,
-): { readonly networking?: Networking; readonly neutronSecurityGroups?: SecurityGroups } {
+): Partial<Pick<ApiDeps, "networking" | "floatingIps" | "neutronSecurityGroups">> {
   if (settings.networks !== "neutron") return {};
   const neighbours = openNeighbours(settings);
   closers.push(() => neighbours.close());
   const client = neighbours.client({ service: "Neutron", types: ["network"], url: settings.neutronUrl });
-  return { networking: new NeutronClient(client), neutronSecurityGroups: new NeutronSecurityGroups(client) };
+  return {
+    networking: new NeutronClient(client),
+    floatingIps: new NeutronFloatingIps(client),
+    neutronSecurityGroups: new NeutronSecurityGroups(client),
+  };
 }
 
 /** Opens Cinder's client. Throws `SettingsError` when the settings of Keystone, which names Cinder's endpoint, are incomplete. */

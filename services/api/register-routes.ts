@@ -7,6 +7,7 @@ import { registerExternalEventRoutes } from "./compute/external-events/external-
 import { registerExtraSpecRoutes } from "./compute/flavors/extra-spec-routes.ts";
 import { registerFlavorAccessRoutes } from "./compute/flavors/flavor-access-routes.ts";
 import { registerFlavorRoutes } from "./compute/flavors/flavor-routes.ts";
+import { registerFloatingIpRoutes } from "./compute/floating-ips/floating-ip-routes.ts";
 import { registerComputeHostRoutes } from "./compute/hosts/host-routes.ts";
 import { registerHypervisorRoutes } from "./compute/hypervisors/hypervisor-routes.ts";
 import { registerImageMetadataRoutes } from "./compute/image-metadata/image-metadata-routes.ts";
@@ -192,6 +193,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
     registerImageMetadataRoutes(scope, { images: server.images, limits: server.limits });
   }
   registerNetworkProxies(scope, server);
+  registerFloatingIpRoutes(scope, server);
   registerExtraSpecRoutes(scope, flavorDeps);
   registerFlavorAccessRoutes(scope, flavorDeps);
   registerExternalEventRoutes(scope, server);

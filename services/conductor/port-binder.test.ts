@@ -19,7 +19,15 @@ const hosts = () => neutron.all().map(({ host }) => host);
 function bindTo(host: string, isUrgent = false) {
   const { uuid } = serverSpec(1);
   const port = neutron.all()[0] ?? neutron.putPort({ projectId: "one", networkId: OWN_NETWORK, deviceId: uuid });
-  const own = { portId: port.id, networkId: OWN_NETWORK, tag: "", networkName: "own", addresses: [], slot: 0 };
+  const own = {
+    portId: port.id,
+    networkId: OWN_NETWORK,
+    tag: "",
+    networkName: "own",
+    addresses: [],
+    floatingAddresses: [],
+    slot: 0,
+  };
   const server = serverSpec(1, { ports: [{ ...own, macAddress: port.macAddress }] });
   const binder = new PortBinder(
     { networking: neutron, store: { holdsTask: () => holdsTask() }, clock: new ManualClock() },

@@ -87,6 +87,7 @@ async function bindPort(
         if (outcome.port.vifType !== BINDING_FAILED) return { kind: "bound" };
         return failed(`Binding failed for port ${id}, please check neutron logs for more information.`, false);
       case "refused":
+      case "forbidden":
         return failed(`Neutron does not bind port ${id} to ${host}: ${outcome.why}`, false);
       case "gone":
       case "changed":

@@ -34,7 +34,7 @@ export function holdingContract(cell: () => CellUnderTest): void {
     if (!holding || !server) throw new Error("it holds nothing");
     const spec = {
       ...server.spec,
-      ports: [{ portId: "p", networkId: "n", tag: "", networkName: "", addresses: [], slot: 0 }],
+      ports: [{ portId: "p", networkId: "n", tag: "", networkName: "", addresses: [], floatingAddresses: [], slot: 0 }],
     };
     const patch = (more: number, less = 0, revision = 0) => {
       const of = (amount: number) => (amount === 0 ? [] : vcpusOf(0, amount));

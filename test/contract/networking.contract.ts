@@ -36,6 +36,14 @@ export function putContractNetworks(twin: MemoryNetworking): void {
   });
 }
 
+/** Puts an external network with so many addresses, and returns its id. */
+export function putExternalNetwork(twin: MemoryNetworking, size: number): string {
+  const id = "0a1e0000-6e65-4000-8000-00000000000e";
+  const owner = { projectId: "ops", isShared: false, isExternal: true };
+  twin.putNetwork({ id, name: "public", ...owner, subnetIds: [randomUUID()], first: "203.0.113.10", size });
+  return id;
+}
+
 export function newPort(values: Partial<NewNeutronPort> = {}): NewNeutronPort {
   return {
     ...{ projectId: "one", networkId: OWN_NETWORK, serverUuid: randomUUID(), deviceOwner: "compute:nova" },
@@ -165,6 +173,34 @@ export function networkingContract(
       expect(given.port).toMatchObject({ deviceId: serverUuid, host: "host-1", securityGroups: ["group"] });
       const taken = await networking.updatePort(port.id, { device: null }, await revisionOf(port.id));
       expect(taken).toMatchObject({ kind: "updated", port: { deviceId: "", host: "" } });
+    });
+
+    test("gives a port another set of addresses, as its policy allows", async () => {
+      const port = await makeOne({ address: "10.1.0.11" });
+      const [fixed] = port.fixedAddresses;
+      const more = [
+        { subnetId: fixed!.subnetId, address: fixed!.address },
+        { subnetId: fixed!.subnetId, address: null },
+      ];
+      const grown = await networking.updatePort(port.id, { fixedAddresses: more }, port.revision, as("one"));
+      if (grown.kind !== "updated") throw new Error(grown.kind);
+      expect(grown.port.fixedAddresses).toHaveLength(2);
+      expect(new Set(grown.port.fixedAddresses.map(({ address }) => address)).size).toBe(2);
+      const rest = grown.port.fixedAddresses.slice(1);
+      const shrunk = await networking.updatePort(port.id, { fixedAddresses: rest }, await revisionOf(port.id));
+      expect(shrunk).toMatchObject({ kind: "updated", port: { fixedAddresses: rest } });
+      const [others] = [twin.putPort({ projectId: "two", networkId: SHARED_NETWORK })];
+      const asked = { fixedAddresses: [{ subnetId: others.fixedAddresses[0]!.subnetId, address: null }] };
+      expect((await networking.updatePort(others.id, asked, others.revision, as("two"))).kind).toBe("forbidden");
+      const all = Array.from({ length: 9 }, () => ({ subnetId: fixed!.subnetId, address: null }));
+      const full = await networking.updatePort(port.id, { fixedAddresses: all }, await revisionOf(port.id));
+      expect(full.kind).toBe("refused");
+    });
+
+    test("finds the external networks, which every caller sees", async () => {
+      const id = putExternalNetwork(twin, 1);
+      const found = await networking.networks({ isExternal: true }, as("two"));
+      expect(found).toMatchObject([{ id, name: "public", isExternal: true }]);
     });
 
     test("shows callers no ports of other projects", async () => {

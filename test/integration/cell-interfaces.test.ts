@@ -18,7 +18,7 @@ beforeEach(async () => {
 afterEach(() => cell.close());
 
 const portOf = (portId: string): ServerPort => ({
-  ...{ portId, networkId: "n", tag: "", networkName: "", addresses: [], slot: 0 },
+  ...{ portId, networkId: "n", tag: "", networkName: "", addresses: [], floatingAddresses: [], slot: 0 },
 });
 const [ONE, OTHER] = [portOf("one"), portOf("other")];
 

@@ -33,6 +33,7 @@ function portOfServer(): ServerPort {
     tag: "",
     networkName: "own",
     addresses: [],
+    floatingAddresses: [],
     slot: 0,
     macAddress: port.macAddress,
   };

@@ -2,8 +2,15 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
-import type { CreatePortsOutcome, NeutronNetwork, NeutronPort, NewNeutronPort } from "../../core/stores/networking.ts";
+import type {
+  AskedBy,
+  CreatePortsOutcome,
+  NeutronNetwork,
+  NeutronPort,
+  NewNeutronPort,
+} from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { answerFloatingIps } from "./fake-neutron-floating-ips.ts";
 import { answerGroups } from "./fake-neutron-groups.ts";
 
 /** The part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. */
@@ -60,6 +67,9 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
   const body: Body = request.method === "POST" || request.method === "PUT" ? JSON.parse(await text(request)) : {};
   const ofGroups = await answerGroups(twin.securityGroups, request.method ?? "", url, { body, by });
   if (ofGroups !== null) return ofGroups;
+  const call = { body, by, ifMatch: request.headers["if-match"] };
+  const ofFloating = await answerFloatingIps(twin.floatingIps, request.method ?? "", url, call);
+  if (ofFloating !== null) return ofFloating;
   const topology = /^\/v2\.0\/auto-allocated-topology\/([^/]+)$/.exec(url.pathname)?.[1];
   if (topology !== undefined) {
     const network = await twin.autoNetwork(topology, by);
@@ -72,7 +82,8 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
       const ids = query.has("id") ? { ids: query.getAll("id") } : {};
       const shared = query.has("shared") ? { isShared: query.get("shared") === "True" } : {};
       const owner = query.has("tenant_id") ? { projectId: query.get("tenant_id")! } : {};
-      const found = await twin.networks({ ...ids, ...shared, ...owner }, by);
+      const external = query.has("router:external") ? { isExternal: query.get("router:external") === "True" } : {};
+      const found = await twin.networks({ ...ids, ...shared, ...owner, ...external }, by);
       return { status: 200, body: { networks: found.map(networkDocument) } };
     }
     case "GET ports": {
@@ -88,7 +99,7 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
     case "POST ports":
       return created(await twin.createPorts(body.ports.map(newPortOf), by));
     case "PUT ports/id":
-      return updated(twin, id!, body.port, request.headers["if-match"]);
+      return updated(twin, id!, body.port, call);
     case "DELETE ports/id":
       if ((await twin.ports({ id: id! }, by)).length === 0)
         return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
@@ -118,7 +129,12 @@ function created(outcome: CreatePortsOutcome): Answer {
   }
 }
 
-async function updated(twin: MemoryNetworking, id: string, port: Body, ifMatch: unknown): Promise<Answer> {
+async function updated(
+  twin: MemoryNetworking,
+  id: string,
+  port: Body,
+  { ifMatch, by }: { readonly ifMatch: unknown; readonly by: AskedBy },
+): Promise<Answer> {
   const revision = Number(/^revision_number=(\d+)$/.exec(String(ifMatch))?.[1]);
   const device = port.device_id === "" ? null : { serverUuid: port.device_id, owner: port.device_owner };
   const outcome = await twin.updatePort(
@@ -127,13 +143,19 @@ async function updated(twin: MemoryNetworking, id: string, port: Body, ifMatch: 
       ...("device_id" in port && { device }),
       ...(port["binding:host_id"] && { host: port["binding:host_id"] }),
       ...("security_groups" in port && { securityGroups: port.security_groups }),
+      ...("fixed_ips" in port && { fixedAddresses: port.fixed_ips.map(fixedOf) }),
     },
     revision,
+    by,
   );
   if (outcome.kind === "updated") return { status: 200, body: { port: portDocument(outcome.port, true) } };
   if (outcome.kind === "gone") return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
+  if (outcome.kind === "forbidden") return refusal(403, "PolicyNotAuthorized", outcome.why);
+  if (outcome.kind === "refused") return refusal(409, "IpAddressGenerationFailure", outcome.why);
   return refusal(412, "RevisionNumberConstraintFailed", "Constrained to another revision.");
 }
+
+const fixedOf = (fixed: Body) => ({ subnetId: fixed.subnet_id, address: fixed.ip_address ?? null });
 
 const refusal = (status: number, type: string, message: string): Answer => ({
   status,

@@ -111,6 +111,14 @@ export interface ServerPort {
    * in the list since the server was built: it has the lowest slot that no other port has.
    */
   slot: number;
+  /** The floating addresses of the port in Neutron, as they were last read. */
+  floatingAddresses: FloatingAddress[];
+}
+
+/** An address outside of the cloud that leads to a fixed address of a port. */
+export interface FloatingAddress {
+  address: string;
+  fixedAddress: string;
 }
 
 /** All interfaces of a guest. */
@@ -1135,7 +1143,16 @@ export const PortResourceRequest_ResourcesEntry: MessageFns<PortResourceRequest_
 };
 
 function createBaseServerPort(): ServerPort {
-  return { portId: "", networkId: "", tag: "", networkName: "", addresses: [], macAddress: undefined, slot: 0 };
+  return {
+    portId: "",
+    networkId: "",
+    tag: "",
+    networkName: "",
+    addresses: [],
+    macAddress: undefined,
+    slot: 0,
+    floatingAddresses: [],
+  };
 }
 
 export const ServerPort: MessageFns<ServerPort> = {
@@ -1160,6 +1177,9 @@ export const ServerPort: MessageFns<ServerPort> = {
     }
     if (message.slot !== 0) {
       writer.uint32(56).uint32(message.slot);
+    }
+    for (const v of message.floatingAddresses) {
+      FloatingAddress.encode(v!, writer.uint32(66).fork()).join();
     }
     return writer;
   },
@@ -1233,6 +1253,14 @@ export const ServerPort: MessageFns<ServerPort> = {
             message.slot = reader.uint32();
             continue;
           }
+          case 8: {
+            if (tag !== 66) {
+              break;
+            }
+
+            message.floatingAddresses.push(FloatingAddress.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -1257,6 +1285,74 @@ export const ServerPort: MessageFns<ServerPort> = {
     message.addresses = object.addresses?.map((e) => e) || [];
     message.macAddress = object.macAddress ?? undefined;
     message.slot = object.slot ?? 0;
+    message.floatingAddresses = object.floatingAddresses?.map((e) => FloatingAddress.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseFloatingAddress(): FloatingAddress {
+  return { address: "", fixedAddress: "" };
+}
+
+export const FloatingAddress: MessageFns<FloatingAddress> = {
+  encode(message: FloatingAddress, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.address !== "") {
+      writer.uint32(10).string(message.address);
+    }
+    if (message.fixedAddress !== "") {
+      writer.uint32(18).string(message.fixedAddress);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): FloatingAddress {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseFloatingAddress();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.address = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.fixedAddress = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<FloatingAddress>): FloatingAddress {
+    return FloatingAddress.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<FloatingAddress>): FloatingAddress {
+    const message = createBaseFloatingAddress();
+    message.address = object.address ?? "";
+    message.fixedAddress = object.fixedAddress ?? "";
     return message;
   },
 };

@@ -15,7 +15,7 @@ const BASE = {
 
 /** What a rule demands by default, and the rules that demand it, without the beginning `os_compute_api:`. */
 const DEMANDS: Readonly<Record<string, readonly string[]>> = {
-  "@": ["extensions", "limits", "os-availability-zone:list", "os-quota-sets:defaults"],
+  "@": ["extensions", "limits", "os-availability-zone:list", "os-floating-ip-pools", "os-quota-sets:defaults"],
   "(rule:context_is_admin) or user_id:%(user_id)s": words(
     "os-keypairs:index os-keypairs:create os-keypairs:delete os-keypairs:show",
   ),
@@ -24,6 +24,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     ips:index ips:show
     os-attach-interfaces:list os-attach-interfaces:show
     os-flavor-extra-specs:index os-flavor-extra-specs:show
+    os-floating-ips:list os-floating-ips:show
     os-instance-actions:list os-instance-actions:show
     os-networks:list os-networks:show
     os-quota-sets:detail os-quota-sets:show
@@ -43,7 +44,7 @@ const DEMANDS: Readonly<Record<string, readonly string[]>> = {
     os-admin-password os-console-output os-create-backup
     os-attach-interfaces:create os-attach-interfaces:delete
     os-deferred-delete:force os-deferred-delete:restore
-    os-floating-ips:add os-floating-ips:remove
+    os-floating-ips:add os-floating-ips:create os-floating-ips:delete os-floating-ips:remove
     os-lock-server:lock os-lock-server:unlock
     os-multinic:add os-multinic:remove
     os-pause-server:pause os-pause-server:unpause

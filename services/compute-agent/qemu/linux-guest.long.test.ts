@@ -93,7 +93,7 @@ until ${get}/openstack/content/0000; do $b sleep 1; done
 echo
 `;
     const port = { portId: "6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b01", networkId: "n1", tag: "", networkName: "" };
-    const guest = await booted(1, script, { ports: [{ ...port, addresses: [], slot: 1 }] });
+    const guest = await booted(1, script, { ports: [{ ...port, addresses: [], floatingAddresses: [], slot: 1 }] });
     await shows(guest, /^no password$/m);
     for (const file of ["meta_data.json", "network_data.json", "user_data"])
       expect(shown(guest)).toContain(`same: ${file}\n`);

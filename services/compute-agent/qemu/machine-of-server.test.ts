@@ -24,7 +24,7 @@ test("a machine has the flavor's size, and a disk for each size that the flavor 
 
 test("a port's interface has the same address on every host", () => {
   const server = serverSpec(1, {
-    ports: [{ portId: "p1", networkId: "n1", tag: "", networkName: "", addresses: [], slot: 0 }],
+    ports: [{ portId: "p1", networkId: "n1", tag: "", networkName: "", addresses: [], floatingAddresses: [], slot: 0 }],
   });
   const [first, second] = ["br0", null].map((bridge) =>
     machineOf(server, { ...DEFAULTS, bridge, name: "task/0", blankDisks: 0 }),

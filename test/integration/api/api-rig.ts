@@ -134,6 +134,7 @@ export class ApiRig {
         moves: this.moves,
         networkPorts: this.networkPorts,
         networking: this.networking,
+        floatingIps: this.networking.floatingIps,
         securityGroups: new MemorySecurityGroups(this.networkPorts),
         neutronSecurityGroups: this.networking.securityGroups,
         portNotes: this.portNotes,

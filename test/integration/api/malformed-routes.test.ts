@@ -29,6 +29,8 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
     { evacuate: { host: "h-0", adminPass: "x" } },
     { unshelve: { availability_zone: "z", host: "h-0" } },
     { addSecurityGroup: { name: "default" } },
+    { addFloatingIp: { address: "203.0.113.10", fixed_address: "10.64.0.2" } },
+    { addFixedIp: { networkId: "n" } },
     { reboot: { type: "SOFT" } },
     { "os-resetState": { state: "error" } },
     { shelve: "x" },
@@ -69,6 +71,7 @@ const BODIES: Readonly<Record<string, readonly unknown[]>> = {
   "POST /v2.1/images/:id/metadata": [{ metadata: { a: "b" } }],
   "PUT /v2.1/images/:id/metadata": [{ metadata: { a: "b" } }],
   "PUT /v2.1/images/:id/metadata/:key": [{ meta: { x: "b" } }],
+  "POST /v2.1/os-floating-ips": [{ pool: "public" }],
   "POST /v2.1/os-security-groups": [{ security_group: { name: "g", description: "d" } }],
   "PUT /v2.1/os-security-groups/:id": [{ security_group: { name: "g", description: "d" } }],
   "POST /v2.1/os-security-group-rules": [

@@ -111,6 +111,7 @@ test("ends no port of a deleted server while the cell cannot say that no host ha
 
 function settlerDeps() {
   return {
+    floatingIps: rig.networking.floatingIps,
     ...{ networking: rig.networking, notes: rig.portNotes, store: rig.store, events: { portsNotSwept: () => {} } },
     clock: { now: () => Date.now(), monotonic: () => performance.now(), setTimer: () => ({ cancel: () => {} }) },
   };
@@ -325,14 +326,16 @@ test("after an event of Neutron, a server shows the present addresses, and loses
   rig.networking.putPort({ ...first!, fixedAddresses: [{ address: "10.1.0.99", subnetId: "s" }] });
   expect(await addresses()).not.toContain("10.1.0.99");
   expect((await tell("network-changed")).statusCode).toBe(200);
-  expect(await addresses()).toContain("10.1.0.99");
+  await eventually("the address", async () => (await addresses()).includes("10.1.0.99"));
   // An event about a port that is still there takes nothing away.
   await tell("network-vif-deleted", second?.id);
+  await eventually("agreement", async () => (await rig.portNotes.dueNotes(-1_000, null, 10)).length === 0);
   expect(await addresses()).toHaveLength(2);
   await rig.networking.deletePort(second!.id);
   await tell("network-vif-deleted", second?.id);
+  await eventually("the end of the port", async () => (await addresses()).length === 1);
   expect(await addresses()).toEqual(["10.1.0.99"]);
-  expect(await rig.portNotes.dueNotes(-1_000, null, 10)).toEqual([]);
+  await eventually("agreement", async () => (await rig.portNotes.dueNotes(-1_000, null, 10)).length === 0);
 });
 
 test("an event that comes while Neutron is silent has its effect later", async () => {

@@ -27,6 +27,7 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /images/none/metadata/key 2.1
     PUT /images/none/metadata/key 2.1
     DELETE /images/none/metadata/key 2.1
+    GET /os-floating-ip-pools 2.1
     GET /limits
     GET /versions/v2.1
     GET /os-availability-zone
@@ -39,6 +40,8 @@ const ROUTES: Readonly<Record<string, string>> = {
   readers: `
     GET /flavors/1/os-extra_specs
     GET /flavors/1/os-extra_specs/key
+    GET /os-floating-ips 2.1
+    GET /os-floating-ips/none 2.1
     GET /os-networks 2.1
     GET /os-networks/none 2.1
     GET /os-tenant-networks 2.1
@@ -72,6 +75,8 @@ const ROUTES: Readonly<Record<string, string>> = {
     GET /servers/:id/topology 2.78
   `,
   members: `
+    POST /os-floating-ips 2.1
+    DELETE /os-floating-ips/none 2.1
     POST /os-security-groups 2.1
     PUT /os-security-groups/none 2.1
     DELETE /os-security-groups/none 2.1
@@ -191,6 +196,7 @@ const BODIES: Readonly<Record<string, unknown>> = {
   "PUT /flavors/1": { flavor: { description: "d" } },
   "POST /flavors/1/os-extra_specs": { extra_specs: { "trait:CUSTOM_A": "required" } },
   "PUT /flavors/1/os-extra_specs/key": { key: "value" },
+  "POST /os-floating-ips": { pool: "none" },
   "POST /os-aggregates": { aggregate: { name: "a" } },
   "POST /os-aggregates/9/images": { cache: [{ id: "155d900f-4e14-4e4c-a73d-069cbf4541e6" }] },
   "PUT /os-aggregates/9": { aggregate: { name: "b" } },
@@ -203,6 +209,8 @@ const BODIES: Readonly<Record<string, unknown>> = {
 /** By demand: the actions of a server, with their values in the body and the microversion. */
 const ACTIONS: Readonly<Record<string, Readonly<Record<string, readonly [value: unknown, minor: number]>>>> = {
   members: {
+    addFixedIp: [{ networkId: "none" }, 43],
+    addFloatingIp: [{ address: "203.0.113.1" }, 43],
     addSecurityGroup: [{ name: "none" }, 60],
     changePassword: [{ adminPass: "secret" }, 60],
     confirmResize: [null, 60],
@@ -218,6 +226,8 @@ const ACTIONS: Readonly<Record<string, Readonly<Record<string, readonly [value: 
     pause: [null, 60],
     reboot: [{ type: "HARD" }, 60],
     rebuild: [{ imageRef: ID }, 60],
+    removeFixedIp: [{ address: "10.1.0.1" }, 43],
+    removeFloatingIp: [{ address: "203.0.113.1" }, 43],
     removeSecurityGroup: [{ name: "none" }, 60],
     rescue: [null, 60],
     resize: [{ flavorRef: "1" }, 60],

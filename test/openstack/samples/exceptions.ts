@@ -32,7 +32,7 @@ export const PROXIES: ReadonlySet<string> = new Set([
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
 const NO_SNAPSHOTS = "no driver makes snapshots of volumes that its guests use";
 const NO_CONSOLES = "guests have serial and VNC consoles only";
-const NO_FIXED_ADDRESSES = "addresses are those of ports: attach and detach interfaces";
+const ONE_ADDRESS = "a port of Berth's own network, which this cloud has, has exactly one address";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
 const REASONS: Readonly<Record<string, string>> = {
@@ -44,7 +44,7 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-hosts/host-get-startup": NO_POWER,
   "os-hosts/host-put-maintenance-req": NO_POWER,
   "os-hosts/host-put-maintenance-resp": NO_POWER,
-  "os-multinic": NO_FIXED_ADDRESSES,
+  "os-multinic": ONE_ADDRESS,
   ...Object.fromEntries(
     ["get-rdp-console-post", "get-spice-console-post", "create-mks-console"].flatMap((name) =>
       [`${name}-req`, `${name}-resp`].map((sample) => [`os-remote-consoles/${sample}`, NO_CONSOLES]),
@@ -58,8 +58,8 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-server-diagnostics": "the fake driver of the test measures nothing in its guests",
   "os-volume_attachments/update-volume-req":
     "no volume migrates, so none is replaced by another one; Nova answers 409, too",
-  "servers/server-action-addfloatingip-req": "there are no floating addresses",
-  "servers/server-action-removefloatingip-req": "there are no floating addresses",
+  "servers/server-action-addfloatingip-req": "Berth's own network, which this cloud has, has no floating IPs",
+  "servers/server-action-removefloatingip-req": "Berth's own network, which this cloud has, has no floating IPs",
 };
 
 /** The reason that a sample is an exception, or null. */

@@ -6,15 +6,14 @@ import { canonicalUuid } from "../../http/canonical-uuid.ts";
 import type { Http } from "../../http/create-http.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { Uuid } from "../../http/schema.ts";
-import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { RequestsPort } from "../../ports.ts";
-import { hearNetworkEvents } from "../neutron-ports/hear-network-events.ts";
+import type { NetworkRefresher } from "../neutron-ports/network-refresher.ts";
 
 export interface ExternalEventDeps {
   readonly store: Pick<RequestsPort, "requests">;
   readonly cells: Cells;
   /** Null without Neutron. */
-  readonly neutron: NeutronDeps | null;
+  readonly refresher: NetworkRefresher | null;
   readonly events: Pick<ApiEvents, "externalEvent">;
 }
 
@@ -54,8 +53,8 @@ const Answer = Type.Object({
 
 /**
  * `/os-server-external-events`: events that Neutron, Cinder and other services report about servers. Each event is checked, answered with a code of
- * its own and logged. After those about changed or deleted ports in Neutron, the server's record gets the
- * present addresses. No work of this cloud waits for an event.
+ * its own and logged. After those about changed or deleted ports in Neutron, the server's record gets the present addresses; the sender does not wait
+ * for that.
  *
  * Source: Nova's api-ref, "Create external events".
  */
@@ -80,10 +79,7 @@ export function registerExternalEventRoutes(http: Http, deps: ExternalEventDeps)
         if (code === 200) deps.events.externalEvent(event, host ?? "");
         return { ...event, status: code === 200 ? "completed" : "failed", code };
       });
-      await hearNetworkEvents(
-        deps,
-        answers.filter(({ code }) => code === 200),
-      );
+      await deps.refresher?.hear(answers.filter(({ code }) => code === 200));
       reply.code(answers.every(({ code }) => code === 200) ? 200 : 207);
       return { events: answers };
     },

@@ -9,8 +9,9 @@ import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { type ActionTarget, wrongState } from "../server-actions/action-target.ts";
 import type { AttachBody } from "../server-interfaces/interface-schemas.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
-import { deviceOwner, explainNoPorts, serverPortOfNeutron, takePort } from "./connect-to-neutron.ts";
+import { deviceOwner, explainNoPorts, serverPortOfNeutron, takePort, withoutNeutron } from "./connect-to-neutron.ts";
 import { type Connection, readConnections } from "./read-connections.ts";
+import { floatingOf } from "./refresh-ports.ts";
 import { unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
 
@@ -46,7 +47,8 @@ export async function attachInNeutron(
     const port = await bindConnection(deps, call, target, { ...connection, host });
     try {
       if (port.vifType === BINDING_FAILED) throw bindingFailed(port.id);
-      const attaching = serverPortOfNeutron(port, connection.network.name, tag);
+      const floating = await floatingOf(deps.floatingIps, keptPorts).catch(withoutNeutron);
+      const attaching = serverPortOfNeutron(port, connection.network.name, tag, floating.get(port.id));
       await patchServer(target, async ({ server, host: presentHost }) => {
         if (presentHost !== host) throw conflict(`Instance ${uuid} is no longer on its host; try again.`);
         if (server.spec.ports.some(({ portId }) => portId === port.id))

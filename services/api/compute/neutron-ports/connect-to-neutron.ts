@@ -5,6 +5,7 @@ import {
   type NewNeutronPort,
   OWN_NAME,
 } from "../../../../core/stores/networking.ts";
+import { NetworkingError } from "../../../../core/stores/networking-error.ts";
 import type { ServerPort, ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
@@ -12,6 +13,7 @@ import { badRequest, conflict, Fault } from "../../http/fault.ts";
 import type { ConnectedServers } from "../../network/connected-servers.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { Connection } from "./read-connections.ts";
+import { floatingOf } from "./refresh-ports.ts";
 import { releasePorts } from "./release-ports.ts";
 
 /**
@@ -38,11 +40,13 @@ export async function connectToNeutron(
     if (error instanceof Fault && error.status < 500) await undo();
     throw error;
   }
+  // A port that a user made may have a floating IP already. If Neutron does not tell, its next event about the server does.
+  const floating = await floatingOf(deps.floatingIps, keptPorts).catch(withoutNeutron);
   const fresh = made.values();
   const portsOf = (): ServerPort[] =>
     connections.flatMap(({ port, network, tag }) => {
       const own = port ?? fresh.next().value;
-      return own === undefined ? [] : [serverPortOfNeutron(own, network.name, tag)];
+      return own === undefined ? [] : [serverPortOfNeutron(own, network.name, tag, floating.get(own.id))];
     });
   return {
     specs: specs.map((spec) => ({ ...spec, ports: portsOf() })),
@@ -52,10 +56,21 @@ export async function connectToNeutron(
 }
 
 /** Returns a port as its server keeps it. */
-export function serverPortOfNeutron(port: NeutronPort, networkName: string, tag: string): ServerPort {
+export function serverPortOfNeutron(
+  port: NeutronPort,
+  networkName: string,
+  tag: string,
+  floatingAddresses: ServerPort["floatingAddresses"] = [],
+): ServerPort {
   const { id: portId, networkId, macAddress, fixedAddresses } = port;
   const addresses = fixedAddresses.map(({ address }) => address);
-  return { portId, networkId, tag, networkName, addresses, macAddress, slot: 0 };
+  return { portId, networkId, tag, networkName, addresses, macAddress, slot: 0, floatingAddresses };
+}
+
+/** Stands for the floating IPs of ports while Neutron does not answer. */
+export function withoutNeutron(error: unknown): ReadonlyMap<string, ServerPort["floatingAddresses"]> {
+  if (error instanceof NetworkingError) return new Map();
+  throw error;
 }
 
 /** The owner of a server's ports, by which Neutron's users find the ports of an availability zone. */
@@ -78,7 +93,8 @@ export async function takePort(
     if (deviceId !== "" && deviceId !== serverUuid) break;
     const outcome = await askNeighbour(() => networking.updatePort(port.id, update, revision));
     if (outcome.kind === "updated") return outcome.port;
-    if (outcome.kind === "refused") throw badRequest(`Port update failed for port ${port.id}: ${outcome.why}`);
+    if (outcome.kind === "refused" || outcome.kind === "forbidden")
+      throw badRequest(`Port update failed for port ${port.id}: ${outcome.why}`);
     // Its status may have changed, which says nothing about who has it.
     [present] = await askNeighbour(() => networking.ports({ id: port.id }, OWN_NAME));
   }

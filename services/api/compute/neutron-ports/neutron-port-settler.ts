@@ -1,11 +1,11 @@
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
 import type { DueNote, PortNoteStore } from "../../../../core/stores/api/port-note-store.ts";
-import type { Networking } from "../../../../core/stores/networking.ts";
 import { NetworkingError } from "../../../../core/stores/networking-error.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import { Ticker } from "../../../../runtime/ticker.ts";
 import type { Cells } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { PagedRounds } from "../../paged-rounds.ts";
 import type { RequestsPort } from "../../ports.ts";
 import { closeServer } from "../server-volumes/settle-building.ts";
@@ -33,7 +33,7 @@ type ServersPorts =
  * at a time.
  */
 export class NeutronPortSettler {
-  readonly #networking: Networking;
+  readonly #neutron: Pick<NeutronDeps, "networking" | "floatingIps">;
   readonly #notes: PortNoteStore;
   readonly #store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
   readonly #cells: Cells;
@@ -46,8 +46,7 @@ export class NeutronPortSettler {
   #sweptTo: string | null = null;
 
   constructor(
-    deps: {
-      readonly networking: Networking;
+    deps: Pick<NeutronDeps, "networking" | "floatingIps"> & {
       readonly notes: PortNoteStore;
       readonly store: Pick<RequestsPort, "requests" | "accept" | "cancel" | "markDeleted">;
       readonly cells: Cells;
@@ -56,7 +55,7 @@ export class NeutronPortSettler {
     },
     options: { readonly pollMs: number },
   ) {
-    this.#networking = deps.networking;
+    this.#neutron = deps;
     this.#notes = deps.notes;
     this.#store = deps.store;
     this.#cells = deps.cells;
@@ -107,9 +106,9 @@ export class NeutronPortSettler {
     const named = ports.kind === "gone" ? [] : ports.named;
     // A call that has begun to change the ports since then has raised the version before, and its ports are left to it.
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
-    if (!(await releasePorts(this.#networking, serverUuid, { keptPorts, named }, mayRelease))) return;
+    if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else if (ports.known === null || (await refreshPorts(this.#networking, ports.known, [])))
+    else if (ports.known === null || (await refreshPorts(this.#neutron, ports.known, [])))
       await this.#notes.settleNotes([note]);
   }
 

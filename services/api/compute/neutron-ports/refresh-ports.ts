@@ -1,21 +1,24 @@
 import { isDeepStrictEqual } from "node:util";
+import { compare } from "../../../../core/ledger/ledger-state.ts";
 import type { AllocationItem } from "../../../../core/ledger/model.ts";
 import type { RequestRecord } from "../../../../core/stores/api/api-store.ts";
-import { type Networking, type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
+import type { FloatingIp } from "../../../../core/stores/floating-ips.ts";
+import { type NeutronPort, OWN_NAME } from "../../../../core/stores/networking.ts";
 import { detachChange } from "../../../../core/tasks/port-change.ts";
 import type { Server } from "../../../../core/tasks/server.ts";
 import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { Fault } from "../../http/fault.ts";
+import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
 
 /**
- * Writes the addresses that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that
+ * Writes the addresses and floating IPs that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that
  * Neutron no longer shows as the server's. Returns false for a server that is not at rest, or whose cell does not answer: try again later. Throws
  * `NetworkingError`.
  */
 export async function refreshPorts(
-  networking: Networking,
+  { networking, floatingIps }: Pick<NeutronDeps, "networking" | "floatingIps">,
   known: { readonly record: RequestRecord; readonly cell: CellClient; readonly server: Server },
   deleted: readonly string[],
 ): Promise<boolean> {
@@ -23,8 +26,9 @@ export async function refreshPorts(
   const found = new Map(
     (await networking.ports({ deviceIds: [uuid] }, OWN_NAME)).map((port) => [port.id, port] as const),
   );
+  const floating = await floatingOf(floatingIps, [...found.keys()]);
   const gone = [...new Set(deleted)].filter((id) => !found.has(id) && spec.ports.some(({ portId }) => portId === id));
-  if (gone.length === 0 && isDeepStrictEqual(refreshed(spec.ports, found), spec.ports)) return true;
+  if (gone.length === 0 && isDeepStrictEqual(refreshed(spec.ports, found, floating), spec.ports)) return true;
   try {
     await patchServer({ action: "refresh_network", ...known }, async (served) => {
       let { spec: left } = served.server;
@@ -34,7 +38,7 @@ export async function refreshPorts(
         left = without;
         less.push(...items);
       }
-      return { spec: { ...left, ports: refreshed(left.ports, found) }, more: [], less };
+      return { spec: { ...left, ports: refreshed(left.ports, found, floating) }, more: [], less };
     });
     return true;
   } catch (error) {
@@ -43,10 +47,34 @@ export async function refreshPorts(
   }
 }
 
-const refreshed = (ports: readonly ServerPort[], found: ReadonlyMap<string, NeutronPort>): ServerPort[] =>
+type Floating = ReadonlyMap<string, ServerPort["floatingAddresses"]>;
+
+/** Returns the floating IPs of ports, by port. Throws `NetworkingError`. */
+export async function floatingOf(
+  floatingIps: NeutronDeps["floatingIps"],
+  portIds: readonly string[],
+): Promise<Floating> {
+  const found: readonly FloatingIp[] = portIds.length === 0 ? [] : await floatingIps.floatingIps({ portIds }, OWN_NAME);
+  const byPort = Map.groupBy(found, ({ portId }) => portId ?? "");
+  return new Map(
+    [...byPort].map(([portId, ofPort]) => [
+      portId,
+      ofPort
+        .map(({ address, fixedAddress }) => ({ address, fixedAddress: fixedAddress ?? "" }))
+        .toSorted((a, b) => compare(a.address, b.address)),
+    ]),
+  );
+}
+
+const refreshed = (
+  ports: readonly ServerPort[],
+  found: ReadonlyMap<string, NeutronPort>,
+  floating: Floating,
+): ServerPort[] =>
   ports.map((port) => {
     const present = found.get(port.portId);
     if (present === undefined) return port;
     const addresses = present.fixedAddresses.map(({ address }) => address);
-    return { ...port, addresses, macAddress: present.macAddress };
+    const floatingAddresses = floating.get(port.portId) ?? [];
+    return { ...port, addresses, macAddress: present.macAddress, floatingAddresses };
   });

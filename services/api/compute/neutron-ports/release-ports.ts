@@ -32,7 +32,7 @@ export async function unbindPort(networking: Networking, port: NeutronPort, serv
     if (present === undefined || present.deviceId !== serverUuid) return true;
     const outcome = await networking.updatePort(present.id, { device: null }, present.revision);
     if (outcome.kind === "updated" || outcome.kind === "gone") return true;
-    if (outcome.kind === "refused") return false;
+    if (outcome.kind === "refused" || outcome.kind === "forbidden") return false;
     [present] = await networking.ports({ id: present.id }, OWN_NAME);
   }
   return false;

@@ -18,6 +18,12 @@ export const PROXY_OPERATIONS: Readonly<Record<string, DescribedOperation>> = {
   "GET /os-tenant-networks": one("listTenantNetworks", "List networks, with their names only", [200]),
   "GET /os-tenant-networks/{id}": one("showTenantNetwork", "Show the name of a network", [200]),
 
+  "GET /os-floating-ips": one("listFloatingIps", "List the floating IPs of the project", [200]),
+  "POST /os-floating-ips": one("createFloatingIp", "Get a floating IP of an external network", [200]),
+  "GET /os-floating-ips/{id}": one("showFloatingIp", "Show a floating IP", [200]),
+  "DELETE /os-floating-ips/{id}": one("deleteFloatingIp", "Give a floating IP back", [202]),
+  "GET /os-floating-ip-pools": one("listFloatingIpPools", "List the external networks", [200]),
+
   "GET /os-security-groups": one("listSecurityGroups", "List security groups", [200]),
   "POST /os-security-groups": one("createSecurityGroup", "Create a security group", [200]),
   "GET /os-security-groups/{id}": one("showSecurityGroup", "Show a security group", [200]),

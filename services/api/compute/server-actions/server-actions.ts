@@ -4,6 +4,8 @@ import { callerOf } from "../../http/call.ts";
 import { invalidField, unavailable } from "../../http/fault.ts";
 import { MINOR_MAX } from "../../http/microversion.ts";
 import type { ActionFacts } from "../../http/route-facts.ts";
+import { addFixedIp, removeFixedIp } from "../floating-ips/fixed-ip-actions.ts";
+import { addFloatingIp, removeFloatingIp } from "../floating-ips/floating-ip-actions.ts";
 import { CONSOLE_TYPES, type ConsoleProtocol, openRemoteConsole } from "../remote-consoles/open-remote-console.ts";
 import { addSecurityGroup, removeSecurityGroup } from "../security-groups/security-group-actions.ts";
 import { refuseVolumeBacked } from "../server-volumes/refuse-volume-backed.ts";
@@ -216,6 +218,8 @@ function action(rule: string, run: RunAction, facts: OtherFacts = {}): ServerAct
 
 /** From 2.6 on, consoles are opened by a route of their own. */
 export const REMOTE_CONSOLE_FACTS = { until: 5 };
+/** The actions about addresses end: clients call Neutron instead. */
+const ADDRESS_FACTS = { until: 43 };
 const WITHOUT_FIELDS = { ignoredUntil: MINOR_MAX };
 const LOCK_FIELDS_FROM_MINOR = 73;
 
@@ -253,6 +257,10 @@ export const SERVER_ACTIONS: ReadonlyMap<string, ServerAction> = new Map([
   ["restore", action("os-deferred-delete:restore", restore, WITHOUT_FIELDS)],
   ["changePassword", action("os-admin-password", changePassword)],
   ["injectNetworkInfo", action("os-admin-actions:inject_network_info", injectNetworkInfo, WITHOUT_FIELDS)],
+  ["addFloatingIp", action("os-floating-ips:add", addFloatingIp, ADDRESS_FACTS)],
+  ["removeFloatingIp", action("os-floating-ips:remove", removeFloatingIp, ADDRESS_FACTS)],
+  ["addFixedIp", action("os-multinic:add", addFixedIp, ADDRESS_FACTS)],
+  ["removeFixedIp", action("os-multinic:remove", removeFixedIp, ADDRESS_FACTS)],
   ["addSecurityGroup", action("os-security-groups:add", addSecurityGroup)],
   ["removeSecurityGroup", action("os-security-groups:remove", removeSecurityGroup)],
   ["os-resetState", action("os-admin-actions:reset_state", reset)],

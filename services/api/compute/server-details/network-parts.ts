@@ -10,7 +10,12 @@ interface BriefAddress {
   readonly addr: string;
 }
 
-/** Returns the addresses of a server's ports as `/servers/{id}/ips` shows them. Ports on other networks than Berth's own have none. */
+type AddressKind = "fixed" | "floating";
+
+/**
+ * Returns the addresses of a server's ports as `/servers/{id}/ips` shows them: for each network the fixed ones, then the floating ones. Ports on other
+ * networks than Berth's own or Neutron's have none.
+ */
 export function addressesOf({ ports }: ServerSpec): Addresses<BriefAddress> {
   return byNetwork(ports, (_port, addr) => ({ version: versionOf(addr), addr }));
 }
@@ -19,8 +24,8 @@ export function addressesOf({ ports }: ServerSpec): Addresses<BriefAddress> {
 export function detailedAddressesOf({
   ports,
 }: ServerSpec): Addresses<BriefAddress & Readonly<Record<string, unknown>>> {
-  return byNetwork(ports, ({ portId, macAddress = macOf(portId) }, addr) => ({
-    ...{ version: versionOf(addr), addr, "OS-EXT-IPS:type": "fixed", "OS-EXT-IPS-MAC:mac_addr": macAddress },
+  return byNetwork(ports, ({ portId, macAddress = macOf(portId) }, addr, kind) => ({
+    ...{ version: versionOf(addr), addr, "OS-EXT-IPS:type": kind, "OS-EXT-IPS-MAC:mac_addr": macAddress },
   }));
 }
 
@@ -28,12 +33,14 @@ const versionOf = (address: string): number => (isIPv6(address) ? 6 : 4);
 
 function byNetwork<Address>(
   ports: ServerSpec["ports"],
-  view: (port: ServerSpec["ports"][number], address: string) => Address,
+  view: (port: ServerSpec["ports"][number], address: string, kind: AddressKind) => Address,
 ): Addresses<Address> {
-  const named = ports.flatMap((port) =>
-    port.addresses.map((address) => ({ name: port.networkName, shown: view(port, address) })),
-  );
-  const grouped = Object.groupBy(named, ({ name }) => name);
+  const named = (kind: AddressKind) =>
+    ports.flatMap((port) => {
+      const addresses = kind === "fixed" ? port.addresses : port.floatingAddresses.map(({ address }) => address);
+      return addresses.map((address) => ({ name: port.networkName, shown: view(port, address, kind) }));
+    });
+  const grouped = Object.groupBy([...named("fixed"), ...named("floating")], ({ name }) => name);
   return Object.fromEntries(
     Object.entries(grouped).map(([name, items = []]) => [name, items.map(({ shown }) => shown)]),
   );

@@ -18,6 +18,8 @@ import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { SecurityGroupDesk } from "../../network/security-groups/security-group-desk.ts";
 import type { RequestsPort, ServerGroupsPort } from "../../ports.ts";
 import type { FlavorCatalog } from "../flavors/flavor-catalog.ts";
+import type { FloatingIpDesk } from "../floating-ips/floating-ip-desk.ts";
+import type { NetworkRefresher } from "../neutron-ports/network-refresher.ts";
 import type { ProjectLimits } from "../quotas/project-limits.ts";
 import type { ServerVolumes } from "../server-volumes/server-volumes.ts";
 import type { SoftDeleter } from "../soft-deletion/soft-deleter.ts";
@@ -65,6 +67,9 @@ export interface ServerDeps {
   readonly securityGroups: SecurityGroupDesk | null;
   /** Null without Neutron. */
   readonly neutron: NeutronDeps | null;
+  readonly floatingIps: FloatingIpDesk;
+  /** Null without Neutron. */
+  readonly refresher: NetworkRefresher | null;
   /** Null when servers have no volumes. */
   readonly volumes: ServerVolumes | null;
   /** The networks that servers can be connected to. `simple` needs ports. */

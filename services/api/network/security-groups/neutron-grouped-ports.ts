@@ -43,7 +43,8 @@ async function setInNeutron(
     case "updated":
       return { kind: "set" };
     case "refused":
-      return outcome;
+    case "forbidden":
+      return { kind: "refused", why: outcome.why };
     case "changed":
     case "gone":
       return { kind: "changed" };

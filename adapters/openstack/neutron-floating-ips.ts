@@ -1,0 +1,139 @@
+import type {
+  AssociateOutcome,
+  CreateFloatingIpOutcome,
+  FloatingIp,
+  FloatingIpFilter,
+  FloatingIps,
+  FloatingIpTarget,
+} from "../../core/stores/floating-ips.ts";
+import type { AskedBy } from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+import type { NeighbourAnswer, NeighbourCall, NeighbourClient } from "./neighbour-client.ts";
+import { NeighbourError } from "./neighbour-error.ts";
+import { listedItems } from "./neutron-documents.ts";
+import { documentFields, documentId, textField } from "./read-document.ts";
+
+const PATH = "/v2.0/floatingips";
+/** Neutron takes addresses of at most 8 KiB. */
+const IDS_MAX = 150;
+const NO_ADDRESS = ["IpAddressGenerationFailure", "ExternalIpAddressExhausted"];
+const GONE = "FloatingIPNotFound";
+const CHANGED_STATUS = 412;
+
+/** The floating IPs of Neutron, over HTTP. A floating IP is changed with `If-Match`, so a late call changes nothing that a later one has written. */
+export class NeutronFloatingIps implements FloatingIps {
+  readonly #client: Pick<NeighbourClient, "call">;
+
+  /** The caller closes the client. */
+  constructor(client: Pick<NeighbourClient, "call">) {
+    this.#client = client;
+  }
+
+  async floatingIps(filter: FloatingIpFilter, by: AskedBy): Promise<readonly FloatingIp[]> {
+    const { id, projectId, address, portIds } = filter;
+    const documents: unknown[] = [];
+    for (let at = 0; at < (portIds?.length ?? 1); at += IDS_MAX) {
+      const values = { id, tenant_id: projectId, floating_ip_address: address };
+      const query = new URLSearchParams(Object.entries(values).filter((one): one is [string, string] => !!one[1]));
+      for (const portId of portIds?.slice(at, at + IDS_MAX) ?? []) query.append("port_id", portId);
+      const answer = await this.#call({ method: "GET", path: `${PATH}?${query}`, ...by, expect: [200] });
+      // Without the extension `router`, the path does not exist.
+      if (answer instanceof NeighbourError && answer.code === "not-found") return [];
+      if (answer instanceof NeighbourError) throw new NetworkingError("bad-answer", answer.message);
+      documents.push(...listedItems(answer.body, "floatingips"));
+    }
+    return this.#withServers(documents, by);
+  }
+
+  async createFloatingIp(
+    { projectId, networkId }: { readonly projectId: string; readonly networkId: string },
+    by: AskedBy,
+  ): Promise<CreateFloatingIpOutcome> {
+    const body = { floatingip: { floating_network_id: networkId, tenant_id: projectId } };
+    const answer = await this.#call({ method: "POST", path: PATH, body, ...by, expect: [201] });
+    if (!(answer instanceof NeighbourError))
+      return { kind: "created", floatingIp: floatingIpOf(documentFields(answer.body).floatingip, new Map()) };
+    const { code, type, why } = answer;
+    if (NO_ADDRESS.includes(type ?? "")) return { kind: "no-address" };
+    if (code === "over-quota") return { kind: "over-quota" };
+    if (code === "refused") return { kind: "forbidden", why };
+    return { kind: code === "not-found" ? "gone" : "invalid", why };
+  }
+
+  async associate(
+    { id, revision }: Pick<FloatingIp, "id" | "revision">,
+    target: FloatingIpTarget | null,
+    by: AskedBy,
+  ): Promise<AssociateOutcome> {
+    const to = target === null ? { port_id: null } : { port_id: target.portId, fixed_ip_address: target.fixedAddress };
+    const answer = await this.#call({
+      ...{ method: "PUT", path: `${PATH}/${encodeURIComponent(id)}`, body: { floatingip: to }, ...by, expect: [200] },
+      headers: { "if-match": `revision_number=${revision}` },
+    });
+    if (!(answer instanceof NeighbourError)) return { kind: "associated" };
+    const { code, status, type, why } = answer;
+    if (status === CHANGED_STATUS || type === GONE) return { kind: "changed" };
+    if (code === "refused") return { kind: "forbidden", why };
+    return { kind: code === "conflict" ? "taken" : "refused", why };
+  }
+
+  async deleteFloatingIp(
+    id: string,
+    by: AskedBy,
+  ): Promise<{ readonly kind: "deleted" } | { readonly kind: "forbidden" | "gone"; readonly why: string }> {
+    const answer = await this.#call({
+      ...{ method: "DELETE", path: `${PATH}/${encodeURIComponent(id)}`, ...by, expect: [204] },
+    });
+    if (!(answer instanceof NeighbourError)) return { kind: "deleted" };
+    if (answer.code === "not-found") return { kind: "gone", why: answer.why };
+    if (answer.code === "refused") return { kind: "forbidden", why: answer.why };
+    throw new NetworkingError("bad-answer", answer.message);
+  }
+
+  /** A Neutron without the extension `fip-port-details` does not say which server has a port, so its ports are read. */
+  async #withServers(documents: readonly unknown[], by: AskedBy): Promise<readonly FloatingIp[]> {
+    const unexplained = documents.map(documentFields).filter((one) => one.port_id && one.port_details === undefined);
+    const owners = new Map<string, string>();
+    for (let at = 0; at < unexplained.length; at += IDS_MAX) {
+      const ids = unexplained.slice(at, at + IDS_MAX).map((one) => ["id", textField(one.port_id)]);
+      const path = `/v2.0/ports?${new URLSearchParams(ids)}`;
+      const answer = await this.#call({ method: "GET", path, ...by, expect: [200] });
+      if (answer instanceof NeighbourError) throw new NetworkingError("bad-answer", answer.message);
+      for (const port of listedItems(answer.body, "ports").map(documentFields))
+        owners.set(documentId(port, "port"), textField(port.device_id));
+    }
+    return documents.map((document) => floatingIpOf(document, owners));
+  }
+
+  /** Returns refusals that the caller may expect, and throws `NetworkingError` for everything else. */
+  async #call(call: NeighbourCall): Promise<NeighbourAnswer | NeighbourError> {
+    try {
+      return await this.#client.call(call);
+    } catch (error) {
+      if (!(error instanceof NeighbourError)) throw error;
+      const { code, message, status } = error;
+      // Neutron's policy judges the caller. With the login of this service, the same answer is the operator's affair.
+      if (call.callerToken !== null && status === 403) return error;
+      if (code === "unreachable" || code === "refused" || code === "bad-answer")
+        throw new NetworkingError(code, message);
+      return error;
+    }
+  }
+}
+
+/** `owners` are the servers of ports about which the document says nothing. */
+function floatingIpOf(document: unknown, owners: ReadonlyMap<string, string>): FloatingIp {
+  const found = documentFields(document);
+  const portId = textField(found.port_id) || null;
+  const owner = textField(documentFields(found.port_details).device_id) || owners.get(portId ?? "");
+  return {
+    id: documentId(found, "floating IP"),
+    address: textField(found.floating_ip_address),
+    projectId: textField(found.project_id ?? found.tenant_id),
+    networkId: textField(found.floating_network_id),
+    portId,
+    fixedAddress: textField(found.fixed_ip_address) || null,
+    serverUuid: owner || null,
+    revision: typeof found.revision_number === "number" ? found.revision_number : 0,
+  };
+}
