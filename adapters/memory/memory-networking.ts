@@ -42,6 +42,8 @@ export class MemoryNetworking implements Networking {
     answer: (work) => this.#answer("floatingIps", work),
   });
   readonly hostsWithoutDriver = new Set<string>();
+  /** The status of a port that is bound. A Neutron with agents on the hosts says DOWN until the agent has connected the guest. */
+  statusWhenBound = "ACTIVE";
   /** The network that a project without any gets, by the project. */
   readonly autoNetworks = new Map<string, string>();
   /** Maximum number of ports of each project. */
@@ -202,7 +204,7 @@ export class MemoryNetworking implements Networking {
   #bound(host: string): Pick<NeutronPort, "host" | "vifType" | "status"> {
     if (host === "") return { host, vifType: "unbound", status: "DOWN" };
     if (this.hostsWithoutDriver.has(host)) return { host, vifType: BINDING_FAILED, status: "DOWN" };
-    return { host, vifType: "ovs", status: "ACTIVE" };
+    return { host, vifType: "ovs", status: this.statusWhenBound };
   }
 
   #isTaken(networkId: string, address: string): boolean {

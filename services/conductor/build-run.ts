@@ -44,6 +44,8 @@ export class BuildRun implements TaskRun {
   #called = -1;
   /** The latest selection whose host was called, or may have been called by the task's previous conductor. */
   #maybeCalled = -1;
+  /** The latest selection whose guest waits, or has waited, for its network. */
+  #plugging = -1;
   /** The stream to the host when the commit began that made the server ACTIVE there. */
   #startsOn: AgentStream | null = null;
   /** The latest selection whose host itself has reported that the attempt failed, so that nothing is left of it there. */
@@ -101,7 +103,7 @@ export class BuildRun implements TaskRun {
       case GuestState.GUEST_STATE_PAUSED:
       case GuestState.GUEST_STATE_SUSPENDED:
       case GuestState.GUEST_STATE_RESCUED:
-        if (selection === current) this.#step({ kind: "prepared", selection });
+        if (selection === current) this.#prepared(selection);
         else this.#clear(selection);
         break;
       case GuestState.GUEST_STATE_FAILED:
@@ -111,6 +113,27 @@ export class BuildRun implements TaskRun {
       default:
         break;
     }
+  }
+
+  /** The guest exists, and waits for its network before it may run. A host that reports it again changes nothing about that. */
+  #prepared(selection: number): void {
+    if (this.#plugging === selection) return;
+    const isWanted = () => this.#isAt(selection);
+    const waiting = this.#ports.needs.plugged(this.#server, this.#hostOf(selection), isWanted);
+    if (waiting === null || !isWanted()) {
+      this.#step({ kind: "prepared", selection });
+      return;
+    }
+    this.#plugging = selection;
+    // The wait has a deadline of its own.
+    this.#deadline?.cancel();
+    waiting.then(
+      (outcome) => {
+        if (outcome.kind === "plugged") this.#step({ kind: "prepared", selection });
+        else if (outcome.kind === "failed") this.#giveUp(selection, keptReason(outcome.reason));
+      },
+      () => this.#release(),
+    );
   }
 
   #step(event: BuildEvent): void {

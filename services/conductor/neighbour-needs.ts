@@ -6,6 +6,7 @@ import type { Need, Undone } from "./patient-calls.ts";
 import { PortBinder } from "./port-binder.ts";
 import type { ConductorStore } from "./ports.ts";
 import type { ConductorSettings } from "./settings.ts";
+import { VifPlugging } from "./vif-plugging.ts";
 import { type Connections, VolumeConnections } from "./volume-connections.ts";
 
 export type NeedsOutcome = { readonly kind: "met"; readonly connections: Connections } | Undone;
@@ -14,6 +15,7 @@ export type NeedsOutcome = { readonly kind: "met"; readonly connections: Connect
 export class NeighbourNeeds {
   readonly #ports: PortBinder;
   readonly #volumes: VolumeConnections;
+  readonly #plugging: VifPlugging;
 
   constructor(
     deps: {
@@ -22,9 +24,13 @@ export class NeighbourNeeds {
       readonly store: Pick<ConductorStore, "holdsTask">;
       readonly clock: Clock;
     },
-    settings: Pick<ConductorSettings, "portBindTimeoutMs" | "volumeConnectTimeoutMs">,
+    settings: Pick<
+      ConductorSettings,
+      "portBindTimeoutMs" | "volumeConnectTimeoutMs" | "vifPluggingTimeoutMs" | "vifPluggingIsFatal"
+    >,
   ) {
     this.#ports = new PortBinder({ ...deps, networking: deps.networking ?? null }, settings);
+    this.#plugging = new VifPlugging({ ...deps, networking: deps.networking ?? null }, settings);
     this.#volumes = new VolumeConnections({ ...deps, storage: deps.blockStorage ?? null }, settings);
   }
 
@@ -43,6 +49,11 @@ export class NeighbourNeeds {
     const connecting = this.#volumes.connect(server.uuid, server.volumes, { ...need, host });
     const binding = this.#ports.bind(server, host, need);
     return connecting === null && binding === null ? null : both(connecting, binding);
+  }
+
+  /** Waits until the interfaces of a prepared guest are connected to their networks. Null if there is nothing to wait for. */
+  plugged(server: ServerSpec, host: string, isWanted: () => boolean): ReturnType<VifPlugging["wait"]> {
+    return this.#plugging.wait(server, host, isWanted);
   }
 }
 

@@ -32,6 +32,10 @@ export interface ConductorSettings {
   readonly attemptTimeoutMs: number;
   /** How long Neutron may be silent before a build whose ports must be bound fails. */
   readonly portBindTimeoutMs: number;
+  /** How long a prepared guest waits for its ports to become active in Neutron. 0 starts it without waiting. */
+  readonly vifPluggingTimeoutMs: number;
+  /** Whether a build fails on its host if its ports do not become active in time. */
+  readonly vifPluggingIsFatal: boolean;
   /** How long Cinder may be silent, or take to make a volume, before a build whose volumes must be connected fails. */
   readonly volumeConnectTimeoutMs: number;
   /** How long a task that cannot be read waits before it is passed to another conductor or taken again. */
@@ -67,6 +71,8 @@ export const CONDUCTOR_DEFAULTS = {
   hostGraceMs: 3_000,
   attemptTimeoutMs: 600_000,
   portBindTimeoutMs: 120_000,
+  vifPluggingTimeoutMs: 0,
+  vifPluggingIsFatal: true,
   volumeConnectTimeoutMs: 600_000,
   unreadableMs: 60_000,
   messagesInFlightMax: 1_000,
@@ -144,6 +150,15 @@ export const conductorDeclaration = {
       about: "how long Neutron may be silent before a build whose ports must be bound fails",
       default: "2m",
     }),
+    vifPluggingTimeout: setting(duration({ minMs: 0, maxMs: 3_600_000 }), {
+      about:
+        "how long a new guest waits for its ports to become active in Neutron before it starts; 0s: it does not wait",
+      default: "0s",
+    }),
+    vifPluggingFatal: setting(boolean, {
+      about: "whether a build fails on its host if its ports do not become active in time; otherwise the guest starts",
+      default: "true",
+    }),
     // Likewise, only volumes in Cinder are connected.
     volumes: setting(oneOf("none", "simple", "cinder"), {
       about:
@@ -185,6 +200,8 @@ export function conductorSettings(options: ConductorOptions, conductorId: string
     hostGraceMs: options.hostGrace,
     attemptTimeoutMs: options.attemptTimeout,
     portBindTimeoutMs: options.portBindTimeout,
+    vifPluggingTimeoutMs: options.vifPluggingTimeout,
+    vifPluggingIsFatal: options.vifPluggingFatal,
     volumeConnectTimeoutMs: options.volumeConnectTimeout,
     unseenMs: options.agentUnseen,
     downShareMax: options.downShareMax / 100,

@@ -135,6 +135,58 @@ describe("the ports of a build", () => {
     expect(hosts()).toEqual(cell.runsOn(1));
   });
 
+  /** Neutron's agent reports on the ports that are bound to a host. */
+  const plug = (host: string, status: string) => {
+    for (const port of neutron.all()) if (port.host === host) neutron.putPort({ ...port, status });
+  };
+  const guestOn = (host: string) =>
+    eventually(`a guest on ${host}`, () => cell.existsOn(1).includes(host) && hosts().includes(host));
+
+  test("are awaited before the prepared guest runs, whichever conductor waits", async () => {
+    neutron.statusWhenBound = "DOWN";
+    const first = await cell.startConductor(1, { vifPluggingTimeoutMs: 60_000 });
+    for (const host of [0, 1]) await cell.startAgent({ id: `agent-${host}`, hosts: [host], conductors: [1, 2] });
+    await cell.hostsUp(2);
+    await cell.boot(1, [0, 1], { ports: [portOfServer(), portOfServer()] });
+    await guestOn("host-0");
+    expect((await cell.store.servers([serverId(1)]))[0]?.status).toBe("BUILD");
+    await first.kill();
+    await cell.startConductor(2, { vifPluggingTimeoutMs: 60_000 });
+    expect(cell.runsOn(1)).toEqual([]);
+    plug("host-0", "ACTIVE");
+    await cell.become(1, "ACTIVE");
+    await runs(0);
+  });
+
+  test("that Neutron's agent cannot connect send the build to the alternate", async () => {
+    neutron.statusWhenBound = "DOWN";
+    await start({ vifPluggingTimeoutMs: 60_000 });
+    const port = portOfServer();
+    await cell.boot(1, [0, 1], { ports: [port] });
+    await guestOn("host-0");
+    plug("host-0", "ERROR");
+    await guestOn("host-1");
+    plug("host-1", "ACTIVE");
+    expect(await cell.become(1, "ACTIVE")).toMatchObject({ host: "host-1" });
+    const [attempt] = await cell.store.attempts(serverId(1));
+    expect(attempt?.reason).toBe(`Neutron could not connect port ${port.portId} on host-0: its status is ERROR.`);
+    await eventually("one guest", () => cell.existsOn(1).join() === "host-1");
+  });
+
+  test("that are never connected fail the build in the end", async () => {
+    neutron.statusWhenBound = "DOWN";
+    await start({ vifPluggingTimeoutMs: 50 });
+    await cell.boot(1, [0], { ports: [portOfServer()] });
+    expect((await cell.become(1, "ERROR")).fault?.message).toContain("is DOWN on host-0");
+    await eventually("no guest", () => cell.existsOn(1).length === 0);
+  });
+
+  test("that are never connected do not hold a guest up for ever if a missing network is not fatal", async () => {
+    neutron.statusWhenBound = "DOWN";
+    await start({ vifPluggingTimeoutMs: 50, vifPluggingIsFatal: false });
+    await boot([portOfServer()]);
+  });
+
   test("are left alone when the server is deleted while Neutron is silent", async () => {
     await start();
     let asked = false;
