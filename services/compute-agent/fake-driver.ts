@@ -18,6 +18,7 @@ import type {
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
 import { devicesOf, type FakeInterfaces, idsOf, portsOf } from "./fake-devices.ts";
+import { pauseFor } from "./fake-pause.ts";
 import { progressAt } from "./fake-progress.ts";
 import {
   chanceOf,
@@ -28,6 +29,7 @@ import {
   scriptOf,
 } from "./fake-script.ts";
 import type { GuestName } from "./journal.ts";
+import type { MetalNodes } from "./metal-nodes.ts";
 
 /** A guest of the fake driver. */
 export type FakeGuest = GuestName & {
@@ -64,6 +66,8 @@ export interface FakeDriverOptions {
   readonly crash: () => void;
   /** Drops all connections to conductors. */
   readonly loseConnections: () => void;
+  /** The hosts that are bare metal nodes. None if absent. */
+  readonly nodes?: MetalNodes;
 }
 
 const PREPARED: PrepareOutcome = { kind: "prepared" };
@@ -138,6 +142,7 @@ export class FakeDriver implements Driver {
   }
 
   async adopt(guests: readonly AdoptedGuest[]): Promise<void> {
+    this.#options.nodes?.adopt(guests);
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
@@ -159,6 +164,8 @@ export class FakeDriver implements Driver {
     } catch (error) {
       return { kind: "failed", failure: "abort", reason: (error as Error).message };
     }
+    const refusal = this.#options.nodes?.take(order) ?? null;
+    if (refusal !== null) return { kind: "failed", failure: "reschedule", reason: refusal };
     if (own !== null) this.#ownScripts.set(keyOf(order), own);
     const script = this.#scriptFor(order);
     const nth = own === null ? this.#countBuild(host) : (parseAttemptId(attemptId)?.selection ?? 0);
@@ -261,7 +268,7 @@ export class FakeDriver implements Driver {
   /** Waits for the time that the guest's script sets for such a call. */
   async #take(guest: GuestName, of: SlowCall, signal: AbortSignal, share = 1) {
     const durationMs = (this.#scriptFor(guest)[of] ?? 0) * share;
-    if (durationMs > 0) await this.#pause(durationMs, signal);
+    if (durationMs > 0) await pauseFor(durationMs, signal, this.#options.clock);
   }
 
   #setPower(name: GuestName, power: Power): void {
@@ -328,6 +335,7 @@ export class FakeDriver implements Driver {
     this.#runs.delete(keyOf(guest));
     this.#consoles.forget(guest);
     this.#guests.delete(keyOf(guest));
+    this.#options.nodes?.release(guest);
   }
 
   #countBuild(host: string): number {
@@ -344,33 +352,17 @@ export class FakeDriver implements Driver {
 
   /** Waits for the duration of the build. Rejects when the signal is raised. */
   async #spend(script: FakeScript, outcome: FakeOutcome, control: PrepareControl): Promise<void> {
+    const { clock } = this.#options;
     const durationMs = script.duration_ms ?? 0;
     const steps = script.steps ?? [];
     for (const step of steps) {
       control.onStep(step);
-      await this.#pause(durationMs / (steps.length + 1), control.signal);
+      await pauseFor(durationMs / (steps.length + 1), control.signal, clock);
     }
     if (outcome === "crash") this.#options.crash();
     if (outcome === "lie") this.#options.loseConnections();
-    if (outcome === "hang" || outcome === "crash") await this.#pause(null, control.signal);
-    if (durationMs > 0) await this.#pause(durationMs / (steps.length + 1), control.signal);
-  }
-
-  /** With `delayMs` null, waits until the signal is raised. */
-  #pause(delayMs: number | null, signal: AbortSignal): Promise<void> {
-    if (signal.aborted) return Promise.reject(new Error("the call was given up"));
-    return new Promise((resolve, reject) => {
-      const timer = delayMs === null ? null : this.#options.clock.setTimer(delayMs, end);
-      function end(): void {
-        signal.removeEventListener("abort", callOff);
-        resolve();
-      }
-      function callOff(): void {
-        timer?.cancel();
-        reject(new Error("the call was given up"));
-      }
-      signal.addEventListener("abort", callOff, { once: true });
-    });
+    if (outcome === "hang" || outcome === "crash") await pauseFor(null, control.signal, clock);
+    if (durationMs > 0) await pauseFor(durationMs / (steps.length + 1), control.signal, clock);
   }
 }
 

@@ -55,6 +55,19 @@ const HypervisorConfig = Type.Object(
   { additionalProperties: false },
 );
 
+/** A host that is a bare metal node of the fake driver. */
+const MetalConfig = Type.Object(
+  {
+    /** Why the node is in maintenance. Absent while it is not. */
+    maintenance: Type.Optional(Type.String({ minLength: 1, maxLength: 255 })),
+    /** How long its cleaning after a server takes. */
+    clean_ms: Type.Optional(Type.Number({ minimum: 0, maximum: 86_400_000 })),
+    /** How many of its first cleanings fail. */
+    clean_failures: Type.Optional(Type.Integer({ minimum: 0 })),
+  },
+  { additionalProperties: false },
+);
+
 /** One host: its name, what its root provider offers, and the providers below it (NUMA nodes, GPUs), at most two levels. */
 export const HostConfig = Type.Object(
   {
@@ -66,6 +79,7 @@ export const HostConfig = Type.Object(
     build_limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
     /** How the fake driver behaves on this host. */
     fake: Type.Optional(FakeScript),
+    bare_metal: Type.Optional(MetalConfig),
   },
   { additionalProperties: false },
 );
@@ -91,8 +105,18 @@ export function readHostsFile(path: string): readonly HostConfig[] {
   for (const host of hosts) {
     if (names.has(host.name)) throw new SettingsError(`hosts file ${path}: host ${host.name} is listed twice`);
     names.add(host.name);
+    if (host.bare_metal !== undefined && !isNode(host))
+      throw new SettingsError(
+        `hosts file ${path}: host ${host.name} has bare_metal, so its inventories must be one of a class CUSTOM_… with a total of 1, and it must have no children`,
+      );
   }
   return hosts;
+}
+
+/** Whether the host offers what Nova's driver for Ironic reports of a node. */
+function isNode({ inventories = {}, children = [] }: HostConfig): boolean {
+  const [[resourceClass, { total }] = ["", { total: 0 }], another] = Object.entries(inventories);
+  return resourceClass.startsWith("CUSTOM_") && total === 1 && another === undefined && children.length === 0;
 }
 
 /** Generates `count` equal hosts named `<prefix>-1`, `<prefix>-2`, …. Each has 32 VCPU, 128 GiB of memory and 1 TB of disk. */

@@ -47,15 +47,26 @@ export class HostWatcher {
   }
 
   start(): void {
+    const { present } = this.#source;
+    if (present !== undefined) {
+      const lookAtPresent = () => this.#lookBy(() => present());
+      this.#source.watch?.(lookAtPresent);
+      // The driver may have learnt something since the hosts were given to this object.
+      lookAtPresent();
+    }
     if (this.#source.isLive) this.#plan();
   }
 
   /** Looks now, in addition to the planned looks. */
   look(): void {
+    this.#lookBy(() => this.#source.look());
+  }
+
+  #lookBy(look: () => LookAtHosts): void {
     if (this.#stopped) return;
     let seen: LookAtHosts;
     try {
-      seen = this.#source.look();
+      seen = look();
     } catch (error) {
       this.#events.hostsUnreadable(messageOf(error));
       return;

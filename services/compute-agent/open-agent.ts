@@ -66,7 +66,10 @@ export function openAgent(
     registry,
     isReady: () => agent.ready,
     pages: {
-      "/guests": async () => ({ hosts: hosts.map((host) => host.name), guests: await opened.guests() }),
+      "/guests": async () => ({
+        ...{ hosts: hosts.map((host) => host.name), guests: await opened.guests() },
+        closedNodes: opened.closedNodes?.() ?? {},
+      }),
     },
   });
   return {

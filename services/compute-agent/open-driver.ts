@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { refuseMissingTools } from "../../adapters/qemu/refuse-missing-tools.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../runtime/logger.ts";
@@ -5,9 +6,12 @@ import type { Driver } from "./driver.ts";
 import { FakeDriver } from "./fake-driver.ts";
 import type { HostConfig } from "./host-config.ts";
 import type { HostSource } from "./host-source.ts";
+import { hostsOfNodes } from "./hosts-of-nodes.ts";
 import type { GuestName } from "./journal.ts";
 import type { LxdDriver } from "./lxd/lxd-driver.ts";
 import { openLxdDriver } from "./lxd/open-lxd-driver.ts";
+import { MetalNodes } from "./metal-nodes.ts";
+import { fileNodeStore } from "./node-store.ts";
 import { openQemuDriver } from "./qemu/open-qemu-driver.ts";
 import type { QemuDriver } from "./qemu/qemu-driver.ts";
 import { type AgentOptions, hostSourceOf } from "./settings.ts";
@@ -26,6 +30,8 @@ export interface OwnedDriver {
 /** The driver of an agent's process, with the hosts that it works on. */
 export interface OpenedDriver extends OwnedDriver {
   readonly source: HostSource;
+  /** The bare metal nodes that no further server can have, with the reasons. Absent if the driver has no nodes. */
+  closedNodes?(): Readonly<Record<string, string>>;
 }
 
 /** The surroundings of a driver. A script of the fake driver may call `crash` and `loseConnections`. */
@@ -68,13 +74,21 @@ function openReal(
 }
 
 function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings): OpenedDriver {
-  const source = hostSourceOf(options);
-  const { clock, crash, loseConnections } = surroundings;
-  const { seed, fakeByMetadata: byMetadata } = options;
+  const { clock, logger, crash, loseConnections } = surroundings;
+  const { seed, fakeByMetadata: byMetadata, agentId, dataDir } = options;
+  const store = fileNodeStore(join(dataDir, `${agentId}.nodes.json`));
+  const nodes = new MetalNodes({ clock, store, onState: (host, reason) => logNode(logger, host, reason) });
+  const source = hostsOfNodes(hostSourceOf(options), nodes);
   const { hosts } = source.look();
   const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
-  const driver = new FakeDriver({ clock, seed, scripts, byMetadata, crash, loseConnections });
-  return { driver, source, guests: async () => driver.guests(), close: () => undefined };
+  const driver = new FakeDriver({ clock, seed, scripts, byMetadata, crash, loseConnections, nodes });
+  const closedNodes = () => nodes.closed();
+  return { driver, source, guests: async () => driver.guests(), closedNodes, close: () => nodes.close() };
+}
+
+function logNode(logger: Logger, host: string, reason: string | null): void {
+  if (reason === null) logger.info({ host }, "servers can have the bare metal node again");
+  else logger.info({ host, reason }, "no further server can have the bare metal node, for the given reason");
 }
 
 /** Adds the driver's facts about the hypervisor to the hosts. Their other facts stay. */

@@ -258,6 +258,53 @@ describe("hosts that change while servers live on them", () => {
     await removed(whileCleaned.id, retried.id, afterwards.id);
   });
 
+  test("a bare metal node reserves itself while it is in use, being cleaned or in maintenance, also across its agent's death", async () => {
+    const [agent] = cell.agents;
+    const flavor = await cloud.compute.flavor({ ...NOTHING, "resources:CUSTOM_BAREMETAL_GOLD": "1" });
+    const gold = { inventories: { CUSTOM_BAREMETAL_GOLD: { total: 1 } } };
+    const node = { clean_ms: 4_000, clean_failures: 1 };
+    const [host = "", other = ""] = names;
+    const [FREE, CLOSED] = [["CUSTOM_BAREMETAL_GOLD 1"], ["CUSTOM_BAREMETAL_GOLD 1 reserved 1"]];
+    const reasons = async () => {
+      const { probes } = agent ?? {};
+      const answer = await fetch(`http://${probes?.host}:${probes?.port}/guests`);
+      return ((await answer.json()) as { readonly closedNodes: Readonly<Record<string, string>> }).closedNodes;
+    };
+    const closedBecause = (reason: RegExp) =>
+      eventually(`${host} to be closed: ${reason}`, async () => reason.test((await reasons())[host] ?? ""), PATIENT);
+    describeHosts({ ...gold, bare_metal: node }, { ...gold, bare_metal: { maintenance: "a broken fan" } });
+    await offers(host, FREE);
+    await offers(other, CLOSED);
+    const server = await statusOf(flavor);
+    expect([server.status, server.host]).toEqual(["ACTIVE", host]);
+    await offers(host, CLOSED);
+    expect(await reasons()).toEqual({
+      [host]: `it is in use by server ${server.id}`,
+      [other]: "it is in maintenance: a broken fan",
+    });
+    await cloud.expectCleanAudit();
+    // The claim has gone with the server, and the node stays closed.
+    await removed(server.id);
+    expect(await offerOf(host)).toEqual(CLOSED);
+    expect(await reasons()).toMatchObject({ [host]: "it is being cleaned" });
+    await agent?.kill();
+    await agent?.start();
+    await cell.hostsUp();
+    expect(await offerOf(host)).toEqual(CLOSED);
+    await closedBecause(/^it is in maintenance: cleaning it failed/);
+    const refused = await statusOf(flavor);
+    expect(refused.status).toBe("ERROR");
+    describeHosts({ ...gold, bare_metal: { ...node, maintenance: "a new disk" } });
+    await closedBecause(/a new disk$/);
+    describeHosts({ ...gold, bare_metal: node });
+    await offers(host, FREE);
+    const afterwards = await statusOf(flavor);
+    expect([afterwards.status, afterwards.host]).toEqual(["ACTIVE", host]);
+    await removed(refused.id, afterwards.id);
+    await cloud.expectCleanAudit();
+    describeHosts(gold);
+  });
+
   test("one host stands for a cluster: no server is larger than its largest member, and together they fill it", async () => {
     const [host = ""] = names;
     const members = { VCPU: { total: 10, max_unit: 4 }, MEMORY_MB: { total: 40_000, max_unit: 16_000 } };

@@ -151,11 +151,22 @@ function signalQemu(dir: string, signal: NodeJS.Signals): void {
   process.kill(running.pid, signal);
 }
 
-/** The directories of guests below a directory. */
+/** The directories of guests below a directory. Agents may change it meanwhile. */
 export function instanceDirs(path: string): readonly string[] {
-  return readdirSync(path, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isDirectory() && entry.name.startsWith("guest-"))
-    .map((entry) => join(entry.parentPath, entry.name));
+  return foldersOf(path).flatMap((name) => {
+    const dir = join(path, name);
+    return name.startsWith("guest-") ? [dir] : instanceDirs(dir);
+  });
+}
+
+function foldersOf(path: string): readonly string[] {
+  try {
+    const entries = readdirSync(path, { withFileTypes: true });
+    return entries.filter((entry) => entry.isDirectory()).map(({ name }) => name);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return [];
+    throw error;
+  }
 }
 
 /** The machines of guests in tests. They have no displays. */

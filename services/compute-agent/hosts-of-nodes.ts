@@ -1,0 +1,33 @@
+import type { HostConfig } from "./host-config.ts";
+import type { HostSource, LookAtHosts } from "./host-source.ts";
+import type { MetalNodes } from "./metal-nodes.ts";
+
+/** The same hosts, of which the bare metal nodes are reserved while they are closed. */
+export function hostsOfNodes(source: HostSource, nodes: MetalNodes): HostSource {
+  let last: LookAtHosts | null = null;
+  const present = (seen: LookAtHosts): LookAtHosts => ({
+    ...seen,
+    hosts: seen.hosts.map((host) => (nodes.closedBecause(host.name) === null ? host : reserved(host))),
+  });
+  const look = () => {
+    last = source.look();
+    nodes.describe(last.hosts);
+    return present(last);
+  };
+  return {
+    isLive: source.isLive,
+    layoutOf: (host) => source.layoutOf(host),
+    look,
+    present: () => (last === null ? look() : present(last)),
+    watch: (onChanged) => nodes.watch(onChanged),
+  };
+}
+
+/** Source: Nova's driver for Ironic, which reserves the node's only unit. */
+function reserved(host: HostConfig): HostConfig {
+  const inventories = Object.entries(host.inventories ?? {}).map(([resourceClass, inventory]) => [
+    resourceClass,
+    { ...inventory, reserved: inventory.total },
+  ]);
+  return { ...host, inventories: Object.fromEntries(inventories) };
+}
