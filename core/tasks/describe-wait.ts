@@ -70,3 +70,8 @@ export function describeRefusedReturn(facts: OperationFacts, why: string): strin
     "also be deleted."
   );
 }
+
+/** Why an operation does not give an order after which a guest of the server may run. */
+export function describeHeldUp(facts: OperationFacts, why: string): string {
+  return `The ${facts.kind} of the server waits: ${why}. It goes on by itself after that. The server can also be deleted.`;
+}

@@ -68,4 +68,42 @@ describe("an operation whose cell's database has lost commits", () => {
     const shown = stepOperation(world, step.state, { kind: "committed", step: 2, revision: 3 });
     expect(shown.effects).toMatchObject([{ kind: "commit", step: 3, write: { stage: "restoring" }, delayMs: 30_000 }]);
   });
+
+  test("waits where it would start a guest beside another one in quarantine, and shows the server in ERROR", () => {
+    const heldUp = (step: number) => ({ kind: "held-up", step, reason: GUEST_IN_QUARANTINE }) as const;
+    for (const stage of ["starting", "restoring"] as const) {
+      expect(stepOperation(world, at(stage), heldUp(1)).effects).toEqual([]);
+      const told = stepOperation(world, at(stage), heldUp(2));
+      const fault = expect.stringContaining(GUEST_IN_QUARANTINE);
+      expect(told.effects).toMatchObject([
+        { kind: "commit", write: { stage, outcome: null, server: { status: "ERROR", fault }, change: null } },
+        { kind: "tell-wait", note: fault },
+      ]);
+      const shown = stepOperation(world, told.state, { kind: "committed", step: 2, revision: 3 });
+      expect(shown.effects).toMatchObject([{ kind: "ask", stage, step: 3 }]);
+      expect(stepOperation(world, shown.state, heldUp(3))).toEqual({ state: shown.state, effects: [] });
+    }
+  });
+
+  test("gives up a power operation beside another guest in quarantine", () => {
+    const start = {
+      ...task,
+      work: { $case: "operate", value: { ...operation, kind: "start", statusBefore: "SHUTOFF" } },
+    } as const;
+    const starting: OperationWorld = { facts: factsOf(start), unseenMs: 5_000 };
+    const position = {
+      taskId: task.id,
+      stage: "powering",
+      step: 1,
+      selection: 0,
+      signal: null,
+      revision: 2,
+      reason: "",
+    };
+    const { state } = beginOperation(starting, position, []);
+    const reason = GUEST_IN_QUARANTINE;
+    expect(stepOperation(starting, state, { kind: "held-up", step: 1, reason }).effects).toMatchObject([
+      { kind: "commit", write: { stage: null, outcome: "error", server: { status: "SHUTOFF", fault: reason } } },
+    ]);
+  });
 });

@@ -1,4 +1,4 @@
-import { describeRefusedReturn, describeRefusedStart, describeWait } from "./describe-wait.ts";
+import { describeHeldUp, describeRefusedReturn, describeRefusedStart, describeWait } from "./describe-wait.ts";
 import { exhaustedBuildMessage, type PastAttempt } from "./failure-message.ts";
 import { HEARD_AT } from "./heard-at.ts";
 import { destinationOf, type OperationFacts } from "./operation-facts.ts";
@@ -50,6 +50,8 @@ export type OperationEvent =
    * has lost.
    */
   | { readonly kind: "arrived"; readonly step: number }
+  /** The order was not given, because another guest of the server is in quarantine, and may run. */
+  | { readonly kind: "held-up"; readonly step: number; readonly reason: string }
   /** Guests have obeyed orders whose commits the database has lost, and it is unknown where the server is now. */
   | { readonly kind: "forgotten"; readonly step: number; readonly reason: string }
   /** The asked host has connected, perhaps again, and has not received the question over this connection. */
@@ -146,6 +148,8 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
     case "arrived":
       if (event.step !== state.step || state.stage !== "handing-over") return unchanged;
       return write(world, state, { to: "starting", selection: state.selection, reason: "", noted: [] });
+    case "held-up":
+      return event.step === state.step ? heldUp(world, state, event.reason) : unchanged;
     case "forgotten":
       if (event.step !== state.step) return unchanged;
       return write(world, state, {
@@ -228,6 +232,15 @@ function writeAfter(
 ): MachineStep {
   const effect: OperationEffect = { kind: "commit", step: at.step, write: writeOf(world.facts, transition), delayMs };
   return { state: { kind: "writing", at, transition, refusals }, effects: [effect] };
+}
+
+/** asking → given up, if nothing is lost by that; → noting that the operation waits for an operator, who decides about the other guest. */
+function heldUp(world: OperationWorld, state: Extract<OperationState, { kind: "asking" }>, why: string): MachineStep {
+  const { step, isWaitShown } = state;
+  if (edgesOf(world.facts.kind, state.stage)?.failed === "give-up")
+    return answered(world, state, { kind: "failed", step, reason: why, final: true });
+  if (isWaitShown) return { state, effects: [] };
+  return note(world, state, null, { text: describeHeldUp(world.facts, why), isError: true });
 }
 
 /** → noting: the operation stays at its stage, and says why. */

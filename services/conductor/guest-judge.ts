@@ -121,8 +121,13 @@ export class GuestJudge {
   async judgeStart(guest: FoundGuest, { revision, incarnation }: FoundKnowledge, known: number): Promise<StartVerdict> {
     if (await this.#isForgotten(guest, { revision, incarnation }, known))
       return this.#markUncertain(guest, revision, describeForgottenOrder(guest, revision, known));
-    if (!(await this.#commits.answered("others-in-quarantine", this.#others, guest))) return "start";
+    if (!(await this.isBesideQuarantined(guest))) return "start";
     return this.#markUncertain(guest, Math.max(revision, known + 1), describeOtherGuest(guest));
+  }
+
+  /** Whether another guest of the server is in quarantine, and may run, so that this one must not be started. Rejects when the conductor stops. */
+  isBesideQuarantined({ serverUuid, attemptId }: ServerAttempt): Promise<boolean> {
+    return this.#commits.answered("others-in-quarantine", this.#others, { serverUuid, attemptId });
   }
 
   /** Whether the guest has obeyed an order that the database has lost, and its host was not compared with this database before. */

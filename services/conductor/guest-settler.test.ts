@@ -27,6 +27,7 @@ function settlerOf(
   home: Partial<Home>,
   verdict: StartVerdict = "start",
   streamOf: () => AgentStream | null = () => null,
+  isBeside = false,
 ): Subject {
   const clock = new ManualClock();
   const events = new ConductorEvents({
@@ -47,6 +48,7 @@ function settlerOf(
       return verdict;
     },
     mayDestroy: async () => true,
+    isBesideQuarantined: async () => isBeside,
     raise: async (_: string, revision: number) => void raised.push(revision),
     ...{ wanted: () => undefined, isQuarantined: () => false, onlyThere: () => undefined },
   };
@@ -114,6 +116,26 @@ test("a revision that no honest guest has does not reach the row of an uncertain
   await settler.settle(HALTED, { ...FORGOTTEN, revision: 2_000_000_000 });
   expect(judged).toEqual([1_000_000_000]);
 });
+
+test.each([
+  ["start of a guest that a task is done with", { state: "prepared" }, null, false],
+  ["start of a guest that a task is done with", { state: "prepared" }, null, true],
+  ["end of a forgotten rescue", { state: "rescued" }, { revision: 3, incarnation: "" }, false],
+  ["end of a forgotten rescue", { state: "rescued" }, { revision: 3, incarnation: "" }, true],
+] as const)(
+  "orders no %s beside another guest in quarantine (%o, %o, beside: %s)",
+  async (_, state, found, isBeside) => {
+    const sent: string[] = [];
+    const stream: AgentStream = {
+      closed: false,
+      send: ({ body }: ConductorMessage) => void sent.push(String(body?.$case)),
+      ...{ onMessages: () => {}, onClose: () => {}, close: () => {} },
+    };
+    const { settler } = settlerOf({}, "start", () => stream, isBeside);
+    await settler.settle({ ...GUEST, ...state }, found);
+    expect(sent).toHaveLength(isBeside ? 0 : 1);
+  },
+);
 
 test("an order that follows from the row as it was before the host was lost is not given to the host that came back", async () => {
   const sent: string[] = [];

@@ -20,6 +20,23 @@ const DESTROY_ANSWER_MS = 90_000;
  */
 const RAISED_REVISION_MAX = 1_000_000_000;
 
+type SettlersJudge = Pick<
+  GuestJudge,
+  "mayDestroy" | "judgeStart" | "isBesideQuarantined" | "raise" | "wanted" | "isQuarantined" | "onlyThere"
+>;
+
+/** Whether a guest may run after this, though it did not run before, or from its own disk. */
+const MAKES_RUN: Readonly<Record<GuestFate, boolean>> = {
+  start: true,
+  unrescue: true,
+  stop: false,
+  pause: false,
+  suspend: false,
+  destroy: false,
+  "stop-server": false,
+  leave: false,
+};
+
 /**
  * Makes a guest match its server's row. It starts a guest whose starter died, stops one that runs and should not, destroys one that is not
  * at home (law 4), and leaves the others alone. Its orders carry the revision of the row, so that a guest that has obeyed a later order
@@ -27,7 +44,7 @@ const RAISED_REVISION_MAX = 1_000_000_000;
  */
 export class GuestSettler {
   readonly #commits: StepCommitter;
-  readonly #judge: Pick<GuestJudge, "mayDestroy" | "judgeStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+  readonly #judge: SettlersJudge;
   readonly #clock: Clock;
   readonly #events: ConductorEvents;
   readonly #streamOf: (host: string) => AgentStream | null;
@@ -45,7 +62,7 @@ export class GuestSettler {
   constructor(options: {
     readonly store: Pick<ConductorStore, "homes" | "sightings">;
     readonly commits: StepCommitter;
-    readonly judge: Pick<GuestJudge, "mayDestroy" | "judgeStart" | "raise" | "wanted" | "isQuarantined" | "onlyThere">;
+    readonly judge: SettlersJudge;
     readonly clock: Clock;
     readonly events: ConductorEvents;
     readonly streamOf: (host: string) => AgentStream | null;
@@ -98,6 +115,8 @@ export class GuestSettler {
     const { host, serverUuid, attemptId } = guest;
     if (found !== null && fate === "start" && (await this.#commits.answered("forced-down", this.#forcedDown, host)))
       return false;
+    // A comparison has judged a start, and then the server is in ERROR. Anything else that is held up is left to the next comparison.
+    if (MAKES_RUN[fate] && (await this.#judge.isBesideQuarantined(guest))) return false;
     // The host cannot be asked, and nothing waits for it. Its guests are compared with the database when it comes back.
     if (stream === null || this.#streamOf(host) !== stream) return false;
     this.#events.guestSettled(guest, fate);

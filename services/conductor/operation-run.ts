@@ -1,5 +1,6 @@
 import type { AgentStream } from "../../core/agent/link.ts";
 import type { TakenTask } from "../../core/stores/cell/cell-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
 import { keptReason, type PastAttempt } from "../../core/tasks/failure-message.ts";
 import { destinationOf, factsOf } from "../../core/tasks/operation-facts.ts";
 import { OPERATIONS } from "../../core/tasks/operation-kinds.ts";
@@ -24,10 +25,9 @@ import {
   type HandOffProgress,
   type OrderReport,
 } from "../../proto/gen/berth/agent.ts";
-import type { Timer } from "../../runtime/clock.ts";
 import { DestinationAddresses } from "./destination-addresses.ts";
 import { EvacuatedSource } from "./evacuated-source.ts";
-import { HeldTask } from "./held-task.ts";
+import { HeldTask, type Permission } from "./held-task.ts";
 import {
   type AskedGuest,
   isGivenUp,
@@ -42,6 +42,7 @@ import {
 import { OrderBinding } from "./order-binding.ts";
 import type { TaskSpan } from "./ports.ts";
 import { GUEST_EXISTS, guestOf, IN_QUARANTINE, meaningOfRefusal } from "./read-refusal.ts";
+import { RunTimers } from "./run-timers.ts";
 import type { RunPorts, TaskRun } from "./task-run.ts";
 import { tellOperation } from "./tell-operation.ts";
 
@@ -63,17 +64,17 @@ export class OperationRun implements TaskRun {
   readonly #held: HeldTask;
   /** The source of an evacuation, while its guest is being stopped. */
   #source: EvacuatedSource | null = null;
-  #wait: Timer | null = null;
-  #deadline: Timer | null = null;
+  readonly #timers: RunTimers;
 
   constructor(taken: TakenTask, span: TaskSpan, ports: RunPorts, arrivals: number) {
     const facts = factsOf(taken.task);
     this.tenure = { taskId: taken.task.id, serverUuid: facts.after.uuid, epoch: taken.epoch };
     this.#ports = ports;
+    this.#timers = new RunTimers(ports.clock);
     this.#span = span;
     this.#addresses = new DestinationAddresses(facts, this.tenure, ports);
     this.#binding = new OrderBinding(ports.needs, facts, this.tenure);
-    this.#held = new HeldTask(this.tenure, arrivals, ports);
+    this.#held = new HeldTask(facts, this.tenure, arrivals, ports);
     this.#world = { facts, unseenMs: ports.settings.unseenMs };
   }
 
@@ -98,7 +99,7 @@ export class OperationRun implements TaskRun {
   abandon(): void {
     if (this.#abandoned) return;
     this.#abandoned = true;
-    this.#stopTimers();
+    this.#timers.stop();
     this.#span.end(this.#state?.kind === "ended" ? null : "another conductor continues");
   }
 
@@ -125,10 +126,18 @@ export class OperationRun implements TaskRun {
       if (report.state === GuestState.GUEST_STATE_PREPARED) this.#clear(selection);
     } else if (GUEST_EXISTS.includes(report.state)) {
       this.#step({ kind: "done", step: asked.step });
-    } else if (report.state === GuestState.GUEST_STATE_FAILED) {
-      const final = report.failure === FailureKind.FAILURE_KIND_ABORT;
-      this.#step({ kind: "failed", step: asked.step, reason: keptReason(report.reason), final });
-    }
+    } else if (report.state === GuestState.GUEST_STATE_FAILED) this.#leaveFailed(asked, report);
+  }
+
+  /**
+   * A restored database may have forgotten that this very guest was started. Then it is put into quarantine before the operation goes on, so that no
+   * other guest is started beside it.
+   */
+  #leaveFailed({ step, place }: AskedGuest, { failure, reason: told }: AttemptReport): void {
+    const final = failure === FailureKind.FAILURE_KIND_ABORT;
+    const goOn = () => this.#step({ kind: "failed", step, reason: keptReason(told), final });
+    // The promise rejects only when the conductor stops.
+    this.#ports.guests.mayDestroy(guestOf(this.#world.facts, place)).then(goOn, () => this.abandon());
   }
 
   ordered(report: OrderReport): void {
@@ -154,7 +163,7 @@ export class OperationRun implements TaskRun {
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (meaning === "plain") this.#answered(asked, failed);
     // The host is asked again until the deadline of the hand-over.
-    else if (meaning === "unclear") this.#setWait(ORDER_WAITS.lookAgainMs, () => this.#send());
+    else if (meaning === "unclear") this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#send());
     else this.#step(meaning);
   }
 
@@ -177,7 +186,7 @@ export class OperationRun implements TaskRun {
 
   #askAgainLater(asked: AskedGuest): void {
     this.#asked = { ...asked, tries: asked.tries + 1 };
-    this.#setWait(retryDelayMs(asked.tries), () => this.#send());
+    this.#timers.wait(retryDelayMs(asked.tries), () => this.#send());
   }
 
   #step(event: OperationEvent): void {
@@ -190,7 +199,7 @@ export class OperationRun implements TaskRun {
     const { state } = step;
     const isRepeat = this.#state?.kind === "asking" && state.kind === "asking" && this.#state.step === state.step;
     this.#state = state;
-    if (!isRepeat) this.#stopTimers();
+    if (!isRepeat) this.#timers.stop();
     const asks = step.effects.find((effect) => effect.kind === "ask");
     const place = asks === undefined ? null : placeAsked(this.#world.facts, asks.ask, asks.selection);
     if (asks !== undefined && place !== null)
@@ -213,7 +222,7 @@ export class OperationRun implements TaskRun {
         break;
       case "commit":
         if (effect.delayMs === 0) this.#commit(effect.step, effect.write);
-        else this.#setWait(effect.delayMs, () => this.#commit(effect.step, effect.write));
+        else this.#timers.wait(effect.delayMs, () => this.#commit(effect.step, effect.write));
         break;
       case "clear":
         this.#clear(effect.selection);
@@ -230,10 +239,10 @@ export class OperationRun implements TaskRun {
 
   /** Called each time the stage is entered and each time its host comes back. */
   #ask(asked: AskedGuest): void {
-    const { clock, settings } = this.#ports;
+    const { settings } = this.#ports;
     if (isGivenUp(asked.ask)) {
       const reason = `no outcome within ${Math.round((2 * settings.attemptTimeoutMs) / 1_000)} s`;
-      this.#deadline ??= clock.setTimer(2 * settings.attemptTimeoutMs + settings.hostGraceMs, () =>
+      this.#timers.setDeadline(2 * settings.attemptTimeoutMs + settings.hostGraceMs, () =>
         this.#step({ kind: "failed", step: asked.step, reason, final: false }),
       );
     }
@@ -267,43 +276,43 @@ export class OperationRun implements TaskRun {
     const asked = this.#asked;
     if (asked === null || this.#abandoned) return;
     const stream = this.#ports.streamOf(asked.place.host);
-    if (stream === null) {
-      this.#awaitHost(asked);
-      return;
-    }
-    if (this.#held.holdsUp(asked.place.host, (isHeld) => this.#toldOfTask(isHeld))) {
-      this.#setWait(null, () => {});
-      return;
-    }
+    if (stream === null) this.#awaitHost(asked);
+    else if (this.#held.holdsUp(asked, (permission) => this.#permitted(permission, asked.step)))
+      this.#timers.stopWaiting();
+    else this.#sendOver(stream, asked);
+  }
+
+  #sendOver(stream: AgentStream, asked: AskedGuest): void {
     const isWanted = () => this.#asked?.step === asked.step && !this.#abandoned;
     // The source of an evacuation is asked once more, because it may have come back while the ports were being bound.
     const bound = (failed: string) =>
       failed === "" ? this.#ask(this.#asked ?? asked) : this.#answered(this.#asked ?? asked, failed);
     if (this.#binding.holdsUp(asked, isWanted, bound)) return;
-    if (asked.ask.startsWith("destroy")) {
-      // The promise rejects only when the conductor stops.
-      this.#destroyJudged(asked, stream).catch(() => this.abandon());
-      return;
-    }
     const listensAt = asked.ask === "hand-over" ? this.#addresses.of(asked.selection) : "";
-    if (listensAt === null) {
-      this.#learnAddress(asked);
-      return;
+    // The promise rejects only when the conductor stops.
+    if (asked.ask.startsWith("destroy")) this.#destroyJudged(asked, stream).catch(() => this.abandon());
+    else if (listensAt === null) this.#learnAddress(asked);
+    else {
+      stream.send(this.#orderFor(asked, listensAt));
+      if (isGivenUp(asked.ask)) this.#timers.stopWaiting();
+      else this.#timers.wait(ORDER_WAITS.answerMs, () => this.#send());
     }
-    stream.send(this.#orderFor(asked, listensAt));
-    if (isGivenUp(asked.ask)) this.#setWait(null, () => {});
-    else this.#setWait(ORDER_WAITS.answerMs, () => this.#send());
   }
 
-  #toldOfTask(isHeld: boolean): void {
-    if (!isHeld) this.#release();
-    else if (this.#asked !== null && !this.#abandoned) this.#ask(this.#asked);
+  #permitted(permission: Permission, step: number): void {
+    if (permission === "lost") this.#release();
+    else if (this.#asked === null || this.#abandoned) return;
+    else if (permission === "given" || this.#asked.step !== step) this.#ask(this.#asked);
+    else {
+      this.#timers.wait(ORDER_WAITS.retryMsMax, () => this.#send());
+      this.#step({ kind: "held-up", step, reason: GUEST_IN_QUARANTINE });
+    }
   }
 
   #orderFor(asked: AskedGuest, listensAt = ""): ConductorMessage {
-    const timeoutMs = this.#ports.settings.attemptTimeoutMs;
-    const at = { place: asked.place, connections: this.#binding.connectionsFor(asked.step) };
-    return orderOf(this.#world.facts, asked, { ...at, timeoutMs, traceparent: this.#span.traceparent, listensAt });
+    const at = { place: asked.place, connections: this.#binding.connectionsFor(asked.step), listensAt };
+    const { attemptTimeoutMs: timeoutMs } = this.#ports.settings;
+    return orderOf(this.#world.facts, asked, { ...at, timeoutMs, traceparent: this.#span.traceparent });
   }
 
   #learnAddress(asked: AskedGuest): void {
@@ -314,21 +323,22 @@ export class OperationRun implements TaskRun {
     };
     // The promise rejects only when the conductor stops.
     const giveUp = () => void this.#addresses.doWithout(asked.selection).then(goOn, () => this.abandon());
-    this.#setWait(this.#ports.settings.hostGraceMs, giveUp);
+    this.#timers.wait(this.#ports.settings.hostGraceMs, giveUp);
   }
 
   async #destroyJudged(asked: AskedGuest, stream: AgentStream): Promise<void> {
-    this.#setWait(ORDER_WAITS.answerMs, () => this.#send());
+    this.#timers.wait(ORDER_WAITS.answerMs, () => this.#send());
     const verdict = await this.#ports.guests.mayDestroy(guestOf(this.#world.facts, asked.place));
     if (this.#asked?.step !== asked.step || this.#abandoned) return;
     if (verdict === "kept") this.#answered(asked, IN_QUARANTINE);
     else if (verdict === "may") stream.send(this.#orderFor(asked));
     // If the host was lost in the meantime, the run is already waiting for it.
-    else if (this.#ports.streamOf(asked.place.host) !== null) this.#setWait(ORDER_WAITS.retryMsMax, () => this.#send());
+    else if (this.#ports.streamOf(asked.place.host) !== null)
+      this.#timers.wait(ORDER_WAITS.retryMsMax, () => this.#send());
   }
 
   #awaitHost(asked: AskedGuest): void {
-    this.#setWait(this.#ports.settings.hostGraceMs, () => {
+    this.#timers.wait(this.#ports.settings.hostGraceMs, () => {
       // The promise rejects only when the conductor stops.
       this.#leaveHost(asked).catch(() => this.abandon());
     });
@@ -339,15 +349,15 @@ export class OperationRun implements TaskRun {
    * gone, or as fenced when an operator has forced it down.
    */
   async #leaveHost(asked: AskedGuest): Promise<void> {
-    const wait = this.#wait;
+    const wait = this.#timers.waiting;
     const unreached = await this.#ports.releaser.tryRelease(this.tenure, asked.place.host, releasesMax(asked.ask));
     if (unreached === "released") this.#release();
-    else if (this.#wait !== wait || this.#asked?.step !== asked.step) return;
+    else if (this.#timers.waiting !== wait || this.#asked?.step !== asked.step) return;
     else if (unreached === "fenced") {
       this.#step({ kind: "host-fenced", step: asked.step, reason: `${asked.place.host} was forced down` });
     } else {
       // A stage that waits for its host uses this retry. Any other stage cancels it when the step changes.
-      this.#setWait(ORDER_WAITS.lookAgainMs, () => this.#leaveHostOrAsk());
+      this.#timers.wait(ORDER_WAITS.lookAgainMs, () => this.#leaveHostOrAsk());
       if (unreached === "down" || asked.ask === "prepare")
         this.#step({ kind: "gone", step: asked.step, reason: `${asked.place.host} is not connected` });
     }
@@ -364,7 +374,8 @@ export class OperationRun implements TaskRun {
     const arrivals = this.#ports.arrivals();
     this.#ports.commits.commitStep({ ...this.tenure, ...write, step }).then(
       (outcome) => {
-        if (outcome.kind === "committed") this.#held.confirmed(arrivals);
+        if (outcome.kind === "committed")
+          this.#held.confirmed(arrivals, write.startsAttempt === undefined ? null : step + 1);
         if (outcome.kind === "refused" && write.stage === "preparing")
           this.#ports.events.alternateSkipped(this.tenure.serverUuid, write.migration?.destHost ?? "", outcome.why);
         this.#step(outcome.kind === "fenced" ? outcome : { ...outcome, step });
@@ -384,16 +395,5 @@ export class OperationRun implements TaskRun {
     if (this.#abandoned) return;
     this.#ports.ended(this);
     this.abandon();
-  }
-
-  #setWait(delayMs: number | null, then: () => void): void {
-    this.#wait?.cancel();
-    this.#wait = delayMs === null ? null : this.#ports.clock.setTimer(delayMs, then);
-  }
-
-  #stopTimers(): void {
-    this.#setWait(null, () => {});
-    this.#deadline?.cancel();
-    this.#deadline = null;
   }
 }

@@ -3,6 +3,7 @@ import { isUnavailable } from "../../adapters/postgres/client/run-stored.ts";
 import type { Tracing } from "../../adapters/telemetry/tracing.ts";
 import type { AgentListener } from "../../core/agent/link.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
+import type { ServerAttempt } from "../../core/stores/cell/quarantine.ts";
 import type { Networking } from "../../core/stores/networking.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { HandOffProgress } from "../../proto/gen/berth/agent.ts";
@@ -156,9 +157,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
   const runPorts = {
     store,
     ...{ commits, clock, events, settings },
-    releaser,
-    needs: new NeighbourNeeds(deps, settings),
-    streamOf,
+    ...{ releaser, streamOf, needs: new NeighbourNeeds(deps, settings) },
     arrivals: () => registry.arrivals,
     arrivalOf: (host: string) => registry.connectionOf(host)?.arrival ?? null,
     guests,
@@ -166,6 +165,7 @@ function assemble(deps: ConductorDeps, settings: ConductorSettings, events: Cond
       const connection = registry.connectionOf(host);
       return connection === null ? null : comparer.list(connection, host).catch(() => null);
     },
+    isBesideQuarantined: (attempt: ServerAttempt) => judge.isBesideQuarantined(attempt),
     homeOf: (serverUuid: string) => settler.homeOf(serverUuid),
     // The promise rejects only when the conductor stops.
     settleGuest: (guest: Parameters<GuestSettler["settle"]>[0]) =>

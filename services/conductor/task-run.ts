@@ -1,4 +1,5 @@
 import type { AgentStream } from "../../core/agent/link.ts";
+import type { ServerAttempt } from "../../core/stores/cell/quarantine.ts";
 import type { FoundGuest } from "../../core/tasks/guest-fate.ts";
 import type { Home } from "../../core/tasks/home.ts";
 import type { Tenure } from "../../core/tasks/tenure.ts";
@@ -46,6 +47,8 @@ export interface RunPorts {
   arrivalOf(host: string): number | null;
   /** Asks the host for its guests. Resolves with null when the host is not connected or does not answer. */
   guestsOn(host: string): Promise<readonly Guest[] | null>;
+  /** Whether another guest of the server is in quarantine, and may run, so that the guest of this attempt must not be started. */
+  isBesideQuarantined(attempt: ServerAttempt): Promise<boolean>;
   /** The server's row, read in one batch with the rows of others. */
   homeOf(serverUuid: string): Promise<Home | null>;
   /**

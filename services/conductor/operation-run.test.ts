@@ -1,0 +1,95 @@
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import type { StepOutcome } from "../../core/stores/cell/operation-store.ts";
+import { GUEST_IN_QUARANTINE } from "../../core/stores/cell/quarantine.ts";
+import type { OperationStep } from "../../core/tasks/operation-step.ts";
+import { AttemptReport, type ConductorMessage, FailureKind, GuestState } from "../../proto/gen/berth/agent.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { hostName, serverId, serverSpec, taskId } from "../../test/contract/cell-fixtures.ts";
+import { selectionOf } from "../../test/rigs/begin-operation.ts";
+import { OperationRun } from "./operation-run.ts";
+
+const SPAN = { traceparent: "", traceId: "", end: () => {} };
+
+/** A resize of server 1 from host 0 to host 1 that continues at a stage, and what it does there. */
+function resizeAt(stage: string, guests: { readonly isBeside: boolean }) {
+  const clock = new ManualClock();
+  const done: string[] = [];
+  const steps: OperationStep[] = [];
+  const ports = {
+    ...{
+      clock,
+      store: {},
+      releaser: {},
+      events: { operationWaits() {}, attemptFailed() {} },
+      settings: { attemptTimeoutMs: 60_000, hostGraceMs: 1_000, unseenMs: 5_000 },
+    },
+    ...{ arrivals: () => 0, arrivalOf: () => 0, moved() {}, ended() {}, tell() {}, needs: { meet: () => null } },
+    streamOf: (host: string) => ({
+      send: ({ body }: ConductorMessage) => void done.push(`${body?.$case} ${host}`),
+    }),
+    isBesideQuarantined: async () => guests.isBeside,
+    guests: {
+      clear: async () => {},
+      mayDestroy: async ({ host }: { readonly host: string }) => void done.push(`judge ${host}`),
+    },
+    commits: {
+      commitStep: async (step: OperationStep): Promise<StepOutcome> => {
+        steps.push(step);
+        done.push(`commit ${step.stage}`);
+        return { kind: "committed", revision: 9 };
+      },
+    },
+  };
+  const operation = {
+    ...{
+      kind: "resize",
+      source: { host: hostName(0), attemptId: "b/0", allocation: undefined },
+      destination: undefined,
+    },
+    ...{ selections: [selectionOf(1)], before: serverSpec(1), statusBefore: "ACTIVE", migrationUuid: taskId(7) },
+    ...{ fenceWaived: false, rescueImage: undefined, volume: undefined },
+  };
+  const task = { id: taskId(7), server: serverSpec(1), work: { $case: "operate", value: operation } as const };
+  const run = new OperationRun(
+    { task, epoch: 1, selection: 0, host: null, attemptId: null },
+    SPAN,
+    ports as unknown as ConstructorParameters<typeof OperationRun>[2],
+    0,
+  );
+  run.begin({ ...{ taskId: task.id, stage, step: 2, selection: 0, signal: null, revision: 2, reason: "" } }, []);
+  return { run, clock, done, steps };
+}
+
+const settled = async () => {
+  for (let turns = 0; turns < 5; turns += 1) await setImmediate();
+};
+
+test("has the guest of a destination judged that could not prepare it, before the server goes back to its source", async () => {
+  const { run, done } = resizeAt("preparing", { isBeside: false });
+  await settled();
+  run.reported(
+    AttemptReport.fromPartial({
+      ...{ host: hostName(1), serverUuid: serverId(1), attemptId: `${taskId(7)}/0` },
+      ...{ state: GuestState.GUEST_STATE_FAILED, failure: FailureKind.FAILURE_KIND_ABORT, reason: "it was destroyed" },
+    }),
+    0,
+  );
+  await settled();
+  expect(done.slice(0, 3)).toEqual(["build host-1", "judge host-1", "commit restoring"]);
+});
+
+test("starts no guest at a stage at which it continues, as long as another one of the server is in quarantine", async () => {
+  const guests = { isBeside: true };
+  const { clock, done, steps } = resizeAt("restoring", guests);
+  await settled();
+  expect(done).toEqual(["commit restoring"]);
+  expect(steps[0]?.server).toMatchObject({ status: "ERROR", fault: expect.stringContaining(GUEST_IN_QUARANTINE) });
+  clock.advance(10_000);
+  await settled();
+  expect(done).toHaveLength(1);
+  guests.isBeside = false;
+  clock.advance(10_000);
+  await settled();
+  expect(done).toEqual(["commit restoring", "power host-0"]);
+});

@@ -1,0 +1,39 @@
+import type { Clock, Timer } from "../../runtime/clock.ts";
+
+/** The two timers of an operation: a pause before something is tried again, and a deadline for the work of a host. */
+export class RunTimers {
+  readonly #clock: Pick<Clock, "setTimer">;
+  #waiting: Timer | null = null;
+  #deadline: Timer | null = null;
+
+  constructor(clock: Pick<Clock, "setTimer">) {
+    this.#clock = clock;
+  }
+
+  /** The present pause, or null. Each pause has a timer of its own. */
+  get waiting(): Timer | null {
+    return this.#waiting;
+  }
+
+  /** Begins a pause, in the place of the present one. */
+  wait(delayMs: number, then: () => void): void {
+    this.#waiting?.cancel();
+    this.#waiting = this.#clock.setTimer(delayMs, then);
+  }
+
+  stopWaiting(): void {
+    this.#waiting?.cancel();
+    this.#waiting = null;
+  }
+
+  /** Sets the deadline, unless there is one already. */
+  setDeadline(delayMs: number, then: () => void): void {
+    this.#deadline ??= this.#clock.setTimer(delayMs, then);
+  }
+
+  stop(): void {
+    this.stopWaiting();
+    this.#deadline?.cancel();
+    this.#deadline = null;
+  }
+}
