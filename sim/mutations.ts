@@ -73,7 +73,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "retracted-is-arrived",
     about:
       "a live migration or a rebuild goes on to its end although the destination did not start, and has destroyed its guest",
-    profile: "silence",
+    profile: "silent-moves",
     routes: Object.fromEntries(
       (["live-migrate", "rebuild"] as const).map((kind) => [
         kind,
@@ -87,7 +87,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "silence-decides",
     about: "a destination that was told to start and is silent counts as not started: the source starts again",
-    profile: "silence",
+    profile: "silent-moves",
     routes: Object.fromEntries(
       (["live-migrate", "rebuild"] as const).map((kind) => [
         kind,
@@ -141,7 +141,7 @@ export const MUTATIONS: readonly Mutation[] = [
     name: "door-left-open",
     about: "a cell that a request leaves is not shut for it",
     // A claim has to be under way for as long as a hop takes.
-    profile: "slow",
+    profile: "rivals",
     cellStore: (store) => overriding(store, { close: async (closings) => closings.map(() => "closed" as const) }),
   },
   {
@@ -164,6 +164,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "assigned-by-all",
     about: "a request is assigned to a cell without a look at where it was before",
+    profile: "rivals",
     apiStore: (store) =>
       overriding(store, {
         assignCells: async (assignments) => {
@@ -234,7 +235,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     name: "unseen-is-fenced",
     about: "a host that nobody sees counts as one that an operator has forced down",
-    profile: "dead-or-cut",
+    profile: "cut-off",
     cellStore: (store) =>
       overriding(store, {
         hostAdmin: () => allFenced(store.hostAdmin()),

@@ -41,6 +41,8 @@ export interface Profile {
   readonly drivers: DriverHabits;
   /** How long deleted servers can be restored, in milliseconds. Users then delete softly and restore, too; their other deletes are forced. */
   readonly keepDeletedMs?: number;
+  /** The only changes that users make, besides creating and deleting servers; all changes by default. */
+  readonly changes?: readonly string[];
 }
 
 const QUICK: DriverHabits = { callMsMax: 500, longShare: 0, longMsMax: 0, lostShare: 0, deafShare: 0 };
@@ -101,6 +103,15 @@ export const PROFILES: readonly Profile[] = [
     drivers: SLOW,
   },
   {
+    name: "rivals",
+    about: "messages arrive twice and places are slow, so that two processes work on the same request",
+    faults: ["twice", "slow-place"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 5_000,
+    drivers: SLOW,
+  },
+  {
     name: "stalls",
     about: "conductors stand still or are off their database for longer than their lease",
     faults: ["conductor-stall", "slow-place"],
@@ -119,6 +130,15 @@ export const PROFILES: readonly Profile[] = [
     drivers: QUICK,
   },
   {
+    name: "cut-off",
+    about: "hosts lose only their network, for long enough to be taken for dead and evacuated",
+    faults: ["host-away"],
+    swarm: false,
+    everyMs: 1_000,
+    skewMs: 0,
+    drivers: QUICK,
+  },
+  {
     name: "silence",
     about: "hosts fall silent for ten seconds and more right after they have started, stopped or destroyed a guest",
     faults: ["silence", "silence", "silence", "kill"],
@@ -126,6 +146,16 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 1_500,
     skewMs: 0,
     drivers: QUICK,
+  },
+  {
+    name: "silent-moves",
+    about: "hosts fall silent as in `silence`, and users do nothing but live migrate and rebuild",
+    faults: ["silence", "silence", "silence", "kill"],
+    swarm: false,
+    everyMs: 1_500,
+    skewMs: 0,
+    drivers: QUICK,
+    changes: ["live", "rebuild"],
   },
   {
     name: "self-stops",

@@ -21,6 +21,8 @@ export interface ChangingUser {
   isOver(): boolean;
   /** Whether deleted servers are kept, and can be restored. */
   readonly keepsDeleted: boolean;
+  /** The only actions that users take; all if undefined. */
+  readonly changes: readonly string[] | undefined;
 }
 
 type Action = Readonly<Record<string, unknown>>;
@@ -157,7 +159,8 @@ export class ServerChanges {
     const isBlind = this.#random() < BLIND_SHARE;
     if (!isBlind && server.taskState !== null) return undefined;
     const soft = this.#user.keepsDeleted ? (SOFT_ACTIONS[server.status] ?? []) : [];
-    const action = this.#pick(isBlind ? ALL_ACTIONS : [...(ACTIONS[server.status] ?? []), ...soft]);
+    const possible = isBlind ? ALL_ACTIONS : [...(ACTIONS[server.status] ?? []), ...soft];
+    const action = this.#pick(possible.filter((one) => this.#user.changes?.includes(one) !== false));
     if (action === undefined) return undefined;
     const sizes = SIZES.filter((size) => size !== server.spec.flavor?.id);
     return { action, body: this.#bodyOf(action, this.#pick(sizes)!) };

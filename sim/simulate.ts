@@ -104,7 +104,7 @@ class Simulation {
       keepDeletedMs: options.profile.keepDeletedMs ?? 0,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
-    this.#workload = new Workload(world, this.#cloud);
+    this.#workload = new Workload(world, this.#cloud, options.profile.changes);
     this.#nemesis = new SimNemesis(world, this.#cloud, options.profile);
     const survivors = new Survivors((serverUuid) => this.#cloud.cells.flatMap((cell) => cell.copiesOf(serverUuid)));
     world.onStarted = (serverUuid) => {

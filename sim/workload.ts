@@ -34,7 +34,7 @@ export class Workload {
   #stopped = false;
   #wantsLast = false;
 
-  constructor(world: World, cloud: SimCloud) {
+  constructor(world: World, cloud: SimCloud, changes?: readonly string[]) {
     this.#world = world;
     this.#cloud = cloud;
     this.#user = world.process("user");
@@ -49,6 +49,7 @@ export class Workload {
       fence: (host, isFenced) => this.#cloud.fence(host, isFenced),
       isOver: () => this.#stopped,
       keepsDeleted: cloud.keepsDeleted,
+      changes,
     });
     cloud.onDark = (hosts) => {
       for (const host of hosts) void this.#changes.leave(host);
