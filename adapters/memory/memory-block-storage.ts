@@ -115,7 +115,7 @@ export class MemoryBlockStorage implements BlockStorage {
         ...{ name, sizeGib: sizeGib ?? snapshot?.sizeGib ?? 1, status: this.newStatus },
         isBootable: source.kind !== "blank",
       };
-      return { kind: "created", volume: this.putVolume({ projectId, ...made }) };
+      return { kind: "created", volume: { ...this.putVolume({ projectId, ...made }), projectId: "" } };
     });
   }
 

@@ -5,13 +5,13 @@ import { afterEach, expect, test } from "vitest";
 import type { CinderAttachmentFilter } from "../../core/stores/block-storage.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { blockStorageContract } from "../../test/contract/block-storage.contract.ts";
-import { type FakeCinder, startFakeCinder } from "../../test/rigs/fake-cinder.ts";
-import { SERVICE_TOKEN } from "../../test/rigs/fake-neutron.ts";
+import { startFakeCinder } from "../../test/rigs/fake-cinder.ts";
+import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
 import { MemoryBlockStorage } from "../memory/memory-block-storage.ts";
 import { CINDER, CinderClient } from "./cinder-client.ts";
 import { NeighbourClient } from "./neighbour-client.ts";
 
-let cinder: FakeCinder | null = null;
+let cinder: FakeNeighbour | null = null;
 let client: NeighbourClient | null = null;
 afterEach(async () => {
   await client?.close();

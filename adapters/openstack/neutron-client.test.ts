@@ -2,12 +2,13 @@ import { randomUUID } from "node:crypto";
 import { afterEach } from "vitest";
 import { systemClock } from "../../runtime/clock.ts";
 import { networkingContract } from "../../test/contract/networking.contract.ts";
-import { type FakeNeutron, SERVICE_TOKEN, startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
+import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
+import { startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
 import { MemoryNetworking } from "../memory/memory-networking.ts";
 import { NeighbourClient } from "./neighbour-client.ts";
 import { NeutronClient } from "./neutron-client.ts";
 
-let neutron: FakeNeutron | null = null;
+let neutron: FakeNeighbour | null = null;
 let client: NeighbourClient | null = null;
 afterEach(async () => {
   await client?.close();

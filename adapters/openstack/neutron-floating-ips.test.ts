@@ -1,13 +1,14 @@
 import { afterEach, expect, test } from "vitest";
 import { systemClock } from "../../runtime/clock.ts";
 import { floatingIpsContract } from "../../test/contract/floating-ips.contract.ts";
-import { type FakeNeutron, SERVICE_TOKEN, startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
+import { type FakeNeighbour, SERVICE_TOKEN } from "../../test/rigs/fake-neighbour.ts";
+import { startFakeNeutron } from "../../test/rigs/fake-neutron.ts";
 import { floatingIpTwin } from "../../test/rigs/floating-ip-twin.ts";
 import { NeighbourClient } from "./neighbour-client.ts";
 import { NeighbourError } from "./neighbour-error.ts";
 import { NeutronFloatingIps } from "./neutron-floating-ips.ts";
 
-let neutron: FakeNeutron | null = null;
+let neutron: FakeNeighbour | null = null;
 let client: NeighbourClient | null = null;
 afterEach(async () => {
   await client?.close();

@@ -42,7 +42,7 @@ export interface NewCinderVolume {
 }
 
 export type MakeVolumeOutcome =
-  /** The volume exists, but may still be `creating`. */
+  /** The volume exists, but may still be `creating`. Cinder does not name its project in this answer. */
   | { readonly kind: "created"; readonly volume: CinderVolume }
   | { readonly kind: "over-quota"; readonly why: string }
   | { readonly kind: "forbidden"; readonly why: string }

@@ -1,22 +1,29 @@
 import { randomUUID } from "node:crypto";
 import { beforeEach, describe, expect, test } from "vitest";
 import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
-import type { BlockStorage, CinderAttachment, NewCinderVolume } from "../../core/stores/block-storage.ts";
+import type { BlockStorage, CinderAttachment } from "../../core/stores/block-storage.ts";
+import { asProject as as, connectorOf, newCinderVolume, OWN, volumesContract } from "./volumes.contract.ts";
 
-const OWN = { callerToken: null, requestId: null };
-const as = (projectId: string) => ({ callerToken: projectId, requestId: null });
-const connectorOf = (host: string) => ({ host, initiator: `iqn.2026-11.berth:${host}` });
-
-export const newCinderVolume = (values: Partial<NewCinderVolume> = {}): NewCinderVolume => ({
-  ...{ name: "data", sizeGib: 2, source: { kind: "blank" }, volumeType: null, availabilityZone: null },
-  ...values,
-});
-
-/** The guarantees of the Block Storage service. `twin` is what the service stands on, with which the test plays its other users. */
+/**
+ * The guarantees of the Block Storage service that an in-process twin stands behind, with which the test plays its other users, and what goes wrong. They
+ * include `volumesContract`.
+ */
 export function blockStorageContract(
   name: string,
   make: () => Promise<{ readonly storage: BlockStorage; readonly twin: MemoryBlockStorage }>,
 ): void {
+  volumesContract(name, async () => {
+    const { storage, twin } = await make();
+    return {
+      storage,
+      newVolume: async (projectId) => twin.putVolume({ projectId }).id,
+      finishCreating: async (id) => twin.finishCreating(id),
+      forbidVolumes: async () => {
+        twin.volumesMax = 0;
+      },
+    };
+  });
+
   describe(`the Block Storage service: ${name}`, () => {
     let storage: BlockStorage;
     let twin: MemoryBlockStorage;
@@ -34,8 +41,6 @@ export function blockStorageContract(
       if (outcome.kind !== "reserved") throw new Error(JSON.stringify(outcome));
       return outcome.attachment;
     }
-    const statusOf = async (id: string) => (await storage.volume(id, OWN))?.status;
-
     test("shows a volume to its project and to this service", async () => {
       const { id } = twin.putVolume({
         ...{ projectId: "one", name: "disk", sizeGib: 7, isBootable: true },
@@ -49,19 +54,6 @@ export function blockStorageContract(
       expect(await storage.volume(id, OWN)).toMatchObject({ id });
       expect(await storage.volume(id, as("two"))).toBeNull();
       expect(await storage.volume(randomUUID(), OWN)).toBeNull();
-    });
-
-    test("makes a volume in the caller's project, and deletes it repeatedly once it is made", async () => {
-      const image = { kind: "image", id: randomUUID() } as const;
-      const outcome = await storage.createVolume(newCinderVolume({ source: image }), as("one"));
-      if (outcome.kind !== "created") throw new Error(JSON.stringify(outcome));
-      const { id } = outcome.volume;
-      expect(outcome.volume).toMatchObject({ projectId: "one", status: "creating", sizeGib: 2, name: "data" });
-      expect((await storage.deleteVolume(id)).kind).toBe("refused");
-      twin.finishCreating(id);
-      expect(await storage.volume(id, as("one"))).toMatchObject({ status: "available", isBootable: true });
-      for (let time = 0; time < 2; time += 1) expect(await storage.deleteVolume(id)).toEqual({ kind: "deleted" });
-      expect(await storage.volume(id, OWN)).toBeNull();
     });
 
     test("finds the volumes of all projects by their name, also after the answer to the making was lost", async () => {
@@ -82,65 +74,6 @@ export function blockStorageContract(
       const source = { kind: "snapshot", id } as const;
       const made = await storage.createVolume(newCinderVolume({ sizeGib: null, source }), as("one"));
       expect(made).toMatchObject({ kind: "created", volume: { sizeGib: 7, isBootable: true } });
-    });
-
-    test("refuses a volume of an unknown type", async () => {
-      const made = await storage.createVolume(newCinderVolume({ volumeType: "gold" }), as("one"));
-      expect(made).toMatchObject({ kind: "refused", why: expect.stringContaining("gold") });
-    });
-
-    test("refuses a volume beyond the project's quota, and says why", async () => {
-      twin.volumesMax = 0;
-      const outcome = await storage.createVolume(newCinderVolume(), as("one"));
-      expect(outcome).toMatchObject({ kind: "over-quota", why: expect.stringContaining("VolumeLimitExceeded") });
-    });
-
-    test("keeps a volume for one server, connects it to its host, and frees it at the end", async () => {
-      const { id } = twin.putVolume({ projectId: "one" });
-      const [server, other] = [randomUUID(), randomUUID()];
-      const kept = await storage.reserve({ volumeId: id, serverUuid: server, connector: null }, as("one"));
-      if (kept.kind !== "reserved") throw new Error(JSON.stringify(kept));
-      const { attachment } = kept;
-      expect(attachment).toMatchObject({ volumeId: id, serverUuid: server, status: "reserved", connection: null });
-      expect(await statusOf(id)).toBe("reserved");
-      const refused = await storage.reserve({ volumeId: id, serverUuid: other, connector: null }, as("one"));
-      expect(refused).toMatchObject({ kind: "refused", why: expect.stringContaining("status must be available") });
-      for (let time = 0; time < 2; time += 1) {
-        const connected = await storage.connect(attachment.id, connectorOf("host-1"));
-        expect(connected).toMatchObject({
-          kind: "connected",
-          attachment: { id: attachment.id, status: "attaching", connection: { driver_volume_type: "nfs" } },
-        });
-      }
-      expect(await storage.volume(id, OWN)).toMatchObject({ status: "attaching", attachedTo: [] });
-      for (let time = 0; time < 2; time += 1) expect(await storage.complete(attachment.id)).toBe(true);
-      const home = { attachmentId: attachment.id, serverUuid: server, host: "host-1" };
-      expect(await storage.volume(id, OWN)).toMatchObject({ status: "in-use", attachedTo: [home] });
-      expect((await storage.volume(id, as("one")))?.attachedTo).toEqual([{ ...home, host: "" }]);
-      expect((await storage.deleteVolume(id)).kind).toBe("refused");
-      for (let time = 0; time < 2; time += 1) await storage.deleteAttachment(attachment.id);
-      expect(await storage.volume(id, OWN)).toMatchObject({ status: "available", attachedTo: [] });
-      expect(await storage.attachments({ volumeId: id })).toEqual([]);
-    });
-
-    test("lets a server have a volume on two hosts while it moves, but connects none of two attachments later", async () => {
-      const { id } = twin.putVolume({ projectId: "one" });
-      const server = randomUUID();
-      const source = await reserve(id, server);
-      await storage.connect(source.id, connectorOf("host-1"));
-      await storage.complete(source.id);
-      const empty = await reserve(id, server);
-      expect(await storage.connect(empty.id, connectorOf("host-2"))).toMatchObject({ kind: "refused" });
-      const destination = await reserve(id, server, "host-2");
-      // Cinder's answer to a reservation has the status from before the connection.
-      expect(destination).toMatchObject({ status: "reserved", connection: { driver_volume_type: "nfs" } });
-      await storage.complete(destination.id);
-      const hosts = (await storage.volume(id, OWN))?.attachedTo.map(({ host }) => host);
-      expect(hosts?.toSorted()).toEqual(["host-1", "host-2"]);
-      const found = await storage.attachments({ serverUuid: server, volumeId: id });
-      expect(found.map((one) => one.id).toSorted()).toEqual([source.id, empty.id, destination.id].toSorted());
-      await storage.deleteAttachment(source.id);
-      expect(await statusOf(id)).toBe("in-use");
     });
 
     test("tells the format of a volume with one attachment, and elsewhere what its content looks like", async () => {
@@ -185,15 +118,10 @@ export function blockStorageContract(
       await expect(page).rejects.toMatchObject({ name: "BlockStorageError", code: "bad-answer" });
     });
 
-    test("says that a volume or an attachment is unknown, and that a driver fails", async () => {
-      const wanted = { volumeId: randomUUID(), serverUuid: randomUUID(), connector: null };
-      expect(await storage.reserve(wanted, OWN)).toEqual({ kind: "unknown" });
+    test("says that a driver fails", async () => {
       const { id } = twin.putVolume({ projectId: "one" });
-      expect(await storage.reserve({ ...wanted, volumeId: id }, as("two"))).toEqual({ kind: "unknown" });
-      expect(await storage.connect(randomUUID(), connectorOf("host-1"))).toEqual({ kind: "gone" });
-      expect(await storage.complete(randomUUID())).toBe(false);
       twin.brokenVolumes.add(id);
-      const kept = await reserve(id, wanted.serverUuid);
+      const kept = await reserve(id, randomUUID());
       expect(await storage.connect(kept.id, connectorOf("host-1"))).toMatchObject({ kind: "refused" });
     });
 

@@ -2,15 +2,13 @@ import { createHash } from "node:crypto";
 import { open } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
-import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
+import type { CinderClient } from "../../adapters/openstack/cinder-client.ts";
 import { nanoImage } from "../../adapters/qemu/nano-image.ts";
-import { systemClock } from "../../runtime/clock.ts";
 import { eventually } from "../rigs/eventually.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neutron.ts";
 import { makeQemuGuestsDir, type QemuGuestsDir, qemuDriverIn, whyNoQemu } from "../rigs/qemu-guests.ts";
 import { startTestCloud, type TestCloud } from "../rigs/test-cloud.ts";
-import { hasCinder, type RealCinder, startRealCinder } from "./real-cinder.ts";
+import { type OpenedCinder, openCinder } from "./open-cinder.ts";
+import { hasCinder, type RealCinder } from "./real-cinder.ts";
 
 const OWN = { callerToken: null, requestId: null };
 const SLOWLY = { everyMs: 200, withinMs: 120_000 };
@@ -18,18 +16,13 @@ const SLOWLY = { everyMs: 200, withinMs: 120_000 };
 // Needs Debian's packages of Cinder and QEMU: `npm run test:openstack` installs the former.
 describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes of a real Cinder", () => {
   let cinder: RealCinder;
-  let client: NeighbourClient;
+  let opened: OpenedCinder;
   let storage: CinderClient;
   let dir: QemuGuestsDir;
   let cloud: TestCloud;
   beforeAll(async () => {
-    cinder = await startRealCinder();
-    const token = { text: SERVICE_TOKEN, catalogue: [], expiresAtMs: Number.POSITIVE_INFINITY };
-    client = new NeighbourClient(
-      { session: { token: async () => token, refused: async () => {} }, clock: systemClock },
-      { ...CINDER, interface: "internal", region: null, url: cinder.url, timeoutMs: 60_000, triesMax: 1 },
-    );
-    storage = new CinderClient(client);
+    opened = await openCinder();
+    ({ cinder, storage } = opened);
     dir = makeQemuGuestsDir();
     const inventories = { VCPU: { total: 4 }, MEMORY_MB: { total: 1_024 }, DISK_GB: { total: 10 } };
     const hosts = [{ name: "h-0", inventories, hypervisor: { type: "QEMU" } }];
@@ -45,8 +38,7 @@ describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes
   afterAll(async () => {
     await cloud?.close();
     await dir?.remove();
-    await client?.close();
-    await cinder?.stop();
+    await opened?.close();
   });
 
   const statusOf = async (id: string) => (await storage.volume(id, OWN))?.status;
@@ -93,5 +85,54 @@ describe.runIf(hasCinder && whyNoQemu() === null)("virtual machines with volumes
     await cloud.call("DELETE", `/v2.1/servers/${id}`);
     await isIn(root, "available");
     for (const volumeId of [root, data]) expect(await storage.attachments({ volumeId })).toEqual([]);
+  });
+
+  test("blank volumes are made with a server, given to its guest, and end with it or stay as its owner wished", {
+    timeout: 240_000,
+  }, async () => {
+    const root = await bootable();
+    const blank = { source_type: "blank", destination_type: "volume", boot_index: -1, volume_size: 1 };
+    const mappings = [
+      { source_type: "volume", destination_type: "volume", uuid: root, boot_index: 0 },
+      { ...blank, delete_on_termination: true },
+      blank,
+    ];
+    const { json } = await cloud.call("POST", "/v2.1/servers", {
+      server: { name: "s", flavorRef: "s", imageRef: "", networks: "none", block_device_mapping_v2: mappings },
+    });
+    const { id } = json.server;
+    await eventually("the server to run", async () => (await show(id)).status === "ACTIVE", SLOWLY);
+    const names = [1, 2].map((at) => `${id}-blank-vol-${at}`);
+    const [ending, staying] = (await Promise.all(names.map((name) => storage.volumesNamed(name)))).flat();
+    for (const volume of [ending, staying])
+      expect(volume).toMatchObject({ status: "in-use", attachedTo: [{ serverUuid: id, host: "h-0" }] });
+    const url = `/v2.1/servers/${id}/os-volume_attachments`;
+    await eventually(
+      "the api to know them",
+      async () => (await cloud.call("GET", url)).json.volumeAttachments.length === 3,
+      SLOWLY,
+    );
+    await cloud.call("DELETE", `/v2.1/servers/${id}`);
+    await isIn(ending?.id ?? "", undefined);
+    await isIn(staying?.id ?? "", "available");
+    await isIn(root, "available");
+  });
+
+  test("a volume that Cinder cannot make fails the build of its server, and is deleted", {
+    timeout: 240_000,
+  }, async () => {
+    const blank = { source_type: "blank", destination_type: "volume", boot_index: -1, volume_size: 5_000_000 };
+    const mapping = { source_type: "volume", destination_type: "volume", uuid: await bootable(), boot_index: 0 };
+    await cinder.call("service-token", "PUT", "os-quota-sets/service", { quota_set: { gigabytes: -1 } });
+    const { status, json } = await cloud.call("POST", "/v2.1/servers", {
+      server: { name: "s", flavorRef: "s", imageRef: "", networks: "none", block_device_mapping_v2: [mapping, blank] },
+    });
+    expect([status, json]).toEqual([202, expect.anything()]);
+    const { id } = json.server;
+    await eventually("the build to fail", async () => (await show(id)).status === "ERROR", SLOWLY);
+    expect((await show(id)).fault.message).toContain("its status in Cinder is error");
+    const gone = async () => (await storage.volumesNamed(`${id}-blank-vol-1`)).length === 0;
+    await eventually("the volume to be deleted", gone, SLOWLY);
+    await isIn(mapping.uuid, "available");
   });
 });

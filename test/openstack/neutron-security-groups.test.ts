@@ -3,7 +3,7 @@ import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
 import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { securityGroupsContract } from "../contract/security-groups.contract.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neutron.ts";
+import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
 let neutron: RealNeutron;

@@ -4,7 +4,7 @@ import { NeighbourClient } from "../../adapters/openstack/neighbour-client.ts";
 import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { BINDING_FAILED, type NeutronPort, type NewNeutronPort } from "../../core/stores/networking.ts";
 import { systemClock } from "../../runtime/clock.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neutron.ts";
+import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
 const OWN = { callerToken: null, requestId: null };

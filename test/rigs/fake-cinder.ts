@@ -1,54 +1,21 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import type { MemoryBlockStorage } from "../../adapters/memory/memory-block-storage.ts";
 import type { CinderAttachment, CinderVolume, VolumeSource } from "../../core/stores/block-storage.ts";
-import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
-import { SERVICE_TOKEN } from "./fake-neutron.ts";
-
-/** The part of Cinder's API that Berth uses, over the in-process twin. Its answers have the form of those of Cinder 21.3. */
-export interface FakeCinder {
-  /** As the catalogue has it, with a project's id at its end. */
-  readonly url: string;
-  /** The requests in order: method and path. */
-  readonly asked: string[];
-  close(): Promise<void>;
-}
-
-interface Answer {
-  readonly status: number;
-  readonly body?: unknown;
-}
+import { type FakeAnswer, type FakeNeighbour, SERVICE_TOKEN, startFakeNeighbour } from "./fake-neighbour.ts";
 
 type Body = ReturnType<typeof JSON.parse>;
 
-/** Starts the server on loopback. A call that the twin leaves without an answer breaks off. */
-export async function startFakeCinder(twin: MemoryBlockStorage): Promise<FakeCinder> {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    answer(twin, request).then(
-      ({ status, body }) => send(response, status, body),
-      (error) => {
-        if (!(error instanceof BlockStorageError)) throw error;
-        request.socket.destroy();
-      },
-    );
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}/v3/0123456789abcdef`,
-    asked,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
+/**
+ * Starts the part of Cinder's API that Berth uses, over the in-process twin. Its answers have the form of those of Cinder 21.3. The URL is as the catalogue has
+ * it, with a project's id at its end.
+ */
+export async function startFakeCinder(twin: MemoryBlockStorage): Promise<FakeNeighbour> {
+  const fake = await startFakeNeighbour((request) => answer(twin, request));
+  return { ...fake, url: `${fake.url}/v3/0123456789abcdef` };
 }
 
-async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promise<Answer> {
+async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promise<FakeAnswer> {
   const url = new URL(request.url ?? "", "http://cinder");
   const token = request.headers["x-auth-token"];
   if (typeof token !== "string") return { status: 401, body: { error: { message: "no token" } } };
@@ -107,7 +74,7 @@ async function answer(twin: MemoryBlockStorage, request: IncomingMessage): Promi
 
 type By = Parameters<MemoryBlockStorage["volume"]>[1];
 
-async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<Answer> {
+async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {
   const { name, size, imageRef, snapshot_id, volume_type = null, availability_zone = null } = asked;
   const source: VolumeSource = imageRef
     ? { kind: "image", id: imageRef }
@@ -122,7 +89,7 @@ async function created(twin: MemoryBlockStorage, asked: Body, by: By): Promise<A
     : refusal(400, "badRequest", outcome.why);
 }
 
-async function listed(twin: MemoryBlockStorage, query: URLSearchParams): Promise<Answer> {
+async function listed(twin: MemoryBlockStorage, query: URLSearchParams): Promise<FakeAnswer> {
   const marker = query.get("marker");
   if (marker !== null && !(await twin.attachments({})).some(({ id }) => id === marker)) return noAttachment(marker);
   const filter = {
@@ -133,7 +100,7 @@ async function listed(twin: MemoryBlockStorage, query: URLSearchParams): Promise
   return { status: 200, body: { attachments: (await twin.attachments(filter)).map(attachmentDocument) } };
 }
 
-async function reserved(twin: MemoryBlockStorage, asked: Body, by: By): Promise<Answer> {
+async function reserved(twin: MemoryBlockStorage, asked: Body, by: By): Promise<FakeAnswer> {
   const { volume_uuid: volumeId, instance_uuid: serverUuid, connector = null } = asked;
   const outcome = await twin.reserve({ volumeId, serverUuid, connector }, by);
   switch (outcome.kind) {
@@ -152,14 +119,14 @@ async function reserved(twin: MemoryBlockStorage, asked: Body, by: By): Promise<
 }
 
 /** Only services may end an attachment that a host has. */
-async function ended(twin: MemoryBlockStorage, id: string, serviceToken: unknown): Promise<Answer> {
+async function ended(twin: MemoryBlockStorage, id: string, serviceToken: unknown): Promise<FakeAnswer> {
   if (serviceToken !== SERVICE_TOKEN) return refusal(409, "conflictingRequest", "Detach volume from instance instead");
   if (!(await twin.attachments({})).some((one) => one.id === id)) return noAttachment(id);
   await twin.deleteAttachment(id);
   return { status: 200, body: { attachments: [] } };
 }
 
-const refusal = (code: number, type: string, message: string): Answer => ({
+const refusal = (code: number, type: string, message: string): FakeAnswer => ({
   status: code,
   body: { [type]: { code, message } },
 });
@@ -183,8 +150,3 @@ const attachmentDocument = ({ id, volumeId, serverUuid, status, connection }: Ci
   ...{ id, volume_id: volumeId, instance: serverUuid, status, attach_mode: "null", attached_at: "", detached_at: "" },
   connection_info: connection ?? {},
 });
-
-function send(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { "content-type": "application/json" });
-  response.end(body === undefined ? "" : JSON.stringify(body));
-}

@@ -1,5 +1,4 @@
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import type { IncomingMessage } from "node:http";
 import { text } from "node:stream/consumers";
 import type { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
 import type {
@@ -9,55 +8,17 @@ import type {
   NeutronPort,
   NewNeutronPort,
 } from "../../core/stores/networking.ts";
-import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { type FakeAnswer, type FakeNeighbour, SERVICE_TOKEN, startFakeNeighbour } from "./fake-neighbour.ts";
 import { answerFloatingIps } from "./fake-neutron-floating-ips.ts";
 import { answerGroups } from "./fake-neutron-groups.ts";
 
-/** The part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. */
-export interface FakeNeutron {
-  readonly url: string;
-  /** The requests in order: method and path. */
-  readonly asked: string[];
-  close(): Promise<void>;
-}
-
-/** The token of this service. Any other token is the id of the caller's project. */
-export const SERVICE_TOKEN = "service-token";
-
-interface Answer {
-  readonly status: number;
-  readonly body?: unknown;
-}
-
 type Body = ReturnType<typeof JSON.parse>;
 
-/** Starts the server on loopback. A call that the twin leaves without an answer breaks off. */
-export async function startFakeNeutron(twin: MemoryNetworking): Promise<FakeNeutron> {
-  const asked: string[] = [];
-  const server = createServer((request, response) => {
-    asked.push(`${request.method} ${request.url}`);
-    answer(twin, request).then(
-      ({ status, body }) => send(response, status, body),
-      (error) => {
-        if (!(error instanceof NetworkingError)) throw error;
-        request.socket.destroy();
-      },
-    );
-  });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  return {
-    url: `http://127.0.0.1:${port}`,
-    asked,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => resolve());
-        server.closeAllConnections();
-      }),
-  };
-}
+/** Starts the part of Neutron's API that Berth uses, over the in-process twin. Its answers have the form of those of Neutron 21.0. */
+export const startFakeNeutron = (twin: MemoryNetworking): Promise<FakeNeighbour> =>
+  startFakeNeighbour((request) => answer(twin, request));
 
-async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise<Answer> {
+async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise<FakeAnswer> {
   const url = new URL(request.url ?? "", "http://neutron");
   const token = request.headers["x-auth-token"];
   if (typeof token !== "string") return { status: 401, body: { error: { message: "no token" } } };
@@ -110,7 +71,7 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
   }
 }
 
-function created(outcome: CreatePortsOutcome): Answer {
+function created(outcome: CreatePortsOutcome): FakeAnswer {
   switch (outcome.kind) {
     case "created":
       return { status: 201, body: { ports: outcome.ports.map((port) => portDocument(port, true)).toReversed() } };
@@ -134,7 +95,7 @@ async function updated(
   id: string,
   port: Body,
   { ifMatch, by }: { readonly ifMatch: unknown; readonly by: AskedBy },
-): Promise<Answer> {
+): Promise<FakeAnswer> {
   const revision = Number(/^revision_number=(\d+)$/.exec(String(ifMatch))?.[1]);
   const device = port.device_id === "" ? null : { serverUuid: port.device_id, owner: port.device_owner };
   const outcome = await twin.updatePort(
@@ -157,7 +118,7 @@ async function updated(
 
 const fixedOf = (fixed: Body) => ({ subnetId: fixed.subnet_id, address: fixed.ip_address ?? null });
 
-const refusal = (status: number, type: string, message: string): Answer => ({
+const refusal = (status: number, type: string, message: string): FakeAnswer => ({
   status,
   body: { NeutronError: { type, message, detail: "" } },
 });
@@ -202,9 +163,4 @@ function portDocument(port: NeutronPort, isAdmin: boolean) {
       resource_request: port.groups.length === 0 ? null : { request_groups: port.groups, same_subtree: [] },
     }),
   };
-}
-
-function send(response: ServerResponse, status: number, body: unknown): void {
-  response.writeHead(status, { "content-type": "application/json" });
-  response.end(body === undefined ? "" : JSON.stringify(body));
 }
