@@ -176,7 +176,7 @@ async function serve(cloud: BusyCloud) {
   const listen = { host: "127.0.0.1", port: 0 };
   const settings = {
     ...{ listen, publicUrl: null, bodyBytesMax: 1_000, computeBodyBytesMax: 1_000, jsonDepthMax: 10 },
-    ...{ requestTimeoutMs: 60_000, keepAliveMs: 5_000, metrics: false, computePrefixes: ["/v2.1"] },
+    ...{ requestTimeoutMs: 60_000, keepAliveMs: 5_000, metrics: false, headRoutes: true, computePrefixes: ["/v2.1"] },
   };
   const events = new ApiEvents(createLogger({ name: "bench", level: "silent" }), new Registry());
   const http = createHttp({ events, tracing: noTracing }, settings);

@@ -55,6 +55,7 @@ export class Network {
   }
 
   isCut(from: string, to: string): boolean {
+    if (this.#cuts.size === 0) return false;
     for (const cut of this.#cuts.values()) if (isAt(from, cut.from) && isAt(to, cut.to)) return true;
     return false;
   }

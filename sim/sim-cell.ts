@@ -178,9 +178,14 @@ export class SimCell {
     return this.#isTrue;
   }
 
+  /** The server of each open task. */
+  serversAtWork(): readonly string[] {
+    return this.#store.serversWithOpenTasks();
+  }
+
   /** Whether nothing is under way in the cell, according to its rows. */
   get isQuiet(): boolean {
-    return this.#store.facts().openTasks.length === 0;
+    return this.serversAtWork().length === 0;
   }
 
   /**

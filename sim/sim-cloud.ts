@@ -17,7 +17,7 @@ import type { Server } from "../core/tasks/server.ts";
 import { withDeadline } from "../runtime/deadline.ts";
 import { computeDefaults } from "../services/api/policy/compute-rules.ts";
 import { Policy } from "../services/api/policy/policy.ts";
-import { registerServerLife } from "../services/api/register-routes.ts";
+import { SERVER_LIFE_ROUTES } from "../services/api/register-routes.ts";
 import { createApi } from "../services/api/service.ts";
 import { DEFAULT_API_SETTINGS } from "../services/api/settings.ts";
 import { createScheduler } from "../services/scheduler/service.ts";
@@ -48,7 +48,10 @@ export interface CloudSize {
 /** How long a user waits for an answer. */
 const ANSWER_MS_MAX = 30_000;
 /** Every prefix and every route costs each start of an api some time, so apis get only those that the users of the simulation call. */
-const API_SETTINGS = { ...DEFAULT_API_SETTINGS, http: { ...DEFAULT_API_SETTINGS.http, computePrefixes: ["/v2.1"] } };
+const API_SETTINGS = {
+  ...DEFAULT_API_SETTINGS,
+  http: { ...DEFAULT_API_SETTINGS.http, metrics: false, headRoutes: false, computePrefixes: ["/v2.1"] },
+};
 /** No simulated operator overrides a rule, so all apis can share what is slow to parse. */
 const POLICY = new Policy(computeDefaults());
 /** Headers for the newest microversion of the Compute API. */
@@ -293,7 +296,7 @@ export class SimCloud {
         tracing: noTracing,
       },
       { ...API_SETTINGS, reclaimInstanceIntervalMs: this.#keepDeletedMs },
-      registerServerLife,
+      SERVER_LIFE_ROUTES,
     );
     await api.open();
     this.#calls.set(process.name, (call) => callInProcess(api.http, call, HEADERS));

@@ -184,7 +184,8 @@ class Simulation {
 
   /** Whether something is open that `#violationsNow` would report. What it does not see, the whole audit does. */
   #isUnderWay(): boolean {
-    return !this.#workload.isIdle || this.#cloud.moves().some(({ state }) => state === "accepted");
+    if (!this.#workload.isIdle || this.#cloud.moves().some(({ state }) => state === "accepted")) return true;
+    return this.#cloud.cells.some((cell) => cell.serversAtWork().some((server) => !this.#showsQuarantine(server)));
   }
 
   /** The open tasks, except those that show that they wait for an operator. */

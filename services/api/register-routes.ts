@@ -80,7 +80,7 @@ export function openDashboard(deps: ApiDeps, { http, server }: ApiParts, resolve
 }
 
 /** Registers the parts of the Image, Networking and Block Storage APIs that are served. */
-export function registerNeighbours(
+function registerNeighbours(
   { images, imageFiles, networkPorts, volumes, clock }: ApiDeps,
   { http, server, imageCatalog: catalog }: ApiParts,
   settings: ApiSettings,
@@ -119,13 +119,7 @@ export function registerNeighbours(
 }
 
 /** Registers routes of the Compute API below a prefix. */
-export type RegisterRoutes = (
-  scope: Http,
-  prefix: string,
-  deps: ApiDeps,
-  parts: ApiParts,
-  settings: ApiSettings,
-) => void;
+type RegisterRoutes = (scope: Http, prefix: string, deps: ApiDeps, parts: ApiParts, settings: ApiSettings) => void;
 
 function routeOptions(prefix: string, { server }: ApiParts, settings: ApiSettings) {
   return {
@@ -146,14 +140,13 @@ function routeOptions(prefix: string, { server }: ApiParts, settings: ApiSetting
   };
 }
 
-/** Registers the routes that create, change, move and delete servers, and that disable hosts or force them down. */
-export const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
+/** Registers the routes that list, create, change, move and delete servers, and that disable hosts or force them down. */
+const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   const { server } = parts;
   const options = routeOptions(prefix, parts, settings);
   registerServerRoutes(scope, server, options);
   registerActionRoutes(scope, server, options);
   registerMigrationRoutes(scope, server, options);
-  registerDetailRoutes(scope, server);
   registerServiceRoutes(scope, {
     ...{ cells: server.cells, stores: deps.operators ?? null, clock: deps.clock },
     agentUnseenMs: settings.cells.agentUnseenMs,
@@ -161,7 +154,7 @@ export const registerServerLife: RegisterRoutes = (scope, prefix, deps, parts, s
 };
 
 /** Registers the whole Compute API. */
-export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
+const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) => {
   const { server, syncer } = parts;
   const options = routeOptions(prefix, parts, settings);
   const flavorDeps = { store: deps.store, catalog: server.flavors };
@@ -170,6 +163,7 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
   registerRemovedRoutes(scope);
   registerDocument(scope, prefix, computeDocument);
   registerServerLife(scope, prefix, deps, parts, settings);
+  registerDetailRoutes(scope, server);
   registerInterfaceRoutes(scope, server);
   registerAttachmentRoutes(scope, server, options);
   registerShareRoutes(scope, server);
@@ -205,3 +199,16 @@ export const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, setti
     registerComputeHostRoutes(scope, operators);
   }
 };
+
+/** The routes of an api beside its probes and its list of versions. */
+export interface ApiRoutes {
+  /** Called for each prefix of the Compute API. */
+  readonly compute: RegisterRoutes;
+  readonly neighbours: typeof registerNeighbours;
+}
+
+/** Every route that the settings allow. */
+export const ALL_ROUTES: ApiRoutes = { compute: registerRoutes, neighbours: registerNeighbours };
+
+/** What the users of the simulator call. Each route costs each start of an api some time, and the simulator starts apis very often. */
+export const SERVER_LIFE_ROUTES: ApiRoutes = { compute: registerServerLife, neighbours: () => {} };

@@ -11,13 +11,7 @@ import { registerVersionList } from "./http/version-routes.ts";
 import { computeDefaults } from "./policy/compute-rules.ts";
 import { Policy } from "./policy/policy.ts";
 import { queueRemarks } from "./queue-remarks.ts";
-import {
-  openDashboard,
-  type RegisterRoutes,
-  registerNeighbours,
-  registerOperatorRoutes,
-  registerRoutes,
-} from "./register-routes.ts";
+import { ALL_ROUTES, type ApiRoutes, openDashboard, registerOperatorRoutes } from "./register-routes.ts";
 import type { ApiSettings } from "./settings.ts";
 
 export interface ApiService extends Service {
@@ -30,10 +24,10 @@ export interface ApiService extends Service {
 }
 
 /**
- * Builds the api. The caller owns the deps: `close` ends the work of the api, not its stores and buses. `register` registers the routes below
- * each prefix of the Compute API. It is the whole API by default; the simulator, which starts apis very often, registers a part of it.
+ * Builds the api. The caller owns the deps: `close` ends the work of the api, not its stores and buses. `routes` are all by
+ * default; the simulator, which starts apis very often, has a part of them.
  */
-export function createApi(deps: ApiDeps, settings: ApiSettings, register: RegisterRoutes = registerRoutes): ApiService {
+export function createApi(deps: ApiDeps, settings: ApiSettings, routes: ApiRoutes = ALL_ROUTES): ApiService {
   const parts = createParts(deps, settings);
   const { http, events, server, background } = parts;
   const watch = new CellWatch(deps.cells, { marker: server.marker, events, clock: deps.clock });
@@ -55,9 +49,9 @@ export function createApi(deps: ApiDeps, settings: ApiSettings, register: Regist
     bodyBytesMax: Math.min(settings.http.computeBodyBytesMax, settings.http.bodyBytesMax),
     resolveIdentity,
     policy: deps.policy ?? new Policy(computeDefaults()),
-    register: (scope, prefix) => register(scope, prefix, deps, parts, settings),
+    register: (scope, prefix) => routes.compute(scope, prefix, deps, parts, settings),
   });
-  const live = registerOthers(deps, parts, settings, identityByRoles(resolveIdentity));
+  const live = registerOthers(routes, deps, parts, settings, identityByRoles(resolveIdentity));
   http.register(async (scope) => {
     for (const mount of deps.mounts ?? []) await mount(scope);
   });
@@ -105,12 +99,13 @@ export function createApi(deps: ApiDeps, settings: ApiSettings, register: Regist
 
 /** Registers the APIs beside the Compute API. Returns the dashboard's stream of changes, if there is a dashboard. */
 function registerOthers(
+  { neighbours }: ApiRoutes,
   deps: ApiDeps,
   parts: ApiParts,
   settings: ApiSettings,
   resolveIdentity: ResolveIdentity,
 ): ReturnType<typeof openDashboard> | null {
   registerOperatorRoutes(deps, parts, settings, resolveIdentity);
-  registerNeighbours(deps, parts, settings, resolveIdentity);
+  neighbours(deps, parts, settings, resolveIdentity);
   return settings.dashboard ? openDashboard(deps, parts, resolveIdentity) : null;
 }

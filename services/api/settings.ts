@@ -39,6 +39,8 @@ export interface HttpSettings {
   readonly keepAliveMs: number;
   /** Whether /metrics is served on the same address. A separate process serves it on another address, which clients need not reach. */
   readonly metrics: boolean;
+  /** Whether each path that answers GET also answers HEAD. */
+  readonly headRoutes: boolean;
   /** The path prefixes of the Compute API. Each of them serves the same API. */
   readonly computePrefixes: readonly string[];
 }
@@ -355,6 +357,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
     requestTimeoutMs: 30_000,
     keepAliveMs: 75_000,
     metrics: true,
+    headRoutes: true,
     computePrefixes: ["/v2.1", "/compute/v2.1"],
   },
   auth: "none",

@@ -79,6 +79,11 @@ export class MemoryCellTables implements ViewSource {
     return tableFacts(this.cell, this.clock.now());
   }
 
+  /** The server of each open task. */
+  serversWithOpenTasks(): readonly string[] {
+    return Array.from(this.cell.running, ({ serverUuid }) => serverUuid);
+  }
+
   /** Runs one transaction on the rows and the ledger together, and passes the changes on to the followers. */
   protected step<Result>(run: (tx: CellTransaction) => Result): Result {
     return this.ledger.transact((transaction, xid) => {

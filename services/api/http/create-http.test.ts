@@ -8,7 +8,14 @@ import { unavailable } from "./fault.ts";
 
 const SETTINGS = {
   ...{ listen: { host: "127.0.0.1", port: 0 }, publicUrl: null, bodyBytesMax: 1_000, computeBodyBytesMax: 1_000 },
-  ...{ jsonDepthMax: 10, requestTimeoutMs: 1_000, keepAliveMs: 1_000, metrics: false, computePrefixes: ["/v2.1"] },
+  ...{
+    jsonDepthMax: 10,
+    requestTimeoutMs: 1_000,
+    keepAliveMs: 1_000,
+    metrics: false,
+    headRoutes: true,
+    computePrefixes: ["/v2.1"],
+  },
 };
 
 it("logs the status that the client of a failed request got", async () => {

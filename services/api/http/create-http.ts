@@ -57,6 +57,7 @@ export function createHttp(deps: HttpDeps, settings: HttpSettings): Http {
     logger: false,
     rewriteUrl: ({ url = "/" }) => urls.routed(url),
     bodyLimit: settings.bodyBytesMax,
+    exposeHeadRoutes: settings.headRoutes,
     requestTimeout: settings.requestTimeoutMs,
     keepAliveTimeout: settings.keepAliveMs,
     forceCloseConnections: "idle",

@@ -101,6 +101,7 @@ describe("every answer", () => {
       keepAliveMs: 1000,
       computePrefixes: ["/v2.1"],
       metrics: true,
+      headRoutes: true,
     };
     rig = await ApiRig.start({ http });
     const { server } = (await rig.post("/v2.1/servers", { server: { name: "web", flavorRef: "1" } })).json();
