@@ -1,5 +1,6 @@
+import { Gauge, Registry } from "prom-client";
 import { afterEach, expect, test } from "vitest";
-import { createProbes, createProcessRegistry, type Probes } from "./probes.ts";
+import { createProbes, type Probes } from "./probes.ts";
 
 let probes: Probes | undefined;
 afterEach(() => probes?.close());
@@ -12,9 +13,11 @@ async function get(path: string): Promise<{ status: number; body: string }> {
 
 test("reports liveness, readiness and metrics separately", async () => {
   let ready = false;
+  const registry = new Registry();
+  new Gauge({ name: "berth_things", help: "Things", registers: [registry] }).set(2);
   probes = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
-    registry: createProcessRegistry("try"),
+    registry,
     isReady: () => ready,
   });
   await probes.start();
@@ -22,14 +25,14 @@ test("reports liveness, readiness and metrics separately", async () => {
   expect((await get("/readyz")).status).toBe(503);
   ready = true;
   expect(await get("/readyz")).toEqual({ status: 200, body: "ready\n" });
-  expect((await get("/metrics")).body).toContain('process_cpu_seconds_total{service="try"}');
+  expect((await get("/metrics")).body).toContain("berth_things 2");
   expect((await get("/nowhere")).status).toBe(404);
 });
 
 test("reports parts that do not work beside its readiness", async () => {
   probes = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
-    registry: createProcessRegistry("try"),
+    registry: new Registry(),
     isReady: () => true,
     remarks: () => ["cell c1 is away"],
   });
@@ -38,7 +41,7 @@ test("reports parts that do not work beside its readiness", async () => {
 });
 
 test("says why it cannot listen when another process uses the port", async () => {
-  const options = { registry: createProcessRegistry("try"), isReady: () => true };
+  const options = { registry: new Registry(), isReady: () => true };
   probes = createProbes({ listen: { host: "127.0.0.1", port: 0 }, ...options });
   await probes.start();
   await expect(createProbes({ listen: probes.address, ...options }).start()).rejects.toThrow("EADDRINUSE");
@@ -47,7 +50,7 @@ test("says why it cannot listen when another process uses the port", async () =>
 test("can be closed twice, and without having started", async () => {
   const unstarted = createProbes({
     listen: { host: "127.0.0.1", port: 0 },
-    registry: createProcessRegistry("try"),
+    registry: new Registry(),
     isReady: () => true,
   });
   await unstarted.close();

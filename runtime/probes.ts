@@ -1,6 +1,6 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { collectDefaultMetrics, Registry } from "prom-client";
+import type { Registry } from "prom-client";
 import { metricsText } from "./metrics-text.ts";
 import type { Service } from "./service.ts";
 import type { HostPort } from "./setting-kinds.ts";
@@ -8,14 +8,6 @@ import type { HostPort } from "./setting-kinds.ts";
 export interface Probes extends Service {
   /** The address on which it listens, with the port that was bound. Available only after `start`. */
   readonly address: HostPort;
-}
-
-/** A registry with the metrics of the process itself (memory, event loop, …), each labelled with the service. */
-export function createProcessRegistry(service: string): Registry {
-  const registry = new Registry();
-  registry.setDefaultLabels({ service });
-  collectDefaultMetrics({ register: registry });
-  return registry;
 }
 
 /**

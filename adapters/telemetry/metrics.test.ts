@@ -1,5 +1,6 @@
+import perfHooks from "node:perf_hooks";
 import { Counter } from "prom-client";
-import { expect, test } from "vitest";
+import { expect, test, vi } from "vitest";
 import { createRegistry, misnamedMetrics } from "./metrics.ts";
 
 test("each service has its own registry, and its name is on every series", async () => {
@@ -19,6 +20,16 @@ test("a process reports itself under the names that dashboards know", async () =
   expect(text).toContain("process_resident_memory_bytes");
   expect(text).toContain("nodejs_eventloop_lag_seconds");
   expect(misnamedMetrics(registry)).toEqual([]);
+});
+
+test("a process looks at the delay of its event loop twenty times a second", () => {
+  const monitor = vi.spyOn(perfHooks, "monitorEventLoopDelay");
+  try {
+    createRegistry({ service: "api" });
+    expect(monitor.mock.calls).toEqual([[{ resolution: 50 }]]);
+  } finally {
+    monitor.mockRestore();
+  }
 });
 
 test("a metric whose name does not begin with berth_ is found", () => {

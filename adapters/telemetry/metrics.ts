@@ -1,6 +1,12 @@
 import { collectDefaultMetrics, Registry } from "prom-client";
 
 /**
+ * How often the delay of the event loop is looked at, in milliseconds, which is part of each delay that is reported. Each look wakes the process: the
+ * library's own 10 ms would take 0.2 % of a CPU in each process that has nothing to do.
+ */
+const LAG_LOOK_MS = 50;
+
+/**
  * The metrics of one service. Its own are named `berth_<service>_<what>_<unit>`. Those of the process (CPU, memory, event loop, garbage
  * collection) have the names that dashboards for Node know. Every series is labelled with the service.
  */
@@ -12,7 +18,8 @@ export function createRegistry(options: {
 }): Registry {
   const registry = new Registry();
   registry.setDefaultLabels({ service: options.service });
-  if (options.withProcess ?? true) collectDefaultMetrics({ register: registry });
+  if (options.withProcess ?? true)
+    collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: LAG_LOOK_MS });
   return registry;
 }
 
