@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type FoldedStacks, selfTimes, selfTimesByPlace } from "./anatomy/cpu-profile.ts";
 import { flameGraph } from "./anatomy/flame-graph.ts";
 import { measureLoneBoots } from "./anatomy/lone-boots.ts";
-import { MeasuredCloud, sumOf, type UsageByPart, usedPer } from "./anatomy/measured-cloud.ts";
+import { COMPILERS, MeasuredCloud, sumOf, type UsageByPart, usedPer } from "./anatomy/measured-cloud.ts";
 import type { Usage } from "./anatomy/process-usage.ts";
 import type { StatementCount } from "./anatomy/statement-counts.ts";
 import { printTimeLine } from "./anatomy/time-line.ts";
@@ -76,6 +76,7 @@ function printParts(rounds: readonly UsageByPart[]): void {
     );
   }
   report("CPU of a boot and its delete, all processes", measuredOf(totals(rounds)), "ms");
+  report("… of it, V8's compilers, until they have compiled all", measuredOf(rounds.map(compilersMs)), "ms");
 }
 
 function printDifference(here: readonly UsageByPart[], base: readonly UsageByPart[]): void {
@@ -96,6 +97,11 @@ function printDifference(here: readonly UsageByPart[], base: readonly UsageByPar
 
 function totals(rounds: readonly UsageByPart[]): readonly number[] {
   return rounds.map((round) => [...round.values()].reduce<Usage | undefined>(sumOf, undefined)?.cpuMs ?? 0);
+}
+
+/** CPU milliseconds of V8's compilers in a round, in all processes. */
+function compilersMs(round: UsageByPart): number {
+  return [...round].reduce((sum, [part, { cpuMs }]) => sum + (part.endsWith(COMPILERS) ? cpuMs : 0), 0);
 }
 
 function medianOf(rounds: readonly UsageByPart[], part: string, field: keyof Usage): number {

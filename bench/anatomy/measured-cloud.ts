@@ -8,7 +8,7 @@ import { ComputeClient } from "../../replay/compute-client.ts";
 import { PoolSender } from "../../replay/pool-sender.ts";
 import { type CpuProfile, type FoldedStacks, foldProfile } from "./cpu-profile.ts";
 import { InspectorClient } from "./inspector-client.ts";
-import { endedChildrenMs, type Usage, usageOf } from "./process-usage.ts";
+import { endedChildrenMs, threadsCpuMs, type Usage, usageOf } from "./process-usage.ts";
 import {
   COUNTING_SETTINGS,
   prepareCounting,
@@ -24,6 +24,11 @@ const POLL_MS = 200;
 /** The application of this bench's own connections, which are left out of the figures. */
 const OWN = "bench";
 const FLAVOR = { id: "m1", vcpus: 1, memoryMib: 64, extraSpecs: {} };
+
+/** The name of the threads on which V8 compiles functions that are called often. It collects garbage there, too, but little. */
+const V8_WORKERS = "node-V8Worker";
+/** What these threads take is told apart from the rest of a role, since it ends when all functions that are called often are compiled. */
+export const COMPILERS = "V8's compilers";
 
 /** The usage of each part of the cloud, by the part's role: `api`, `scheduler`, `cell postgres: berth view stream` … */
 export type UsageByPart = ReadonlyMap<string, Usage>;
@@ -64,11 +69,6 @@ export class MeasuredCloud {
       await measured.close();
       throw error;
     }
-  }
-
-  /** The processes of Berth. */
-  get services(): readonly { readonly role: string; readonly pid: number }[] {
-    return this.#cloud.services;
   }
 
   /** The database of the cell. */
@@ -114,7 +114,13 @@ export class MeasuredCloud {
     const add = (part: string, used: Usage | null): void => {
       if (used !== null) parts.set(part, sumOf(parts.get(part), used));
     };
-    for (const { role, pid } of this.#cloud.services) add(role, usageOf(pid));
+    for (const { role, pid } of this.#cloud.services) {
+      const used = usageOf(pid);
+      if (used === null) continue;
+      const compilersMs = threadsCpuMs(pid, V8_WORKERS);
+      add(role, { ...used, cpuMs: used.cpuMs - compilersMs });
+      add(`${role}: ${COMPILERS}`, { cpuMs: compilersMs, wakeUps: 0, writes: 0, writtenBytes: 0 });
+    }
     add("nats of the api tier", usageOf(this.#cloud.nats.pid));
     add("redis", usageOf(this.#cloud.redis.pid));
     for (const cell of this.#cloud.cells) add("nats of the cell", usageOf(cell.nats.pid));

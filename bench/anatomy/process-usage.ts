@@ -36,6 +36,29 @@ export function usageOf(pid: number): Usage | null {
   }
 }
 
+/** CPU milliseconds of the threads of a process that have this name, since they started. 0 when the process has ended. */
+export function threadsCpuMs(pid: number, name: string): number {
+  try {
+    return readdirSync(`/proc/${pid}/task`).reduce(
+      (sum, task) => sum + threadCpuMs(`/proc/${pid}/task/${task}`, name),
+      0,
+    );
+  } catch (error) {
+    if (hasEnded(error)) return 0;
+    throw error;
+  }
+}
+
+function threadCpuMs(dir: string, name: string): number {
+  try {
+    if (readFileSync(`${dir}/comm`, "utf8").trim() !== name) return 0;
+    return Number(readFileSync(`${dir}/schedstat`, "utf8").split(" ", 1)[0]) / 1e6;
+  } catch (error) {
+    if (hasEnded(error)) return 0;
+    throw error;
+  }
+}
+
 /** CPU milliseconds of the children of this process that have ended and were waited for. */
 export function endedChildrenMs(pid: number): number {
   const stat = statOf(pid);
