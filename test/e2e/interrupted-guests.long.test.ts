@@ -1,0 +1,237 @@
+import { existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { NANO_IMAGE_ID } from "../../adapters/qemu/nano-image.ts";
+import { eventually } from "../rigs/eventually.ts";
+import { makeQemuGuestsDir, otherNanoImage, type QemuGuestsDir, whyNoQemu } from "../rigs/qemu-guests.ts";
+import { WatchedServer } from "../rigs/watched-server.ts";
+import type { E2eCell } from "./cell.ts";
+import { Cloud } from "./cloud.ts";
+
+const RESCUE_IMAGE = "00000000-0000-4000-8000-0000726573ff";
+const PATIENT = { everyMs: 50, withinMs: 120_000 };
+/** The middle of an order is short. */
+const WATCHFUL = { everyMs: 3, withinMs: 120_000 };
+const HOSTS = 5;
+const skipped = whyNoQemu();
+
+/** An action in the middle of which the agent of the guest's host is killed. */
+interface Leg {
+  readonly action: string;
+  readonly value?: unknown;
+  /** The server's status at the end. */
+  readonly status: string;
+  /** Whether the middle is reached. It stays true until the action has ended. */
+  isMiddle(server: WatchedServer): boolean;
+}
+
+const atOnce = () => true;
+const leg = (action: string, status: string, isMiddle: Leg["isMiddle"], value?: unknown): Leg => ({
+  ...{ action, status, isMiddle, value },
+});
+const rescue = (isMiddle: Leg["isMiddle"]) => leg("rescue", "RESCUE", isMiddle, { rescue_image_ref: RESCUE_IMAGE });
+
+/** What is done to a server one after the other, and whether its guest goes on all the time where it was. */
+const CHAINS: readonly { readonly what: string; readonly legs: readonly Leg[]; readonly isUnbroken: boolean }[] = [
+  {
+    ...{ what: "pause and unpause", isUnbroken: true },
+    legs: [leg("pause", "PAUSED", atOnce), leg("unpause", "ACTIVE", atOnce)],
+  },
+  {
+    ...{ what: "suspend and resume", isUnbroken: true },
+    legs: [
+      leg("suspend", "SUSPENDED", atOnce),
+      leg("resume", "ACTIVE", ({ record }) => record?.isSuspended === false),
+      leg("suspend", "SUSPENDED", ({ record }) => record?.isSuspended === true),
+      leg("resume", "ACTIVE", atOnce),
+    ],
+  },
+  {
+    ...{ what: "rescue and unrescue", isUnbroken: false },
+    legs: [
+      rescue(({ guests }) => guests.some(({ console }) => /^P$/m.test(console))),
+      leg("unrescue", "ACTIVE", ({ record }) => record?.rescue === undefined || record.runningIn === null),
+      rescue(({ record }) => record?.rescue !== undefined && record.runningIn !== null),
+      leg("unrescue", "ACTIVE", ({ record }) => record?.rescue === undefined),
+    ],
+  },
+  {
+    ...{ what: "two images", isUnbroken: true },
+    legs: [
+      leg("createImage", "ACTIVE", ({ record }) => record?.copiesTo !== undefined, {
+        name: "first",
+      }),
+      leg("createImage", "ACTIVE", atOnce, { name: "second" }),
+    ],
+  },
+  {
+    ...{ what: "shelve, offload and unshelve", isUnbroken: false },
+    legs: [
+      leg("shelve", "SHELVED", ({ record }) => record?.runningIn === null),
+      leg("unshelve", "ACTIVE", ({ record }) => record?.runningIn != null),
+      leg("shelveOffload", "SHELVED_OFFLOADED", ({ record }) => record?.copiesTo !== undefined || record === undefined),
+      leg("unshelve", "ACTIVE", ({ record }) => record !== undefined),
+    ],
+  },
+];
+
+describe.skipIf(skipped !== null)(
+  `agents of virtual machines${skipped === null ? "" : ` (skipped: ${skipped})`}`,
+  () => {
+    let cloud: Cloud;
+    let cell: E2eCell;
+    let dir: QemuGuestsDir;
+    let flavor: string;
+
+    beforeAll(async () => {
+      dir = makeQemuGuestsDir();
+      writeFileSync(join(dir.images, `${RESCUE_IMAGE}.raw`), otherNanoImage());
+      const pathOf = (agent: string) => join(dir.instancesPath, agent);
+      cloud = await Cloud.start({
+        ...{ cells: ["cell-1"], schedulers: 1, conductors: 1, hostsPerAgent: 1, agents: HOSTS },
+        env: {
+          ...{ BERTH_DRIVER: "qemu", BERTH_ACCEL: "tcg", BERTH_SHUTDOWN_TIMEOUT: "5s", BERTH_IMAGES_PATH: dir.images },
+          // The transfer of the nano guest's memory takes a second.
+          BERTH_LIVE_MIGRATION_BANDWIDTH: "1",
+        },
+        // On a busy machine an agent needs long to start again.
+        conductorEnv: { BERTH_AGENT_UNSEEN: "60s", BERTH_HOST_GRACE: "60s" },
+        agentEnv: (id) => {
+          mkdirSync(pathOf(id), { recursive: true });
+          return { BERTH_INSTANCES_PATH: pathOf(id) };
+        },
+      });
+      cell = cloud.cell("cell-1");
+      flavor = await cloud.compute.flavor();
+    });
+    afterAll(async () => {
+      await cloud?.close();
+      await dir?.remove();
+    });
+    beforeEach(() => cloud.beforeTest());
+
+    const booted = async (host?: string) => {
+      const zone = host === undefined ? {} : { zone: `nova:${host}` };
+      const id = await cloud.compute.boot({ flavor, image: NANO_IMAGE_ID, ...zone });
+      const server = new WatchedServer(cloud.compute, dir, id);
+      await server.ticksOn(await server.settled("ACTIVE"));
+      return server;
+    };
+    const agentOf = (host: string) => {
+      const agent = cell.agents.find((one) => one.hosts.includes(host));
+      if (agent === undefined) throw new Error(`no agent of ${host}`);
+      return agent;
+    };
+    const replaceAgentOf = async (host: string) => {
+      await agentOf(host).kill();
+      await agentOf(host).start();
+    };
+
+    /** Repeats an action that was given up, which left the server as it was, or stopped if the guest had been told to shut down by then. */
+    const againAfter = async (server: WatchedServer, status: string | null, given: Omit<Leg, "isMiddle">) => {
+      if (status === "SHUTOFF") {
+        await server.act("os-start");
+        await server.settled("ACTIVE");
+      }
+      await server.act(given.action, given.value);
+      await server.settled(given.status);
+    };
+
+    test("that are killed in the middle of orders complete or undo them after their restart, and nothing is lost", async () => {
+      const images = () => readdirSync(dir.images).filter((file) => file.endsWith(".qcow2")).length;
+      const before = images();
+      const run = async ({ what, legs, isUnbroken }: (typeof CHAINS)[number], index: number) => {
+        const server = await booted(cell.agents[index]?.hosts[0]);
+        let host = (await server.shown()).host;
+        for (const { action, value = null, status, isMiddle } of legs) {
+          await server.act(action, value);
+          await eventually(`the middle of ${action}`, () => isMiddle(server), WATCHFUL);
+          host = server.record?.host ?? host;
+          await replaceAgentOf(host);
+          const ended = await server.ended(action, status);
+          if (!ended.isDone) await againAfter(server, ended.status, { action, value, status });
+          host = (await server.shown()).host || host;
+          if (status === "ACTIVE") await server.ticksOn(host);
+          expect([what, action, server.guests.length]).toEqual([what, action, status === "SHELVED_OFFLOADED" ? 0 : 1]);
+        }
+        if (isUnbroken) expect([what, server.ticksAt(host)]).toEqual([what, server.guestAt(host)?.ticks]);
+      };
+      await Promise.all(CHAINS.map(run));
+      await cloud.expectCleanAudit();
+      // Two that were asked for, and that of the offloaded server.
+      expect(images() - before).toBeGreaterThanOrEqual(2);
+      expect(readdirSync(dir.images).filter((file) => file.endsWith(".part"))).toEqual([]);
+      expect(existsSync(join(dir.images, `${NANO_IMAGE_ID}.raw`))).toBe(true);
+    });
+
+    test("that are killed in the middle of cold moves complete or undo them, and say so", async () => {
+      const middles: readonly [what: string, isMiddle: Leg["isMiddle"], killed: "source" | "destination"][] = [
+        ["the destination's guest is built", ({ records }) => records.length === 2, "destination"],
+        ["the source's guest is shut down", ({ guests }) => guests.some((one) => /^P$/m.test(one.console)), "source"],
+        ["the disk is copied", ({ records }) => records.some((one) => one.handedTo !== null), "source"],
+      ];
+      const run = async ([what, isMiddle, killed]: (typeof middles)[number]) => {
+        const server = await booted();
+        const { host: source } = await server.shown();
+        await server.act("migrate");
+        await eventually(what, () => isMiddle(server), WATCHFUL);
+        const destination = server.records.find((one) => one.host !== source)?.host ?? source;
+        await replaceAgentOf(killed === "source" ? source : destination);
+        const ended = async () => {
+          const shown = await server.shown();
+          return shown.task === null && ["VERIFY_RESIZE", "ACTIVE"].includes(shown.status ?? "") && shown;
+        };
+        const { status, host } = await eventually(`the end of the move (${what})`, ended, PATIENT);
+        await server.ticksOn(host);
+        if (status === "ACTIVE") {
+          expect([what, host]).toEqual([what, source]);
+          expect(await server.messageOf("migrate")).toBe("Error");
+          return;
+        }
+        expect(host).not.toBe(source);
+        await server.act("confirmResize");
+        await replaceAgentOf(source);
+        await server.settled("ACTIVE");
+        await eventually("one guest", () => server.guests.length === 1, PATIENT);
+        await server.ticksOn(host);
+      };
+      await Promise.all(middles.map(run));
+      await cloud.expectCleanAudit();
+    });
+
+    test("abort live moves at each of their stages, and the guest goes on at one host without a gap", async () => {
+      const stages: readonly [what: string, isReached: Leg["isMiddle"]][] = [
+        ["it is accepted", atOnce],
+        ["the destination's guest is recorded", ({ records }) => records.length === 2],
+        ["the destination's guest waits", ({ records }) => records.some(({ listensAt }) => listensAt !== "")],
+        ["the source hands over", ({ records }) => records.some(({ handedTo }) => handedTo !== null)],
+        ["the source has handed over", ({ records }) => records.some(({ handedTo }) => handedTo?.isDone === true)],
+      ];
+      const run = async ([what, isReached]: (typeof stages)[number]) => {
+        const server = await booted();
+        const { host: source } = await server.shown();
+        const seen = server.watchTicks();
+        onTestFinished(() => seen.stop());
+        await server.act("os-migrateLive", { host: null, block_migration: "auto" });
+        // A move that is over leaves one guest.
+        const isOver = () => !server.records.some((one) => one.host === source);
+        await eventually(what, () => isReached(server) || isOver(), WATCHFUL);
+        const answered = await server.abortMigration();
+        const host = await server.settled("ACTIVE");
+        await eventually("one guest", () => server.guests.length === 1, PATIENT);
+        await server.ticksOn(host);
+        const all = seen.read();
+        if (answered === 202) expect([what, host]).toEqual([what, source]);
+        else expect([what, [400, 404]]).toEqual([what, expect.arrayContaining([answered])]);
+        // Each tick is in one log only. The last one before the switch-over may not have been seen.
+        expect([what, all]).toEqual([what, [...new Set(all)]]);
+        const missing = (all.at(-1) ?? 0) - all.length;
+        expect([what, missing]).toEqual([what, host === source ? 0 : expect.toSatisfy((count: number) => count <= 1)]);
+        return answered;
+      };
+      const answers = await Promise.all(stages.map(run));
+      expect(answers).toContain(202);
+      await cloud.expectCleanAudit();
+    });
+  },
+);

@@ -1,0 +1,125 @@
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import { type GuestRecord, readGuestRecord } from "../../adapters/qemu/guest-record.ts";
+import type { ComputeApi } from "../e2e/client.ts";
+import { eventually } from "./eventually.ts";
+import { type GuestOnDisk, guestsOnDisk, type QemuGuestsDir } from "./qemu-guests.ts";
+
+const PATIENT = { everyMs: 50, withinMs: 120_000 };
+const LOOK_MS = 10;
+
+/** A server as its clients see it, with the virtual machines that its hosts have of it. */
+export class WatchedServer {
+  readonly id: string;
+  readonly #compute: ComputeApi;
+  readonly #dir: QemuGuestsDir;
+
+  constructor(compute: ComputeApi, dir: QemuGuestsDir, id: string) {
+    this.#compute = compute;
+    this.#dir = dir;
+    this.id = id;
+  }
+
+  get guests(): readonly GuestOnDisk[] {
+    return guestsOnDisk(this.#dir.instancesPath, this.id);
+  }
+
+  get records(): readonly GuestRecord[] {
+    return this.guests.flatMap((guest) => readGuestRecord(guest.dir) ?? []);
+  }
+
+  /** The record of its only guest. Undefined if it has none or several. */
+  get record(): GuestRecord | undefined {
+    const [record, another] = this.records;
+    return another === undefined ? record : undefined;
+  }
+
+  /** Whether one of its guests has a file of this name. */
+  has(file: string): boolean {
+    return this.guests.some((guest) => existsSync(join(guest.dir, file)));
+  }
+
+  guestAt(host: string): GuestOnDisk | undefined {
+    return this.guests.find((guest) => guest.host === host);
+  }
+
+  /** The numbers that the guest on this host has printed since its last boot. */
+  ticksAt(host: string): readonly number[] {
+    const ticks = this.guestAt(host)?.ticks ?? [];
+    return ticks.slice(Math.max(0, ticks.lastIndexOf(1)));
+  }
+
+  /** Resolves when the guest on this host goes on. Rejects if it has lost or repeated a tick since its last boot. */
+  async ticksOn(host: string): Promise<void> {
+    const count = () => this.guestAt(host)?.ticks.length ?? 0;
+    const before = count();
+    await eventually(`further ticks of ${this.id} on ${host}`, () => count() > before, PATIENT);
+    const ticks = this.ticksAt(host);
+    const gap = ticks.findIndex((tick, index) => tick !== (ticks[0] ?? 0) + index);
+    if (gap !== -1) throw new Error(`the guest of ${this.id} on ${host} printed ${ticks.join(", ")}`);
+  }
+
+  /** Remembers what all its guests print. `read` returns the numbers of every log, sorted. */
+  watchTicks(): { read(): readonly number[]; stop(): void } {
+    const longest = new Map<string, readonly number[]>();
+    const look = () => {
+      for (const { dir, ticks } of this.guests)
+        if (ticks.length >= (longest.get(dir)?.length ?? 0)) longest.set(dir, ticks);
+    };
+    const timer = setInterval(look, LOOK_MS);
+    return {
+      read: () => {
+        look();
+        return [...longest.values()].flat().sort((one, other) => one - other);
+      },
+      stop: () => clearInterval(timer),
+    };
+  }
+
+  async act(action: string, value: unknown = null): Promise<void> {
+    const answer = await this.#compute.call("POST", `/servers/${this.id}/action`, { [action]: value });
+    if (answer.status >= 300) throw new Error(`${action}: ${answer.status} ${await answer.text()}`);
+  }
+
+  /** Asks for the end of its live migration. Resolves with the answer's status, which is 404 if there is no migration. */
+  async abortMigration(): Promise<number> {
+    const path = `/servers/${this.id}/migrations`;
+    type Listed = { readonly migrations: readonly { readonly id: number }[] };
+    const [running] = ((await (await this.#compute.call("GET", path)).json()) as Listed).migrations;
+    return running === undefined ? 404 : (await this.#compute.call("DELETE", `${path}/${running.id}`)).status;
+  }
+
+  async shown() {
+    const shown = await this.#compute.show(this.id);
+    const { status = null, "OS-EXT-STS:task_state": task = null } = shown ?? {};
+    return { status, task, host: shown?.["OS-EXT-SRV-ATTR:host"] ?? "" };
+  }
+
+  /** Resolves with its host when it is in this status without a task. */
+  async settled(status: string): Promise<string> {
+    const isSettled = async () => {
+      const shown = await this.shown();
+      return shown.status === status && shown.task === null && shown;
+    };
+    return (await eventually(`server ${this.id} to be ${status}`, isSettled, PATIENT)).host;
+  }
+
+  /** Resolves when an action has ended: with this status, or with its failure. */
+  async ended(action: string, status: string): Promise<{ readonly isDone: boolean; readonly status: string | null }> {
+    const isEnded = async () => {
+      const shown = await this.shown();
+      if (shown.task !== null) return null;
+      const isFailed = (await this.messageOf(action)) === "Error";
+      return shown.status === status || isFailed ? { isDone: !isFailed, status: shown.status } : null;
+    };
+    return eventually(`the end of ${action} of ${this.id}`, isEnded, PATIENT);
+  }
+
+  /** What its latest action of this name says about its end: `Error`, or null for a success. */
+  async messageOf(action: string): Promise<string | null> {
+    const answer = await this.#compute.call("GET", `/servers/${this.id}/os-instance-actions`);
+    type Listed = { readonly instanceActions: readonly { readonly action: string; readonly message: string | null }[] };
+    const { instanceActions } = (await answer.json()) as Listed;
+    return instanceActions.find((one) => one.action === action)?.message ?? null;
+  }
+}
