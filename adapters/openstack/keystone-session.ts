@@ -20,6 +20,8 @@ export type ServiceCredentials =
       readonly userDomain: string;
       readonly project: string;
       readonly projectDomain: string;
+      /** Tokens are of the scope of the whole system then, and not of the project. */
+      readonly system?: boolean;
     }
   | { readonly kind: "application-credential"; readonly id: string; readonly secret: string };
 
@@ -61,6 +63,8 @@ export class KeystoneSession {
   readonly #query: string;
   #token: Promise<ServiceToken> | null = null;
   #expiresAtMs = Number.POSITIVE_INFINITY;
+  /** The address of Keystone's API v3. */
+  readonly apiUrl: string;
   /** The address at which tokens are issued and validated. */
   readonly tokensUrl: string;
 
@@ -71,7 +75,8 @@ export class KeystoneSession {
   ) {
     this.#settings = settings;
     this.#clock = deps.clock;
-    this.tokensUrl = `${withoutTrailing(settings.url, "/").replace(/\/v3$/, "")}/v3/auth/tokens`;
+    this.apiUrl = `${withoutTrailing(settings.url, "/").replace(/\/v3$/, "")}/v3`;
+    this.tokensUrl = `${this.apiUrl}/auth/tokens`;
     this.#query = options.catalogue ? "" : "?nocatalog";
     this.#exchange = new HttpExchange({ connectionsMax: CONNECTIONS_MAX, timeoutMs: settings.timeoutMs });
   }
@@ -157,10 +162,10 @@ function authOf(credentials: ServiceCredentials): unknown {
     const { id, secret } = credentials;
     return { identity: { methods: ["application_credential"], application_credential: { id, secret } } };
   }
-  const { user, password, userDomain, project, projectDomain } = credentials;
+  const { user, password, userDomain, project, projectDomain, system = false } = credentials;
   return {
     identity: { methods: ["password"], password: { user: { name: user, password, domain: { name: userDomain } } } },
-    scope: { project: { name: project, domain: { name: projectDomain } } },
+    scope: system ? { system: { all: true } } : { project: { name: project, domain: { name: projectDomain } } },
   };
 }
 

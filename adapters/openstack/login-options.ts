@@ -53,10 +53,20 @@ function loginFaults(options: LoginOptions, needs: string): readonly string[] {
  * Returns the address of Keystone and the credentials. Throws `SettingsError` when the settings are incomplete; `needs` then says what for, such as
  * `--auth keystone needs it`.
  */
-export function loginOf(options: LoginOptions, needs: string): Pick<KeystoneSessionSettings, "url" | "credentials"> {
-  const faults = loginFaults(options, needs);
+export function loginOf(
+  options: LoginOptions,
+  needs: string,
+  { system = false }: { readonly system?: boolean } = {},
+): Pick<KeystoneSessionSettings, "url" | "credentials"> {
+  const faults = [...loginFaults(options, needs)];
+  const credentials = credentialsOf(options);
+  if (system && credentials.kind === "application-credential")
+    faults.push(
+      "BERTH_KEYSTONE_APPLICATION_CREDENTIAL_ID (--keystone-application-credential-id) does not go with --quotas unified: limits are read with a role on the system, and an application credential belongs to a project; set BERTH_KEYSTONE_USER and BERTH_KEYSTONE_PASSWORD",
+    );
   if (options.keystoneUrl === null || faults.length > 0) throw new SettingsError(faults);
-  return { url: options.keystoneUrl, credentials: credentialsOf(options) };
+  const isOfSystem = system && credentials.kind === "password";
+  return { url: options.keystoneUrl, credentials: isOfSystem ? { ...credentials, system } : credentials };
 }
 
 function credentialsOf(options: LoginOptions): ServiceCredentials {

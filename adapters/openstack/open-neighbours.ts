@@ -14,15 +14,24 @@ export interface Neighbours {
   client(
     service: Pick<NeighbourSettings, "service" | "types" | "url" | "versionPath" | "provesService">,
   ): NeighbourClient;
+  /** The address of Keystone's API v3. */
+  readonly keystoneUrl: string;
   close(): Promise<void>;
 }
 
-/** Opens the session. Throws `SettingsError` when Keystone's settings are incomplete. Sends no request yet. */
-export function openNeighbours(options: LoginOptions & NeighbourOptions): Neighbours {
-  const login = loginOf(options, "other OpenStack services are called with it");
+/**
+ * Opens the session. Throws `SettingsError` when Keystone's settings are incomplete, or when its tokens must be of the system (`system`) and the login is an
+ * application credential, which belongs to a project. Sends no request yet.
+ */
+export function openNeighbours(
+  options: LoginOptions & NeighbourOptions,
+  { system = false }: { readonly system?: boolean } = {},
+): Neighbours {
+  const login = loginOf(options, "other OpenStack services are called with it", { system });
   const session = new KeystoneSession({ clock: systemClock }, { ...login, ...LIMITS }, { catalogue: true });
   const clients: NeighbourClient[] = [];
   return {
+    keystoneUrl: session.apiUrl,
     client: (service) => {
       const settings = {
         ...service,

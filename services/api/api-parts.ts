@@ -8,6 +8,7 @@ import type { ConsoleTokenStore } from "../../core/stores/api/console-token-stor
 import type { DecisionStore } from "../../core/stores/api/decision-store.ts";
 import type { ImageStore } from "../../core/stores/api/image-store.ts";
 import type { KeypairStore } from "../../core/stores/api/keypair-store.ts";
+import type { LimitSource } from "../../core/stores/api/limit-source.ts";
 import type { MoveStore } from "../../core/stores/api/move-store.ts";
 import type { PortNoteStore } from "../../core/stores/api/port-note-store.ts";
 import type { PortStore } from "../../core/stores/api/port-store.ts";
@@ -30,6 +31,9 @@ import { FloatingIpDesk } from "./compute/floating-ips/floating-ip-desk.ts";
 import { NetworkRefresher } from "./compute/neutron-ports/network-refresher.ts";
 import { NeutronPortSettler } from "./compute/neutron-ports/neutron-port-settler.ts";
 import { ProjectLimits } from "./compute/quotas/project-limits.ts";
+import type { QuotaSets } from "./compute/quotas/quota-deps.ts";
+import { quotaSetsOf } from "./compute/quotas/quota-sets.ts";
+import { UnifiedLimits } from "./compute/quotas/unified-limits.ts";
 import type { ActionDeps } from "./compute/server-actions/action-call.ts";
 import { MoveAcceptor } from "./compute/server-actions/move-acceptor.ts";
 import { openSettlers } from "./compute/server-actions/open-settlers.ts";
@@ -101,6 +105,8 @@ export interface ApiDeps {
   readonly volumes?: VolumeStore;
   /** Cinder; required with the volumes `cinder`. */
   readonly blockStorage?: BlockStorage | undefined;
+  /** Keystone's limits of projects, which replace all limits of `quotas`. Undefined where operators set the limits here. */
+  readonly limitSource?: LimitSource | undefined;
   /** Quotas and their use. Without this store, every project has the default quotas, and servers are not counted. */
   readonly quotas?: QuotaStore;
   /** The servers that are deleted softly. Without this store, none is, and none is restored. */
@@ -143,6 +149,8 @@ export interface ApiParts {
   readonly background: readonly Pick<Ticker, "start" | "stop">[];
   /** What is cached of the api's own images. Null when this process has none. */
   readonly imageCatalog: ImageCatalog | null;
+  /** Quota sets and classes. Null where servers are not counted. */
+  readonly quotaSets: QuotaSets | null;
 }
 
 /** Builds the parts of an api. Nothing runs before its service starts. */
@@ -153,16 +161,17 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   const { moves, quotas = null } = deps;
   const neutron = usedNeutron(deps, settings);
   const volumes = usedVolumes(deps, settings);
+  const unified = openUnifiedLimits(deps, events, settings);
   const limits = new ProjectLimits(
-    { store: quotas, clock },
-    { defaults: settings.quotas, cacheMs: settings.flavorCacheMs },
+    { store: unified === null ? quotas : { limits: (project) => unified.asSet(project) }, clock },
+    { defaults: settings.quotas, cacheMs: unified === null ? settings.flavorCacheMs : 0 },
   );
   const images = openImages(deps, events, { cacheMs: settings.flavorCacheMs, bytesMax: settings.imageBytesMax });
   const marker = new DeletionMarker({
     ...{ store, events, volumes, portsOfFailed: neutron?.notes ?? null },
     networkPorts: neutron?.notes ?? sweptPorts(deps, settings),
   });
-  const softDeleter = openSoftDeleter(deps, { cells, events, marker }, settings);
+  const softDeleter = openSoftDeleter(deps, { cells, events, marker, unified }, settings);
   const server: ActionDeps = {
     store,
     softDeleter,
@@ -172,7 +181,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     clock,
     events,
     acceptor: new RequestAcceptor(
-      { store, reservations: deps.reservations, bus: deps.bus, events },
+      { store, reservations: deps.reservations, bus: deps.bus, events, unified },
       { ...settings.intake, quotas: quotas === null ? null : settings.quotas },
     ),
     limits,
@@ -191,7 +200,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     movesStore: moves ?? null,
     mover: moves
       ? new MoveAcceptor(
-          { store: moves, bus: deps.bus, clock, events, quotas },
+          { store: moves, bus: deps.bus, clock, events, quotas, unified },
           { ...settings.intake, quotas: settings.quotas },
         )
       : null,
@@ -211,15 +220,24 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
   );
   const ports = openPortLoop({ neutron, networkPorts: sweptPorts(deps, settings), store, cells, events, clock });
   const sweeper = openSweeper(deps, settings, { cells, events });
-  const background = [syncer, ...settlers, ports, server.refresher, sweeper, images?.fetcher ?? null].filter(
-    (one) => one !== null,
-  );
-  return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null };
+  const running = [syncer, ...settlers, ports, server.refresher, sweeper, images?.fetcher ?? null];
+  const background = running.filter((one) => one !== null);
+  const quotaSets = quotas && quotaSetsOf(quotas, unified);
+  return { http, events, server, syncer, background, imageCatalog: images?.catalog ?? null, quotaSets };
+}
+
+/** Returns Keystone's limits, if it has them. */
+function openUnifiedLimits(
+  { limitSource: source, clock }: ApiDeps,
+  events: ApiEvents,
+  { limitsCacheMs: cacheMs }: ApiSettings,
+): UnifiedLimits | null {
+  return source === undefined ? null : new UnifiedLimits({ source, clock, events }, { cacheMs });
 }
 
 function openSoftDeleter(
   { softDeletions: deletions, moves, store, quotas }: ApiDeps,
-  parts: Pick<ActionDeps, "cells" | "events" | "marker">,
+  parts: Pick<ActionDeps, "cells" | "events" | "marker"> & { readonly unified: UnifiedLimits | null },
   settings: ApiSettings,
 ): SoftDeleter | null {
   if (deletions === undefined) return null;

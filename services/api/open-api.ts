@@ -4,6 +4,7 @@ import { loadHostFilters } from "../../adapters/modules/load-host-filters.ts";
 import { openLoggedBus } from "../../adapters/nats/logged-bus.ts";
 import type { NatsBus } from "../../adapters/nats/nats-bus.ts";
 import { CINDER, CinderClient } from "../../adapters/openstack/cinder-client.ts";
+import { KeystoneLimits } from "../../adapters/openstack/keystone-limits.ts";
 import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { NeutronFloatingIps } from "../../adapters/openstack/neutron-floating-ips.ts";
 import { NeutronSecurityGroups } from "../../adapters/openstack/neutron-security-groups.ts";
@@ -37,6 +38,7 @@ import { startTracing } from "../../adapters/telemetry/tracing.ts";
 import { LedgerView } from "../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../core/scheduling/live-cell-facts.ts";
 import type { CellRecord } from "../../core/stores/api/api-store.ts";
+import type { LimitSource } from "../../core/stores/api/limit-source.ts";
 import type { BlockStorage } from "../../core/stores/block-storage.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import type { ServiceContext } from "../../runtime/lifecycle.ts";
@@ -112,6 +114,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       ...openProjectStores(pool),
       ...openNetworking(settings, closers),
       ...openBlockStorage(settings, closers),
+      ...openLimits(settings, closers),
       ...(await openImageParts(settings, closers)),
       moves: new PostgresMoveStore(pool),
       cells,
@@ -209,6 +212,15 @@ function openBlockStorage(settings: ApiOptions, closers: Closers): { readonly bl
   const neighbours = openNeighbours(settings);
   closers.push(() => neighbours.close());
   return { blockStorage: new CinderClient(neighbours.client({ ...CINDER, url: settings.cinderUrl })) };
+}
+
+/** Opens the client of Keystone's limits. Throws `SettingsError` when the settings of Keystone are incomplete. */
+function openLimits(settings: ApiOptions, closers: Closers): { readonly limitSource?: LimitSource } {
+  if (settings.quotas !== "unified") return {};
+  const neighbours = openNeighbours(settings, { system: true });
+  closers.push(() => neighbours.close());
+  const client = neighbours.client({ service: "Keystone", types: ["identity"], url: neighbours.keystoneUrl });
+  return { limitSource: new KeystoneLimits(client, { region: settings.openstackRegion }) };
 }
 
 function openOperators(pool: Pool, redisUrl: string | null, logger: Logger, closers: Closers): OperatorStores {

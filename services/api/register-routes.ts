@@ -174,8 +174,8 @@ const registerRoutes: RegisterRoutes = (scope, prefix, deps, parts, settings) =>
   registerGroupRoutes(scope, deps.groups, options);
   registerUsageRoutes(scope, server, options);
   registerAuditLogRoutes(scope, server);
-  if (deps.quotas) {
-    const quotas = { store: deps.quotas, groups: deps.groups, limits: server.limits };
+  if (parts.quotaSets !== null) {
+    const quotas = { store: parts.quotaSets, groups: deps.groups, limits: server.limits };
     registerQuotaSetRoutes(scope, quotas);
     registerQuotaClassRoutes(scope, quotas);
     registerLimitsRoutes(scope, quotas);

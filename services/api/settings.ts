@@ -94,6 +94,8 @@ export interface ApiSettings {
   readonly serversPerCallMax: number;
   /** The limits of projects for which operators have set none. */
   readonly quotas: QuotaLimits;
+  /** For how long limits of projects that Keystone has are cached. */
+  readonly limitsCacheMs: number;
   /** Whether a resize may keep the server on its host. */
   readonly resizeToSameHost: boolean;
   /**
@@ -220,9 +222,13 @@ export const apiDeclaration = {
       about: "maximum number of servers of one project that wait to be placed; -1: unlimited",
       default: "10000",
     }),
-    quotas: optional(oneOf(...QUOTA_KINDS), {
+    quotas: optional(oneOf(...QUOTA_KINDS, "unified"), {
       about:
-        "limits of projects for which operators have set none: Nova's, or unlimited (the default without authentication)",
+        "limits of projects for which operators have set none: Nova's, or unlimited (the default without authentication); unified: only those that Keystone has",
+    }),
+    limitsCache: setting(duration({ minMs: 0, maxMs: 3_600_000 }), {
+      about: "for how long limits that Keystone has (--quotas unified) are cached",
+      default: "10s",
     }),
     serverGroupsMax: optional(integer({ min: 0, max: 1_000_000 }), {
       about: "maximum number of server groups of one project; 10 with Nova's limits, else 100",
@@ -285,6 +291,7 @@ export function apiSettings(
     | "serversPerCallMax"
     | "openRequestsMax"
     | "quotas"
+    | "limitsCache"
     | "serverGroupsMax"
     | "serverGroupMembersMax"
     | "resizeToSameHost"
@@ -324,6 +331,7 @@ export function apiSettings(
       openRequestsMax: options.openRequestsMax === -1 ? null : options.openRequestsMax,
     },
     quotas: quotaDefaultsOf(options),
+    limitsCacheMs: options.limitsCache,
     ...{ resizeToSameHost: options.resizeToSameHost, evacuateUnfenced: options.evacuateUnfenced },
     shelvedOffloadTime: options.shelvedOffloadTime,
     reclaimInstanceIntervalMs: options.reclaimInstanceInterval * 1_000,
@@ -338,7 +346,9 @@ const limitOf = (most: number): number => (most === -1 ? Number.POSITIVE_INFINIT
 export function quotaDefaultsOf(
   options: Pick<ApiOptions, "auth" | "quotas"> & Partial<Pick<ApiOptions, "serverGroupsMax" | "serverGroupMembersMax">>,
 ): QuotaLimits {
-  const defaults = QUOTA_DEFAULTS[options.quotas ?? (options.auth === "none" ? "unlimited" : "nova")];
+  const kind = options.quotas ?? (options.auth === "none" ? "unlimited" : "nova");
+  // Keystone's limits replace all of them.
+  const defaults = QUOTA_DEFAULTS[kind === "unified" ? "nova" : kind];
   return {
     ...defaults,
     server_groups: options.serverGroupsMax ?? defaults.server_groups,
@@ -375,6 +385,7 @@ export const DEFAULT_API_SETTINGS: ApiSettings = {
   volumesPerProject: { volumes: Number.POSITIVE_INFINITY, gib: Number.POSITIVE_INFINITY },
   serversPerCallMax: 100,
   quotas: QUOTA_DEFAULTS.unlimited,
+  limitsCacheMs: 10_000,
   resizeToSameHost: false,
   evacuateUnfenced: false,
   shelvedOffloadTime: -1,

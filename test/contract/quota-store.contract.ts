@@ -151,6 +151,47 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
       expect(await used()).toEqual(amounts(living.size, living.size, living.size * 512));
     });
 
+    describe("limits that another service states", () => {
+      const stated = (instances: number, projects: readonly string[] = ["p"]) =>
+        new Map(projects.map((project) => [project, limitedTo({ instances })]));
+      const acceptStated = (
+        calls: readonly (readonly ServerSpec[])[],
+        limits: ReadonlyMap<string, QuotaLimits>,
+        of = requests,
+      ) => of.acceptWithin(calls, { openMax: null, quotas: unlimited, stated: limits });
+
+      test("hold alone: limits that operators set for projects, users and classes are not looked at", async () => {
+        await store.setLimits({ projectId: "p", userId: null }, { instances: 0 });
+        await store.setLimits({ projectId: "p", userId: "ann" }, { cores: 0 });
+        await store.setClassLimits("default", { ram: 0 });
+        const both = new Map([...stated(2), ["q", limitedTo({ instances: 0 })]]);
+        const ofAnother = serverSpec(9, { projectId: "q" });
+        expect(kinds(await acceptStated([[server(1)], [ofAnother], [server(2)], [server(3)]], both))).toEqual([
+          ...["accepted", "over-quota", "accepted", "over-quota"],
+        ]);
+        const charge = { serverUuid: serverId(1), amounts: amounts(1, 4, 512) };
+        expect(await store.chargeResize(charge, unlimited, limitedTo({ cores: 4 }))).toMatchObject({
+          overs: ["cores"],
+        });
+        expect(await store.chargeResize(charge, limitedTo({ cores: 0 }), limitedTo({ cores: 5 }))).toBeNull();
+        expect(await used()).toEqual(amounts(2, 5, 1024));
+      });
+
+      test("are not exceeded by 60 creates at once through two apis", async () => {
+        const outcomes = await Promise.all(
+          Array.from({ length: 20 }, (_, batch) =>
+            acceptStated(
+              [1, 2, 3].map((at) => [server(3 * batch + at)]),
+              stated(35),
+              subject.requests[batch % 2],
+            ),
+          ),
+        );
+        expect(kinds(outcomes.flat()).filter((kind) => kind === "accepted")).toHaveLength(35);
+        expect((await used()).instances).toBe(35);
+      });
+    });
+
     test("a resize takes the difference, and gives it back when it has ended otherwise", async () => {
       await accept([[server(1)], [server(2)]], unlimited);
       const quotas = limitedTo({ cores: 4, ram: 10_240 });

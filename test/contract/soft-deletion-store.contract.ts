@@ -84,6 +84,15 @@ export function softDeletionStoreContract(name: string, makeSubject: () => Promi
       expect((await restore(1, 3)).kind).toBe("restoring");
     });
 
+    test("limits that another service states hold alone for a restore", async () => {
+      await remove(1);
+      const none = { ...UNLIMITED, instances: 0 };
+      const stated = (defaults: QuotaLimits, limits: QuotaLimits) =>
+        store.restore(serverId(1), { askedBy: ANN, defaults, stated: limits });
+      expect((await stated(UNLIMITED, none)).kind).toBe("over-quota");
+      expect((await stated(none, UNLIMITED)).kind).toBe("restoring");
+    });
+
     test("of restores at the same time, no more succeed than the quota has room for", async () => {
       await Promise.all([remove(1), remove(2)]);
       const outcomes = await Promise.all([restore(1, 2), restore(2, 2, subject.stores[1])]);

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import type { ServiceCredentials } from "../../adapters/openstack/keystone-session.ts";
+import { FakeKeystoneLimits } from "./fake-keystone-limits.ts";
 
 /** The part of Keystone v3 that is needed to validate tokens, for tests. */
 export interface FakeKeystone {
@@ -14,6 +15,8 @@ export interface FakeKeystone {
   /** Answers with this status instead (0: does not answer), until it is null again. */
   broken: number | null;
   password: string;
+  /** Its unified limits. */
+  readonly limits: FakeKeystoneLimits;
   /** The catalogue that a login gets. */
   catalog: readonly unknown[];
   /** Milliseconds for which the tokens of logins are valid; null does not tell. */
@@ -77,6 +80,7 @@ interface RestrictedToken {
 export async function startFakeKeystone(): Promise<FakeKeystone> {
   let serviceToken = "";
   let logins = 0;
+  let isOfSystem = false;
   const server = createServer((request, response) => {
     void serve(request, response);
   });
@@ -89,6 +93,7 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     asked: [],
     broken: null,
     password: "secret",
+    limits: new FakeKeystoneLimits(),
     catalog: [],
     loginLifeMs: null,
     get serviceToken() {
@@ -112,7 +117,11 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
     if (fake.broken === 0) return void request.socket.destroy();
     if (fake.broken !== null) return answer(response, fake.broken, { error: {} });
     const [path, query = ""] = (request.url ?? "").split("?");
-    if (path !== "/v3/auth/tokens") return answer(response, 404, {});
+    if (path !== "/v3/auth/tokens") {
+      if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
+      const document = fake.limits.answer(path ?? "", new URLSearchParams(query), isOfSystem);
+      return answer(response, document === null ? 404 : 200, document ?? {});
+    }
     if (request.method === "POST") return logIn(response, body, query === "nocatalog");
     if (serviceToken === "" || request.headers["x-auth-token"] !== serviceToken) return answer(response, 401, {});
     if (fake.serviceTokensRefused > 0) {
@@ -139,6 +148,7 @@ export async function startFakeKeystone(): Promise<FakeKeystone> {
         ? user.name === "placement" && user.password === fake.password && user.domain.name === "Default"
         : credential.id === "credential" && credential.secret === fake.password && auth.scope === undefined;
     if (known) {
+      isOfSystem = auth.scope?.system?.all === true;
       logins += 1;
       serviceToken = `service-token-${logins}`;
       response.setHeader("x-subject-token", serviceToken);

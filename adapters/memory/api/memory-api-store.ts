@@ -137,13 +137,13 @@ export class MemoryApiStore implements ApiStore {
 
   async acceptWithin(
     calls: readonly (readonly ServerSpec[])[],
-    { openMax, quotas }: AcceptLimits,
+    { openMax, quotas, stated }: AcceptLimits,
   ): Promise<readonly AcceptOutcome[]> {
     return calls.map((specs): AcceptOutcome => {
       const [first] = specs;
       const isKnown = specs.some(({ uuid }) => this.#requests.has(uuid));
       if (first === undefined || isKnown) return { kind: "accepted" };
-      const excess = quotas === null ? null : this.#quotas.excessOf(specs, quotas);
+      const excess = quotas === null ? null : this.#quotas.excessOf(specs, quotas, stated?.get(first.projectId));
       if (excess !== null) return { kind: "over-quota", excess };
       const open = [...this.#requests.values()].filter(
         ({ state, spec }) => state === "accepted" && spec.projectId === first.projectId,

@@ -2,6 +2,7 @@ import { ProjectQuota } from "../../../core/stores/api/project-quota.ts";
 import {
   amountsOf,
   NO_SERVERS,
+  onlyLimits,
   type QuotaExcess,
   type QuotaLimits,
   type ServerAmounts,
@@ -62,12 +63,16 @@ export class MemoryQuotaStore implements QuotaStore {
     return this.#usageOf(projectId);
   }
 
-  async chargeResize({ serverUuid, amounts }: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null> {
+  async chargeResize(
+    { serverUuid, amounts }: ResizeCharge,
+    defaults: QuotaLimits,
+    stated?: QuotaLimits,
+  ): Promise<QuotaExcess | null> {
     const server = this.#counted.get(serverUuid);
     if (server === undefined) return null;
     const { cores, ram } = server.amounts;
     const more = { instances: 0, cores: Math.max(0, amounts.cores - cores), ram: Math.max(0, amounts.ram - ram) };
-    const excess = this.#quotaOf(server.projectId, defaults).admit(server.userId, more);
+    const excess = this.#quotaOf(server.projectId, defaults, stated).admit(server.userId, more);
     if (excess !== null) return excess;
     this.#counted.set(serverUuid, { ...server, amounts: sumOf(server.amounts, more) });
     const version = (this.#charged.get(serverUuid)?.version ?? 0) + 1;
@@ -98,11 +103,11 @@ export class MemoryQuotaStore implements QuotaStore {
   }
 
   /** Returns why the servers of one call are over quota, or null. */
-  excessOf(specs: readonly ServerSpec[], defaults: QuotaLimits): QuotaExcess | null {
+  excessOf(specs: readonly ServerSpec[], defaults: QuotaLimits, stated?: QuotaLimits): QuotaExcess | null {
     const [first] = specs;
     if (first === undefined) return null;
     const asked = specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
-    return this.#quotaOf(first.projectId, defaults).admit(first.userId, asked, amountsOf(first.flavor));
+    return this.#quotaOf(first.projectId, defaults, stated).admit(first.userId, asked, amountsOf(first.flavor));
   }
 
   /** Counts a server that is accepted. */
@@ -126,17 +131,23 @@ export class MemoryQuotaStore implements QuotaStore {
   }
 
   /** Counts a server again. Returns why it is over quota, and counts nothing then. */
-  addAgain(serverUuid: string, counted: CountedServer, defaults: QuotaLimits | null): QuotaExcess | null {
+  addAgain(
+    serverUuid: string,
+    counted: CountedServer,
+    defaults: QuotaLimits | null,
+    stated?: QuotaLimits,
+  ): QuotaExcess | null {
     const { projectId, userId, amounts } = counted;
-    const excess = defaults === null ? null : this.#quotaOf(projectId, defaults).admit(userId, amounts);
+    const excess = defaults === null ? null : this.#quotaOf(projectId, defaults, stated).admit(userId, amounts);
     if (excess !== null) return excess;
     this.#counted.set(serverUuid, counted);
     this.#aside.delete(serverUuid);
     return null;
   }
 
-  #quotaOf(projectId: string, defaults: QuotaLimits): ProjectQuota {
-    return new ProjectQuota(this.#limitsOf(projectId), defaults, this.#usageOf(projectId));
+  #quotaOf(projectId: string, defaults: QuotaLimits, stated?: QuotaLimits): ProjectQuota {
+    const set = stated === undefined ? this.#limitsOf(projectId) : onlyLimits(stated);
+    return new ProjectQuota(set, defaults, this.#usageOf(projectId));
   }
 
   #limitsOf(projectId: string): SetLimits {

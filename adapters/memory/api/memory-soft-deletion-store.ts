@@ -1,4 +1,3 @@
-import type { QuotaLimits } from "../../../core/stores/api/quota-limits.ts";
 import {
   DOUBLINGS_MAX,
   type RestoreOutcome,
@@ -52,12 +51,12 @@ export class MemorySoftDeletionStore implements SoftDeletionStore {
 
   async restore(
     serverUuid: string,
-    { askedBy, defaults }: { readonly askedBy: Caller; readonly defaults: QuotaLimits | null },
+    { askedBy, defaults, stated }: Parameters<SoftDeletionStore["restore"]>[1],
   ): Promise<RestoreOutcome> {
     const kept = this.#deletions.get(serverUuid);
     // Nothing is awaited from here on, so that the whole is one step.
     if (kept?.aim !== "deleted" || !this.#requests.markSoftlyDeleted(serverUuid, false)) return { kind: "not-deleted" };
-    const excess = kept.counted === null ? null : this.#quotas.addAgain(serverUuid, kept.counted, defaults);
+    const excess = kept.counted === null ? null : this.#quotas.addAgain(serverUuid, kept.counted, defaults, stated);
     if (excess !== null) {
       this.#requests.markSoftlyDeleted(serverUuid, true);
       return { kind: "over-quota", excess };

@@ -22,7 +22,7 @@ import { runStored } from "../client/run-stored.ts";
 import { queryRows, type StoreQuery } from "../client/store-query.ts";
 import { inTransaction, retryConflicts } from "../client/transaction.ts";
 import { countUsage } from "./count-usage.ts";
-import { lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+import { limitsOfProjects, lockQuotas, readUsages } from "./read-quotas.ts";
 
 // Lock order: the quotas of the projects, then the keys of their open requests, then as in write-requests.ts.
 
@@ -56,10 +56,10 @@ export async function acceptRequests(pool: Pool, specs: readonly ServerSpec[]): 
 export async function acceptWithinLimits(
   pool: Pool,
   calls: Calls,
-  { openMax, quotas }: AcceptLimits,
+  { openMax, quotas, stated }: AcceptLimits,
 ): Promise<readonly AcceptOutcome[]> {
   if (calls.flat().length === 0) return calls.map(() => ({ kind: "accepted" }));
-  if (quotas === null || SERVER_RESOURCES.every((resource) => quotas[resource] < 0)) {
+  if (quotas === null || (stated === undefined && SERVER_RESOURCES.every((resource) => quotas[resource] < 0))) {
     const rows = await insertTwiceAtMost("accept_requests", (again) =>
       retryConflicts(() =>
         queryRows<AnswerRow>(pool, insertion(calls, { openMax, unlessQuotas: quotas !== null, again })),
@@ -69,7 +69,7 @@ export async function acceptWithinLimits(
     if (quotas === null || isJudged) return outcomesOf(calls, rows, new Map());
   }
   return insertTwiceAtMost("accept_in_quota", (again) =>
-    inTransaction(pool, (client) => acceptInQuota(client, calls, { openMax, quotas, again })),
+    inTransaction(pool, (client) => acceptInQuota(client, calls, { openMax, quotas, stated, again })),
   );
 }
 
@@ -77,11 +77,16 @@ export async function acceptWithinLimits(
 async function acceptInQuota(
   client: PoolClient,
   calls: Calls,
-  options: { readonly openMax: number | null; readonly quotas: QuotaLimits; readonly again: boolean },
+  options: {
+    readonly openMax: number | null;
+    readonly quotas: QuotaLimits;
+    readonly stated: AcceptLimits["stated"];
+    readonly again: boolean;
+  },
 ): Promise<readonly AcceptOutcome[]> {
   const projects = [...new Set(calls.flat().map((spec) => spec.projectId))];
   await lockQuotas(client, projects);
-  const limits = await readSetLimits(client, projects);
+  const limits = await limitsOfProjects(client, projects, options.stated);
   const used = await readUsages(client, projects);
   const judge = (known: ReadonlySet<string>) => overQuota(calls, { limits, used, known }, options.quotas);
   let refused = judge(new Set());

@@ -15,7 +15,7 @@ import { arrayLiteral, textArrayLiteral } from "../client/literals.ts";
 import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
-import { limitsOfRows, lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+import { limitsOfProjects, limitsOfRows, lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
 
 interface CountedRow {
   readonly project_id: string;
@@ -80,7 +80,11 @@ export class PostgresQuotaStore implements QuotaStore {
     return usages.get(projectId) ?? NO_USAGE;
   }
 
-  async chargeResize({ serverUuid, amounts }: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null> {
+  async chargeResize(
+    { serverUuid, amounts }: ResizeCharge,
+    defaults: QuotaLimits,
+    stated?: QuotaLimits,
+  ): Promise<QuotaExcess | null> {
     if (onlyUuids([serverUuid]).length === 0) return null;
     return this.#write("charge_resize", async (client) => {
       const owner = await counted(client, serverUuid, false);
@@ -93,7 +97,8 @@ export class PostgresQuotaStore implements QuotaStore {
         cores: Math.max(0, amounts.cores - now.cores),
         ram: Math.max(0, amounts.ram - now.ram),
       };
-      const limits = (await readSetLimits(client, [now.project_id])).get(now.project_id) ?? NO_SET_LIMITS;
+      const given = stated && new Map([[now.project_id, stated]]);
+      const limits = (await limitsOfProjects(client, [now.project_id], given)).get(now.project_id) ?? NO_SET_LIMITS;
       const used = (await readUsages(client, [now.project_id])).get(now.project_id);
       const quota = new ProjectQuota(limits, defaults, used ?? NO_USAGE);
       const excess = quota.admit(now.user_id, more);

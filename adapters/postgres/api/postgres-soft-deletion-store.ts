@@ -14,7 +14,7 @@ import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored, type StoreQuery, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { countUsage } from "./count-usage.ts";
-import { lockQuotas, readSetLimits, readUsages } from "./read-quotas.ts";
+import { limitsOfProjects, lockQuotas, readUsages } from "./read-quotas.ts";
 
 interface DeletionRow {
   readonly server_uuid: string;
@@ -63,7 +63,7 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
 
   async restore(
     serverUuid: string,
-    { askedBy, defaults }: { readonly askedBy: Caller; readonly defaults: QuotaLimits | null },
+    { askedBy, defaults, stated }: Parameters<SoftDeletionStore["restore"]>[1],
   ): Promise<RestoreOutcome> {
     if (onlyUuids([serverUuid]).length === 0) return { kind: "not-deleted" };
     return runStored("restore_server", () =>
@@ -72,7 +72,7 @@ export class PostgresSoftDeletionStore implements SoftDeletionStore {
         if (owner === null) return { kind: "not-deleted" };
         if (defaults !== null) await lockQuotas(client, [owner.project_id]);
         if ((await ownerOf(client, serverUuid, true)) === null) return { kind: "not-deleted" };
-        const excess = defaults === null ? null : await excessOf(client, owner, defaults);
+        const excess = defaults === null ? null : await excessOf(client, owner, { defaults, stated });
         if (excess !== null) return { kind: "over-quota", excess };
         const [row] = await queryRows<DeletionRow>(client, {
           name: "aim_at_restoring",
@@ -215,9 +215,14 @@ async function ownerOf(client: PoolClient, serverUuid: string, locks: boolean): 
   return row ?? null;
 }
 
-async function excessOf(client: PoolClient, owner: OwnerRow, defaults: QuotaLimits): Promise<QuotaExcess | null> {
+async function excessOf(
+  client: PoolClient,
+  owner: OwnerRow,
+  { defaults, stated }: { readonly defaults: QuotaLimits; readonly stated: QuotaLimits | undefined },
+): Promise<QuotaExcess | null> {
   const { project_id: project, user_id: user, cores, ram } = owner;
-  const limits = (await readSetLimits(client, [project])).get(project) ?? NO_SET_LIMITS;
+  const given = stated && new Map([[project, stated]]);
+  const limits = (await limitsOfProjects(client, [project], given)).get(project) ?? NO_SET_LIMITS;
   const used = (await readUsages(client, [project])).get(project) ?? NO_USAGE;
   return new ProjectQuota(limits, defaults, used).admit(user, { instances: 1, cores, ram });
 }

@@ -1,6 +1,8 @@
 import type { Pool, PoolClient } from "pg";
+import { assert } from "../../../core/assert.ts";
 import {
   NO_SERVERS,
+  onlyLimits,
   type QuotaLimits,
   type QuotaResource,
   type ServerAmounts,
@@ -58,6 +60,22 @@ export async function readSetLimits(
         project,
         { byDefault, ofProject, ofUsers: new Map([...own].map(([user, ofUser]) => [user, limitsOfRows(ofUser)])) },
       ];
+    }),
+  );
+}
+
+/** The limits that another service states, if it does, or those that operators set. Every asked project is in the answer. */
+export async function limitsOfProjects(
+  client: PoolClient,
+  projects: readonly string[],
+  stated: ReadonlyMap<string, QuotaLimits> | undefined,
+): Promise<ReadonlyMap<string, SetLimits>> {
+  if (stated === undefined) return readSetLimits(client, projects);
+  return new Map(
+    projects.map((project) => {
+      const limits = stated.get(project);
+      assert(limits !== undefined, `no limits are stated for project ${project}`);
+      return [project, onlyLimits(limits)];
     }),
   );
 }

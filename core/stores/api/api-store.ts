@@ -82,6 +82,8 @@ export interface AcceptLimits {
   readonly openMax: number | null;
   /** The quotas of projects for which operators have set none. Null means that quotas are not looked at. */
   readonly quotas: QuotaLimits | null;
+  /** The limits of the calls' projects as another service states them. They hold alone then; what operators have set here is not looked at. */
+  readonly stated?: ReadonlyMap<string, QuotaLimits> | undefined;
 }
 
 export type AcceptOutcome =

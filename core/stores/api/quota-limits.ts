@@ -57,6 +57,11 @@ export interface QuotaExcess {
   readonly fitting: number;
 }
 
+/** Limits that another service states: operators have set no others here. */
+export function onlyLimits(stated: QuotaLimits): SetLimits {
+  return { ...NO_SET_LIMITS, ofProject: stated };
+}
+
 /** Returns the limits of a project: its own, then those of the default class, then `defaults`. */
 export function limitsOfProject(set: SetLimits, defaults: QuotaLimits): QuotaLimits {
   return { ...defaults, ...set.byDefault, ...set.ofProject };

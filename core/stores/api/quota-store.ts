@@ -38,8 +38,9 @@ export interface QuotaStore {
   /**
    * Counts a server as the larger of its present size and the new one, and keeps a note of it. Returns why it is refused when the difference
    * is over the quota of the server's project or user; then nothing changes. An unknown or deleted server is not counted. Repeatable.
+   * `stated`: the limits of its project as another service states them, which hold alone then.
    */
-  chargeResize(charge: ResizeCharge, defaults: QuotaLimits): Promise<QuotaExcess | null>;
+  chargeResize(charge: ResizeCharge, defaults: QuotaLimits, stated?: QuotaLimits): Promise<QuotaExcess | null>;
   /** Hands out charged resizes that were charged and last handed out at least `untouchedMs` ago. */
   chargedResizes(untouchedMs: number, limit: number): Promise<readonly ChargedResize[]>;
   /**

@@ -38,10 +38,17 @@ type Version = Pick<SoftDeletion, "serverUuid" | "version">;
 export interface SoftDeletionStore {
   /** Deletes a server softly. Returns null for a server that is in no cell, or that is deleted in either way. */
   deleteSoftly(serverUuid: string, askedBy: Caller): Promise<SoftDeletion | null>;
-  /** Lists and counts the server again, unless it exceeds a quota. `defaults` are as for `ApiStore.acceptWithin`; null does not look at quotas. */
+  /**
+   * Lists and counts the server again, unless it exceeds a quota. `defaults` are as for `ApiStore.acceptWithin`; null does not look at quotas.
+   * `stated`: the limits of its project as another service states them.
+   */
   restore(
     serverUuid: string,
-    change: { readonly askedBy: Caller; readonly defaults: QuotaLimits | null },
+    change: {
+      readonly askedBy: Caller;
+      readonly defaults: QuotaLimits | null;
+      readonly stated?: QuotaLimits | undefined;
+    },
   ): Promise<RestoreOutcome>;
   /** The present aim for the server. Null when it has none. */
   softDeletion(serverUuid: string): Promise<SoftDeletion | null>;

@@ -32,6 +32,7 @@ import { consumerUuid } from "../../../core/ledger/ids.ts";
 import { LedgerView } from "../../../core/ledger/ledger-view.ts";
 import { LiveCellFacts, viewWithFacts } from "../../../core/scheduling/live-cell-facts.ts";
 import type { ApiStore } from "../../../core/stores/api/api-store.ts";
+import type { LimitSource } from "../../../core/stores/api/limit-source.ts";
 import { CellEvent, EventKind, type Task, TaskNotice } from "../../../proto/gen/berth/cell.ts";
 import { ScheduleRequest } from "../../../proto/gen/berth/scheduler.ts";
 import type { Bus, StreamState } from "../../../runtime/bus.ts";
@@ -108,6 +109,7 @@ export class ApiRig {
     imageFiles: ImageDirectory | null,
     policy: Policy | null,
     glance: GlanceParts | null,
+    limitSource: LimitSource | undefined,
   ) {
     this.store = store;
     this.quotas = quotas;
@@ -142,6 +144,7 @@ export class ApiRig {
         keypairs: this.keypairs,
         consoleTokens: this.consoleTokens,
         quotas: this.quotas,
+        limitSource,
         ...(this.softDeletions !== null && { softDeletions: this.softDeletions }),
         cells: cells.map((cell) => ({
           name: cell.name,
@@ -179,6 +182,7 @@ export class ApiRig {
     imageFiles: ImageDirectory | null = null,
     policy: Policy | null = null,
     glance: GlanceParts | null = null,
+    limitSource: LimitSource | undefined = undefined,
   ): Promise<ApiRig> {
     const quotas = new MemoryQuotaStore({ clock });
     const store = given ?? new MemoryApiStore({ clock, quotas });
@@ -220,6 +224,7 @@ export class ApiRig {
       imageFiles,
       policy,
       glance,
+      limitSource,
     );
     for (const { name } of cells) {
       await rig.store.putCell({ name, databaseUrl: "postgres://x", natsUrl: null, disabled: false });

@@ -1,5 +1,11 @@
-import type { QuotaExcess, QuotaLimits, ServerResource } from "../../../../core/stores/api/quota-limits.ts";
+import type {
+  QuotaExcess,
+  QuotaLimits,
+  ServerAmounts,
+  ServerResource,
+} from "../../../../core/stores/api/quota-limits.ts";
 import { Fault } from "../../http/fault.ts";
+import { UNIFIED_NAMES } from "./unified-names.ts";
 
 /** Returns the 403 of a call whose servers exceed a quota. `asked` has the requested amounts by resource. Source: Nova's `TooManyInstances`. */
 export function overQuota(excess: QuotaExcess, asked: Readonly<Record<ServerResource, number | string>>): Fault {
@@ -11,6 +17,18 @@ export function overQuota(excess: QuotaExcess, asked: Readonly<Record<ServerReso
     403,
     `Quota exceeded for ${names}: Requested ${listed(asked)}, but already used ${listed(used)} of ${listed(limits)} ${names}`,
   );
+}
+
+/** Returns the same 403 where Keystone has the limits. Source: oslo.limit's `ProjectOverLimit`, whose text Nova passes on. */
+export function overUnifiedLimit(excess: QuotaExcess, asked: ServerAmounts, projectId: string): Fault {
+  const { overs, used, limits } = excess;
+  const each = overs
+    .toSorted((a, b) => (UNIFIED_NAMES[a] < UNIFIED_NAMES[b] ? -1 : 1))
+    .map(
+      (resource) =>
+        `Resource ${UNIFIED_NAMES[resource]} is over limit of ${limits[resource]} due to current usage ${used[resource]} and delta ${asked[resource]}`,
+    );
+  return new Fault(403, `Project ${projectId} is over a limit for [${each.join(", ")}]`);
 }
 
 /** Refuses more items of metadata than the quota allows. */

@@ -2,8 +2,15 @@ import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { ServerGroupsPort } from "../../ports.ts";
 import type { ProjectLimits } from "./project-limits.ts";
 
+/** What quota sets and classes show and change. */
+export interface QuotaSets
+  extends Pick<QuotaStore, "limits" | "setLimits" | "forgetLimits" | "classLimits" | "setClassLimits" | "usage"> {
+  /** False where another service has the limits: changes are then taken without an effect. */
+  readonly isChangeable: boolean;
+}
+
 export interface QuotaDeps {
-  readonly store: QuotaStore;
+  readonly store: QuotaSets;
   readonly groups: Pick<ServerGroupsPort, "countGroups">;
   readonly limits: ProjectLimits;
 }

@@ -71,7 +71,8 @@ export function registerQuotaSetRoutes(http: Http, deps: QuotaDeps): void {
       const call = callOf(request);
       const scope = scopeOf(call, request.params.id, request.query, "update");
       const asked = request.body.quota_set as Readonly<Record<string, unknown>>;
-      const wanted = readLimits(asked, resourcesOfSets(call.minor));
+      const read = readLimits(asked, resourcesOfSets(call.minor));
+      const wanted = store.isChangeable ? read : {};
       const set = await store.limits(scope.projectId);
       if (readFlag((asked.force as boolean | string | undefined) ?? false) !== true)
         refuseOutOfRange(wanted, { set, defaults: limits.defaults, scope, used: await readQuotaUsage(deps, scope) });

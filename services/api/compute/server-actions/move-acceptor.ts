@@ -13,7 +13,8 @@ import type { Bus } from "../../../../runtime/bus.ts";
 import type { Clock } from "../../../../runtime/clock.ts";
 import type { ApiEvents } from "../../events.ts";
 import type { KnownCall } from "../../http/call.ts";
-import { overQuota } from "../quotas/over-quota.ts";
+import { overQuota, overUnifiedLimit } from "../quotas/over-quota.ts";
+import type { UnifiedLimits } from "../quotas/unified-limits.ts";
 import { type ActionTarget, busy, wrongState } from "./action-target.ts";
 
 /** The move that a call asks for. */
@@ -43,6 +44,7 @@ export class MoveAcceptor {
   readonly #events: ApiEvents;
   readonly #quotas: Pick<QuotaStore, "chargeResize"> | null;
   readonly #quotaDefaults: QuotaLimits;
+  readonly #unified: Pick<UnifiedLimits, "enforced"> | null;
   readonly #telling = new Set<Promise<void>>();
 
   constructor(
@@ -53,11 +55,14 @@ export class MoveAcceptor {
       readonly events: ApiEvents;
       /** Null when quotas are not counted. */
       readonly quotas: Pick<QuotaStore, "chargeResize"> | null;
+      /** Null where Keystone does not have the limits of projects. */
+      readonly unified: Pick<UnifiedLimits, "enforced"> | null;
     },
     settings: { readonly quotas: QuotaLimits; readonly batchMax: number; readonly queuedMax: number },
   ) {
     this.#quotas = deps.quotas;
     this.#quotaDefaults = settings.quotas;
+    this.#unified = deps.unified;
     this.#bus = deps.bus;
     this.#clock = deps.clock;
     this.#events = deps.events;
@@ -110,8 +115,11 @@ export class MoveAcceptor {
   /** Counts the server as the larger of both sizes. `ResizeSettler` corrects this when the resize has ended, or was never begun. */
   async #charge({ uuid, spec }: Server, flavor: Flavor): Promise<void> {
     const charge = { serverUuid: uuid, amounts: amountsOf(flavor) };
-    const excess = (await this.#quotas?.chargeResize(charge, this.#quotaDefaults)) ?? null;
-    if (excess !== null) throw overQuota(excess, sumOf(amountsOf(flavor), amountsOf(spec.flavor), -1));
+    const stated = await this.#unified?.enforced(spec.projectId);
+    const excess = (await this.#quotas?.chargeResize(charge, this.#quotaDefaults, stated)) ?? null;
+    if (excess === null) return;
+    const more = sumOf(amountsOf(flavor), amountsOf(spec.flavor), -1);
+    throw stated === undefined ? overQuota(excess, more) : overUnifiedLimit(excess, more, spec.projectId);
   }
 
   /** Resolves when all notifications have been sent or have failed. */

@@ -10,10 +10,17 @@ import type { ApiEvents } from "../../events.ts";
 import { Fault } from "../../http/fault.ts";
 import type { RequestsPort, ReservationsPort } from "../../ports.ts";
 import type { IntakeSettings } from "../../settings.ts";
-import { overQuota } from "../quotas/over-quota.ts";
+import { overQuota, overUnifiedLimit } from "../quotas/over-quota.ts";
+import type { UnifiedLimits } from "../quotas/unified-limits.ts";
 
 /** How often a call is made smaller when other calls take what its quota had left. */
 const REDUCTIONS_MAX = 3;
+
+/** The servers of one call, and the limits of their project where Keystone has them. */
+interface AskedCall {
+  readonly specs: readonly ServerSpec[];
+  readonly stated: QuotaLimits | undefined;
+}
 
 /**
  * Accepts requests: commits them to the API database, those of concurrent calls in one transaction, and notifies the schedulers. A request
@@ -21,7 +28,8 @@ const REDUCTIONS_MAX = 3;
  * may fail.
  */
 export class RequestAcceptor {
-  readonly #commits: Batcher<readonly ServerSpec[], AcceptOutcome>;
+  readonly #commits: Batcher<AskedCall, AcceptOutcome>;
+  readonly #unified: Pick<UnifiedLimits, "enforced"> | null;
   readonly #bus: Pick<Bus, "publish">;
   readonly #reservations: ReservationsPort;
   readonly #events: ApiEvents;
@@ -35,18 +43,23 @@ export class RequestAcceptor {
       readonly reservations: ReservationsPort;
       readonly bus: Pick<Bus, "publish">;
       readonly events: ApiEvents;
+      /** Null where Keystone does not have the limits of projects. */
+      readonly unified: Pick<UnifiedLimits, "enforced"> | null;
     },
     settings: IntakeSettings & { readonly quotas: QuotaLimits | null },
   ) {
+    this.#unified = deps.unified;
     this.#reservations = deps.reservations;
     this.#bus = deps.bus;
     this.#events = deps.events;
     this.#tellingMax = settings.publishesInFlightMax;
     this.#openMax = settings.openRequestsMax;
     this.#commits = new Batcher({
-      run: async (calls) => {
+      run: async (asked) => {
         const { openRequestsMax: openMax, quotas } = settings;
-        if (openMax !== null || quotas !== null) return deps.store.acceptWithin(calls, { openMax, quotas });
+        const calls = asked.map(({ specs }) => specs);
+        const stated = statedBy(asked);
+        if (openMax !== null || quotas !== null) return deps.store.acceptWithin(calls, { openMax, quotas, stated });
         await deps.store.accept(calls.flat());
         return calls.map(() => ({ kind: "accepted" }));
       },
@@ -69,6 +82,9 @@ export class RequestAcceptor {
     headers: Readonly<Record<string, string>>,
   ): Promise<readonly ServerSpec[]> {
     let specs = asked;
+    // Keystone is asked first, so that nothing is written when it does not answer.
+    const projectId = asked[0]?.projectId ?? "";
+    const stated = await this.#unified?.enforced(projectId);
     for (let reductions = 0; ; reductions += 1) {
       const [first] = specs;
       if (first === undefined) return specs;
@@ -77,7 +93,7 @@ export class RequestAcceptor {
         const serverUuids = specs.map((spec) => spec.uuid);
         await this.#reservations.reserve({ id: first.reservationId, serverUuids, minCount });
       }
-      const outcome = await this.#commits.submit(specs);
+      const outcome = await this.#commits.submit({ specs, stated });
       if (outcome.kind === "accepted") {
         this.#events.accepted(specs.length);
         this.#tell(first, headers);
@@ -86,7 +102,7 @@ export class RequestAcceptor {
       if (outcome.kind === "over-limit") throw overLimit(specs.length, outcome.open, this.#openMax);
       const { fitting } = outcome.excess;
       if (fitting < Math.max(1, minCount) || fitting >= specs.length || reductions === REDUCTIONS_MAX)
-        throw refusal(outcome.excess, asked, minCount);
+        throw refusal(outcome.excess, asked, minCount, stated === undefined ? null : projectId);
       specs = reduced(asked, fitting);
     }
   }
@@ -112,18 +128,32 @@ export class RequestAcceptor {
   }
 }
 
+/** The limits by project. Undefined where Keystone does not have them. Of two calls of one project the later one has read them later. */
+function statedBy(asked: readonly AskedCall[]): ReadonlyMap<string, QuotaLimits> | undefined {
+  const stated = asked.flatMap(({ specs: [first], stated: limits }) =>
+    first === undefined || limits === undefined ? [] : [[first.projectId, limits] as const],
+  );
+  return stated.length === 0 ? undefined : new Map(stated);
+}
+
 /** Returns the first servers of a call as a call of their own, since the reservation of all of them is written already. */
 function reduced(specs: readonly ServerSpec[], count: number): readonly ServerSpec[] {
   const reservationId = randomUUID();
   return specs.slice(0, count).map((spec) => ({ ...spec, reservationId }));
 }
 
-function refusal(excess: QuotaExcess, asked: readonly ServerSpec[], minCount: number): Fault {
+function refusal(
+  excess: QuotaExcess,
+  asked: readonly ServerSpec[],
+  minCount: number,
+  unifiedProject: string | null,
+): Fault {
   const sum = asked.reduce((amounts, spec) => sumOf(amounts, amountsOf(spec.flavor)), {
     cores: 0,
     instances: 0,
     ram: 0,
   });
+  if (unifiedProject !== null) return overUnifiedLimit(excess, { ...sum, instances: asked.length }, unifiedProject);
   const instances = minCount === asked.length ? minCount : `${minCount}-${asked.length}`;
   return overQuota(excess, { ...sum, instances });
 }

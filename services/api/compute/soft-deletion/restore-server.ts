@@ -26,7 +26,7 @@ export async function restoreServer(
   if (record === null || record.state === "deleted") throw serverNotFound(id);
   refuseLocked({ uuid: record.serverUuid, lock: record.changes?.lock ?? null }, action, call);
   const outcome = record.softlyDeleted
-    ? await softDeleter.restore(record.serverUuid, callerOf(call), carrier)
+    ? await softDeleter.restore(record, callerOf(call), carrier)
     : ({ kind: "not-deleted" } as const);
   switch (outcome.kind) {
     case "restoring":

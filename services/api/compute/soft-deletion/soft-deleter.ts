@@ -16,6 +16,7 @@ import { type Cells, hydrateServer } from "../../cells/hydrate-servers.ts";
 import type { ApiEvents } from "../../events.ts";
 import { conflict } from "../../http/fault.ts";
 import type { RequestsPort } from "../../ports.ts";
+import type { UnifiedLimits } from "../quotas/unified-limits.ts";
 import { beginInCell } from "../server-actions/begin-in-cell.ts";
 import { cancelServer } from "../servers/cancel-server.ts";
 import type { DeletionMarker } from "../servers/deletion-marker.ts";
@@ -27,6 +28,8 @@ interface Deps {
   readonly cells: Cells;
   readonly marker: DeletionMarker;
   readonly events: ApiEvents;
+  /** Null where Keystone does not have the limits of projects. */
+  readonly unified: Pick<UnifiedLimits, "enforced"> | null;
 }
 
 type Carrier = Readonly<Record<string, string>>;
@@ -77,8 +80,13 @@ export class SoftDeleter {
   }
 
   /** Restores a server that is deleted softly. */
-  async restore(serverUuid: string, askedBy: Caller, carrier: Carrier): Promise<RestoreOutcome> {
-    const outcome = await this.#deps.deletions.restore(serverUuid, { askedBy, defaults: this.#quotas });
+  async restore(
+    { serverUuid, spec }: Pick<RequestRecord, "serverUuid" | "spec">,
+    askedBy: Caller,
+    carrier: Carrier,
+  ): Promise<RestoreOutcome> {
+    const stated = await this.#deps.unified?.enforced(spec.projectId);
+    const outcome = await this.#deps.deletions.restore(serverUuid, { askedBy, defaults: this.#quotas, stated });
     if (outcome.kind === "restoring") await this.#try(outcome.deletion, carrier);
     return outcome;
   }
