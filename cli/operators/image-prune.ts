@@ -8,7 +8,7 @@ import { callOperatorsApi, operatorSettings } from "./operators-client.ts";
 const declaration = {
   command: "berth image prune",
   about:
-    "Removes the files of deleted images from a directory of images. Files of images that were never registered stay. The host's virtual machines, and others of the same images that are moved to it, go on with the copy that the host made for its first guest. A host that never had a guest of a deleted image cannot take one after its file is removed.",
+    "Removes the files of deleted images from a directory of images. Files of images that were never registered stay; with images in Glance these are all files that no api has fetched. The host's virtual machines, and others of the same images that are moved to it, go on with the copy that the host made for its first guest. A host that never had a guest of a deleted image cannot take one after its file is removed.",
   settings: {
     ...operatorSettings,
     imagesPath: setting(text(), { about: "the directory, as `berth compute-agent` has it" }),
@@ -17,7 +17,10 @@ const declaration = {
 };
 
 /** Number of ids in one request to the api. */
-const IDS_MAX = 1_000;
+const IDS_MAX = 100;
+/** The end of the name of a file that was uploaded, or that an api has fetched from Glance. */
+const FETCHED = /-[0-9a-f]{32}$/;
+const UUID_LENGTH = 36;
 const IMAGE_FILE =
   /^([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})(?:-[0-9a-f]{32}|\.(?:qcow2|raw|img|tar|tar\.gz|tar\.xz))?$/;
 
@@ -29,13 +32,14 @@ export function runImagePruneCommand(argv: readonly string[]): Promise<number> {
     let removed = 0;
     for (let first = 0; first < ids.length; first += IDS_MAX) {
       const body = { ids: ids.slice(first, first + IDS_MAX) };
-      const { deleted } = await callOperatorsApi<{ deleted: readonly string[] }>(
+      const { deleted, fetchedOnly } = await callOperatorsApi<{ deleted: readonly string[]; fetchedOnly?: boolean }>(
         settings,
         "POST",
         "/deleted-images",
         body,
       );
       for (const name of deleted.flatMap((id) => files.get(id) ?? [])) {
+        if (fetchedOnly === true && !FETCHED.test(name.slice(UUID_LENGTH))) continue;
         if (!settings.dryRun) await rm(join(settings.imagesPath, name), { force: true });
         process.stdout.write(`${name}\n`);
         removed += 1;

@@ -112,9 +112,7 @@ export async function openApi(context: ServiceContext<ApiOptions>, otlpEndpoint:
       decisions: new PostgresDecisionStore(pool),
       filters,
       ...openProjectStores(pool),
-      ...openNetworking(settings, closers),
-      ...openBlockStorage(settings, closers),
-      ...openLimits(settings, closers),
+      ...openServices(settings, closers),
       ...(await openImageParts(settings, closers)),
       moves: new PostgresMoveStore(pool),
       cells,
@@ -189,6 +187,13 @@ function openCell(cell: CellRecord, logger: Logger, closers: Closers) {
   const port: CellPort = { name, store: new PostgresCellStore(pool), admin, bus, view, facts, source: follower };
   return { port, follower, view, placement: placementCell(name, pool, view, follower) };
 }
+
+/** Opens the clients of other OpenStack services that do not need to wait. */
+const openServices = (settings: ApiOptions, closers: Closers) => ({
+  ...openNetworking(settings, closers),
+  ...openBlockStorage(settings, closers),
+  ...openLimits(settings, closers),
+});
 
 /** Opens Neutron's client. Throws `SettingsError` when the settings of Keystone, which names Neutron's endpoint, are incomplete. */
 function openNetworking(

@@ -1,3 +1,4 @@
+import type { ImageService } from "../../core/stores/api/image-service.ts";
 import type { ApiDeps, ApiParts } from "./api-parts.ts";
 import { registerAggregateRoutes } from "./compute/aggregates/aggregate-routes.ts";
 import { registerZoneRoutes } from "./compute/aggregates/zone-routes.ts";
@@ -44,6 +45,7 @@ import { registerImageRoutes } from "./image/image-routes.ts";
 import { registerNetworkRoutes } from "./network/network-routes.ts";
 import { registerPortRoutes } from "./network/port-routes.ts";
 import { registerGroupNetworking } from "./network/security-groups/group-networking-routes.ts";
+import type { ImageOrigin } from "./operators/image-file-routes.ts";
 import { registerOperators } from "./operators/register-operators.ts";
 import type { ApiSettings } from "./settings.ts";
 import { registerBlockStorageRoutes } from "./volume/block-storage-routes.ts";
@@ -64,8 +66,14 @@ export function registerOperatorRoutes(
   const kept = decisions ?? null;
   const from = { stores, cells, groups, flavors, images, imageRule, decisions: kept, ownFilters };
   const explain = { ...from, life: server, hasDashboard };
-  const ownImages = deps.glance ? null : (deps.images ?? null);
-  registerOperators(http, { stores, cells: server.cells, syncer }, explain, ownImages, resolveIdentity);
+  const origin = imageOriginOf(deps, server.images);
+  registerOperators(http, { stores, cells: server.cells, syncer }, explain, origin, resolveIdentity);
+}
+
+/** Returns where the images are whose files operators remove. Null without images. */
+function imageOriginOf({ glance, images: store }: ApiDeps, service: ImageService | null): ImageOrigin | null {
+  if (glance) return service === null ? null : { kind: "glance", service };
+  return store === undefined ? null : { kind: "own", store };
 }
 
 /** Registers the dashboard, which the service closes. */

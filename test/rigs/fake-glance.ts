@@ -12,7 +12,7 @@ interface Stored {
 
 /**
  * The part of Glance's Image API v2 that the Compute API uses, for tests. Its statuses and fields were recorded from Glance 25 (test/openstack runs the
- * same tests with it). Tokens are `project` or `service`, which is an administrator.
+ * same tests with it). Tokens are `project`, or `service` and `admin`, which are administrators.
  */
 export interface FakeGlance {
   readonly url: string;
@@ -25,6 +25,9 @@ export interface FakeGlance {
   spoil: (bits: Buffer) => Buffer;
   /** Called before each answer to a download or an upload. An error with a status becomes the answer. */
   hold: () => Promise<void>;
+  /** The most GET requests for images that were open at once since `countLookUps`, which lets each of them wait for a moment. */
+  readonly lookUpsMax: number;
+  countLookUps(): void;
   close(): Promise<void>;
 }
 
@@ -64,18 +67,35 @@ export async function startFakeGlance(): Promise<FakeGlance> {
     broken: null,
     spoil: (bits) => bits,
     hold: async () => {},
+    get lookUpsMax() {
+      return lookUpsMax;
+    },
+    countLookUps: () => {
+      counts = true;
+    },
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },
   };
 
+  let counts = false;
+  let [lookUps, lookUpsMax] = [0, 0];
+  /** Waits for some turns, so that look-ups that are sent at the same moment are open together. */
+  async function countLookUp(): Promise<void> {
+    lookUps += 1;
+    lookUpsMax = Math.max(lookUpsMax, lookUps);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    lookUps -= 1;
+  }
+
   async function serve(request: IncomingMessage, response: ServerResponse): Promise<unknown> {
     const body = Buffer.concat(await request.toArray().catch(() => []));
     const token = String(request.headers["x-auth-token"] ?? "");
-    const project = token.startsWith("service-token") ? "service" : token;
+    const project = token.startsWith("service-token") || token === "admin" ? "service" : token;
     const { pathname, searchParams } = new URL(request.url ?? "/", "http://glance");
     fake.asked.push(`${request.method} ${pathname} ${project}`);
+    if (counts && request.method === "GET") await countLookUp();
     if (fake.broken === 0) return request.socket.destroy();
     if (fake.broken !== null) return answer(response, fake.broken);
     if (pathname === "/v2/images")

@@ -1,4 +1,3 @@
-import type { ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { OperatorDeps } from "../compute/aggregates/operator-deps.ts";
 import type { Http } from "../http/create-http.ts";
 import { registerDocument } from "../http/document-route.ts";
@@ -6,7 +5,7 @@ import type { ResolveIdentity } from "../http/identity.ts";
 import { registerNeighbour } from "../http/register-neighbour.ts";
 import { type ExplainRouteDeps, registerExplainRoutes } from "./explain/explain-routes.ts";
 import { registerHostRoutes } from "./host-routes.ts";
-import { registerImageFileRoutes } from "./image-file-routes.ts";
+import { type ImageOrigin, registerImageFileRoutes } from "./image-file-routes.ts";
 import { operatorsDocument } from "./operators-document.ts";
 import { registerRatioRoutes } from "./ratio-routes.ts";
 import { registerSettingsRoutes } from "./settings-routes.ts";
@@ -19,7 +18,7 @@ export function registerOperators(
   http: Http,
   deps: OperatorDeps,
   explain: ExplainRouteDeps,
-  images: ImageStore | null,
+  images: ImageOrigin | null,
   resolveIdentity: ResolveIdentity,
 ): void {
   registerNeighbour(http, { prefix: OPERATORS_PREFIX, serviceTypes: [] }, resolveIdentity, (scope) => {

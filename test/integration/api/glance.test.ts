@@ -49,6 +49,7 @@ beforeEach(async () => {
   const expiresAtMs = Date.now() + 3_600_000;
   for (const project of ["ann", "bob"])
     keystone.tokens.set(project, tokenDocument({ user: project, project, roles: ["member", "reader"], expiresAtMs }));
+  keystone.tokens.set("admin", tokenDocument({ user: "admin", project: "ops", roles: ["admin"], expiresAtMs }));
 });
 afterEach(async () => {
   await rig.close();
@@ -183,4 +184,35 @@ test("Glance needs Keystone and a directory of images", () => {
     expect.objectContaining({ faults: faults.map((fault) => expect.stringMatching(fault)) }),
   );
   refuseBadGlance({ ...options, images: "any" });
+});
+
+test("an admin's question which images were deleted is answered for the files that apis fetch, and by nobody while Glance is silent", async () => {
+  const [kept, gone] = [await upload(), await upload()];
+  await fetch(`${glance.url}/v2/images/${gone}`, { method: "DELETE", headers: { "x-auth-token": "ann" } });
+  const ask = (token: string) =>
+    rig.post("/berth/v1/deleted-images", { ids: [kept, gone, "none"] }, { "x-auth-token": token });
+  expect((await ask("admin")).json()).toEqual({ deleted: [gone], fetchedOnly: true });
+  expect((await ask("ann")).statusCode).toBe(403);
+  glance.broken = 0;
+  expect((await ask("admin")).statusCode).toBe(503);
+});
+
+test("the images of an aggregate are looked up at most four at a time, and the first one in the request's order that cannot be used is named", async () => {
+  const ids = await Promise.all(Array.from({ length: 9 }, () => upload()));
+  const aggregate = (await rig.post("/v2.1/os-aggregates", { aggregate: { name: "a" } }, as("admin"))).json().aggregate;
+  const cache = (images: readonly string[]) =>
+    rig.post(
+      `/v2.1/os-aggregates/${aggregate.id}/images`,
+      { cache: images.map((id) => ({ id })) },
+      { ...as("admin"), "openstack-api-version": "compute 2.81" },
+    );
+  glance.countLookUps();
+  expect((await cache(ids)).statusCode).toBe(202);
+  expect(glance.lookUpsMax).toBe(4);
+  const [missing, other] = [randomUUID(), randomUUID()];
+  const refused = await cache([ids[0] ?? "", missing, other]);
+  expect([refused.statusCode, refused.json().badRequest.message]).toEqual([
+    400,
+    `Image ${missing} could not be found.`,
+  ]);
 });

@@ -161,7 +161,7 @@ describe("the Image API", () => {
     ]);
     expect((await call("POST", "/image/v2/images", "eve:q", { id })).statusCode).toBe(409);
     const ask = (who: string) => call("POST", "/berth/v1/deleted-images", who, { ids: [id, randomUUID()] });
-    expect((await ask("admin:x")).json()).toEqual({ deleted: [id] });
+    expect((await ask("admin:x")).json()).toEqual({ deleted: [id], fetchedOnly: false });
     expect((await ask("bob:p")).statusCode).toBe(403);
   });
 

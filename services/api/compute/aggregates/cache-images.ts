@@ -1,4 +1,5 @@
 import { type Static, Type } from "typebox";
+import { forEachBounded } from "../../../../runtime/for-each-bounded.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest } from "../../http/fault.ts";
 import { imageCallerOf } from "../../image/image-caller.ts";
@@ -8,6 +9,8 @@ import { findAggregate } from "./change-aggregates.ts";
 import type { OperatorDeps } from "./operator-deps.ts";
 
 const IMAGES_MAX = 1_000;
+/** How many images Glance is asked about at once. */
+const ASKED_AT_A_TIME = 4;
 
 export const CacheImagesBody = Type.Object(
   {
@@ -34,11 +37,11 @@ export async function cacheImages(
   if (new Set(ids).size < ids.length) throw badRequest("Duplicate images in request");
   const { images } = deps;
   if (images === null) return;
-  const needed = [];
-  for (const image of ids) {
-    const judged = await judgeImage(image, images, { caller: imageCallerOf(call), rule });
-    if ("refused" in judged) throw badRequest(judged.refused);
-    needed.push(...judged.needed);
-  }
+  const caller = imageCallerOf(call);
+  const judged = await forEachBounded(ids, ASKED_AT_A_TIME, (image) => judgeImage(image, images, { caller, rule }));
+  const needed = judged.flatMap((image) => {
+    if ("refused" in image) throw badRequest(image.refused);
+    return image.needed;
+  });
   await provideImages(images, needed);
 }
