@@ -1,7 +1,7 @@
 import type { ImageQuery, ImageRecord, ImageStore } from "../../../core/stores/api/image-store.ts";
 import type { KnownCall } from "../http/call.ts";
 import { badRequest, invalidQuery } from "../http/fault.ts";
-import { type QueryParameters, QueryReader, refuseOtherParameters } from "../http/query-reader.ts";
+import { type QueryParameters, QueryReader } from "../http/query-reader.ts";
 import { readMarker } from "./change-images.ts";
 import { imageView } from "./image-view.ts";
 
@@ -9,6 +9,11 @@ const QUERY: QueryParameters = {
   ...{ limit: 1, marker: 1, name: 1, os_hidden: 1, visibility: 1 },
   ...{ status: 1, sort: 1, sort_key: 1, sort_dir: 1 },
 };
+/** Filters of Glance that are not served. Every other name is that of a field or of a property of images. */
+const UNSERVED: ReadonlySet<string> = new Set([
+  ...["changes-since", "created_at", "member_status", "size_max", "size_min", "tag", "updated_at"],
+]);
+const FILTERS_MAX = 64;
 const VISIBILITIES: ReadonlySet<string> = new Set(["public", "private", "shared", "community"]);
 const SORT_KEYS: ReadonlySet<string> = new Set([
   ...["name", "status", "container_format", "disk_format", "size", "id", "created_at", "updated_at"],
@@ -18,6 +23,8 @@ const SORTED_MAX = 10_000;
 export const STRETCH = 1_000;
 
 type View = Readonly<Record<string, unknown>>;
+/** The values that images must have in some of their fields and properties. */
+type Filters = readonly (readonly [name: string, value: string])[];
 type Order = readonly { readonly key: string; readonly descending: boolean }[];
 
 /**
@@ -26,15 +33,14 @@ type Order = readonly { readonly key: string; readonly descending: boolean }[];
  */
 export async function listImages(
   store: Pick<ImageStore, "image" | "images">,
-  { identity, minor }: KnownCall,
+  { identity }: Pick<KnownCall, "identity">,
   raw: Readonly<Record<string, string | readonly string[]>>,
   { pageMax }: { readonly pageMax: number },
 ): Promise<Record<string, unknown>> {
   const query = new QueryReader(raw);
-  refuseOtherParameters(raw, QUERY, minor);
+  const filters = readFilters(raw);
   const limit = query.limit(pageMax);
   const order = readOrder(query);
-  const status = query.text("status") ?? null;
   const marker = await readMarker(store, identity, query.text("marker"));
   const wanted = {
     visibleTo: identity.isAdmin ? null : identity.projectId,
@@ -46,8 +52,8 @@ export async function listImages(
     query.flag("os_hidden")
       ? []
       : order === null
-        ? await readNewest(store, { ...wanted, marker: marker?.id ?? null }, { status, limit })
-        : pageOf(await readAll(store, wanted), { status, order, marker, limit });
+        ? await readNewest(store, { ...wanted, marker: marker?.id ?? null }, { filters, limit })
+        : pageOf(await readAll(store, wanted), { filters, order, marker, limit });
   const last = page.at(-1);
   const next = page.length === limit && last ? { next: nextLink(raw, limit, String(last.id)) } : {};
   return { images: page, first: "/v2/images", schema: "/v2/schemas/images", ...next };
@@ -59,13 +65,13 @@ type Wanted = Pick<ImageQuery, "visibleTo" | "name" | "visibility">;
 async function readNewest(
   store: Pick<ImageStore, "images">,
   wanted: Wanted & Pick<ImageQuery, "marker">,
-  { status, limit }: { readonly status: string | null; readonly limit: number },
+  { filters, limit }: { readonly filters: Filters; readonly limit: number },
 ): Promise<readonly View[]> {
-  const size = status === null ? limit : STRETCH;
+  const size = filters.length === 0 ? limit : STRETCH;
   const page: View[] = [];
   for (let { marker } = wanted; ; ) {
     const stretch = await store.images({ ...wanted, marker, limit: size });
-    page.push(...stretch.map(imageView).filter((image) => status === null || image.status === status));
+    page.push(...stretch.map(imageView).filter((image) => passes(image, filters)));
     if (page.length >= limit || stretch.length < size) return page.slice(0, limit);
     marker = stretch.at(-1)?.id ?? null;
   }
@@ -92,21 +98,43 @@ async function readAll(store: Pick<ImageStore, "images">, wanted: Wanted): Promi
 function pageOf(
   images: readonly ImageRecord[],
   asked: {
-    readonly status: string | null;
+    readonly filters: Filters;
     readonly order: Order;
     readonly marker: ImageRecord | null;
     readonly limit: number;
   },
 ): readonly View[] {
-  const { status, order, marker, limit } = asked;
+  const { filters, order, marker, limit } = asked;
   const missing = marker === null || images.some(({ id }) => id === marker.id) ? [] : [marker];
   const newest = [...images, ...missing].sort(newestFirst).map(imageView);
   const sorted = newest.sort((one, other) => compareIn(order, one, other));
   const from = marker === null ? 0 : sorted.findIndex(({ id }) => id === marker.id) + 1;
   return sorted
     .slice(from)
-    .filter((image) => status === null || image.status === status)
+    .filter((image) => passes(image, filters))
     .slice(0, limit);
+}
+
+/**
+ * Reads the filters of a list that are not the store's: each parameter that is no other one names a field or a property, and its value. Refuses those
+ * filters of Glance that would mean something else.
+ */
+function readFilters(raw: Readonly<Record<string, string | readonly string[]>>): Filters {
+  const names = Object.keys(raw).filter((name) => name === "status" || !Object.hasOwn(QUERY, name));
+  const unserved = names.find((name) => UNSERVED.has(name));
+  if (unserved !== undefined) throw badRequest(`Images cannot be filtered by ${unserved}: leave it out.`);
+  if (names.length > FILTERS_MAX) throw badRequest(`Images can be filtered by at most ${FILTERS_MAX} properties.`);
+  return names.map((name) => [name, [raw[name]].flat().at(-1) ?? ""]);
+}
+
+function passes(image: View, filters: Filters): boolean {
+  return filters.every(([name, value]) => {
+    const own = Object.hasOwn(image, name) ? image[name] : undefined;
+    // Glance takes True for true.
+    return typeof own === "boolean"
+      ? String(own) === value.toLowerCase()
+      : own !== undefined && own !== null && String(own) === value;
+  });
 }
 
 /** The order of the index. */

@@ -107,6 +107,35 @@ describe("the Image API", () => {
     expect(await pageAfter("sort=container_format:asc")).toEqual(await pageAfter("status=active"));
   });
 
+  it("lists images by the values of their fields and properties, as Glance", async () => {
+    const add = (name: string, fields: object) => call("POST", "/image/v2/images", "bob:p", { name, ...fields });
+    await add("a", { image_type: "backup", backup_type: "daily", visibility: "private" });
+    await add("b", { image_type: "backup", backup_type: "weekly", protected: true });
+    await add("c", { disk_format: "raw", container_format: "bare" });
+    const listed = async (query: string) => {
+      const answer = await call("GET", `/image/v2/images?${query}`, "bob:p");
+      return (
+        answer
+          .json()
+          .images?.map(({ name }: { name: string }) => name)
+          .join("") ?? answer.statusCode
+      );
+    };
+    expect(await listed("image_type=backup&sort_key=name&sort_dir=asc")).toBe("ab");
+    expect(await listed("image_type=backup&backup_type=daily")).toBe("a");
+    expect([await listed("backup_type=d"), await listed("constructor=x"), await listed("toString=")]).toEqual([
+      "",
+      "",
+      "",
+    ]);
+    expect([await listed("protected=True"), await listed("disk_format=raw")]).toEqual(["b", "c"]);
+    const page = (await call("GET", "/image/v2/images?image_type=backup&limit=1", "bob:p")).json();
+    expect(page.next).toContain("image_type=backup");
+    const refused = await call("GET", "/image/v2/images?size_min=1", "bob:p");
+    expect([refused.statusCode, refused.body]).toEqual([400, expect.stringContaining("size_min")]);
+    expect(await listed(Array.from({ length: 65 }, (_, at) => `p${at}=x`).join("&"))).toBe(400);
+  });
+
   it("lists images by their status and in any order, page by page, as Horizon asks for them", async () => {
     for (const name of ["b", "c", "a"]) await call("POST", "/image/v2/images", "bob:p", { name });
     const listed = async (query: string) => {
