@@ -13,7 +13,7 @@ test("bytes are those of a new writer, and later messages do not change them", (
 });
 
 test("an error in the middle of a message leaves nothing in the next one", () => {
-  const broken = { uptimeS: 7, vcpuTimesUs: [1, -1], disks: [], memoryUsedKib: 0 };
+  const broken = { uptimeS: 7, vcpuTimesUs: [1, -1], disks: [], memoryUsedKib: 0, interfaces: [] };
   expect(() => encodeMessage(GuestDiagnostics, broken)).toThrow();
   const sound = { ...broken, vcpuTimesUs: [1] };
   expect(encodeMessage(GuestDiagnostics, sound)).toEqual(GuestDiagnostics.encode(sound).finish());

@@ -201,7 +201,7 @@ export class SimHosts {
       openConsole: (guest) => whileAlive(() => hypervisor.openConsole(guest)),
       hasDisplay: (guest) => hypervisor.hasDisplay(guest),
       pinningOf: () => hypervisor.pinningOf(),
-      measure: () => whileAlive(() => hypervisor.measure()),
+      measure: (guest) => whileAlive(() => hypervisor.measure(guest)),
       openDisplay: (guest) => whileAlive(() => hypervisor.openDisplay(guest)),
       readConsole: (guest, bytesMax) => whileAlive(() => hypervisor.readConsole(guest, bytesMax)),
       destroy: (guest, signal) => whileAlive(() => slow.destroy(guest, signal)),

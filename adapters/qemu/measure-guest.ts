@@ -39,6 +39,8 @@ export async function measureGuest(guest: Pick<QemuGuest, "process" | "execute">
     vcpuTimesUs: await Promise.all(times),
     disks: stats.filter((one) => one["node-name"] !== undefined).map(countersOf),
     memoryUsedKib: Number(residentKib),
+    // QEMU does not count the traffic of its interfaces.
+    interfaces: [],
   };
 }
 

@@ -137,3 +137,20 @@ describe("the fake driver", () => {
     });
   });
 });
+
+test("a guest that pretends tells of its CPUs, disk and interfaces, of which it has used nothing", async () => {
+  const { driver, told } = driverOf({});
+  await prepare({ driver, told }, 1);
+  const name = { host: "h", serverUuid: "s1", attemptId: "t1/0" };
+  await expect(driver.measure(name)).rejects.toThrow("does not run");
+  await driver.start(name, NEVER);
+  await driver.setInterfaces(name, [{ portId: "p1" }, { portId: "p2" }], NEVER);
+  expect(await driver.measure(name)).toMatchObject({
+    ...{ vcpuTimesUs: [0], disks: [{ readBytes: 0 }] },
+    interfaces: [
+      { portId: "p1", rxBytes: 0 },
+      { portId: "p2", txDropped: 0 },
+    ],
+  });
+  await expect(driver.measure({ ...name, attemptId: "t2/0" })).rejects.toThrow("does not run");
+});

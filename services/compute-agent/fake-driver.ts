@@ -17,7 +17,7 @@ import type {
   PrepareOutcome,
 } from "./driver.ts";
 import { FakeConsoles } from "./fake-consoles.ts";
-import { devicesOf, type FakeInterfaces, idsOf, portsOf } from "./fake-devices.ts";
+import { devicesOf, type FakeInterfaces, idsOf, portsOf, pretendedDiagnostics } from "./fake-devices.ts";
 import { pauseFor } from "./fake-pause.ts";
 import { progressAt } from "./fake-progress.ts";
 import {
@@ -50,6 +50,7 @@ type Power = Exclude<FoundPower, "missing" | "unknown">;
 type StoredGuest = Omit<FakeGuest, "running" | "rescued" | "justEnded"> & {
   readonly power: Power;
   readonly endedAtMs?: number;
+  readonly vcpus?: number;
 };
 /** When a guest has ended by itself, its server is SHUTOFF after this time, because its agent and a conductor have acted by then. */
 const ENDED_JUST_MS = 30_000;
@@ -81,9 +82,8 @@ export class FakeDriver implements Driver {
   ] as const);
   /** Tests and simulations give hosts the traits that they need in the hosts' own configuration. */
   readonly traits = [];
-  // Its guests use nothing of their hosts.
   readonly pinningOf = (): null => null;
-  readonly measure = async (): Promise<null> => null;
+  readonly measure = async (name: GuestName) => pretendedDiagnostics(this.#guests.get(keyOf(name)));
   readonly #options: FakeDriverOptions;
   /** The guests, by host and attempt id. */
   readonly #guests = new Map<string, StoredGuest>();
@@ -121,7 +121,7 @@ export class FakeDriver implements Driver {
   guests(): FakeGuest[] {
     const sinceMs = this.#options.clock.monotonic() - ENDED_JUST_MS;
     return [...this.#guests.values()].map(
-      ({ power, endedAtMs, volumes = [], interfaces = [], devices = [], ...name }) => {
+      ({ power, endedAtMs, volumes = [], interfaces = [], devices = [], vcpus: _, ...name }) => {
         const justEnded = endedAtMs !== undefined && endedAtMs > sinceMs;
         return {
           ...name,

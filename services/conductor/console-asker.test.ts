@@ -81,7 +81,7 @@ test("an answer that is larger than a message of the bus is not passed on", asyn
     value: "the agent of its host gave an answer that is too large",
   });
   const vcpuTimesUs = Array.from({ length: TOO_MANY }, () => 1);
-  const diagnostics = { uptimeS: 1, vcpuTimesUs, disks: [], memoryUsedKib: 1 };
+  const diagnostics = { uptimeS: 1, vcpuTimesUs, disks: [], memoryUsedKib: 1, interfaces: [] };
   expect(
     await answerTo({ diagnostics: true }, (name) => ({ ...name, diagnostics, absent: false, failed: "" })),
   ).toMatchObject({ $case: "failed" });

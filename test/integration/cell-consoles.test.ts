@@ -123,7 +123,7 @@ test("the host tells which of its CPUs and NUMA nodes a guest has, also of a gue
 
 test("the host tells what it measures of a guest, that it measures nothing, and why it cannot", async () => {
   const disk = { readBytes: 1, readRequests: 2, writeBytes: 3, writeRequests: 4, errors: 0 };
-  const measured = { uptimeS: 7, vcpuTimesUs: [9_000_000, 0], disks: [disk], memoryUsedKib: 65_536 };
+  const measured = { uptimeS: 7, vcpuTimesUs: [9_000_000, 0], disks: [disk], memoryUsedKib: 65_536, interfaces: [] };
   let measure = async (): Promise<GuestDiagnostics | null> => measured;
   await start({ measure: () => measure() });
   const told = () => consoleOf(0, undefined, { diagnostics: true });

@@ -241,13 +241,28 @@ export interface ServerSpec_ImagePropertiesEntry {
 
 /** What a host has measured of a guest that runs. */
 export interface GuestDiagnostics {
-  /** Since the guest's virtual machine was switched on, in seconds. */
+  /** Since the guest's virtual machine was switched on, in seconds. 0: unknown. */
   uptimeS: number;
   /** The CPU time of each vCPU, in their order. */
   vcpuTimesUs: number[];
   disks: DiskCounters[];
   /** The memory of the host that the guest's virtual machine occupies. */
   memoryUsedKib: number;
+  /** The interfaces whose traffic the host counts. */
+  interfaces: InterfaceCounters[];
+}
+
+/** Since the guest's virtual machine was switched on. */
+export interface InterfaceCounters {
+  portId: string;
+  rxBytes: number;
+  rxPackets: number;
+  rxErrors: number;
+  rxDropped: number;
+  txBytes: number;
+  txPackets: number;
+  txErrors: number;
+  txDropped: number;
 }
 
 /** Since the guest's virtual machine was switched on. */
@@ -2535,7 +2550,7 @@ export const ServerSpec_ImagePropertiesEntry: MessageFns<ServerSpec_ImagePropert
 };
 
 function createBaseGuestDiagnostics(): GuestDiagnostics {
-  return { uptimeS: 0, vcpuTimesUs: [], disks: [], memoryUsedKib: 0 };
+  return { uptimeS: 0, vcpuTimesUs: [], disks: [], memoryUsedKib: 0, interfaces: [] };
 }
 
 export const GuestDiagnostics: MessageFns<GuestDiagnostics> = {
@@ -2555,6 +2570,9 @@ export const GuestDiagnostics: MessageFns<GuestDiagnostics> = {
     }
     if (message.memoryUsedKib !== 0) {
       writer.uint32(32).uint64(message.memoryUsedKib);
+    }
+    for (const v of message.interfaces) {
+      InterfaceCounters.encode(v!, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -2614,6 +2632,14 @@ export const GuestDiagnostics: MessageFns<GuestDiagnostics> = {
             message.memoryUsedKib = longToNumber(reader.uint64());
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.interfaces.push(InterfaceCounters.decode(reader, reader.uint32()));
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2635,6 +2661,168 @@ export const GuestDiagnostics: MessageFns<GuestDiagnostics> = {
     message.vcpuTimesUs = object.vcpuTimesUs?.map((e) => e) || [];
     message.disks = object.disks?.map((e) => DiskCounters.fromPartial(e)) || [];
     message.memoryUsedKib = object.memoryUsedKib ?? 0;
+    message.interfaces = object.interfaces?.map((e) => InterfaceCounters.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseInterfaceCounters(): InterfaceCounters {
+  return {
+    portId: "",
+    rxBytes: 0,
+    rxPackets: 0,
+    rxErrors: 0,
+    rxDropped: 0,
+    txBytes: 0,
+    txPackets: 0,
+    txErrors: 0,
+    txDropped: 0,
+  };
+}
+
+export const InterfaceCounters: MessageFns<InterfaceCounters> = {
+  encode(message: InterfaceCounters, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.portId !== "") {
+      writer.uint32(10).string(message.portId);
+    }
+    if (message.rxBytes !== 0) {
+      writer.uint32(16).uint64(message.rxBytes);
+    }
+    if (message.rxPackets !== 0) {
+      writer.uint32(24).uint64(message.rxPackets);
+    }
+    if (message.rxErrors !== 0) {
+      writer.uint32(32).uint64(message.rxErrors);
+    }
+    if (message.rxDropped !== 0) {
+      writer.uint32(40).uint64(message.rxDropped);
+    }
+    if (message.txBytes !== 0) {
+      writer.uint32(48).uint64(message.txBytes);
+    }
+    if (message.txPackets !== 0) {
+      writer.uint32(56).uint64(message.txPackets);
+    }
+    if (message.txErrors !== 0) {
+      writer.uint32(64).uint64(message.txErrors);
+    }
+    if (message.txDropped !== 0) {
+      writer.uint32(72).uint64(message.txDropped);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): InterfaceCounters {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseInterfaceCounters();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.portId = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.rxBytes = longToNumber(reader.uint64());
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.rxPackets = longToNumber(reader.uint64());
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.rxErrors = longToNumber(reader.uint64());
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.rxDropped = longToNumber(reader.uint64());
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.txBytes = longToNumber(reader.uint64());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.txPackets = longToNumber(reader.uint64());
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.txErrors = longToNumber(reader.uint64());
+            continue;
+          }
+          case 9: {
+            if (tag !== 72) {
+              break;
+            }
+
+            message.txDropped = longToNumber(reader.uint64());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  create(base?: DeepPartial<InterfaceCounters>): InterfaceCounters {
+    return InterfaceCounters.fromPartial(base ?? {});
+  },
+  fromPartial(object: DeepPartial<InterfaceCounters>): InterfaceCounters {
+    const message = createBaseInterfaceCounters();
+    message.portId = object.portId ?? "";
+    message.rxBytes = object.rxBytes ?? 0;
+    message.rxPackets = object.rxPackets ?? 0;
+    message.rxErrors = object.rxErrors ?? 0;
+    message.rxDropped = object.rxDropped ?? 0;
+    message.txBytes = object.txBytes ?? 0;
+    message.txPackets = object.txPackets ?? 0;
+    message.txErrors = object.txErrors ?? 0;
+    message.txDropped = object.txDropped ?? 0;
     return message;
   },
 };

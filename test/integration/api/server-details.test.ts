@@ -154,7 +154,18 @@ test("diagnostics are for admins, and show the known facts of a running server",
 test("diagnostics show what the host has measured of the guest, when it answers", async () => {
   const id = await active();
   const disk = { readBytes: 4_096, readRequests: 2, writeBytes: 512, writeRequests: 1, errors: 0 };
-  const value = { uptimeS: 77, vcpuTimesUs: [17_300_000, 20], disks: [disk, disk], memoryUsedKib: 65_536 };
+  const traffic = {
+    rxBytes: 9,
+    rxPackets: 8,
+    rxErrors: 7,
+    rxDropped: 6,
+    txBytes: 5,
+    txPackets: 4,
+    txErrors: 3,
+    txDropped: 2,
+  };
+  const interfaces = [{ portId: "of-no-port-that-the-server-has", ...traffic }];
+  const value = { uptimeS: 77, vcpuTimesUs: [17_300_000, 20], disks: [disk, disk], memoryUsedKib: 65_536, interfaces };
   let answer: ConsoleAnswer["answer"] = { $case: "diagnostics", value };
   await rig.cell("north").bus.answer(cellConsolesSubject("north"), async (question) => {
     expect(ConsoleQuestion.decode(question)).toMatchObject({ serverUuid: id, diagnostics: true });
@@ -177,6 +188,7 @@ test("diagnostics show what the host has measured of the guest, when it answers"
   expect(older).toMatchObject({
     ...{ cpu0_time: 17_300_000_000, cpu1_time: 20_000, "memory-rss": 65_536 },
     ...{ vda_read: 4_096, vda_read_req: 2, vdb_write: 512, vdb_write_req: 1, vdb_errors: 0 },
+    ...{ vnet1_rx: 9, vnet1_rx_packets: 8, vnet1_rx_errors: 7, vnet1_rx_drop: 6, vnet1_tx: 5, vnet1_tx_drop: 2 },
   });
   answer = { $case: "failed", value: "the agent of its host did not answer in time" };
   expect((await toldAt(id, "diagnostics", ADMIN, 48))[1]).toMatchObject({ num_disks: null, cpu_details: [] });

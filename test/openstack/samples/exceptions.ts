@@ -55,7 +55,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-server-shares":
     "no driver passes a shared file system on to its guests; a Nova without virtiofs answers 409, too",
   "os-server-topology": "needs a host with NUMA nodes, on which the guest's nodes are placed",
-  "os-server-diagnostics": "the fake driver of the test measures nothing in its guests",
   "os-volume_attachments/update-volume-req":
     "no volume migrates, so none is replaced by another one; Nova answers 409, too",
   "servers/server-action-addfloatingip-req": "Berth's own network, which this cloud has, has no floating IPs",

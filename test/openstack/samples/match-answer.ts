@@ -32,6 +32,8 @@ const NULLABLE: ReadonlySet<string> = new Set([
     "description",
     "message",
     "password",
+    // Nova's libvirt driver measures neither.
+    ...["rx_rate", "tx_rate", "utilisation"],
     "updated_at",
     "uptime",
   ],

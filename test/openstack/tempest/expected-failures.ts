@@ -15,9 +15,6 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     "admin.test_live_migration.LiveAutoBlockMigrationV225Test.test_live_block_migration_paused",
     "admin.test_live_migration.LiveMigrationTest.test_live_block_migration_paused",
   ],
-  "hosts that pretend to build do not count the disks of their guests": [
-    "admin.test_server_diagnostics.ServerDiagnosticsV248Test.test_get_server_diagnostics",
-  ],
   "hosts that pretend to build copy a disk at once, so that no image is being saved when the next one is asked for": [
     "images.test_images_oneserver_negative.ImagesOneServerNegativeTestJSON.test_create_second_image_when_first",
   ],
