@@ -7,6 +7,7 @@ import { CountReporter } from "./test/rigs/count-reporter.ts";
 const reportFile = process.env.BERTH_TEST_REPORT;
 /** Tests that take long or keep the machine busy: `npm run test:long` runs them, `npm test` does not. */
 const LONG = ["**/*.long.test.ts"];
+const LONG_CLOUDS = ["test/e2e/**/*.long.test.ts", "test/chaos/**/*.long.test.ts"];
 const PROCESSES = ["test/e2e/**/*.test.ts", "test/chaos/**/*.test.ts"];
 const PARTS = [
   "{core,adapters,runtime,services,audit,sim,chaos,replay,cloud,cli,deploy,release,site,test,bench,examples}/**/*.test.ts",
@@ -19,8 +20,9 @@ process.env.NODE_COMPILE_CACHE ??= join(import.meta.dirname, "node_modules/.cach
 // Forks instead of threads: some tests start processes, and a file that crashes its process must not end the others.
 const pool = "forks";
 const setupFiles = ["test/rigs/keep-compiled-code.ts"];
+const PATIENT = { pool, setupFiles, testTimeout: 240_000, hookTimeout: 240_000 } as const;
 /** Whole clouds of processes run one file at a time, so that each has the machine to itself. */
-const CLOUDS = { pool, setupFiles, fileParallelism: false, testTimeout: 240_000, hookTimeout: 240_000 } as const;
+const CLOUDS = { ...PATIENT, fileParallelism: false } as const;
 
 export default defineConfig({
   test: {
@@ -52,11 +54,21 @@ export default defineConfig({
       {
         test: {
           name: "long",
-          ...CLOUDS,
+          ...PATIENT,
           include: LONG,
-          exclude: ["node_modules/**"],
+          exclude: ["node_modules/**", ...LONG_CLOUDS],
           globalSetup: ["test/rigs/databases-setup.ts"],
+          maxWorkers: availableParallelism(),
           sequence: { groupOrder: 3 },
+        },
+      },
+      {
+        test: {
+          name: "long-clouds",
+          ...CLOUDS,
+          include: LONG_CLOUDS,
+          globalSetup: ["test/rigs/databases-setup.ts"],
+          sequence: { groupOrder: 4 },
         },
       },
     ],

@@ -32,10 +32,17 @@ afterEach(async () => {
   rmSync(dir, { recursive: true, force: true });
 });
 
-async function opened(answer = async (path: string) => path): Promise<void> {
-  link = await MetadataLink.open(join(dir, "socket"), async (path) => ({
+/** Shorter than in the product, so that the tests do not wait. */
+const QUICK = { requestMs: 300, bannedMs: 300 };
+
+async function opened(
+  answer = async (path: string) => path,
+  times: { readonly answerMs?: number } = {},
+): Promise<void> {
+  const answered = async (path: string) => ({
     ...{ status: 200 as const, contentType: "text/plain", body: Buffer.from(await answer(path)) },
-  }));
+  });
+  link = await MetadataLink.open(join(dir, "socket"), answered, { ...QUICK, ...times });
   await eventually("the connection", () => sockets.length === 1);
 }
 const get = (path: string) => `GET ${path} HTTP/1.1\r\n\r\n`;
@@ -124,7 +131,8 @@ test("a guest that asks too much while an answer hangs is cut off then, so that 
 test("an answer that hangs is an error of the server after a while, and the next one is made", {
   timeout: 30_000,
 }, async () => {
-  await opened((path) => (path === "/hangs" ? new Promise(() => undefined) : Promise.resolve(path)));
+  const answer = (path: string) => (path === "/hangs" ? new Promise<string>(() => undefined) : Promise.resolve(path));
+  await opened(answer, { answerMs: 500 });
   last()?.socket.write(get("/hangs") + get("/good"));
   await eventually("the answers", () => last()?.received.endsWith("/good") ?? false, { withinMs: 20_000 });
   expect(last()?.received).toMatch(/^HTTP\/1\.1 500 /);

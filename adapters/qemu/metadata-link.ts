@@ -5,19 +5,23 @@ import type { MetadataAnswer } from "./metadata-answer.ts";
 import { type MetadataRequest, MetadataRequests } from "./metadata-requests.ts";
 import { openUnixSocket } from "./open-unix-socket.ts";
 
-/** A request that has begun must be complete after this time. */
-const REQUEST_MS = 3_000;
+/** Times of a link, in milliseconds. */
+interface LinkTimes {
+  /** A request that has begun must be complete after this time. */
+  readonly requestMs: number;
+  /** How long a guest that makes too many requests gets no answers. */
+  readonly bannedMs: number;
+  /** An answer that takes longer is an error of the server, so that the requests after it are answered. */
+  readonly answerMs: number;
+}
+const TIMES: LinkTimes = { requestMs: 3_000, bannedMs: 5_000, answerMs: 10_000 };
 /** How many requests a guest may make at once, and how many more each second. A guest's boot needs some dozens. */
 const REQUESTS_MAX = 200;
 const REQUESTS_PER_SECOND = 20;
-/** How long a guest that makes too many requests gets no answers. */
-const BANNED_MS = 5_000;
 /** A first moment for QEMU to notice that the old connection has ended. */
 const AGAIN_MS = 100;
 /** Answers that QEMU has not taken yet. A guest that keeps asking without reading is cut off for a while. */
 const UNREAD_BYTES_MAX = 4 * 1_048_576;
-/** An answer that takes longer is an error of the server, so that the requests after it are answered. */
-const ANSWER_MS = 10_000;
 
 /** Answers the requests of one guest for a path. */
 export type AnswerMetadata = (path: string) => Promise<MetadataAnswer>;
@@ -33,19 +37,21 @@ export type AnswerMetadata = (path: string) => Promise<MetadataAnswer>;
 export class MetadataLink {
   readonly #path: string;
   readonly #answer: AnswerMetadata;
+  readonly #times: LinkTimes;
   #socket: Socket | null = null;
   #isClosed = false;
   #allowed = REQUESTS_MAX;
   #allowedAt = performance.now();
 
-  private constructor(path: string, answer: AnswerMetadata) {
+  private constructor(path: string, answer: AnswerMetadata, times: LinkTimes) {
     this.#path = path;
     this.#answer = answer;
+    this.#times = times;
   }
 
   /** Connects to the socket of an interface. Rejects with the system's error if there is none. */
-  static async open(path: string, answer: AnswerMetadata): Promise<MetadataLink> {
-    const link = new MetadataLink(path, answer);
+  static async open(path: string, answer: AnswerMetadata, times: Partial<LinkTimes> = {}): Promise<MetadataLink> {
+    const link = new MetadataLink(path, answer, { ...TIMES, ...times });
     await link.#connect();
     return link;
   }
@@ -76,10 +82,10 @@ export class MetadataLink {
       clearTimeout(limit);
       for (const request of requests.push(bytes)) {
         // Counted before they wait: an answer may hang, and what waits for it takes memory of the agent.
-        if (!this.#admits()) return this.#again(socket, BANNED_MS);
+        if (!this.#admits()) return this.#again(socket, this.#times.bannedMs);
         answered = answered.then(() => this.#take(socket, request));
       }
-      if (requests.isAmidst) limit = setTimeout(() => this.#again(socket, AGAIN_MS), REQUEST_MS).unref();
+      if (requests.isAmidst) limit = setTimeout(() => this.#again(socket, AGAIN_MS), this.#times.requestMs).unref();
     });
     socket.on("error", () => undefined);
     socket.once("close", () => {
@@ -90,7 +96,7 @@ export class MetadataLink {
 
   async #take(socket: Socket, request: MetadataRequest): Promise<void> {
     if (this.#socket !== socket) return;
-    if (socket.writableLength > UNREAD_BYTES_MAX) return this.#again(socket, BANNED_MS);
+    if (socket.writableLength > UNREAD_BYTES_MAX) return this.#again(socket, this.#times.bannedMs);
     if (request.kind === "nonsense") {
       socket.write(encoded(refusal(400), true));
       await delay(AGAIN_MS, undefined, { ref: false });
@@ -104,7 +110,7 @@ export class MetadataLink {
 
   /** Never rejects. */
   #answered(path: string): Promise<Answer> {
-    return withDeadline(this.#answer(path), ANSWER_MS, "the metadata of a guest").catch(() => refusal(500));
+    return withDeadline(this.#answer(path), this.#times.answerMs, "the metadata of a guest").catch(() => refusal(500));
   }
 
   /** Counts a request. False when the guest makes too many. */
