@@ -107,12 +107,27 @@ export class BuildRun implements TaskRun {
         else this.#clear(selection);
         break;
       case GuestState.GUEST_STATE_FAILED:
-        this.#failedByWord = selection;
-        this.#step({ kind: "failed", selection, failure: failureOf(report), reason: keptReason(report.reason) });
+        if (selection === current) this.#failed(report, selection);
         break;
       default:
         break;
     }
+  }
+
+  /**
+   * A restored database may have forgotten that this very guest was started, and the host may still have it. Then it is put into quarantine before the
+   * build goes on, so that no other guest is started beside it.
+   */
+  #failed(report: AttemptReport, selection: number): void {
+    const event = { kind: "failed", selection, failure: failureOf(report), reason: keptReason(report.reason) } as const;
+    const { host, serverUuid, attemptId } = report;
+    this.#ports.guests.mayDestroy({ host, serverUuid, attemptId }).then(
+      (verdict) => {
+        if (verdict !== "kept") this.#failedByWord = selection;
+        this.#step(event);
+      },
+      () => this.#release(),
+    );
   }
 
   /** The guest exists, and waits for its network before it may run. A host that reports it again changes nothing about that. */
