@@ -154,8 +154,13 @@ export class MemoryNetworking implements Networking {
     });
   }
 
-  deletePort(id: string): Promise<void> {
-    return this.#answer("deletePort", () => void this.#ports.delete(id));
+  deletePort(id: string, revision: number | null): Promise<"deleted" | "changed"> {
+    return this.#answer("deletePort", () => {
+      const port = this.#ports.get(id);
+      if (port !== undefined && revision !== null && port.revision !== revision) return "changed";
+      this.#ports.delete(id);
+      return "deleted";
+    });
   }
 
   /** Neutron's default policy: callers make ports of their own project, bind none, and name addresses on networks that they own. */

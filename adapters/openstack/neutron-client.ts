@@ -108,14 +108,17 @@ export class NeutronClient implements Networking {
     }
   }
 
-  async deletePort(id: string): Promise<void> {
+  async deletePort(id: string, revision: number | null): Promise<"deleted" | "changed"> {
     const path = `/v2.0/ports/${encodeURIComponent(id)}`;
+    const headers = revision === null ? {} : { "if-match": `revision_number=${revision}` };
     try {
-      await this.#call({ method: "DELETE", path, ...OWN_NAME, expect: [204], isRepeatable: true });
+      await this.#call({ method: "DELETE", path, headers, ...OWN_NAME, expect: [204], isRepeatable: true });
     } catch (error) {
       if (!(error instanceof NeighbourError)) throw error;
+      if (error.status === CHANGED_STATUS) return "changed";
       if (error.code !== "not-found") throw new NetworkingError("bad-answer", error.message);
     }
+    return "deleted";
   }
 
   async #list(collection: string, filter: Filter, by: AskedBy): Promise<readonly unknown[]> {

@@ -133,8 +133,11 @@ export interface Networking {
    * this service's own name.
    */
   updatePort(id: string, update: PortUpdate, revision: number, by?: AskedBy): Promise<UpdatePortOutcome>;
-  /** Deletes a port. A port that does not exist counts as deleted. */
-  deletePort(id: string): Promise<void>;
+  /**
+   * Deletes a port if it still has this revision, or with null in any case. A port that does not exist counts as deleted. A late call with a revision deletes
+   * nothing that has been changed since.
+   */
+  deletePort(id: string, revision: number | null): Promise<"deleted" | "changed">;
 }
 
 /** Neutron's name for a port that no driver can connect on its host. */

@@ -212,10 +212,19 @@ export function networkingContract(
 
     test("deletes a port, which may be repeated, and knows it no longer", async () => {
       const port = await makeOne();
-      await networking.deletePort(port.id);
-      await networking.deletePort(port.id);
+      await networking.deletePort(port.id, null);
+      await networking.deletePort(port.id, null);
       expect(await networking.ports({ id: port.id }, OWN)).toEqual([]);
       expect(await networking.updatePort(port.id, { host: "host-1" }, port.revision)).toEqual({ kind: "gone" });
+    });
+
+    test("deletes a port in the revision in which it was read only, so that a late call deletes nothing that was changed since", async () => {
+      const port = await makeOne();
+      await networking.updatePort(port.id, { securityGroups: ["group"] }, port.revision);
+      expect(await networking.deletePort(port.id, port.revision)).toBe("changed");
+      expect(twin.all()).toHaveLength(1);
+      expect(await networking.deletePort(port.id, await revisionOf(port.id))).toBe("deleted");
+      expect(await networking.deletePort(port.id, 1)).toBe("deleted");
     });
 
     test("a call that is not answered may have had its effect, and is an error", async () => {
@@ -225,7 +234,7 @@ export function networkingContract(
       expect(await networking.ports({ deviceIds: [lost.serverUuid] }, OWN)).toHaveLength(1);
       twin.fate = () => "silent";
       await expect(networking.networks({}, OWN)).rejects.toMatchObject({ code: "unreachable" });
-      await expect(networking.deletePort(randomUUID())).rejects.toMatchObject({ code: "unreachable" });
+      await expect(networking.deletePort(randomUUID(), null)).rejects.toMatchObject({ code: "unreachable" });
     });
 
     test("shows the resource requests of a port to this service", async () => {

@@ -104,7 +104,7 @@ describe("the ports of a build", () => {
   test("fail the build when one of them is gone, or has been taken away from the server", async () => {
     await start();
     const [gone, taken] = [portOfServer(), portOfServer()];
-    await neutron.deletePort(gone.portId);
+    await neutron.deletePort(gone.portId, null);
     await cell.boot(1, [0, 1], { ports: [taken, gone] });
     expect((await cell.become(1, "ERROR")).fault?.message).toContain(`Port id ${gone.portId} could not be found.`);
   });

@@ -100,7 +100,7 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
     expect(await networking.ports({ id: at?.id ?? "" }, as("one"))).toMatchObject([
       { deviceId: wanted[2]?.serverUuid },
     ]);
-    for (const { id } of [...outcome.ports, ...outcome.ports]) await networking.deletePort(id);
+    for (const { id } of [...outcome.ports, ...outcome.ports]) await networking.deletePort(id, null);
     expect(await networking.ports({ id: at?.id ?? "" }, OWN)).toEqual([]);
   });
 
@@ -135,8 +135,45 @@ describe.runIf(hasNeutron)("a real Neutron", () => {
     expect(first.kind).toBe("updated");
     expect(await networking.updatePort(port.id, { host: "host-2" }, port.revision)).toEqual({ kind: "changed" });
     expect(await networking.ports({ id: port.id }, OWN)).toMatchObject([{ host: "host-1" }]);
-    await networking.deletePort(port.id);
+    await networking.deletePort(port.id, null);
     expect(await networking.updatePort(port.id, { host: "host-1" }, port.revision)).toEqual({ kind: "gone" });
+  });
+
+  test("gives a port another set of addresses, as its policy allows", async () => {
+    const port = await make();
+    const [fixed] = port.fixedAddresses;
+    const more = [fixed!, { subnetId: fixed!.subnetId, address: null }];
+    const grown = await networking.updatePort(port.id, { fixedAddresses: more }, port.revision, as("one"));
+    if (grown.kind !== "updated") throw new Error(JSON.stringify(grown));
+    expect(grown.port.fixedAddresses.map(({ address }) => address)).toContain(fixed?.address);
+    expect(grown.port.fixedAddresses).toHaveLength(2);
+    const shrunk = await networking.updatePort(
+      port.id,
+      { fixedAddresses: [fixed!] },
+      await revisionOf(port.id),
+      as("one"),
+    );
+    expect(shrunk).toMatchObject({ kind: "updated", port: { fixedAddresses: [fixed] } });
+    const elsewhere = { fixedAddresses: [{ subnetId: fixed!.subnetId, address: "192.0.2.1" }] };
+    expect((await networking.updatePort(port.id, elsewhere, await revisionOf(port.id))).kind).toBe("refused");
+    const [shared] = await networking.networks({ isShared: true }, as("two"));
+    const { ports } = (await networking.createPorts(
+      [newPort({ projectId: "two", networkId: shared?.id ?? "" })],
+      as("two"),
+    )) as Extract<Awaited<ReturnType<typeof networking.createPorts>>, { kind: "created" }>;
+    const others = ports[0]!;
+    const chosen = { fixedAddresses: [{ subnetId: others.fixedAddresses[0]!.subnetId, address: "10.2.0.9" }] };
+    const refused = await networking.updatePort(others.id, chosen, await revisionOf(others.id), as("two"));
+    expect(refused.kind).toBe("forbidden");
+  });
+
+  test("deletes a port in the revision in which it was read only", async () => {
+    const port = await make();
+    expect((await networking.updatePort(port.id, { host: "host-1" }, port.revision)).kind).toBe("updated");
+    expect(await networking.deletePort(port.id, port.revision)).toBe("changed");
+    expect(await networking.ports({ id: port.id }, OWN)).toMatchObject([{ host: "host-1" }]);
+    expect(await networking.deletePort(port.id, await revisionOf(port.id))).toBe("deleted");
+    expect(await networking.ports({ id: port.id }, OWN)).toEqual([]);
   });
 
   test("gives a port of a user to a server, and takes it away together with its host", async () => {

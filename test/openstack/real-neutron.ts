@@ -20,15 +20,15 @@ export interface RealNeutron {
   stop(): Promise<void>;
 }
 
-/** Starts Neutron with the plugin ML2 on sqlite, without Keystone, RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. */
-export async function startRealNeutron(): Promise<RealNeutron> {
+/** Starts Neutron with the plugin ML2 and these service plugins on sqlite, without Keystone, RabbitMQ or agents. Hosts whose name begins with `lonely` cannot connect ports. */
+export async function startRealNeutron(plugins = ""): Promise<RealNeutron> {
   const dir = await mkdtemp(join(tmpdir(), "berth-neutron-"));
   const remove = () => rm(dir, { recursive: true, force: true });
   await writeModule(dir);
   const server = await startChildServer({
     command: "/usr/bin/env",
     args: (port) => {
-      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port));
+      writeFileSync(join(dir, "neutron.conf"), configuration(dir, port, plugins));
       const program = ["/usr/bin/python3", join(dir, "neutron_for_tests.py"), `sqlite:///${dir}/neutron.db`];
       return [`PYTHONPATH=${dir}`, ...program, "--config-file", join(dir, "neutron.conf")];
     },
@@ -76,10 +76,10 @@ async function writeModule(dir: string): Promise<void> {
   );
 }
 
-const configuration = (dir: string, port: number): string => `[DEFAULT]
+const configuration = (dir: string, port: number, plugins: string): string => `[DEFAULT]
 auth_strategy = keystone
 core_plugin = ml2
-service_plugins =
+service_plugins = ${plugins}
 transport_url = fake:/
 api_workers = 0
 rpc_workers = 0

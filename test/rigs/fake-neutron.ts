@@ -64,7 +64,8 @@ async function answer(twin: MemoryNetworking, request: IncomingMessage): Promise
     case "DELETE ports/id":
       if ((await twin.ports({ id: id! }, by)).length === 0)
         return refusal(404, "PortNotFound", `Port ${id} could not be found.`);
-      await twin.deletePort(id!);
+      if ((await twin.deletePort(id!, revisionOf(call.ifMatch))) === "changed")
+        return refusal(412, "RevisionNumberConstraintFailed", "Constrained to another revision.");
       return { status: 204 };
     default:
       return refusal(404, "HTTPNotFound", "The resource could not be found.");
@@ -96,7 +97,7 @@ async function updated(
   port: Body,
   { ifMatch, by }: { readonly ifMatch: unknown; readonly by: AskedBy },
 ): Promise<FakeAnswer> {
-  const revision = Number(/^revision_number=(\d+)$/.exec(String(ifMatch))?.[1]);
+  const revision = revisionOf(ifMatch) ?? Number.NaN;
   const device = port.device_id === "" ? null : { serverUuid: port.device_id, owner: port.device_owner };
   const outcome = await twin.updatePort(
     id,
@@ -114,6 +115,12 @@ async function updated(
   if (outcome.kind === "forbidden") return refusal(403, "PolicyNotAuthorized", outcome.why);
   if (outcome.kind === "refused") return refusal(409, "IpAddressGenerationFailure", outcome.why);
   return refusal(412, "RevisionNumberConstraintFailed", "Constrained to another revision.");
+}
+
+/** Null if the call names no revision. */
+function revisionOf(ifMatch: unknown): number | null {
+  const revision = /^revision_number=(\d+)$/.exec(String(ifMatch))?.[1];
+  return revision === undefined ? null : Number(revision);
 }
 
 const fixedOf = (fixed: Body) => ({ subnetId: fixed.subnet_id, address: fixed.ip_address ?? null });

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { cellEventsSubject } from "../../../adapters/nats/streams.ts";
 import { CellEvent, EventKind } from "../../../proto/gen/berth/cell.ts";
@@ -55,8 +56,8 @@ test("of two attachments of one port to one server at the same time, one succeed
 test("many events of one server in one call are taken together", async () => {
   const id = await active([{ uuid: OWN_NETWORK }, { uuid: OWN_NETWORK }, { uuid: OWN_NETWORK }]);
   const [first, second, third] = rig.networking.all();
-  await rig.networking.deletePort(first!.id);
-  await rig.networking.deletePort(second!.id);
+  await rig.networking.deletePort(first!.id, null);
+  await rig.networking.deletePort(second!.id, null);
   const asked: string[] = [];
   rig.networking.fate = (method) => {
     asked.push(method);
@@ -71,6 +72,19 @@ test("many events of one server in one call are taken together", async () => {
   expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([third?.id]);
   // A cell that answers late is asked again.
   expect(asked.slice(0, 2)).toEqual(["ports", "floatingIps"]);
+});
+
+test("a port that a client gives to another server in Neutron while it is being detached is not deleted", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }]);
+  const [port] = rig.networking.all();
+  const other = randomUUID();
+  const deletePort = rig.networking.deletePort.bind(rig.networking);
+  rig.networking.deletePort = async (...asked) => {
+    rig.networking.putPort({ ...port!, deviceId: other, revision: port!.revision + 1 });
+    return deletePort(...asked);
+  };
+  expect((await rig.delete(`/v2.1/servers/${id}/os-interface/${port?.id}`, ANN)).statusCode).toBe(202);
+  expect(rig.networking.all()).toMatchObject([{ id: port?.id, deviceId: other }]);
 });
 
 test("a late event about a failure takes no port from a call that is attaching it", async () => {

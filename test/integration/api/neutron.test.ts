@@ -331,7 +331,7 @@ test("after an event of Neutron, a server shows the present addresses, and loses
   await tell("network-vif-deleted", second?.id);
   await eventually("agreement", async () => (await rig.portNotes.dueNotes(-1_000, null, 10)).length === 0);
   expect(await addresses()).toHaveLength(2);
-  await rig.networking.deletePort(second!.id);
+  await rig.networking.deletePort(second!.id, null);
   await tell("network-vif-deleted", second?.id);
   await eventually("the end of the port", async () => (await addresses()).length === 1);
   expect(await addresses()).toEqual(["10.1.0.99"]);

@@ -12,7 +12,7 @@ import { patchServer } from "../server-interfaces/patch-server.ts";
 import { deviceOwner, explainNoPorts, serverPortOfNeutron, takePort, withoutNeutron } from "./connect-to-neutron.ts";
 import { type Connection, readConnections } from "./read-connections.ts";
 import { floatingOf } from "./refresh-ports.ts";
-import { unbindPort } from "./release-ports.ts";
+import { deleteOwnPort, unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
 
 /** Source: the statuses in nova/api/openstack/compute/attach_interfaces.py. */
@@ -59,7 +59,7 @@ export async function attachInNeutron(
     } catch (error) {
       // A fault of this kind means that this call has not written the port into the server's record.
       if (error instanceof Fault && error.status < 500)
-        if (connection.port === null) await deleteMade(deps, port);
+        if (connection.port === null) await deleteMade(deps, port, uuid);
         else if (await mayUnbind(target, port.id, opened)) await unbindAgain(deps, port, uuid);
       throw error;
     }
@@ -93,7 +93,7 @@ async function bindConnection(
     // Only this service may bind a port.
     return await takePort(deps, made, { serverUuid: uuid, zone, host });
   } catch (error) {
-    if (error instanceof Fault && error.status < 500) await deleteMade(deps, made);
+    if (error instanceof Fault && error.status < 500) await deleteMade(deps, made, uuid);
     throw error;
   }
 }
@@ -114,8 +114,9 @@ async function mayUnbind(
 }
 
 /** If Neutron fails here, the settler does this. */
-const deleteMade = ({ networking }: NeutronDeps, { id }: NeutronPort): Promise<void> =>
-  networking.deletePort(id).catch(() => undefined);
+async function deleteMade({ networking }: NeutronDeps, port: NeutronPort, uuid: string): Promise<void> {
+  await deleteOwnPort(networking, port, uuid).catch(() => undefined);
+}
 
 /** If Neutron fails here, the settler does this. */
 async function unbindAgain({ networking }: NeutronDeps, port: NeutronPort, uuid: string): Promise<void> {

@@ -5,7 +5,7 @@ import type { Fault } from "../../http/fault.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
 import type { ActionTarget } from "../server-actions/action-target.ts";
 import { patchServer } from "../server-interfaces/patch-server.ts";
-import { unbindPort } from "./release-ports.ts";
+import { deleteOwnPort, unbindPort } from "./release-ports.ts";
 import { withOpenNote } from "./with-open-note.ts";
 
 /**
@@ -34,8 +34,7 @@ export async function detachInNeutron(
       // A client may have given the port to another server in Neutron, also one that was made for this server.
       if (port?.deviceId !== serverUuid) return true;
       if (note?.keptPorts.includes(portId) === true) return await unbindPort(networking, port, serverUuid);
-      await networking.deletePort(portId);
-      return true;
+      return await deleteOwnPort(networking, port, serverUuid);
     } catch (error) {
       if (error instanceof NetworkingError) return false;
       throw error;

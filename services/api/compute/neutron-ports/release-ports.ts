@@ -19,20 +19,42 @@ export async function releasePorts(
   const strays = ports.filter(({ id }) => !named.includes(id));
   if (strays.length > 0 && !(await mayRelease())) return false;
   for (const port of strays) {
-    if (!keptPorts.includes(port.id)) await networking.deletePort(port.id);
-    else if (!(await unbindPort(networking, port, serverUuid))) return false;
+    const isGone = keptPorts.includes(port.id)
+      ? await unbindPort(networking, port, serverUuid)
+      : await deleteOwnPort(networking, port, serverUuid);
+    if (!isGone) return false;
   }
   return true;
 }
 
 /** Takes a port away from its server. False if others kept changing it. A port that the server no longer has stays as it is. */
-export async function unbindPort(networking: Networking, port: NeutronPort, serverUuid: string): Promise<boolean> {
+export function unbindPort(networking: Networking, port: NeutronPort, serverUuid: string): Promise<boolean> {
+  return takeAway(networking, port, serverUuid, async ({ id, revision }) => {
+    const { kind } = await networking.updatePort(id, { device: null }, revision);
+    if (kind === "updated" || kind === "gone") return "done";
+    return kind === "changed" ? kind : "refused";
+  });
+}
+
+/** Deletes a port that was made for a server. False if others kept changing it. A port that the server no longer has stays as it is. */
+export function deleteOwnPort(networking: Networking, port: NeutronPort, serverUuid: string): Promise<boolean> {
+  return takeAway(networking, port, serverUuid, async ({ id, revision }) => {
+    return (await networking.deletePort(id, revision)) === "deleted" ? "done" : "changed";
+  });
+}
+
+/** Each call names the revision in which the port was read, so one that Neutron carries out late does nothing to a port that was given away since. */
+async function takeAway(
+  networking: Networking,
+  port: NeutronPort,
+  serverUuid: string,
+  act: (present: NeutronPort) => Promise<"done" | "changed" | "refused">,
+): Promise<boolean> {
   let present: NeutronPort | undefined = port;
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
     if (present === undefined || present.deviceId !== serverUuid) return true;
-    const outcome = await networking.updatePort(present.id, { device: null }, present.revision);
-    if (outcome.kind === "updated" || outcome.kind === "gone") return true;
-    if (outcome.kind === "refused" || outcome.kind === "forbidden") return false;
+    const outcome = await act(present);
+    if (outcome !== "changed") return outcome === "done";
     [present] = await networking.ports({ id: present.id }, OWN_NAME);
   }
   return false;
