@@ -35,6 +35,8 @@ export type NewSecurityGroupRule = Omit<SecurityGroupRule, "id">;
 export interface SecurityGroupFilter {
   readonly projectId?: string;
   readonly ids?: readonly string[];
+  /** The groups are only named: their rules are not read, and each has none. */
+  readonly withoutRules?: boolean;
 }
 
 /** Why a change was refused: nothing has been changed. */

@@ -46,6 +46,8 @@ export function securityGroupsContract(name: string, make: () => Promise<Securit
         name: "web",
         rules: expect.arrayContaining(group.rules as never[]),
       });
+      const named = await groups.groups({ ids: [group.id], withoutRules: true }, OWN);
+      expect(named).toEqual([{ ...group, rules: [] }]);
       expect(await groups.groups({ ids: [] }, OWN)).toEqual([]);
       expect(await groups.groups({ ids: [randomUUID()] }, OWN)).toEqual([]);
     });

@@ -4,7 +4,7 @@ import { NeutronClient } from "../../adapters/openstack/neutron-client.ts";
 import { NeutronFloatingIps } from "../../adapters/openstack/neutron-floating-ips.ts";
 import { systemClock } from "../../runtime/clock.ts";
 import { floatingIpsContract } from "../contract/floating-ips.contract.ts";
-import { SERVICE_TOKEN } from "../rigs/fake-neutron.ts";
+import { SERVICE_TOKEN } from "../rigs/fake-neighbour.ts";
 import { hasNeutron, type RealNeutron, startRealNeutron } from "./real-neutron.ts";
 
 let neutron: RealNeutron;

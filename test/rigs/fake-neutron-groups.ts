@@ -34,7 +34,12 @@ export async function answerGroups(
         ...(query.has("id") && { ids: query.getAll("id") }),
         ...(query.has("tenant_id") && { projectId: query.get("tenant_id")! }),
       };
-      return { status: 200, body: { security_groups: (await groups.groups(filter, by)).map(groupDocument) } };
+      const fields = query.getAll("fields");
+      const shown = (group: SecurityGroup) =>
+        Object.fromEntries(
+          Object.entries(groupDocument(group)).filter(([name]) => !fields.length || fields.includes(name)),
+        );
+      return { status: 200, body: { security_groups: (await groups.groups(filter, by)).map(shown) } };
     }
     case "POST security-groups": {
       const { name, description, tenant_id: projectId } = body.security_group;

@@ -32,12 +32,14 @@ export class MemorySecurityGroups implements OwnSecurityGroups {
     this.#ports = ports;
   }
 
-  async groups({ projectId, ids }: SecurityGroupFilter, { callerToken }: AskedBy): Promise<readonly SecurityGroup[]> {
+  async groups(filter: SecurityGroupFilter, { callerToken }: AskedBy): Promise<readonly SecurityGroup[]> {
+    const { projectId, ids, withoutRules = false } = filter;
     return [...this.#groups.values()]
       .filter((group) => callerToken === null || group.projectId === callerToken)
       .filter((group) => projectId === undefined || group.projectId === projectId)
       .filter(({ id }) => ids?.includes(id) ?? true)
-      .toSorted((a, b) => compare(a.projectId, b.projectId) || compare(a.name, b.name) || compare(a.id, b.id));
+      .toSorted((a, b) => compare(a.projectId, b.projectId) || compare(a.name, b.name) || compare(a.id, b.id))
+      .map((group) => (withoutRules ? { ...group, rules: [] } : group));
   }
 
   async ensureGroup(group: SecurityGroup): Promise<void> {

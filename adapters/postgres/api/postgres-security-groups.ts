@@ -19,6 +19,7 @@ import {
   GROUP_COLUMNS,
   type GroupRow,
   groupOfRow,
+  NAME_COLUMNS,
   RULE_COLUMNS,
   type RuleRow,
   ruleOfRow,
@@ -36,10 +37,10 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
     this.#pool = pool;
   }
 
-  async groups({ projectId = "", ids }: SecurityGroupFilter): Promise<readonly SecurityGroup[]> {
+  async groups({ projectId = "", ids, withoutRules = false }: SecurityGroupFilter): Promise<readonly SecurityGroup[]> {
     const rows = await queryStored<GroupRow>(this.#pool, {
-      name: "security_groups",
-      text: `select ${GROUP_COLUMNS} from security_groups g
+      name: withoutRules ? "security_group_names" : "security_groups",
+      text: `select ${withoutRules ? NAME_COLUMNS : GROUP_COLUMNS} from security_groups g
         where ($1::text = '' or g.project_id = $1) and ($2::uuid[] is null or g.id = any ($2)) order by g.project_id, g.name, g.id`,
       values: [projectId, ids === undefined ? null : onlyUuids(ids)],
     });
@@ -47,7 +48,7 @@ export class PostgresSecurityGroups implements OwnSecurityGroups {
   }
 
   async ensureGroup(group: SecurityGroup): Promise<void> {
-    const [known] = await this.groups({ ids: [group.id] });
+    const [known] = await this.groups({ ids: [group.id], withoutRules: true });
     if (known !== undefined) return;
     await this.#transact("ensure_security_group", (client) => insertGroup(client, group, group.rules));
   }

@@ -29,6 +29,9 @@ export const RULE_COLUMNS =
 export const GROUP_COLUMNS = `g.id, g.project_id, g.name, g.description,
   coalesce((select jsonb_agg(to_jsonb(r) order by r.created_at, r.id) from security_group_rules r where r.group_id = g.id), '[]') as rules`;
 
+/** The columns of a group whose rules are not asked for. */
+export const NAME_COLUMNS = "g.id, g.project_id, g.name, g.description, '[]'::jsonb as rules";
+
 export const groupOfRow = (row: GroupRow): SecurityGroup => ({
   ...{ id: row.id, projectId: row.project_id, name: row.name, description: row.description },
   rules: row.rules.map(ruleOfRow),

@@ -3,6 +3,7 @@ import type {
   NewSecurityGroupRule,
   OwnSecurityGroups,
   SecurityGroup,
+  SecurityGroupFilter,
   SecurityGroupRefusal,
   SecurityGroupRule,
   SecurityGroups,
@@ -45,9 +46,13 @@ export class SecurityGroupDesk {
   }
 
   /** The groups of a project, by name; null for those of all projects, for admins. */
-  async list(call: KnownCall, projectId: string | null): Promise<readonly SecurityGroup[]> {
-    await this.#ensureDefault(projectId ?? call.identity.projectId);
-    const found = await this.#ask(call, (by) => this.#parts.groups.groups(projectId === null ? {} : { projectId }, by));
+  list(call: KnownCall, projectId: string | null): Promise<readonly SecurityGroup[]> {
+    return this.#list(call, projectId === null ? {} : { projectId });
+  }
+
+  async #list(call: KnownCall, filter: SecurityGroupFilter): Promise<readonly SecurityGroup[]> {
+    await this.#ensureDefault(filter.projectId ?? call.identity.projectId);
+    const found = await this.#ask(call, (by) => this.#parts.groups.groups(filter, by));
     return found
       .filter((group) => this.#isVisible(group, call))
       .toSorted((a, b) => compare(a.projectId, b.projectId) || compare(a.name, b.name));
@@ -61,21 +66,30 @@ export class SecurityGroupDesk {
     return group;
   }
 
-  /** The names and owners of groups that the caller may see, by id. */
-  async named(call: KnownCall, ids: readonly string[]): Promise<ReadonlyMap<string, SecurityGroup>> {
+  /** The names and owners of groups that the caller may see, by id. The groups are without their rules. */
+  named(call: KnownCall, ids: readonly string[]): Promise<ReadonlyMap<string, SecurityGroup>> {
+    return this.#byId(call, ids, { withoutRules: true });
+  }
+
+  async #byId(
+    call: KnownCall,
+    ids: readonly string[],
+    { withoutRules }: { readonly withoutRules: boolean },
+  ): Promise<ReadonlyMap<string, SecurityGroup>> {
     if (ids.length === 0) return new Map();
-    const found = await this.#ask(call, (by) => this.#parts.groups.groups({ ids: [...new Set(ids)] }, by));
+    const filter = { ids: [...new Set(ids)], withoutRules };
+    const found = await this.#ask(call, (by) => this.#parts.groups.groups(filter, by));
     return new Map(found.filter((group) => this.#isVisible(group, call)).map((group) => [group.id, group]));
   }
 
-  /** Finds the groups of a project that clients name by name or id. `missing` makes the error for one that does not exist. */
+  /** Finds the groups of a project that clients name by name or id, without their rules. `missing` makes the error for one that does not exist. */
   async resolve(
     call: KnownCall,
     projectId: string,
     asked: readonly string[],
     missing: (name: string) => Fault,
   ): Promise<readonly SecurityGroup[]> {
-    const known = await this.list(call, projectId);
+    const known = await this.#list(call, { projectId, withoutRules: true });
     return asked.map((name) => {
       const [group, ...others] = known.filter((one) => one.id === name || one.name === name);
       if (group === undefined) throw missing(name);
@@ -159,7 +173,7 @@ export class SecurityGroupDesk {
         const group = defaultGroupOf(projectId);
         if (rules ? ids.has(group.id) : ids.delete(group.id)) known.set(group.id, group);
       }
-    for (const [id, group] of await this.named(call, [...ids])) known.set(id, group);
+    for (const [id, group] of await this.#byId(call, [...ids], { withoutRules: !rules })) known.set(id, group);
     const found = new Map<string, Map<string, SecurityGroup>>();
     for (const { serverUuid, groups } of ports)
       for (const group of groups.flatMap((id) => known.get(id) ?? [])) {
