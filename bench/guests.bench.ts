@@ -109,6 +109,7 @@ function driverOf(dirs: { readonly instancesPath: string; readonly imagesPath: s
       transferHost: "127.0.0.1",
       hasSecretTransfers: true,
       hasDisplays: false,
+      userNetwork: "isolated",
       sysroot: "/",
     },
     ...{ imageCache: join(dirs.instancesPath, "_base"), shutdownMs: 5_000, pressAgainMs: 1_000 },

@@ -24,15 +24,15 @@ export type NamedInterface = MachineInterface & { readonly id: string };
  */
 export async function plugInterface(
   guest: QemuMonitor,
-  machine: Pick<VirtualMachine, "machineType" | "interfaceSlots" | "hasMetadataAddress">,
+  machine: Pick<VirtualMachine, "machineType" | "interfaceSlots" | "hasMetadataAddress" | "userNetwork">,
   one: NamedInterface,
 ): Promise<void> {
-  const { id, mac, bridge } = one;
+  const { id, mac } = one;
   if (await hasDevice(guest, interfaceDevice(id))) return;
   // An agent that died in the middle left the network's end.
   await removeNetwork(guest, id);
   try {
-    await addNetwork(guest, { id, bridge, hasMetadata: machine.hasMetadataAddress === true });
+    await addNetwork(guest, machine, one);
     const device = { driver: "virtio-net-pci", id: interfaceDevice(id), netdev: id, mac };
     await guest.execute("device_add", { ...device, ...interfacePlace(machine, one) });
   } catch (error) {
@@ -69,7 +69,8 @@ export async function unplugInterface(guest: QemuMonitor, id: string, signal: Ab
 
 async function addNetwork(
   guest: QemuMonitor,
-  { id, bridge, hasMetadata }: { readonly id: string; readonly bridge: string | null; readonly hasMetadata: boolean },
+  { hasMetadataAddress: hasMetadata = false, userNetwork }: Pick<VirtualMachine, "hasMetadataAddress" | "userNetwork">,
+  { id, bridge }: NamedInterface,
 ): Promise<void> {
   if (bridge !== null) {
     await guest.execute("netdev_add", { id, type: "bridge", br: bridge });
@@ -82,7 +83,8 @@ async function addNetwork(
   }
   const { net, address } = METADATA_NETWORK;
   const metadata = hasMetadata ? { net, guestfwd: [{ str: `${address}-chardev:${socket}` }] } : {};
-  await guest.execute("netdev_add", { id, type: "user", ...metadata });
+  const isolation = userNetwork === "isolated" ? { restrict: true } : {};
+  await guest.execute("netdev_add", { id, type: "user", ...isolation, ...metadata });
 }
 
 /** Removes the network's end of an interface, as far as QEMU has it. */

@@ -105,6 +105,16 @@ test("attaches interfaces to QEMU's own network or to a bridge", () => {
   ]);
 });
 
+test("forwards nothing out of QEMU's own network if it is isolated, but to the metadata service", () => {
+  const netdevs = (machine: VirtualMachine) => valuesOf(qemuArguments(machine, { isReceiving: false }), "-netdev");
+  const isolated = { ...MACHINE, userNetwork: "isolated" as const };
+  expect(netdevs(isolated)).toEqual(["user,restrict=on,id=net0", "bridge,br=br0,id=net1"]);
+  expect(netdevs({ ...isolated, hasMetadataAddress: true })[0]).toBe(
+    "user,net=169.254.0.0/16,restrict=on,guestfwd=tcp:169.254.169.254:80-chardev:metadata-net0,id=net0",
+  );
+  expect(netdevs({ ...MACHINE, userNetwork: "open" })[0]).toBe("user,id=net0");
+});
+
 test("puts interfaces into ports of the PCI bus, or into places of their own in the older type of machine", () => {
   const interfaces = [
     { mac: "fa:16:3e:00:00:01", bridge: null, id: "a", slot: 2 },

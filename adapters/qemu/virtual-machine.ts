@@ -28,11 +28,19 @@ export interface VirtualMachine {
   readonly interfaceSlots?: number | undefined;
   /** Whether interfaces without a bridge reach the metadata service at its address. Absent in machines that were built without it. */
   readonly hasMetadataAddress?: boolean | undefined;
+  /** What interfaces without a bridge reach besides the metadata service. Absent in machines that were built before there was a choice: those are open. */
+  readonly userNetwork?: UserNetwork | undefined;
   /** The bridge of interfaces that the guest may get while it runs. Absent or null when they do not get one. */
   readonly bridge?: string | null | undefined;
   /** The kernel that QEMU boots. Null when the guest boots from its first disk. */
   readonly kernel: MachineKernel | null;
 }
+
+/**
+ * `isolated`: nothing. `open`: all that the host reaches, and the services on the host's loopback address. QEMU cannot forbid these alone, since every address of its own
+ * network leads there, and a guest can send packets to 127.0.0.1 itself, too.
+ */
+export type UserNetwork = "isolated" | "open";
 
 /** `vga` is a display that every firmware and operating system can use; `virtio` is faster for those that have its driver. */
 export type MachineDisplay = "vga" | "virtio";
@@ -74,7 +82,7 @@ export interface MachineInterface {
 
 /**
  * QEMU's own network with the address of the metadata service. QEMU forwards only addresses of the network itself, so guests get link-local addresses by DHCP.
- * Outgoing connections work as in its usual network.
+ * The address is served in an isolated network, too.
  */
 export const METADATA_NETWORK = { net: "169.254.0.0/16", address: "tcp:169.254.169.254:80" } as const;
 
@@ -187,9 +195,11 @@ function interfaceArguments(
   return [...metadata, "-netdev", `${network},id=${id}`, "-device", device];
 }
 
-function userNetwork({ hasMetadataAddress }: VirtualMachine, id: string): readonly string[] {
-  if (hasMetadataAddress !== true) return [];
-  return [`net=${METADATA_NETWORK.net}`, `guestfwd=${METADATA_NETWORK.address}-chardev:${metadataSocket(id)}`];
+function userNetwork({ hasMetadataAddress, userNetwork: reach }: VirtualMachine, id: string): readonly string[] {
+  const isolation = reach === "isolated" ? ["restrict=on"] : [];
+  if (hasMetadataAddress !== true) return isolation;
+  const metadata = `guestfwd=${METADATA_NETWORK.address}-chardev:${metadataSocket(id)}`;
+  return [`net=${METADATA_NETWORK.net}`, ...isolation, metadata];
 }
 
 /** The name of an interface's device in QEMU. */

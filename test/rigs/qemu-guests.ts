@@ -185,6 +185,7 @@ export function qemuDriverIn(dir: QemuGuestsDir, options: Partial<QemuDriverOpti
       transferHost: "127.0.0.1",
       hasSecretTransfers: true,
       hasDisplays: false,
+      userNetwork: "isolated",
       sysroot: "/",
     },
     imageCache: join(instancesPath, "_base"),

@@ -1,7 +1,7 @@
 import { type NamedInterface, plugInterface, unplugInterface } from "../../../adapters/qemu/interface-plugs.ts";
 import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import type { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
-import { INTERFACE_SLOTS, type VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import { INTERFACE_SLOTS, type UserNetwork, type VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { macOf } from "../../../runtime/mac-of.ts";
 import { mayChangeDevices } from "./guest-volumes.ts";
@@ -79,6 +79,12 @@ export async function ensureInterfaceSlots(guest: QemuGuest): Promise<void> {
       ...(bridge !== null && { bridge }),
     },
   });
+}
+
+/** Gives the machine the host's present setting. The guest must have no QEMU. */
+export async function followUserNetwork(guest: QemuGuest, userNetwork: UserNetwork): Promise<void> {
+  const { machine } = guest.record;
+  if ((machine.userNetwork ?? "open") !== userNetwork) await guest.change({ machine: { ...machine, userNetwork } });
 }
 
 const namedInterfaces = ({ interfaces }: VirtualMachine): readonly NamedInterface[] =>

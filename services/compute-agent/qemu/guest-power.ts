@@ -8,13 +8,13 @@ import type { QemuGuest, RunState } from "../../../adapters/qemu/qemu-guest.ts";
 import { forgetMemory, loadMemory, saveMemory } from "../../../adapters/qemu/saved-memory.ts";
 import { stopListeningForDisks } from "../../../adapters/qemu/transfer.ts";
 import { forgetTransferKey } from "../../../adapters/qemu/transfer-key.ts";
-import { RESCUE_DISK } from "../../../adapters/qemu/virtual-machine.ts";
+import { RESCUE_DISK, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { hasDevice } from "../../../adapters/qemu/volume-plugs.ts";
 import { deviceName } from "../../../core/pinning/host-device.ts";
 import type { GuestInterface } from "../../../proto/gen/berth/shared.ts";
 import { bootId } from "../../../runtime/boot-id.ts";
-import { changeInterfaces, ensureInterfaceSlots } from "./guest-interfaces.ts";
+import { changeInterfaces, ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureVolumeBus, plugVolumes } from "./guest-volumes.ts";
 import { ROOT_DISK } from "./machine-of-server.ts";
 
@@ -29,6 +29,8 @@ export interface PowerControl {
   readonly sysroot: string;
   /** The files of volumes. Null on a host that has none. */
   readonly volumes: VolumeFiles | null;
+  /** What the guest reaches in QEMU's own network from its next boot on. */
+  readonly userNetwork: UserNetwork;
   /** How long a guest may take to power off by itself, after its power button was pressed. */
   readonly shutdownMs: number;
   /** A press of the power button is lost while a guest boots, so it is repeated at this interval (Nova: shutdown_retry_interval). */
@@ -228,6 +230,7 @@ async function boot(guest: QemuGuest, control: PowerControl): Promise<void> {
   await guest.end();
   await ensureVolumeBus(guest, control.volumes);
   await ensureInterfaceSlots(guest);
+  await followUserNetwork(guest, control.userNetwork);
   await bootHalted(guest, control);
   await run(guest, control);
 }

@@ -1,6 +1,7 @@
 import { copyFileSync } from "node:fs";
+import { type AddressInfo, createServer } from "node:net";
 import { join } from "node:path";
-import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { writeConfigDrive } from "../../../adapters/qemu/config-drive.ts";
 import { NANO_IMAGE_ID } from "../../../adapters/qemu/nano-image.ts";
 import type { ServerSpec } from "../../../proto/gen/berth/shared.ts";
@@ -113,6 +114,45 @@ echo
     await shows(guest, /^done$/m);
     expect(shown(guest)).toMatch(/^given by the next agent$/m);
   });
+
+  test.each(["isolated", "open"] as const)(
+    "reaches a service on the host's loopback address only in a network that is open (%s)",
+    { timeout: 240_000 },
+    async (userNetwork) => {
+      driver.close();
+      driver = qemuDriverIn(dir, { userNetwork, volumeDir: dir.volumes });
+      const service = createServer((socket) => socket.end("secret of the host\n"));
+      await new Promise<void>((resolve) => service.listen(0, "127.0.0.1", resolve));
+      onTestFinished(() => void service.close());
+      const { port } = service.address() as AddressInfo;
+      // The gateway, the name server, and any other address of the network; then a packet to the loopback address itself.
+      const script = `b=/bin/busybox
+$b ip link set eth0 up
+echo '#!/bin/busybox sh
+[ "$1" = bound ] && /bin/busybox ip addr add $ip/$mask dev eth0' > /bound && $b chmod 755 /bound
+$b udhcpc -i eth0 -n -q -s /bound
+try() { echo "$1: $($b nc -w 4 $1 ${port} < /dev/null || echo nothing)"; }
+for address in 169.254.2.2 169.254.2.3 169.254.7.7; do try $address & done
+wait
+echo 1 > /proc/sys/net/ipv4/conf/eth0/route_localnet
+$b ip route del table local local 127.0.0.0/8
+$b ip route del table local local 127.0.0.1
+$b ip route add 127.0.0.1 via 169.254.2.2 dev eth0
+try 127.0.0.1
+echo "id: $($b wget -q -O - http://169.254.169.254/latest/meta-data/instance-id)"
+`;
+      const portId = "6a9ff9cb-c9d8-4d6c-8f3f-0a4f0d0f2b01";
+      const ports = [
+        { portId, networkId: "n1", tag: "", networkName: "", addresses: [], floatingAddresses: [], slot: 1 },
+      ];
+      const guest = await booted(1, script, { ports });
+      await shows(guest, /^done$/m);
+      expect(shown(guest)).toMatch(/^id: i-[0-9a-f]{17}$/m);
+      for (const address of ["169.254.2.2", "127.0.0.1"])
+        expect(shown(guest)).toContain(`${address}: ${userNetwork === "open" ? "secret of the host" : "nothing"}\n`);
+      if (userNetwork === "isolated") expect(shown(guest)).not.toContain("secret of the host");
+    },
+  );
 
   test("gets an interface while it runs, and releases it again", { timeout: 240_000 }, async () => {
     const count = "$($b grep -l 0x020000 /sys/bus/pci/devices/*/class | $b wc -l)";

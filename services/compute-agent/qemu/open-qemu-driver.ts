@@ -79,6 +79,7 @@ export function openQemuDriver(
   const driver = new QemuDriver({
     ...{ clock, program, instancesPath, imagesPath: resolve(imagesPath), transferHost, shutdownMs, defaults },
     hasDisplays: settings.vncEnabled,
+    userNetwork: settings.userNetwork,
     sysroot: settings.sysroot ?? "/",
     ...(layoutOf && { layoutOf }),
     volumeDir: settings.volumeDir === null ? undefined : volumeDirectory(settings.volumeDir, logger),

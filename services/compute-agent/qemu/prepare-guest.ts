@@ -11,7 +11,7 @@ import { QemuGuest } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { listenForDisks, listenForMemory } from "../../../adapters/qemu/transfer.ts";
 import { newTransferKey, useTransferKey } from "../../../adapters/qemu/transfer-key.ts";
-import type { VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
+import type { UserNetwork, VirtualMachine } from "../../../adapters/qemu/virtual-machine.ts";
 import type { VolumeFiles } from "../../../adapters/qemu/volume-files.ts";
 import { type GuestVolume, volumePlaces } from "../../../adapters/qemu/volume-places.ts";
 import type { GuestPinning } from "../../../core/pinning/guest-pinning.ts";
@@ -19,7 +19,7 @@ import { diskImageOf } from "../../../core/tasks/server-spec.ts";
 import { bootsFromVolume } from "../../../core/tasks/server-volumes.ts";
 import type { ServerVolume } from "../../../proto/gen/berth/shared.ts";
 import type { PrepareControl, PrepareOrder } from "../driver.ts";
-import { ensureInterfaceSlots } from "./guest-interfaces.ts";
+import { ensureInterfaceSlots, followUserNetwork } from "./guest-interfaces.ts";
 import { ensureFile, ensureVolumeBus, plugVolumes, reachedBy } from "./guest-volumes.ts";
 import {
   blankDisksOf,
@@ -40,6 +40,8 @@ export interface PreparerOptions {
   readonly defaults: MachineDefaults;
   /** The host's CPUs, memory and devices that were chosen for the guest. Absent when it may use all CPUs and memory, and has no devices. */
   readonly pinning: GuestPinning | undefined;
+  /** What guests reach in QEMU's own network. */
+  readonly userNetwork: UserNetwork;
   /** The address of this host at which prepared guests wait for others. */
   readonly transferHost: string;
   /** Whether transfers are encrypted, with a key for each that only the two hosts and their conductors know. */
@@ -91,6 +93,7 @@ export async function prepareGuest(
     await ensureVolumeBus(guest, options.volumes);
     await ensureInterfaceSlots(guest);
   }
+  await followUserNetwork(guest, options.userNetwork);
   await readyHostDevices(pinning?.devices ?? [], sysroot);
   // The server's present guest may have the devices open until it has stopped. A new server has none, and learns here whether QEMU can open them.
   await guest.boot(options.program, { isReceiving: receives !== null, hasDevices: order.movedFrom === null });

@@ -53,6 +53,7 @@ function opened(options: Partial<QemuDriverOptions> = {}): QemuDriver {
       transferHost: "127.0.0.1",
       hasSecretTransfers: true,
       hasDisplays: false,
+      userNetwork: "isolated",
       sysroot: "/",
       shutdownMs: 1_000,
       pressAgainMs: 1_000,
@@ -160,7 +161,13 @@ function settingsFor(instancesPath: string): Parameters<typeof openQemuDriver>[0
       liveMigrationWithNativeTls: true,
       liveMigrationBandwidth: 0,
     },
-    ...{ shutdownTimeout: 1_000, bridge: null, vncEnabled: false, videoModel: "vga" as const },
+    ...{
+      shutdownTimeout: 1_000,
+      bridge: null,
+      vncEnabled: false,
+      userNetwork: "isolated" as const,
+      videoModel: "vga" as const,
+    },
   };
 }
 const surroundings = { clock: systemClock, logger: pino({ level: "silent" }) };

@@ -11,7 +11,7 @@ import { QemuError } from "../../../adapters/qemu/qemu-error.ts";
 import { QemuGuest, removeGuestDir } from "../../../adapters/qemu/qemu-guest.ts";
 import type { QmpEvent } from "../../../adapters/qemu/qmp-client.ts";
 import { BYTES_PER_SECOND_MAX } from "../../../adapters/qemu/transfer.ts";
-import { GUEST_FILES } from "../../../adapters/qemu/virtual-machine.ts";
+import { GUEST_FILES, type UserNetwork } from "../../../adapters/qemu/virtual-machine.ts";
 import { type VolumeFiles, volumeFilesOf } from "../../../adapters/qemu/volume-files.ts";
 import type { PowerVerb } from "../../../core/agent/power-verbs.ts";
 import { runsNow } from "../../../core/agent/runs-now.ts";
@@ -69,6 +69,8 @@ export interface QemuDriverOptions {
   readonly transferHost: string;
   /** Whether guests that arrive here are encrypted on their way. */
   readonly hasSecretTransfers: boolean;
+  /** What guests reach in QEMU's own network, from their next boot on. */
+  readonly userNetwork: UserNetwork;
   /** Whether clients may open the displays of guests that have one. */
   readonly hasDisplays: boolean;
   /** How long a guest may take to power off by itself. */
@@ -205,13 +207,18 @@ export class QemuDriver implements Driver {
   }
 
   async prepare(order: PrepareOrder, control: PrepareControl): Promise<PrepareOutcome> {
-    const { program, transferHost, hasSecretTransfers, sysroot } = this.#options;
+    const { program, transferHost, hasSecretTransfers, sysroot, userNetwork } = this.#options;
     const dirOf = (attemptId: string) => this.#dirOf(attemptId);
     const onEvent = this.#heardFrom(order);
     try {
       const defaults = await this.#options.defaults();
       const [volumes, images] = [this.#volumes, this.#images];
-      const options = { ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers }, dirOf, sysroot };
+      const options = {
+        ...{ program, images, volumes, defaults, transferHost, hasSecretTransfers },
+        dirOf,
+        sysroot,
+        userNetwork,
+      };
       const guest = await this.#pins.pinned(order, (pinning) =>
         prepareGuest({ ...options, pinning }, order, { ...control, onEvent }),
       );
@@ -357,8 +364,8 @@ export class QemuDriver implements Driver {
   }
 
   #power(signal: AbortSignal): PowerControl {
-    const { program, shutdownMs, pressAgainMs, sysroot } = this.#options;
-    return { program, sysroot, volumes: this.#volumes, shutdownMs, pressAgainMs, signal };
+    const { program, shutdownMs, pressAgainMs, sysroot, userNetwork } = this.#options;
+    return { program, sysroot, userNetwork, volumes: this.#volumes, shutdownMs, pressAgainMs, signal };
   }
 }
 

@@ -74,6 +74,11 @@ export const qemuSettings = {
     about:
       "bridge that guests' interfaces are attached to; otherwise virtual machines get QEMU's own network, and containers none",
   }),
+  userNetwork: setting(oneOf("isolated", "open"), {
+    about:
+      "what virtual machines reach in QEMU's own network: isolated, only their metadata; open, all that this machine reaches, and its own services on the loopback address, too",
+    default: "isolated",
+  }),
 } as const;
 
 export type QemuSettings = ValuesOf<typeof qemuSettings>;
