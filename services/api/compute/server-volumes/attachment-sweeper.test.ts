@@ -150,6 +150,28 @@ test("the attachment of a host that the server has left ends", async () => {
   expect([await left(), named.attachmentId]).toEqual([new Set([home.id]), home.id]);
 });
 
+test("an attachment that a slow driver has set back after it was finished is finished again, unless a move begins", async () => {
+  const { id: volumeId } = cinder.putVolume({ projectId: "one" });
+  const kept = await cinder.reserve({ volumeId, serverUuid: SERVER, connector: null }, OWN);
+  if (kept.kind !== "reserved") throw new Error(kept.kind);
+  const { id } = kept.attachment;
+  const connector = { host: "host-1", initiator: "iqn" };
+  cinder.fate = () => "slow";
+  await cinder.connect(id, connector).catch(() => {});
+  cinder.fate = () => "answered";
+  await cinder.connect(id, connector);
+  await cinder.complete(id);
+  cinder.finishSlow();
+  named = { volumeId, attachmentId: id };
+  const hosts = () => cinder.all().flatMap(({ attachedTo }) => attachedTo.map(({ host }) => host));
+  server = { ...server, volumes: [volumeId], taskState: "migrating" };
+  await sweeper().sweep();
+  expect(hosts()).toEqual([]);
+  server = { ...server, taskState: null };
+  await sweeper().sweep();
+  expect(hosts()).toEqual(["host-1"]);
+});
+
 test.each([
   ["a move begins", { taskState: "resize_prep" }],
   ["the server has moved", { host: "host-2" }],

@@ -12,6 +12,8 @@ import type { RequestsPort } from "../../ports.ts";
 /** How many of Cinder's attachments one round looks at, and how many pairs of a server and a volume it looks into. Cinder may answer with fewer. */
 const PAGE_SIZE = 1_000;
 const PAIRS_MAX = 50;
+/** The status of an attachment whose host Cinder shows. */
+const FINISHED = "attached";
 
 interface SweeperDeps {
   readonly storage: BlockStorage;
@@ -34,7 +36,7 @@ interface Pair {
 
 /**
  * Compares Cinder's attachments with those that the API database names, page by page, and ends the ones that no guest has: of a host that a server has left,
- * or of a volume that the server does not have. An attachment is ended only if the server's cell says that the server rests on another host, or has
+ * or of a volume that the server does not have. It finishes the attachment of a server's host that is connected and not finished. An attachment is ended only if the server's cell says that the server rests on another host, or has
  * no such volume, and that no guest of it is left anywhere. Attachments of servers that Berth does not know belong to somebody else. Every step may be
  * repeated, so any number of apis may do this at a time.
  */
@@ -108,9 +110,11 @@ export class AttachmentSweeper {
     const rows = new Map(
       (await volumes.volumes([...new Set(page.map(({ volumeId }) => volumeId))])).map((row) => [row.id, row]),
     );
-    const unnamed = page.filter(({ id, volumeId, serverUuid }) => {
+    const unnamed = page.filter(({ id, volumeId, serverUuid, status }) => {
       const attachment = rows.get(volumeId)?.attachment ?? null;
-      return serverUuid !== "" && !(attachment?.serverUuid === serverUuid && attachment.attachmentId === id);
+      const isNamed = attachment?.serverUuid === serverUuid && attachment.attachmentId === id;
+      const isUnfinished = attachment?.phase === "attached" && status !== FINISHED;
+      return serverUuid !== "" && (!isNamed || isUnfinished);
     });
     if (unnamed.length === 0) return [];
     const servers = [...new Set(unnamed.map(({ serverUuid }) => serverUuid))];
@@ -164,10 +168,22 @@ export class AttachmentSweeper {
     const { volumeId, serverUuid } = pair;
     const volume = await storage.volume(volumeId, OWN_NAME);
     const home = volume?.attachedTo.find((one) => one.serverUuid === serverUuid && one.host === host);
-    if (home === undefined) return;
+    if (home === undefined) return this.#finish(attachments, isStill);
     await volumes.setAttachmentId(volumeId, { serverUuid, attachmentId: home.attachmentId });
     const others = attachments.filter(({ id }) => id !== home.attachmentId);
     await this.#end(others, isStill);
+  }
+
+  /**
+   * Finishes what is connected. A driver that was slow to connect a volume may set the attachment back after it was finished, and then Cinder shows no host.
+   * Whose host it is shows the next round.
+   */
+  async #finish(attachments: readonly CinderAttachment[], isStill: () => Promise<boolean>): Promise<void> {
+    for (const { id, status, connection } of attachments) {
+      if (status === FINISHED || connection === null) continue;
+      if (!(await isStill())) return;
+      await this.#deps.storage.complete(id);
+    }
   }
 
   /** The cell is asked again before each attachment, because an operation that has begun since may use what an earlier one has left on its host. */
