@@ -39,6 +39,11 @@ test("a raw volume whose content looks like qcow2 is given to its first host, to
   expect(await cinder.attachments({ volumeId })).toHaveLength(2);
 });
 
+test("a volume that is asked for twice at once, because its host has connected again, gets one attachment", async () => {
+  const [one, other] = await Promise.all([connect("host-0"), connect("host-0")]);
+  expect([one, await cinder.attachments({ volumeId })]).toEqual([other, [expect.anything()]]);
+});
+
 describe("a volume that its driver takes longer to connect than Cinder waits", () => {
   /** Each try to connect is left without an answer for as long as Cinder waits for its driver. */
   function makeSlow(): { readonly asked: () => number } {

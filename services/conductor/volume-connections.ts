@@ -2,6 +2,7 @@ import type { BlockStorage, CinderAttachment, CinderVolume, VolumeConnector } fr
 import { BlockStorageError } from "../../core/stores/block-storage-error.ts";
 import type { ServerVolume } from "../../proto/gen/berth/shared.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { Turns } from "../../runtime/turns.ts";
 import { failed, type Need, PatientCalls, UNWANTED, type Undone } from "./patient-calls.ts";
 import type { ConductorStore } from "./ports.ts";
 
@@ -32,6 +33,7 @@ export class VolumeConnections {
   readonly #storage: BlockStorage | null;
   readonly #calls: PatientCalls;
   readonly #clock: Clock;
+  readonly #turns = new Turns<string>();
 
   /** Without `storage`, servers with volumes in Cinder cannot be started here. */
   constructor(
@@ -65,7 +67,8 @@ export class VolumeConnections {
       ...{ slow: new Map<string, number>(), nowMs: () => this.#clock.monotonic() },
     };
     return this.#calls.call(`the server's volumes could not be connected to ${host}`, need, () =>
-      connectAll(storage, ids, to),
+      // A host that connects again has its server's volumes connected again. Two of that at once would both make an attachment.
+      this.#turns.take([serverUuid], () => connectAll(storage, ids, to)),
     );
   }
 }
