@@ -1,3 +1,4 @@
+import type { CinderHabits } from "./sim-cinder.ts";
 import type { DriverHabits } from "./slow-driver.ts";
 
 /** The faults of a storm, from which a swarm draws some. */
@@ -43,6 +44,8 @@ export interface Profile {
   readonly keepDeletedMs?: number;
   /** The only changes that users make, besides creating and deleting servers; all changes by default. */
   readonly changes?: readonly string[];
+  /** With a Cinder, users create servers with new volumes, which are to end with their servers. */
+  readonly cinder?: CinderHabits;
 }
 
 const QUICK: DriverHabits = { callMsMax: 500, longShare: 0, longMsMax: 0, lostShare: 0, deafShare: 0 };
@@ -202,6 +205,17 @@ export const PROFILES: readonly Profile[] = [
     everyMs: 2_000,
     skewMs: 0,
     drivers: QUICK,
+  },
+  {
+    name: "volumes",
+    about:
+      "servers have volumes in a Cinder that is silent, slow, or loses its answers, while processes and hosts die and ways are cut",
+    faults: ["kill", "kill", "pause", "cut-cell", "cut-agent", "host-power", "spikes"],
+    swarm: false,
+    everyMs: 1_500,
+    skewMs: 2_000,
+    drivers: SLOW_AND_LOSSY,
+    cinder: { silentShare: 0.05, lostShare: 0.05, slowShare: 0.05, fillMsMax: 5_000, errorShare: 0.05 },
   },
   {
     name: "storm",

@@ -17,6 +17,7 @@ import type { CellKnowledge } from "./lies.ts";
 import { ledgerOf } from "./mutated-ledger.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
+import type { GuestWithVolumes, SimCinder } from "./sim-cinder.ts";
 import { SimHosts } from "./sim-hosts.ts";
 import { SimLinks } from "./sim-links.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
@@ -46,6 +47,7 @@ export class SimCell {
   onChange: () => void = () => {};
   readonly #world: World;
   readonly #mutation: Mutation | null;
+  readonly #cinder: SimCinder | null;
   readonly #store: MemoryCellStore;
   readonly #ledger: MemoryLedger;
   readonly #broker: MemoryBroker;
@@ -61,6 +63,7 @@ export class SimCell {
       readonly hosts: readonly HostConfig[];
       readonly conductors: number;
       readonly mutation: Mutation | null;
+      readonly cinder: SimCinder | null;
       readonly habits: DriverHabits;
     },
   ) {
@@ -68,6 +71,7 @@ export class SimCell {
     this.name = name;
     this.#world = world;
     this.#mutation = mutation;
+    this.#cinder = options.cinder;
     this.#ledger = ledgerOf(mutation);
     this.#store = new MemoryCellStore({ clock: world.clock, ledger: this.#ledger });
     this.#broker = new MemoryBroker(world.clock);
@@ -171,6 +175,13 @@ export class SimCell {
   /** The guests of the server on any host. */
   copiesOf(serverUuid: string): CopyOfServer[] {
     return this.#hosts.flatMap((hosts) => hosts.guests()).filter((guest) => guest.serverUuid === serverUuid);
+  }
+
+  /** The guests on all hosts, with the volumes that they have. */
+  guestsWithVolumes(): readonly GuestWithVolumes[] {
+    return this.#hosts.flatMap((hosts) =>
+      hosts.guests().map(({ host, serverUuid, volumes = [] }) => ({ host, serverUuid, volumes })),
+    );
   }
 
   /** Whether the database was never restored to an earlier moment, so that its rows can be relied on. */
@@ -349,6 +360,7 @@ export class SimCell {
       {
         store: remote(process, place, this.#mutated(this.#store)),
         ledger: remote(process, place, this.#ledger),
+        ...(this.#cinder !== null && { blockStorage: this.#cinder.reachedBy(process) }),
         bus: simBus(process, this.brokerPlace, bus, network),
         listener: this.#mutation?.listener?.(listener) ?? listener,
         clock: process.clock,

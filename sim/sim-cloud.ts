@@ -5,6 +5,7 @@ import { MemoryQuotaStore } from "../adapters/memory/api/memory-quota-store.ts";
 import { MemoryReservationStore } from "../adapters/memory/api/memory-reservation-store.ts";
 import { MemoryServerGroupStore } from "../adapters/memory/api/memory-server-group-store.ts";
 import { MemorySoftDeletionStore } from "../adapters/memory/api/memory-soft-deletion-store.ts";
+import { MemoryVolumeStore } from "../adapters/memory/api/memory-volume-store.ts";
 import { MemoryBroker } from "../adapters/memory/bus/memory-broker.ts";
 import { MemorySoftState } from "../adapters/memory/memory-soft-state.ts";
 import { apiPermissions, apiStreams } from "../adapters/nats/streams.ts";
@@ -28,6 +29,7 @@ import { drawSimHosts } from "./draw-sim-hosts.ts";
 import type { Mutation } from "./mutations.ts";
 import { simBus } from "./sim-bus.ts";
 import { SimCell } from "./sim-cell.ts";
+import { type CinderHabits, type GuestWithVolumes, SimCinder } from "./sim-cinder.ts";
 import { SIM_GROUPS } from "./sim-groups.ts";
 import { remote, type SimProcess } from "./sim-process.ts";
 import type { DriverHabits } from "./slow-driver.ts";
@@ -78,6 +80,9 @@ export class SimCloud {
   readonly #reservations: MemoryReservationStore;
   readonly #images: MemoryImageStore;
   readonly #moves: MemoryMoveStore;
+  readonly #volumes: MemoryVolumeStore;
+  /** Null in a world whose servers have no volumes. */
+  readonly cinder: SimCinder | null;
   readonly #softDeletions: MemorySoftDeletionStore;
   readonly #keepDeletedMs: number;
   readonly #broker: MemoryBroker;
@@ -90,6 +95,7 @@ export class SimCloud {
       readonly mutation: Mutation | null;
       /** How long deleted servers can be restored; 0 deletes them at once. */
       readonly keepDeletedMs: number;
+      readonly cinder?: CinderHabits | undefined;
       /** How long hypervisors take. */
       readonly habits: DriverHabits;
       /** How far the clock of a process is off, in milliseconds. */
@@ -105,6 +111,8 @@ export class SimCloud {
     this.#keepDeletedMs = options.keepDeletedMs;
     this.#images = new MemoryImageStore(this.#store);
     this.#moves = new MemoryMoveStore(world.clock);
+    this.#volumes = new MemoryVolumeStore(world.clock, { requests: this.#store });
+    this.cinder = options.cinder === undefined ? null : new SimCinder(world, options.cinder, this);
     this.#groups = new MemoryServerGroupStore({ requests: this.#store });
     this.#reservations = new MemoryReservationStore({ clock: world.clock, requests: this.#store });
     this.#broker = new MemoryBroker(world.clock);
@@ -114,7 +122,8 @@ export class SimCloud {
     this.cells = Array.from({ length: options.cells }, (_, index) => {
       const own = hosts.filter((_host, at) => at % options.cells === index);
       const { conductors, mutation, habits } = options;
-      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation, habits });
+      const { cinder } = this;
+      return new SimCell(world, { name: `cell${index + 1}`, hosts: own, conductors, mutation, habits, cinder });
     });
   }
 
@@ -235,6 +244,11 @@ export class SimCloud {
     return null;
   }
 
+  /** All guests, with the volumes that they have. */
+  guests(): readonly GuestWithVolumes[] {
+    return this.cells.flatMap((cell) => cell.guestsWithVolumes());
+  }
+
   /** Moves that were accepted. */
   moves(): readonly MoveRecord[] {
     return this.#moves.all();
@@ -288,6 +302,10 @@ export class SimCloud {
         images: remote(process, "api-db", this.#images),
         moves: remote(process, "api-db", this.#mutation?.moveStore?.(this.#moves) ?? this.#moves),
         ...(this.keepsDeleted && { softDeletions: remote(process, "api-db", this.#softDeletions) }),
+        ...(this.cinder !== null && {
+          volumes: remote(process, "api-db", this.#volumes),
+          blockStorage: this.cinder.reachedBy(process),
+        }),
         bus: this.#bus(process),
         policy: POLICY,
         clock: process.clock,
@@ -295,7 +313,11 @@ export class SimCloud {
         registry: createRegistry({ service: "api", withProcess: false }),
         tracing: noTracing,
       },
-      { ...API_SETTINGS, reclaimInstanceIntervalMs: this.#keepDeletedMs },
+      {
+        ...API_SETTINGS,
+        reclaimInstanceIntervalMs: this.#keepDeletedMs,
+        ...(this.cinder !== null && { volumes: "cinder" as const }),
+      },
       SERVER_LIFE_ROUTES,
     );
     await api.open();

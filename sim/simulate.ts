@@ -62,6 +62,8 @@ const SETTLE_MS = 240_000;
  */
 const SETTLE_UNDECIDED_MS = 720_000;
 const UNDECIDED_LOOK_MS = 30_000;
+/** Longer than the time for which a volume is looked for that Cinder was asked to make. */
+const VOLUMES_SETTLE_MS = 900_000;
 /** Changes within this time are audited together. */
 const AUDIT_MS = 250;
 /** The changes that are moves, with the kind of each move. */
@@ -101,6 +103,7 @@ class Simulation {
     this.#cloud = new SimCloud(world, {
       ...options,
       habits: options.profile.drivers,
+      cinder: options.profile.cinder,
       keepDeletedMs: options.profile.keepDeletedMs ?? 0,
       skewMs: () => Math.round((skew() - 0.5) * options.profile.skewMs),
     });
@@ -132,6 +135,7 @@ class Simulation {
       await this.#go(this.#options.stopMs ?? busyMs);
       this.#nemesis.stop();
       this.#workload.stop();
+      this.#cloud.cinder?.calm();
       // A world in which no request is accepted proves nothing.
       this.#workload.createLast();
       await this.#settle("everything accepted");
@@ -139,6 +143,7 @@ class Simulation {
       // Every server must still be deletable, whatever state it is in, and then nothing of it may be left.
       this.#workload.deleteAll(this.#left());
       await this.#settle("every delete", () => this.#leftOfAll());
+      await this.#settleVolumes();
       return {
         seed: this.#options.seed,
         findings: world.findings,
@@ -180,6 +185,19 @@ class Simulation {
       await this.#go(clock.monotonic() + UNDECIDED_LOOK_MS);
       if (findings.length > 0) return;
     }
+  }
+
+  /** Waits until nothing is left in Cinder, where each volume was to end with its server. What a process has asked for and not noted is looked for for minutes. */
+  async #settleVolumes(): Promise<void> {
+    const { cinder } = this.#cloud;
+    const { clock, findings } = this.#world;
+    if (cinder === null) return;
+    const untilMs = clock.monotonic() + VOLUMES_SETTLE_MS;
+    const left = async () => [...cinder.left(), ...(await cinder.attachmentsLeft())];
+    while (findings.length === 0 && clock.monotonic() < untilMs && (await left()).length > 0)
+      await this.#go(clock.monotonic() + 5_000);
+    if (findings.length === 0)
+      for (const text of await left()) this.#world.find(2, `every delete should have ended: ${text}`);
   }
 
   /** Whether something is open that `#violationsNow` would report. What it does not see, the whole audit does. */
@@ -256,12 +274,14 @@ class Simulation {
     const softly = (await this.#cloud.openSoftDeletions())
       .filter((text) => !uuidsIn(text).some((uuid) => waiting.holds(uuid)))
       .map((text) => [5, text] as const);
+    const cinder = (this.#cloud.cinder?.wrongAtRest(this.#cloud) ?? []).map((text) => [6, text] as const);
     const calls = this.#workload.isIdle ? [] : [[5, "a user waits for an answer"] as const];
     const lost = [...this.#workload.accepted]
       .filter((uuid) => !known.api?.requests.some(({ serverUuid }) => serverUuid === uuid))
       .map((uuid) => [5, `request ${uuid} was accepted and is not known`] as const);
     const all = [
       ...[...violations, ...open, ...pending, ...moves, ...still, ...unhealed, ...softly],
+      ...cinder,
       ...[...misplaced, ...wrong, ...kept, ...deaf, ...calls, ...lost],
     ];
     return all.filter(([law, text]) => !this.#cloud.isExcused(law, text));

@@ -11,6 +11,8 @@ const DELETE_SHARE = 0.15;
 const CHANGE_SHARE = 0.45;
 /** Share of the created servers that belong to a server group. */
 const GROUPED_SHARE = 0.4;
+/** Maximum number of volumes of a new server. */
+const VOLUMES_MAX = 2;
 /** Number of tries of a delete that is not answered. */
 const TRIES_MAX = 200;
 const RETRY_MS = 500;
@@ -23,6 +25,8 @@ export class Workload {
   readonly #random: () => number;
   /** Decides which group a server belongs to. */
   readonly #groupOf: () => number;
+  /** Decides how many volumes a server has. */
+  readonly #volumesOf: () => number;
   /** UUIDs of servers that an api has accepted and that nobody has asked to be deleted. */
   readonly #servers: string[] = [];
   readonly accepted = new Set<string>();
@@ -40,6 +44,7 @@ export class Workload {
     this.#user = world.process("user");
     this.#random = world.random("workload");
     this.#groupOf = world.random("groups");
+    this.#volumesOf = world.random("volumes");
     this.#changes = new ServerChanges(world, {
       call: (call) => this.#call(call),
       look: (uuid) => cloud.look(uuid),
@@ -113,7 +118,8 @@ export class Workload {
 
   async #create(choice: number): Promise<void> {
     const flavor = SIM_FLAVORS[Math.floor(choice * SIM_FLAVORS.length)]!;
-    const server = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks: "none" };
+    const plain = { name: "sim", flavorRef: flavor.id, imageRef: SIM_IMAGE, networks: "none" };
+    const server = { ...plain, ...(this.#cloud.cinder !== null && this.#newVolumes()) };
     const group = SIM_GROUPS[Math.floor((this.#groupOf() / GROUPED_SHARE) * SIM_GROUPS.length)];
     const payload = group ? { server, "os:scheduler_hints": { group: group.uuid } } : { server };
     const answer = await this.#call({ method: "POST", url: "/v2.1/servers", payload });
@@ -128,6 +134,15 @@ export class Workload {
     this.#world.history.record("user", "created", { server: uuid });
     this.accepted.add(uuid);
     this.#servers.push(uuid);
+  }
+
+  /** New volumes, beside the local disk, that end with their server. */
+  #newVolumes(): Readonly<Record<string, unknown>> {
+    const count = Math.floor(this.#volumesOf() * (VOLUMES_MAX + 1));
+    const image = { source_type: "image", destination_type: "local", uuid: SIM_IMAGE, boot_index: 0 };
+    const blank = { source_type: "blank", destination_type: "volume", volume_size: 1, delete_on_termination: true };
+    const local = { ...image, delete_on_termination: true };
+    return count === 0 ? {} : { block_device_mapping_v2: [local, ...Array.from({ length: count }, () => blank)] };
   }
 
   async #deleteOne(choice: number): Promise<void> {

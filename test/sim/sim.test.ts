@@ -11,6 +11,8 @@ const ONE_API_OUT = mixedWorld(500_807);
 const RESTORED = [4, 8];
 /** A world in which a move is continued twice after its end. The source refuses the hand-over, and the destination runs. */
 const ENDED_SINCE = 1_900_000_087;
+/** Worlds in which a driver of Cinder is late, and in which a host connects again while Cinder fills its server's volume. */
+const WITH_VOLUMES = [4, 16];
 /** Worlds in which agents lie, also about hosts of others. */
 const LIED = [2, 3];
 /** The heartbeats, leases and sweeps of 18 processes. */
@@ -45,6 +47,16 @@ test("a cell's database that is restored to an earlier moment costs no server it
     expect(history.filter((line) => line.includes('"what":"restored"')).length).toBeGreaterThan(0);
     // It is the quarantine that keeps the copies.
     expect((await simulate(world(seed, "restores", { mutation: ignored }))).findings).toMatchObject([{ law: 6 }]);
+  }
+});
+
+test("servers keep the volumes that Cinder makes for them, and nothing of a server that is gone is left in Cinder", {
+  timeout: TIMEOUT_MS,
+}, async () => {
+  for (const seed of WITH_VOLUMES) {
+    const { findings, counts } = await simulate(world(seed, "volumes"));
+    expect(findings, `berth sim --profile volumes --seed ${seed}`).toEqual([]);
+    expect(counts.active).toBeGreaterThan(0);
   }
 });
 

@@ -1,0 +1,195 @@
+import { MemoryBlockStorage } from "../adapters/memory/memory-block-storage.ts";
+import type { BlockStorage } from "../core/stores/block-storage.ts";
+import { BlockStorageError } from "../core/stores/block-storage-error.ts";
+import type { Server } from "../core/tasks/server.ts";
+import { randomUuidOf } from "./determinism.ts";
+import type { SimProcess } from "./sim-process.ts";
+import type { World } from "./world.ts";
+
+/** How Cinder behaves while there are faults. */
+export interface CinderHabits {
+  /** Share of the calls that never arrive. */
+  readonly silentShare: number;
+  /** Share of the calls that have their effect, and whose answers are lost: a connection breaks, or Cinder answers with 5xx. */
+  readonly lostShare: number;
+  /** Share of the connections for which Cinder does not wait for its driver. */
+  readonly slowShare: number;
+  /** Longest time in which a new volume is filled, in milliseconds. */
+  readonly fillMsMax: number;
+  /** Share of the new volumes that end in `error`. */
+  readonly errorShare: number;
+}
+
+/** A guest on a host, with the volumes that it has. */
+export interface GuestWithVolumes {
+  readonly host: string;
+  readonly serverUuid: string;
+  readonly volumes: readonly string[];
+}
+
+/** What is true about servers, whatever any process believes. */
+export interface KnownServers {
+  look(uuid: string): Server | null;
+  guests(): readonly GuestWithVolumes[];
+}
+
+const PLACE = "cinder";
+/** How long Cinder waits for its driver. */
+const RPC_TIMEOUT_MS = 60_000;
+
+/** The Cinder of a simulated cloud: the in-process twin, its faults, and what must be true of its volumes and attachments. */
+export class SimCinder {
+  readonly #world: World;
+  readonly #habits: CinderHabits;
+  readonly #twin: MemoryBlockStorage;
+  readonly #random: () => number;
+  #isCalm = false;
+  /** The call that arrives now is one for whose driver Cinder does not wait. */
+  #isSlow = false;
+
+  constructor(world: World, habits: CinderHabits, servers: KnownServers) {
+    this.#world = world;
+    this.#habits = habits;
+    this.#random = world.random("cinder");
+    const ids = world.random("cinder ids");
+    this.#twin = new MemoryBlockStorage({ newId: () => randomUuidOf(ids) });
+    this.#twin.fate = (method) => this.#fateOf(method);
+    this.#fillNewVolumes();
+    this.#watchEnds(servers);
+  }
+
+  /** Cinder as it is, without a network before it. */
+  get storage(): BlockStorage {
+    return this.#twin;
+  }
+
+  /** Cinder as a process reaches it. What the network loses is a call that Cinder has left without an answer. */
+  reachedBy(process: SimProcess): BlockStorage {
+    const twin = this.#twin;
+    const ask = <Name extends keyof BlockStorage>(name: Name) =>
+      ((...args: Parameters<BlockStorage[Name]>) =>
+        process.call(
+          PLACE,
+          () =>
+            this.#inTime(
+              (twin[name] as (...all: Parameters<BlockStorage[Name]>) => Promise<unknown>).apply(twin, args),
+            ),
+          () => new BlockStorageError("unreachable", "Cinder does not answer"),
+        )) as BlockStorage[Name];
+    return {
+      volume: ask("volume"),
+      volumesNamed: ask("volumesNamed"),
+      snapshot: ask("snapshot"),
+      createVolume: ask("createVolume"),
+      deleteVolume: ask("deleteVolume"),
+      reserve: ask("reserve"),
+      attachments: ask("attachments"),
+      attachment: ask("attachment"),
+      connect: ask("connect"),
+      complete: ask("complete"),
+      deleteAttachment: ask("deleteAttachment"),
+    };
+  }
+
+  /** Cinder says only after some time that it does not know what its driver has done. */
+  #inTime<Value>(work: Promise<Value>): Promise<Value> {
+    const wasSlow = this.#isSlow;
+    this.#isSlow = false;
+    return work.catch(async (error: unknown) => {
+      if (wasSlow) await new Promise<void>((resolve) => this.#world.clock.setTimer(RPC_TIMEOUT_MS, resolve));
+      throw error;
+    });
+  }
+
+  /** There are no more faults. */
+  calm(): void {
+    this.#isCalm = true;
+  }
+
+  /**
+   * What is wrong once nothing is under way: an attachment of a server that does not have the volume, and a guest at its server's home with a volume of which
+   * its server has no attachment. A driver that is late may leave an attachment that shows the host where a build failed before, until the next order.
+   */
+  wrongAtRest(servers: KnownServers): readonly string[] {
+    const volumes = new Map(this.#twin.all().map((volume) => [volume.id, volume]));
+    const leaked = [...volumes.values()].flatMap(({ id, attachedTo }) =>
+      attachedTo
+        .filter(({ serverUuid }) => !this.#has(servers.look(serverUuid), id))
+        .map(
+          ({ serverUuid, host }) =>
+            `volume ${id} is attached to server ${serverUuid} on ${host}, which does not have it`,
+        ),
+    );
+    const lost = servers.guests().flatMap(({ host, serverUuid, volumes: own }) =>
+      own
+        .filter((id) => servers.look(serverUuid)?.host === host && this.#has(servers.look(serverUuid), id))
+        .filter((id) => volumes.get(id)?.attachedTo.some((one) => one.serverUuid === serverUuid) !== true)
+        .map((id) => `server ${serverUuid} has volume ${id} on ${host}, and Cinder has no attachment of it`),
+    );
+    return [...leaked, ...lost];
+  }
+
+  #has(server: Server | null, volumeId: string): boolean {
+    if (server === null || server.status === "DELETED") return false;
+    return server.spec.volumes.some((volume) => volume.volumeId === volumeId);
+  }
+
+  /** What is left when all servers are deleted and were to take their volumes with them. */
+  left(): readonly string[] {
+    return this.#twin.all().map(({ id, name, status }) => `volume ${id} (${name}, ${status}) is left`);
+  }
+
+  /** The attachments, for the end of a world, by volume and server. */
+  async attachmentsLeft(): Promise<readonly string[]> {
+    const { fate } = this.#twin;
+    this.#twin.fate = () => "answered";
+    const all = await this.#twin.attachments({});
+    this.#twin.fate = fate;
+    return all.map(({ volumeId, serverUuid }) => `an attachment of volume ${volumeId} to server ${serverUuid} is left`);
+  }
+
+  #fateOf(method: keyof BlockStorage) {
+    if (this.#isCalm) return "answered";
+    const draw = this.#random();
+    const { silentShare, lostShare, slowShare } = this.#habits;
+    if (draw < silentShare) return "silent";
+    if (draw < silentShare + lostShare) return "lost";
+    const connects = method === "connect" || method === "reserve";
+    if (!connects || draw >= silentShare + lostShare + slowShare) return "answered";
+    this.#isSlow = true;
+    this.#world.clock.setTimer(this.#random() * 2 * RPC_TIMEOUT_MS, () => this.#twin.finishSlow());
+    return "slow";
+  }
+
+  #fillNewVolumes(): void {
+    const put = this.#twin.putVolume.bind(this.#twin);
+    this.#twin.putVolume = (wanted) => {
+      const volume = put(wanted);
+      const fillMs = this.#random() * this.#habits.fillMsMax;
+      const isBroken = !this.#isCalm && this.#random() < this.#habits.errorShare;
+      this.#world.clock.setTimer(fillMs, () => this.#twin.finishCreating(volume.id, isBroken ? "error" : "available"));
+      return volume;
+    };
+  }
+
+  /** No attachment may end while a guest on its host has the volume, whatever is under way. */
+  #watchEnds(servers: KnownServers): void {
+    const end = this.#twin.deleteAttachment.bind(this.#twin);
+    this.#twin.deleteAttachment = async (id) => {
+      const found = this.#twin
+        .all()
+        .flatMap((volume) => volume.attachedTo.map((one) => ({ ...one, volumeId: volume.id })))
+        .find(({ attachmentId }) => attachmentId === id);
+      await end(id);
+      if (found === undefined || this.#twin.all().some((one) => one.attachedTo.some((is) => is.attachmentId === id)))
+        return;
+      const { serverUuid, host, volumeId } = found;
+      const user = servers
+        .guests()
+        .find((guest) => guest.serverUuid === serverUuid && guest.host === host && guest.volumes.includes(volumeId));
+      const server = servers.look(serverUuid);
+      if (user !== undefined && server !== null && server.status !== "DELETED" && server.host === host)
+        this.#world.find(6, `server ${serverUuid} runs on ${host} with volume ${volumeId}, whose attachment has ended`);
+    };
+  }
+}
