@@ -297,13 +297,16 @@ export class SimCell {
 
   /** Describes what is wrong with allocations and with guests left on hosts when nothing is under way. */
   async remains(): Promise<string[]> {
-    const { servers } = this.#store.facts();
+    const { servers, moves } = this.#store.facts();
+    const moving = new Set(moves.flatMap((move) => (move.inFlight ? [move.serverUuid] : [])));
     const living = servers.filter(({ status, host }) => status !== "DELETED" && host !== null).map(({ uuid }) => uuid);
     const records = await this.#store.servers(living);
     const holdings = await this.#store.holdings(living);
     const misheld = records.flatMap(({ uuid, status, spec }, index) => {
       const held = holdings[index]?.items.find(({ resourceClass }) => resourceClass === "VCPU")?.amount;
       const wanted = spec.flavor?.vcpus;
+      // A lie about a later order breaks a move off, which then keeps all its allocations, as if the database had lost commits.
+      if (status === "ERROR" && moving.has(uuid) && this.isInLiarsHands(uuid)) return [];
       return held === wanted ? [] : [`server ${uuid} is ${status}, has ${wanted} VCPUs and holds ${held}`];
     });
     const alive = new Set(living);
