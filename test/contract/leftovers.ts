@@ -11,6 +11,10 @@ import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 
 const moveId = numbered(0xe, 1);
 const offloadId = numbered(0xe, 2);
+const nextMoveId = numbered(0xe, 3);
+/** The guest of the boot, and the guest of the unshelve. */
+const old = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
+const back = { serverUuid: serverId(1), attemptId: `${moveId}/0` };
 
 /** The allocation of a guest that may be left on a host is kept until the host reports that the guest is gone. */
 export function leftoverContract(cell: () => CellUnderTest): void {
@@ -26,7 +30,10 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     if (taken === undefined) throw new Error(`task ${id} cannot be taken`);
     return { facts: taken.task.work?.$case === "operate" ? factsOf(taken.task) : null, tenure: tenureOf(taken) };
   };
-  const transition = (facts: ReturnType<typeof factsOf>, to: "starting" | "cleaning" | "succeed-keeping"): StepWrite =>
+  const transition = (
+    facts: ReturnType<typeof factsOf>,
+    to: "starting" | "cleaning" | "succeed" | "succeed-keeping",
+  ): StepWrite =>
     writeOf(facts, {
       from: { stage: "preparing", selection: 0 },
       to,
@@ -37,6 +44,21 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     });
   const released = (host: string, remaining: { readonly serverUuid: string; readonly attemptId: string }[] = []) =>
     cell().store.releaseEvacuated([{ host, remaining }]);
+  const stepTo = async (id: string, step: number, to: Parameters<typeof transition>[1]): Promise<void> => {
+    const { facts, tenure } = await takeId(id);
+    if (facts === null) throw new Error("no operation");
+    const outcome = await cell().store.commitStep([{ ...tenure, step, ...transition(facts, to) }]);
+    expect(outcome).toMatchObject([{ kind: "committed" }]);
+  };
+  const offloadLeaving = async (): Promise<void> => {
+    await begin({ kind: "shelve-offload", taskId: offloadId });
+    await stepTo(offloadId, 1, "succeed-keeping");
+  };
+  const unshelveTo = async (host: number): Promise<void> => {
+    await begin({ kind: "unshelve", hosts: [host] });
+    await stepTo(moveId, 1, "starting");
+    await stepTo(moveId, 2, "succeed");
+  };
   const deleteLeaving = async (left: readonly string[], migrations: readonly string[] = []) => {
     await cell().store.requestDelete([deleteTask(1, 11)]);
     const tenure = { ...tenureOf(await cell().take(11)), migrations, left };
@@ -121,6 +143,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
       await begin({});
       await deleteLeaving(["host-1"], [moveId]);
       expect(await cell().used()).toEqual([0, 3, 0]);
+      expect(await released("host-1", [{ serverUuid: serverId(1), attemptId: `${moveId}/0` }])).toEqual([[]]);
       expect(await released("host-1")).toEqual([[leftoverUuid(taskId(11))]]);
       expect(await cell().used()).toEqual([0, 0, 0]);
     });
@@ -139,12 +162,7 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     test("outlives an offload whose host did not destroy the guest", async () => {
       const { store } = cell();
       await boot();
-      await begin({ kind: "shelve-offload", taskId: offloadId });
-      const { facts, tenure } = await takeId(offloadId);
-      if (facts === null) throw new Error("no operation");
-      expect(await store.commitStep([{ ...tenure, step: 1, ...transition(facts, "succeed-keeping") }])).toMatchObject([
-        { kind: "committed" },
-      ]);
+      await offloadLeaving();
       expect(await store.servers([serverId(1)])).toMatchObject([{ status: "SHELVED_OFFLOADED", host: null }]);
       expect(await cell().used()).toEqual([2, 0, 0]);
       expect((await store.orphans({ after: null, lookAt: 99, again: [], limit: 9 })).orphans).toEqual([]);
@@ -153,21 +171,38 @@ export function leftoverContract(cell: () => CellUnderTest): void {
     });
 
     test("is released when the server is back on the host and the left guest is gone", async () => {
-      const { store } = cell();
       await boot();
-      await begin({ kind: "shelve-offload", taskId: offloadId });
-      const offload = await takeId(offloadId);
-      if (offload.facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...offload.tenure, step: 1, ...transition(offload.facts, "succeed-keeping") }]);
-      await begin({ kind: "unshelve", hosts: [0] });
-      const unshelve = await takeId(moveId);
-      if (unshelve.facts === null) throw new Error("no operation");
-      await store.commitStep([{ ...unshelve.tenure, step: 1, ...transition(unshelve.facts, "starting") }]);
-      const home = { serverUuid: serverId(1), attemptId: `${moveId}/0` };
-      expect(await store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: home.attemptId }]);
-      const left = { serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
-      expect(await released("host-0", [left, home])).toEqual([[]]);
-      expect(await released("host-0", [home])).toEqual([[leftoverUuid(offloadId)]]);
+      await offloadLeaving();
+      await unshelveTo(0);
+      expect(await cell().store.servers([serverId(1)])).toMatchObject([{ host: "host-0", attemptId: back.attemptId }]);
+      expect(await released("host-0", [old, back])).toEqual([[]]);
+      expect(await released("host-0", [back])).toEqual([[leftoverUuid(offloadId)]]);
+    });
+
+    test("is released when the server is back on the host and moves away again, and the left guest is gone", async () => {
+      await boot();
+      await offloadLeaving();
+      await unshelveTo(0);
+      await begin({ kind: "migrate", hosts: [1], taskId: nextMoveId });
+      await stepTo(nextMoveId, 1, "starting");
+      expect(await cell().store.servers([serverId(1)])).toMatchObject([{ host: "host-1" }]);
+      expect(await released("host-0", [old, back])).toEqual([[]]);
+      expect(await released("host-0", [old])).toEqual([[]]);
+      expect(await released("host-0", [back])).toEqual([[leftoverUuid(offloadId)]]);
+      expect(await cell().store.holdings([serverId(1), nextMoveId])).toMatchObject([{}, { items: [{ amount: 3 }] }]);
+      expect(await cell().used()).toEqual([3, 3, 0]);
+    });
+
+    test("is released when a move builds the server on the host again, and the left guest is gone", async () => {
+      await boot();
+      await offloadLeaving();
+      await unshelveTo(1);
+      await begin({ kind: "migrate", hosts: [0], taskId: nextMoveId });
+      expect(await cell().store.servers([serverId(1)])).toMatchObject([{ host: "host-1" }]);
+      const built = { serverUuid: serverId(1), attemptId: `${nextMoveId}/0` };
+      expect(await released("host-0", [old, built])).toEqual([[]]);
+      expect(await released("host-0", [built])).toEqual([[leftoverUuid(offloadId)]]);
+      expect(await cell().used()).toEqual([3, 3, 0]);
     });
 
     test("outlives a live migration whose source did not destroy the guest", async () => {

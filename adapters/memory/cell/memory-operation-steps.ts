@@ -51,7 +51,7 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   const open = (tx.cell.tasksByServer.get(server.uuid) ?? []).find((row) => row.endedAtMs === null);
   if (open !== undefined) return { kind: "busy", running: runningOf(open) };
   if (server.revision !== revision || server.status !== status) return { kind: "changed" };
-  if (status === "ERROR" && hasOpenMove(tx, server.uuid))
+  if (status === "ERROR" && openMoveOf(tx.cell, server.uuid) !== undefined)
     return { kind: "refused", why: MOVE_BROKEN_OFF, inFlight: false };
   const isStart = startsGuest(operationOf(task).kind);
   if (isStart && server.uncertain === true) return { kind: "refused", why: SERVER_UNCERTAIN, inFlight: false };
@@ -84,8 +84,8 @@ export function beginStep(tx: CellTransaction, begin: BeginOperation): BeginOutc
   return { kind: "begun", xid: tx.xid };
 }
 
-const hasOpenMove = (tx: CellTransaction, serverUuid: string): boolean =>
-  [...tx.cell.migrations.values()].some((one) => one.serverUuid === serverUuid && !one.ended);
+const openMoveOf = (cell: CellState, serverUuid: string): MigrationRow | undefined =>
+  [...cell.migrations.values()].find((one) => one.serverUuid === serverUuid && !one.ended);
 
 /** Changes the server and its allocation on its present host, while no task works on it. */
 export function patchStep(tx: CellTransaction, { serverUuid, revision, change, spec }: HoldingPatch): PatchOutcome {
@@ -190,12 +190,11 @@ export function resetStep(tx: CellTransaction, { serverUuid, status }: StatusRes
   const server = tx.cell.servers.get(serverUuid);
   if (server === undefined || server.status === "DELETED" || server.status === "CLOSED") return { kind: "gone" };
   const task = [...tx.cell.tasks.values()].find((one) => one.serverUuid === serverUuid && one.endedAtMs === null);
-  const moving = [...tx.cell.migrations.values()].some((one) => one.serverUuid === serverUuid && !one.ended);
   if (task !== undefined) {
     const { work } = task.task;
     return { kind: "busy", running: work?.$case === "operate" ? work.value.kind : task.kind };
   }
-  if (moving) return { kind: "busy", running: server.status };
+  if (openMoveOf(tx.cell, serverUuid) !== undefined) return { kind: "busy", running: server.status };
   if (server.host === null) return { kind: "nowhere" };
   server.status = status;
   if (status === "ACTIVE") server.uncertain = false;
@@ -268,8 +267,10 @@ export function releaseEvacuatedStep(tx: CellTransaction, { host, remaining, hel
   const gone = [...tx.cell.migrations.values()]
     .filter((row) => row.holdsSource && row.sourceHost === host && held?.includes(row.uuid) !== false)
     .filter(({ serverUuid, sourceAttemptId: attemptId }) => {
-      const homeAttemptId = tx.cell.servers.get(serverUuid)?.attemptId ?? null;
-      return !isHeldFor({ serverUuid, attemptId, homeAttemptId }, remaining);
+      const home = tx.cell.servers.get(serverUuid);
+      const move = openMoveOf(tx.cell, serverUuid);
+      const claimedAttemptIds = [home?.attemptId ?? null, move?.sourceAttemptId ?? null, move?.destAttemptId ?? null];
+      return !isHeldFor({ serverUuid, attemptId, claimedAttemptIds }, remaining);
     });
   for (const row of gone) {
     row.holdsSource = false;

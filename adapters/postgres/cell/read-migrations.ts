@@ -123,14 +123,16 @@ interface HeldRow {
   readonly source_host: string;
   readonly server_uuid: string;
   readonly source_attempt_id: string | null;
-  readonly home_attempt_id: string | null;
+  readonly claimed_attempt_ids: readonly (string | null)[];
 }
 
 function readHeld(pool: Pool, hosts: readonly string[]): Promise<readonly HeldRow[]> {
   return queryStored<HeldRow>(pool, {
     name: "held_for_guests",
-    text: `select m.uuid, m.source_host, m.server_uuid, m.source_attempt_id, s.attempt_id as home_attempt_id
+    text: `select m.uuid, m.source_host, m.server_uuid, m.source_attempt_id,
+        array[s.attempt_id, o.source_attempt_id, o.dest_attempt_id] as claimed_attempt_ids
       from migrations m left join servers s on s.uuid = m.server_uuid
+      left join migrations o on o.server_uuid = m.server_uuid and not o.ended
       where m.source_host = any ($1) and m.holds_source`,
     values: [textArrayLiteral(hosts)],
   });
@@ -149,8 +151,8 @@ export async function releaseEvacuated(
   const gone = (await readHeld(pool, hosts)).filter((row) => {
     const { remaining, held } = byHost.get(row.source_host)!;
     if (held !== undefined && !held.includes(row.uuid)) return false;
-    const guest = { serverUuid: row.server_uuid, attemptId: row.source_attempt_id, homeAttemptId: row.home_attempt_id };
-    return !isHeldFor(guest, remaining);
+    const { server_uuid: serverUuid, source_attempt_id: attemptId, claimed_attempt_ids: claimedAttemptIds } = row;
+    return !isHeldFor({ serverUuid, attemptId, claimedAttemptIds }, remaining);
   });
   if (gone.length === 0) return hosts.map(() => []);
   const released = await runStored("release_evacuated", () =>

@@ -172,16 +172,21 @@ export interface ComparedHost {
 
 /**
  * Whether something is held for one of the remaining guests. With `attemptId` null it is held for every guest of the server except
- * `homeAttemptId`. That is the server's present guest, which has its own allocation. The exception matters when a server comes back to a
- * host where it left an old guest.
+ * `claimedAttemptIds`. These are the server's present guest, and the guests at the source and the destination of its open move: each of them has an
+ * allocation of its own. The exception matters when a server comes back to a host where it left an old guest, also if it moves away again before the
+ * host is compared. None of them can be the old guest, since a server that comes back does so under a new attempt.
  */
 export function isHeldFor(
-  held: { readonly serverUuid: string; readonly attemptId: string | null; readonly homeAttemptId: string | null },
+  held: {
+    readonly serverUuid: string;
+    readonly attemptId: string | null;
+    readonly claimedAttemptIds: readonly (string | null)[];
+  },
   remaining: ComparedHost["remaining"],
 ): boolean {
   return remaining.some(({ serverUuid, attemptId }) => {
     if (serverUuid !== held.serverUuid) return false;
-    return held.attemptId === null ? attemptId !== held.homeAttemptId : attemptId === held.attemptId;
+    return held.attemptId === null ? !held.claimedAttemptIds.includes(attemptId) : attemptId === held.attemptId;
   });
 }
 
