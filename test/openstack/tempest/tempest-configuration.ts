@@ -81,7 +81,7 @@ build_timeout = 60
 [network]
 project_networks_reachable = false
 [network-feature-enabled]
-# Simple networks have no world outside.
+# Servers have floating IPs with Neutron only. This cloud has Berth's own network, which has no world outside, so that these tests are skipped.
 floating_ips = false
 api_extensions = binding,security-group,quotas,project-id
 [validation]
