@@ -14,6 +14,9 @@ const CONFIRMS_MAX = 100;
 /**
  * Confirms resizes and cold migrations that were neither confirmed nor reverted in time. All conductors of the cell do this at once. One of
  * them begins the confirmation, and the others find that it is already running. No message is sent for the task, so a sweep takes it.
+ *
+ * Some moves cannot be confirmed now, and that may last: another guest of the server is in quarantine, or the record is unreadable. So each look continues after
+ * the last move that the look before it tried, and after the last page it starts over. Any number of such moves only makes the others wait for some looks.
  */
 export class ResizeConfirmer {
   readonly #ticker: Ticker;
@@ -27,6 +30,8 @@ export class ResizeConfirmer {
   }) {
     const { store, clock, events, settings } = options;
     const unreadable = new TakeCounts();
+    /** The server of the move that was tried last. Null when the next look is at the first page. */
+    let after: string | null = null;
     const confirm = async (migration: Migration): Promise<void> => {
       if (migration.operation === null) {
         if (unreadable.count(migration.uuid) === 1) events.moveUnreadable(migration);
@@ -44,8 +49,12 @@ export class ResizeConfirmer {
       clock,
       pauseMs: Math.min(LOOK_MS_MAX, Math.max(50, settings.confirmAfterMs / 4)),
       work: async () => {
-        for (const migration of await store.unconfirmed(settings.confirmAfterMs, CONFIRMS_MAX))
+        const page = await store.unconfirmed(settings.confirmAfterMs, CONFIRMS_MAX, after);
+        for (const migration of page) {
+          after = migration.serverUuid;
           await confirm(migration);
+        }
+        if (page.length < CONFIRMS_MAX) after = null;
       },
       onError: (error) => events.databaseFailed("confirm", error),
     });

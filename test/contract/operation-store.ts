@@ -3,6 +3,7 @@ import type { ComparedHost } from "../../core/stores/cell/operation-store.ts";
 import { factsOf } from "../../core/tasks/operation-facts.ts";
 import { writeOf } from "../../core/tasks/operation-writes.ts";
 import type { Task } from "../../proto/gen/berth/cell.ts";
+import { OperationByHand } from "../rigs/operation-by-hand.ts";
 import { conductorId, dispatchOf, hostName, numbered, providerOf, serverId, taskId } from "./cell-fixtures.ts";
 import { type CellUnderTest, tenureOf } from "./cell-under-test.ts";
 import { moveId, operationsIn, UNSEEN_MS } from "./operations-under-test.ts";
@@ -190,6 +191,26 @@ export function operationContract(cell: () => CellUnderTest): void {
       ]);
     });
 
+    test("that ended a move leaves it to be confirmed, in pages by the UUIDs of the servers", async () => {
+      const { store } = cell();
+      await boot();
+      await store.dispatch([dispatchOf({ server: 2, task: 2, hosts: [0], vcpus: 2 })]);
+      await store.commitActive([{ ...tenureOf(await cell().take(2)), selection: 0 }]);
+      for (const server of [2, 1]) {
+        await begin({ server, kind: "migrate", hosts: [server], vcpus: 2, taskId: numbered(0xe, server) });
+        const byHand = new OperationByHand(store, numbered(0xe, server));
+        for (const to of ["handing-over", "starting", "succeed"] as const)
+          expect(await byHand.goOn(to)).toMatchObject({ kind: "committed" });
+      }
+      const pageAfter = async (after: string | null, limit: number) =>
+        (await store.unconfirmed(0, limit, after)).map(({ serverUuid }) => serverUuid);
+      expect(await pageAfter(null, 9)).toEqual([serverId(1), serverId(2)]);
+      expect(await pageAfter(null, 1)).toEqual([serverId(1)]);
+      expect(await pageAfter(serverId(0), 1)).toEqual([serverId(1)]);
+      expect(await pageAfter(serverId(1), 1)).toEqual([serverId(2)]);
+      expect(await pageAfter(serverId(2), 1)).toEqual([]);
+    });
+
     test("brings the server to its destination, and a confirmation settles the source", async () => {
       const { store } = cell();
       await boot();
@@ -200,8 +221,8 @@ export function operationContract(cell: () => CellUnderTest): void {
       expect(await store.servers([serverId(1)])).toMatchObject([
         { status: "VERIFY_RESIZE", taskState: null, host: "host-1", attemptId: `${moveId}/0`, revision: 3 },
       ]);
-      expect(await store.unconfirmed(0, 9)).toMatchObject([{ uuid: moveId, status: "finished" }]);
-      expect(await store.unconfirmed(UNSEEN_MS, 9)).toEqual([]);
+      expect(await store.unconfirmed(0, 9, null)).toMatchObject([{ uuid: moveId, status: "finished" }]);
+      expect(await store.unconfirmed(UNSEEN_MS, 9, null)).toEqual([]);
       const confirmId = numbered(0xe, 5);
       expect((await begin({ kind: "confirm", taskId: confirmId })).outcome.kind).toBe("begun");
       const confirm = await take(confirmId);

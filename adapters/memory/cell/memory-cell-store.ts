@@ -333,8 +333,8 @@ export class MemoryCellStore extends MemoryCellTables implements CellStore {
     return migrationsOf(this.cell, query);
   }
 
-  async unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
-    return unconfirmedOf(this.cell, this.clock.now() - waitedMs, limit);
+  async unconfirmed(waitedMs: number, limit: number, after: string | null): Promise<readonly Migration[]> {
+    return unconfirmedOf(this.cell, this.clock.now() - waitedMs, limit, after);
   }
 
   async fencedSources(): Promise<readonly string[]> {

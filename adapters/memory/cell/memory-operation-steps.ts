@@ -243,10 +243,16 @@ function youngestFirst(a: MigrationRow, b: MigrationRow): number {
   return b.createdAtMs - a.createdAtMs || compare(a.uuid, b.uuid);
 }
 
-export function unconfirmedOf(cell: CellState, beforeMs: number, limit: number): readonly Migration[] {
+export function unconfirmedOf(
+  cell: CellState,
+  beforeMs: number,
+  limit: number,
+  after: string | null,
+): readonly Migration[] {
   return [...cell.migrations.values()]
     .filter((row) => !row.ended && row.status === "finished" && row.updatedAtMs <= beforeMs)
-    .sort((a, b) => a.updatedAtMs - b.updatedAtMs || compare(a.uuid, b.uuid))
+    .filter((row) => after === null || compare(row.serverUuid, after) > 0)
+    .sort((a, b) => compare(a.serverUuid, b.serverUuid))
     .slice(0, limit)
     .map((row) => migrationRecord(cell, row));
 }

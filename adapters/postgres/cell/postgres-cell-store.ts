@@ -350,8 +350,8 @@ export class PostgresCellStore implements CellStore {
     return readMigrations(this.#pool, query);
   }
 
-  unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]> {
-    return readUnconfirmed(this.#pool, waitedMs, limit);
+  unconfirmed(waitedMs: number, limit: number, after: string | null): Promise<readonly Migration[]> {
+    return readUnconfirmed(this.#pool, waitedMs, limit, after);
   }
 
   fencedSources(): Promise<readonly string[]> {

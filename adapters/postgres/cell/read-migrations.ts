@@ -14,6 +14,7 @@ import { runStored } from "../client/run-stored.ts";
 import { onlyUuids, queryRows, queryStored, selectMs } from "../client/store-query.ts";
 import { inTransaction } from "../client/transaction.ts";
 import { encodeChanges } from "../ledger/encode-changes.ts";
+import { LEAST_UUID } from "./read-servers.ts";
 import { taskOf } from "./take-tasks.ts";
 
 interface MigrationRow {
@@ -73,13 +74,18 @@ export async function readMigrations(pool: Pool, query: MigrationQuery): Promise
   return rows.map(migrationOf);
 }
 
-export async function readUnconfirmed(pool: Pool, waitedMs: number, limit: number): Promise<readonly Migration[]> {
+export async function readUnconfirmed(
+  pool: Pool,
+  waitedMs: number,
+  limit: number,
+  after: string | null,
+): Promise<readonly Migration[]> {
   const rows = await queryStored<MigrationRow>(pool, {
-    name: "unconfirmed_migrations",
+    name: "unconfirmed_migrations_after",
     text: `${SELECT}
-      where not m.ended and m.status = 'finished' and m.updated_at <= now() - $1::float8 * interval '1 ms'
-      order by m.updated_at, m.uuid limit $2`,
-    values: [waitedMs, limit],
+      where not m.ended and m.status = 'finished' and m.updated_at <= now() - $1::float8 * interval '1 ms' and m.server_uuid > $3::uuid
+      order by m.server_uuid limit $2`,
+    values: [waitedMs, limit, after ?? LEAST_UUID],
   });
   return rows.map(migrationOf);
 }

@@ -94,7 +94,7 @@ export async function readServersOfPeriod(pool: Pool, query: PeriodQuery): Promi
 }
 
 /** No server has this UUID. */
-const LEAST_UUID = "00000000-0000-0000-0000-000000000000";
+export const LEAST_UUID = "00000000-0000-0000-0000-000000000000";
 
 /** Cost: one round trip, and no look at other servers. */
 export async function readServersByStatus(

@@ -193,8 +193,11 @@ export function isHeldFor(
 export interface MigrationStore {
   /** Migrations, youngest first and then by UUID. The times in Postgres have microseconds. The list includes unreadable migrations. */
   migrations(query: MigrationQuery): Promise<readonly Migration[]>;
-  /** Resizes and cold migrations that have waited for their confirmation for `waitedMs`, oldest first. */
-  unconfirmed(waitedMs: number, limit: number): Promise<readonly Migration[]>;
+  /**
+   * Resizes and cold migrations that have waited for their confirmation for `waitedMs`, by the UUIDs of their servers, each of which has one at
+   * most. A page begins behind the server `after`, which need not exist. Null is the first page.
+   */
+  unconfirmed(waitedMs: number, limit: number, after: string | null): Promise<readonly Migration[]>;
   /** For each host, the sorted consumers that hold something there for guests that moved away or could not be destroyed. */
   holdForGuests(hosts: readonly string[]): Promise<readonly (readonly string[])[]>;
   /**
