@@ -27,15 +27,15 @@ const EXPECTED: Readonly<Record<string, readonly string[]>> = {
     "admin.test_volumes_negative.VolumesAdminNegativeTest.test_update_attached_volume_with_nonexistent_volume_in_body",
   ],
   "volumes are not attached to offloaded servers": ["volumes.test_attach_volume.AttachVolumeShelveTestJSON."],
-  "the ports of a deleted server end a moment after it, so that its security group is still in use for as long": [
-    "tearDownClass (security_groups.test_security_groups.",
-  ],
 };
 
 /** Why tests pass or fail as the machine is slow or quick, with the beginnings of their names: neither is a surprise. */
 const TIMED: Readonly<Record<string, readonly string[]>> = {
   "hosts that pretend to build copy a disk at once, so that an image is still being saved when the next one is asked for only if the machine is slow":
     ["images.test_images_oneserver_negative.ImagesOneServerNegativeTestJSON.test_create_second_image_when_first"],
+  "the ports of a deleted server end a moment after it, so that its security group is still in use for as long": [
+    "tearDownClass (security_groups.test_security_groups.",
+  ],
 };
 
 /** Returns why a test is expected to fail, or may fail, or null. */
