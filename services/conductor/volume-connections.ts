@@ -11,11 +11,11 @@ export type ConnectOutcome = { readonly kind: "connected"; readonly connections:
 export type Connections = ReadonlyMap<string, string>;
 
 const OWN = { callerToken: null, requestId: null };
-/** Cinder still fills the volume. */
 /** How long Cinder's driver may take beyond the time for which Cinder waits for it, before it is asked once more. */
 const SLOW_MS_MAX = 5 * 60_000;
 /** An error without a reason that comes later than this is that of a driver for which Cinder has not waited any longer (`rpc_response_timeout`: 60 s). */
 const SLOW_FROM_MS = 30_000;
+/** Cinder still fills the volume. */
 const NOT_READY = ["creating", "downloading"];
 
 /**

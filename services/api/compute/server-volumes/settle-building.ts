@@ -89,7 +89,6 @@ async function looksOf(cells: Cells, records: readonly RequestRecord[]): Promise
  * then on the server itself cannot be accepted, however late its api is, and its volumes end as those of any deleted server. If the server was
  * accepted meanwhile, nothing changes.
  */
-/** Closes the UUID of a server that no call has accepted, so that none can accept it later. */
 export async function closeServer(store: BuildingDeps["store"], serverUuid: string): Promise<void> {
   await store.accept([bareSpec(serverUuid)]);
   const [record] = await store.requests([serverUuid]);
