@@ -310,6 +310,12 @@ export function volumeStoreContract(name: string, makeStores: () => Promise<Volu
         expect(await store.volumes([failed.id, ran.id])).toMatchObject([{ id: ran.id, attachment: null }]);
       });
 
+      test("is kept when an operation releases it that is not the build of its server", async () => {
+        const one = await make(randomUUID(), {}, { taskId: randomUUID() });
+        expect(await store.release(one.id, one.taskId)).toBe(true);
+        expect(await find(one.id)).toMatchObject({ making: null, attachment: null });
+      });
+
       test("ends with a server that never ran, and otherwise as its server's owner wished", async () => {
         const wishes = [
           { deleteOnTermination: false, neverRan: true },

@@ -1,18 +1,19 @@
 import type { ApiStore } from "../../../core/stores/api/api-store.ts";
-import type {
-  CreateVolumeOutcome,
-  MadeVolume,
-  NewAttachment,
-  NewVolume,
-  ReserveOutcome,
-  SweepOutcome,
-  SweptVolumes,
-  VolumeAttachment,
-  VolumeChanges,
-  VolumeQuery,
-  VolumeRecord,
-  VolumeStore,
-  VolumeUsage,
+import {
+  type CreateVolumeOutcome,
+  isBuiltWith,
+  type MadeVolume,
+  type NewAttachment,
+  type NewVolume,
+  type ReserveOutcome,
+  type SweepOutcome,
+  type SweptVolumes,
+  type VolumeAttachment,
+  type VolumeChanges,
+  type VolumeQuery,
+  type VolumeRecord,
+  type VolumeStore,
+  type VolumeUsage,
 } from "../../../core/stores/api/volume-store.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 
@@ -138,7 +139,8 @@ export class MemoryVolumeStore implements VolumeStore {
   async beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean> {
     const attachment = this.#volumes.get(id)?.attachment;
     if (attachment?.phase !== "attached" || attachment.serverUuid !== of.serverUuid) return false;
-    return this.#put(id, { ...attachment, phase: "detaching", phaseAtMs: this.#clock.now(), taskId: of.taskId });
+    const since = { phase: "detaching", phaseAtMs: this.#clock.now(), taskId: of.taskId } as const;
+    return this.#put(id, { ...attachment, ...since }, { making: null });
   }
 
   async confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean> {
@@ -152,7 +154,7 @@ export class MemoryVolumeStore implements VolumeStore {
   async release(id: string, taskId: string): Promise<boolean> {
     const volume = this.#volumes.get(id);
     if (volume?.attachment?.taskId !== taskId) return false;
-    return volume.making === null ? this.#put(id, null) : this.#volumes.delete(id);
+    return isBuiltWith(volume.making, volume.attachment) ? this.#volumes.delete(id) : this.#put(id, null);
   }
 
   async setAttachmentId(

@@ -33,6 +33,8 @@ const END = `phase = 'detaching', phase_at = clock_timestamp(), task_id = null,
 const HAS_ENDED = `(v.phase = 'attached' or v.task_id is not null)
   and not exists (select from requests r where r.server_uuid = v.server_uuid and r.state <> 'deleted')
   and (v.task_id is distinct from v.server_uuid or exists (select from requests r where r.server_uuid = v.server_uuid))`;
+/** As `isBuiltWith`. */
+const IS_BUILT_WITH = "making is not null and phase = 'attaching' and task_id = server_uuid and attached_at_ms is null";
 const UNIQUE_VIOLATION = "23505";
 
 /** Volumes in the API database. Each write of an attachment is one statement. Throws `StoreError`. */
@@ -176,7 +178,7 @@ export class PostgresVolumeStore implements VolumeStore {
   beginDetaching(id: string, of: { readonly serverUuid: string; readonly taskId: string }): Promise<boolean> {
     return this.#write(
       "begin_detaching",
-      `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = $3
+      `update volumes set phase = 'detaching', phase_at = clock_timestamp(), task_id = $3, making = null
         where id = any ($1::uuid[]) and server_uuid = $2 and phase = 'attached'`,
       [onlyUuids([id]), of.serverUuid, of.taskId],
     );
@@ -196,11 +198,11 @@ export class PostgresVolumeStore implements VolumeStore {
     const rows = await queryStored(this.#pool, {
       name: "release_volume",
       text: `with over as (
-          select id, making from volumes where id = any ($1::uuid[]) and task_id = $2 for update
+          select id, ${IS_BUILT_WITH} as is_built from volumes where id = any ($1::uuid[]) and task_id = $2 for update
         ), deleted as (
-          delete from volumes v using over where v.id = over.id and over.making is not null returning v.id
+          delete from volumes v using over where v.id = over.id and over.is_built returning v.id
         ), released as (
-          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and over.making is null returning v.id
+          update volumes v set ${NO_ATTACHMENT} from over where v.id = over.id and not over.is_built returning v.id
         )
         select id from deleted union all select id from released`,
       values: [onlyUuids([id]), taskId],

@@ -55,6 +55,16 @@ export interface VolumeRecord {
   readonly attachment: VolumeAttachment | null;
 }
 
+/**
+ * Whether a server is still being built with a volume that is made for it, so that the volume is deleted when it is released. A volume that a server has had
+ * holds a user's data, whatever `making` says: apis of earlier versions do not write it.
+ */
+export function isBuiltWith(making: VolumeMaking | null, attachment: BuildingAttachment): boolean {
+  const { phase, taskId, serverUuid, attachedAtMs } = attachment;
+  return making !== null && phase === "attaching" && taskId === serverUuid && attachedAtMs === null;
+}
+type BuildingAttachment = Pick<VolumeAttachment, "phase" | "taskId" | "serverUuid" | "attachedAtMs">;
+
 export type NewVolume = Omit<VolumeRecord, "attachment" | "updatedAtMs">;
 /** What an owner changes of a volume. Absent fields stay as they are. */
 export type VolumeChanges = Partial<Pick<VolumeRecord, "name" | "description" | "metadata" | "isBootable">>;
@@ -156,8 +166,8 @@ export interface VolumeStore {
    */
   confirmAttached(id: string, taskId: string, nowMs: number, cell?: string): Promise<boolean>;
   /**
-   * attaching or detaching by this operation → no server has the volume. One that was made for its server is deleted. False if the volume is in no such
-   * phase.
+   * attaching or detaching by this operation → no server has the volume. One that was made for its server is deleted if the operation is the server's build
+   * (`isBuiltWith`). False if the volume is in no such phase.
    */
   release(id: string, taskId: string): Promise<boolean>;
   /** Replaces the id of a server's attachment, which Cinder has chosen. False if the server does not have the volume. */

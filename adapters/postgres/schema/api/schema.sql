@@ -443,6 +443,7 @@ CREATE INDEX volumes_listed ON public.volumes USING btree (created_at_ms DESC, i
 CREATE INDEX volumes_of_projects ON public.volumes USING btree (project_id, created_at_ms DESC, id);
 CREATE UNIQUE INDEX volumes_of_servers ON public.volumes USING btree (server_uuid, device) WHERE (server_uuid IS NOT NULL);
 CREATE INDEX volumes_unsettled ON public.volumes USING btree (id) WHERE (phase = ANY (ARRAY['attaching'::text, 'detaching'::text]));
+CREATE TRIGGER end_making BEFORE UPDATE ON public.volumes FOR EACH ROW WHEN (((new.making IS NOT NULL) AND ((new.attached_at_ms IS NOT NULL) OR (new.phase IS NULL)))) EXECUTE FUNCTION end_volume_making();
 
 create view server_group_servers (
   group_uuid uuid,
@@ -454,6 +455,11 @@ create view server_group_servers (
 create function calls_beyond_limit(uuids uuid[], projects text[], calls integer[], open_max integer)
   returns TABLE(refused_call integer, open_already integer)
   language plpgsql;
+
+create function end_volume_making()
+  returns trigger
+  language plpgsql
+  set search_path="$user", public;
 
 create function follow_requests()
   returns trigger

@@ -198,4 +198,14 @@ describe("a volume that is made with a server", () => {
     expect(cinder.all().map(({ id }) => id)).toEqual([volumeId, ranId]);
     expect(await rows()).toEqual([]);
   });
+
+  test("is kept in Cinder when it is detached, also if an api of an earlier version has not written that it was made", async () => {
+    // The row is as such an api and `beginDetaching` leave it: still `made`, and waiting for an operation.
+    const made = await api().make(wanted, { ...attachment(), taskId: randomUUID() }, call);
+    if (made.kind !== "made") throw new Error(made.kind);
+    cinder.finishCreating(made.volume.id);
+    const taskId = (await rows())[0]?.attachment?.taskId ?? "";
+    expect(await api().release(made.volume.id, taskId)).toBe(true);
+    expect([named(), await rows()]).toMatchObject([[{ id: made.volume.id, status: "available" }], []]);
+  });
 });

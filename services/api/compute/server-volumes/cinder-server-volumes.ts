@@ -1,8 +1,9 @@
-import type {
-  NewAttachment,
-  VolumeAttachment,
-  VolumeRecord,
-  VolumeStore,
+import {
+  isBuiltWith,
+  type NewAttachment,
+  type VolumeAttachment,
+  type VolumeRecord,
+  type VolumeStore,
 } from "../../../../core/stores/api/volume-store.ts";
 import type { BlockStorage, CinderVolume, MakeVolumeOutcome } from "../../../../core/stores/block-storage.ts";
 import { BlockStorageError } from "../../../../core/stores/block-storage-error.ts";
@@ -132,7 +133,8 @@ export class CinderServerVolumes extends OwnServerVolumes {
 
   override async release(id: string, taskId: string): Promise<boolean> {
     const volume = await this.#endInCinder(id, (attachment) => attachment.taskId === taskId);
-    if (volume === null || (volume.making !== null && !(await this.#deleteMade(volume)))) return false;
+    if (volume === null) return false;
+    if (isBuiltWith(volume.making, volume.attachment) && !(await this.#deleteMade(volume))) return false;
     return this.#forget(id, () => this.#store.release(id, taskId));
   }
 
