@@ -1,10 +1,43 @@
 import { setImmediate } from "node:timers/promises";
-import { expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { HopOutcome } from "../../core/stores/cell/cell-store.ts";
 import { AttemptReport, type ConductorMessage, GuestState } from "../../proto/gen/berth/agent.ts";
 import { ManualClock } from "../../runtime/manual-clock.ts";
 import { dispatchOf, hostName, serverId, taskId } from "../../test/contract/cell-fixtures.ts";
 import { BuildRun } from "./build-run.ts";
+import type { PluggingOutcome } from "./vif-plugging.ts";
+
+type Ports = ConstructorParameters<typeof BuildRun>[4];
+
+/** A build of server 1 on the hosts 0 and 1 that begins at once, with these ports beside those that do nothing. */
+function beginRun(ports: object): BuildRun {
+  const { task } = dispatchOf({ server: 1, task: 1, hosts: [0, 1] });
+  const { work, server } = task;
+  if (work?.$case !== "build" || server === undefined) throw new Error("it is no build");
+  const run = new BuildRun(
+    { task, epoch: 1, selection: 0, host: hostName(0), attemptId: `${taskId(1)}/0` },
+    work.value,
+    server,
+    { traceparent: "", traceId: "", end: () => {} },
+    {
+      ...{ clock: new ManualClock(), releaser: {}, store: {}, moved() {}, ended() {}, tell() {} },
+      events: { attemptFailed() {}, alternateSkipped() {}, buildEnded() {} },
+      settings: { attemptTimeoutMs: 60_000, hostGraceMs: 1_000 },
+      ...ports,
+    } as unknown as Ports,
+  );
+  run.begin(0, []);
+  return run;
+}
+
+function report(run: BuildRun, state: GuestState, reason = ""): void {
+  const names = { host: hostName(0), serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
+  run.reported(AttemptReport.fromPartial({ ...names, state, reason }), 0);
+}
+
+async function settle(): Promise<void> {
+  for (let turns = 0; turns < 5; turns += 1) await setImmediate();
+}
 
 test.each([
   ["may", "destroy host-0"],
@@ -14,9 +47,7 @@ test.each([
   async (verdict, left) => {
     const done: string[] = [];
     const ports = {
-      ...{ clock: new ManualClock(), releaser: {}, store: {}, events: { attemptFailed() {}, alternateSkipped() {} } },
-      ...{ moved() {}, ended() {}, tell() {}, needs: { meet: () => null } },
-      settings: { attemptTimeoutMs: 60_000, hostGraceMs: 1_000 },
+      needs: { meet: () => null },
       streamOf: (host: string) => ({ send: ({ body }: ConductorMessage) => void done.push(`${body?.$case} ${host}`) }),
       guests: {
         mayDestroy: async ({ host, attemptId }: { readonly host: string; readonly attemptId: string }) => {
@@ -32,24 +63,85 @@ test.each([
         },
       },
     };
-    const { task } = dispatchOf({ server: 1, task: 1, hosts: [0, 1] });
-    const { work, server } = task;
-    if (work?.$case !== "build" || server === undefined) throw new Error("it is no build");
-    const run = new BuildRun(
-      { task, epoch: 1, selection: 0, host: hostName(0), attemptId: `${taskId(1)}/0` },
-      work.value,
-      server,
-      { traceparent: "", traceId: "", end: () => {} },
-      ports as unknown as ConstructorParameters<typeof BuildRun>[4],
-    );
-    run.begin(0, []);
-    const names = { host: hostName(0), serverUuid: serverId(1), attemptId: `${taskId(1)}/0` };
-    run.reported(
-      AttemptReport.fromPartial({ ...names, state: GuestState.GUEST_STATE_FAILED, reason: "the disk is full" }),
-      0,
-    );
-    for (let turns = 0; turns < 5; turns += 1) await setImmediate();
+    report(beginRun(ports), GuestState.GUEST_STATE_FAILED, "the disk is full");
+    await settle();
     expect(done.slice(0, 3)).toEqual(["build host-0", `judge host-0 ${taskId(1)}/0`, "hop to host-1"]);
     expect(done.slice(3).sort()).toEqual(["build host-1", left].sort());
   },
 );
+
+describe("a build whose host is lost while the prepared guest waits for its network", () => {
+  let done: string[];
+  let clock: ManualClock;
+  let isConnected: boolean;
+  /** Ends the present wait for the network. */
+  let plug: () => void;
+  let run: BuildRun;
+
+  beforeEach(async () => {
+    done = [];
+    clock = new ManualClock();
+    isConnected = true;
+    const streams = new Map(
+      [hostName(0), hostName(1)].map((host) => [
+        host,
+        { send: ({ body }: ConductorMessage) => void done.push(`${body?.$case} ${host}`) },
+      ]),
+    );
+    run = beginRun({
+      clock,
+      releaser: { tryRelease: async () => "down" },
+      needs: {
+        meet: () => null,
+        plugged: () =>
+          new Promise<PluggingOutcome>((resolve) => {
+            plug = () => resolve({ kind: "plugged" });
+          }),
+      },
+      streamOf: (host: string) => (isConnected || host !== hostName(0) ? streams.get(host) : null),
+      guests: { clear: async ({ host }: { readonly host: string }) => void done.push(`look at ${host}`) },
+      commits: {
+        commitActive: async () => {
+          done.push("ACTIVE");
+          return { kind: "committed" };
+        },
+        hop: async ({ toHost }: { readonly toHost: string }): Promise<HopOutcome> => {
+          done.push(`hop to ${toHost}`);
+          return { kind: "committed" };
+        },
+      },
+    });
+    report(run, GuestState.GUEST_STATE_PREPARED);
+    isConnected = false;
+    run.hostLost();
+    plug();
+    await settle();
+  });
+
+  test("does not make the server ACTIVE there, and goes on when the host has reported the guest again", async () => {
+    expect(done).toEqual(["build host-0"]);
+    isConnected = true;
+    run.hostConnected();
+    report(run, GuestState.GUEST_STATE_PREPARED);
+    await settle();
+    expect(done).toEqual(["build host-0", "build host-0"]);
+    plug();
+    await settle();
+    expect(done.slice(2)).toEqual(["ACTIVE", "start host-0"]);
+  });
+
+  test("goes to the next host when the grace period is over", async () => {
+    clock.advance(1_000);
+    await settle();
+    expect(done.slice(0, 2)).toEqual(["build host-0", "hop to host-1"]);
+    expect(done).toContain("build host-1");
+  });
+
+  test("goes to the next host when the host is back, and does not answer", async () => {
+    isConnected = true;
+    run.hostConnected();
+    clock.advance(121_000);
+    await settle();
+    expect(done.slice(0, 3)).toEqual(["build host-0", "build host-0", "hop to host-1"]);
+  });
+});

@@ -144,8 +144,11 @@ export class BuildRun implements TaskRun {
     this.#deadline?.cancel();
     waiting.then(
       (outcome) => {
-        if (outcome.kind === "plugged") this.#step({ kind: "prepared", selection });
-        else if (outcome.kind === "failed") this.#giveUp(selection, keptReason(outcome.reason));
+        if (outcome.kind === "failed") this.#giveUp(selection, keptReason(outcome.reason));
+        if (outcome.kind !== "plugged") return;
+        if (this.#ports.streamOf(this.#hostOf(selection)) !== null) this.#step({ kind: "prepared", selection });
+        // The host reports the guest again when it is back, within a deadline of its own. Otherwise the grace period ends the attempt.
+        else this.#plugging = this.#called = -1;
       },
       () => this.#release(),
     );
