@@ -85,6 +85,34 @@ describe("an operation whose cell's database has lost commits", () => {
     }
   });
 
+  test("tells what it waits for each time that this changes between a silent host and a guest in quarantine", () => {
+    const waits = [
+      ["gone", "is silent"],
+      ["held-up", GUEST_IN_QUARANTINE],
+      ["gone", "is silent"],
+    ] as const;
+    let state = at("starting");
+    for (const [index, [kind, reason]] of waits.entries()) {
+      const step = index + 2;
+      const told = stepOperation(world, state, { kind, step, reason });
+      const note = expect.stringContaining(reason);
+      expect(told.effects).toMatchObject([
+        { kind: "commit", step, write: { stage: "starting", migration: { note }, change: null } },
+        { kind: "tell-wait", note },
+      ]);
+      // A server that the quarantine has put into ERROR stays there until the operation goes on, with the present reason.
+      const [effect] = told.effects;
+      const server = effect?.kind === "commit" ? effect.write.server : {};
+      expect(server).toMatchObject(index === 0 ? {} : { status: "ERROR", fault: note });
+      if (index === 0) expect(server).not.toHaveProperty("status");
+      const shown = stepOperation(world, told.state, { kind: "committed", step, revision: step + 1 });
+      expect(shown.effects).toMatchObject([{ kind: "ask", stage: "starting", step: step + 1 }]);
+      const again = stepOperation(world, shown.state, { kind, step: step + 1, reason });
+      expect(again).toEqual({ state: shown.state, effects: [] });
+      state = shown.state;
+    }
+  });
+
   test("gives up a power operation beside another guest in quarantine", () => {
     const start = {
       ...task,

@@ -16,9 +16,12 @@ interface Position {
   readonly revision: number;
   readonly reason: string;
   readonly past: readonly PastAttempt[];
-  /** Whether the note about the present wait is in the database, where people see it. */
-  readonly isWaitShown: boolean;
+  /** The wait whose note is in the database, where people see it, since this stage was entered. */
+  readonly shownWait: Wait | null;
 }
+
+/** For an answer of the asked host, or for the decision about another guest in quarantine. */
+type Wait = "host" | "quarantine";
 
 export type OperationState =
   /** The stage's question was sent to a host. `signal` is `force` when a force was requested as the stage was entered. */
@@ -114,7 +117,7 @@ export function beginOperation(
     revision,
     reason,
     past,
-    isWaitShown: false,
+    shownWait: null,
   };
   if (signal === "abort" && HEARD_AT.abort.includes(at.stage) && world.facts.isMove)
     return write(world, at, { to: "restoring", selection, reason: `${ABORTED} on request`, noted: [] });
@@ -142,7 +145,7 @@ export function stepOperation(world: OperationWorld, state: OperationState, even
     case "failed":
     case "gone":
     case "host-fenced":
-      if (event.step !== state.step || (state.isWaitShown && targetOf(world, state, event) === state.stage))
+      if (event.step !== state.step || (state.shownWait === "host" && targetOf(world, state, event) === state.stage))
         return unchanged;
       return answered(world, state, event);
     case "arrived":
@@ -190,9 +193,10 @@ function answered(world: OperationWorld, at: Position, event: Answer): MachineSt
   if (target === null) return { state: { kind: "ended", as: "refused" }, effects: [] };
   const reason = event.kind === "done" ? at.reason : at.reason === "" ? event.reason : at.reason;
   if (target === at.stage && event.kind !== "done")
-    return note(world, { ...at, reason: event.kind === "failed" ? reason : at.reason }, null, {
+    return note(world, { ...at, reason: event.kind === "failed" ? reason : at.reason, shownWait: "host" }, null, {
       text: describeWait(world.facts, at, event),
-      isError: false,
+      // A server that the note about a quarantine has put into ERROR stays there until the operation goes on, with the present reason.
+      isError: at.shownWait === "quarantine",
     });
   if (target === "another") {
     const failed = pastOf(world, at.selection, "failed", reason);
@@ -236,11 +240,14 @@ function writeAfter(
 
 /** asking → given up, if nothing is lost by that; → noting that the operation waits for an operator, who decides about the other guest. */
 function heldUp(world: OperationWorld, state: Extract<OperationState, { kind: "asking" }>, why: string): MachineStep {
-  const { step, isWaitShown } = state;
+  const { step, shownWait } = state;
   if (edgesOf(world.facts.kind, state.stage)?.failed === "give-up")
     return answered(world, state, { kind: "failed", step, reason: why, final: true });
-  if (isWaitShown) return { state, effects: [] };
-  return note(world, state, null, { text: describeHeldUp(world.facts, why), isError: true });
+  if (shownWait === "quarantine") return { state, effects: [] };
+  return note(world, { ...state, shownWait: "quarantine" }, null, {
+    text: describeHeldUp(world.facts, why),
+    isError: true,
+  });
 }
 
 /** → noting: the operation stays at its stage, and says why. */
@@ -259,7 +266,7 @@ function note(
 
 /** noting → asking again, or writing the transition that was refused before. */
 function shown(world: OperationWorld, before: Position, next: Transition | null, revision: number): MachineStep {
-  const at: Position = { ...before, step: before.step + 1, revision, isWaitShown: true };
+  const at: Position = { ...before, step: before.step + 1, revision };
   if (next === null) return enter(world, at, null);
   return writeAfter(world, { at, transition: next, refusals: REFUSALS_MAX }, REFUSED_AGAIN_MS_MAX);
 }
@@ -277,7 +284,7 @@ function committed(world: OperationWorld, at: Position, transition: Transition, 
     return { state: { kind: "ended", as }, effects: [...blamed, { kind: "tell-end", as, reason }] };
   }
   const past = [...at.past, ...noted];
-  const entered = { stage: to as Stage, selection, step: at.step + 1, revision, reason, past, isWaitShown: false };
+  const entered = { stage: to as Stage, selection, step: at.step + 1, revision, reason, past, shownWait: null };
   const next = enter(world, entered, null);
   return { state: next.state, effects: [...clear, ...blamed, ...next.effects] };
 }
