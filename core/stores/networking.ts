@@ -95,9 +95,13 @@ export type UpdatePortOutcome =
   | { readonly kind: "forbidden"; readonly why: string }
   | { readonly kind: "refused"; readonly why: string };
 
+/** How many servers one question for ports may name: Neutron takes addresses of at most 8 KiB. Source: `MAX_SEARCH_IDS` in nova/network/security_group_api.py. */
+export const DEVICE_IDS_MAX = 150;
+
 /** The ports that have all of the given values. */
 export interface NeutronPortFilter {
   readonly id?: string;
+  /** The servers that have the ports, at most `DEVICE_IDS_MAX`. */
   readonly deviceIds?: readonly string[];
   readonly networkId?: string;
   readonly address?: string;

@@ -1,6 +1,7 @@
-import { type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
+import { DEVICE_IDS_MAX, type Networking, type NeutronPort, OWN_NAME } from "../../core/stores/networking.ts";
 import { NetworkingError } from "../../core/stores/networking-error.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { Batcher } from "../../runtime/batcher.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { failed, UNWANTED, type Undone } from "./patient-calls.ts";
 
@@ -14,10 +15,13 @@ const POLL_MS_MAX = 5_000;
  * and shows it in the port's own row: the status is ACTIVE, or ERROR where the event would say that it failed. The status is what counts here. So it makes
  * no difference whether the event comes early, twice or never, or whether another conductor goes on with the wait.
  *
+ * All servers that wait are looked up by one question at a time. So however many wait, the calls that bind ports find a free connection.
+ *
  * Source: `vif_plugging_timeout` and `vif_plugging_is_fatal` of Nova, and neutron/notifiers/nova.py.
  */
 export class VifPlugging {
-  readonly #networking: Networking | null;
+  /** The ports of a server in Neutron, or null without Neutron. */
+  readonly #looks: Batcher<string, readonly NeutronPort[]> | null;
   readonly #clock: Clock;
   readonly #timeoutMs: number;
   readonly #isFatal: boolean;
@@ -26,7 +30,11 @@ export class VifPlugging {
     deps: { readonly networking: Networking | null; readonly clock: Clock },
     settings: { readonly vifPluggingTimeoutMs: number; readonly vifPluggingIsFatal: boolean },
   ) {
-    this.#networking = deps.networking;
+    const { networking } = deps;
+    this.#looks =
+      networking === null
+        ? null
+        : new Batcher({ run: (uuids) => portsOf(networking, uuids), maxItems: DEVICE_IDS_MAX });
     this.#clock = deps.clock;
     this.#timeoutMs = settings.vifPluggingTimeoutMs;
     this.#isFatal = settings.vifPluggingIsFatal;
@@ -42,10 +50,10 @@ export class VifPlugging {
     isWanted: () => boolean,
   ): Promise<PluggingOutcome> | null {
     const ids = ports.filter(({ macAddress }) => macAddress !== undefined).map(({ portId }) => portId);
-    const networking = this.#networking;
-    if (networking === null || this.#timeoutMs === 0 || ids.length === 0) return null;
+    const looks = this.#looks;
+    if (looks === null || this.#timeoutMs === 0 || ids.length === 0) return null;
     return this.#wait(async () => {
-      const found = new Map((await networking.ports({ deviceIds: [uuid] }, OWN_NAME)).map((port) => [port.id, port]));
+      const found = new Map((await looks.submit(uuid)).map((port) => [port.id, port]));
       return statusOf(ids, found, host);
     }, isWanted);
   }
@@ -78,6 +86,12 @@ type Status =
   | { readonly kind: "plugged" }
   | { readonly kind: "waiting"; readonly why: string }
   | { readonly kind: "broken"; readonly why: string };
+
+/** The ports of each of the servers. */
+async function portsOf(networking: Networking, uuids: readonly string[]): Promise<readonly (readonly NeutronPort[])[]> {
+  const byServer = Map.groupBy(await networking.ports({ deviceIds: uuids }, OWN_NAME), ({ deviceId }) => deviceId);
+  return uuids.map((uuid) => byServer.get(uuid) ?? []);
+}
 
 /** A port that is not bound to the host any longer says nothing about the guest there. */
 function statusOf(ids: readonly string[], found: ReadonlyMap<string, NeutronPort>, host: string): Status {

@@ -1,11 +1,8 @@
-import type { Networking } from "../../../../core/stores/networking.ts";
+import { DEVICE_IDS_MAX, type Networking } from "../../../../core/stores/networking.ts";
 import { askedBy, askNeighbour } from "../../http/ask-neighbour.ts";
 import type { KnownCall } from "../../http/call.ts";
 import type { NeutronDeps } from "../neutron-deps.ts";
 import type { GroupedPort, GroupedPorts, SetGroupsOutcome } from "./grouped-ports.ts";
-
-/** Neutron takes addresses of at most 8 KiB. Source: `MAX_SEARCH_IDS` in nova/network/security_group_api.py. */
-const SERVERS_MAX = 150;
 
 /** The ports in Neutron. Like Nova, it asks in the caller's name. */
 export class NeutronGroupedPorts implements GroupedPorts {
@@ -18,8 +15,8 @@ export class NeutronGroupedPorts implements GroupedPorts {
   async portsOf(serverUuids: readonly string[], call: KnownCall): Promise<readonly GroupedPort[]> {
     const { networking } = this.#deps;
     const found: GroupedPort[] = [];
-    for (let at = 0; at < serverUuids.length; at += SERVERS_MAX) {
-      const deviceIds = serverUuids.slice(at, at + SERVERS_MAX);
+    for (let at = 0; at < serverUuids.length; at += DEVICE_IDS_MAX) {
+      const deviceIds = serverUuids.slice(at, at + DEVICE_IDS_MAX);
       const ports = await askNeighbour(() => networking.ports({ deviceIds }, askedBy(this.#deps, call)));
       for (const port of ports)
         found.push({

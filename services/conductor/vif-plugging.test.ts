@@ -1,0 +1,92 @@
+import { randomUUID } from "node:crypto";
+import { setImmediate } from "node:timers/promises";
+import { expect, test } from "vitest";
+import { MemoryNetworking } from "../../adapters/memory/memory-networking.ts";
+import type { NeutronPort } from "../../core/stores/networking.ts";
+import { NetworkingError } from "../../core/stores/networking-error.ts";
+import { ManualClock } from "../../runtime/manual-clock.ts";
+import { serverId } from "../../test/contract/cell-fixtures.ts";
+import { OWN_NETWORK, putContractNetworks } from "../../test/contract/networking.contract.ts";
+import { eventually } from "../../test/rigs/eventually.ts";
+import { type PluggingOutcome, VifPlugging } from "./vif-plugging.ts";
+
+const TIMEOUT_MS = 10_000;
+
+/** So many servers wait on one host for their ports, which are DOWN, and the looks at them in Neutron are counted. */
+class Waiting {
+  readonly clock = new ManualClock();
+  readonly outcomes = new Map<string, PluggingOutcome>();
+  /** The number of servers in each look. */
+  readonly looks: number[] = [];
+  mostLooksAtOnce = 0;
+  isSilent = false;
+  readonly #neutron = new MemoryNetworking({ newId: randomUUID });
+  readonly #servers: number;
+
+  constructor(servers: number) {
+    this.#servers = servers;
+    putContractNetworks(this.#neutron);
+    let open = 0;
+    const ports: MemoryNetworking["ports"] = async (filter, by) => {
+      this.looks.push(filter.deviceIds?.length ?? 0);
+      open += 1;
+      this.mostLooksAtOnce = Math.max(this.mostLooksAtOnce, open);
+      await setImmediate();
+      open -= 1;
+      if (this.isSilent) throw new NetworkingError("unreachable", "Neutron does not answer");
+      return this.#neutron.ports(filter, by);
+    };
+    const networking = Object.assign(Object.create(this.#neutron), { ports });
+    const settings = { vifPluggingTimeoutMs: TIMEOUT_MS, vifPluggingIsFatal: true };
+    const plugging = new VifPlugging({ networking, clock: this.clock }, settings);
+    for (let server = 0; server < servers; server += 1) {
+      const uuid = serverId(server);
+      const port = this.#put({ deviceId: uuid, host: "host-0", status: "DOWN", fixedAddresses: [] });
+      const own = { portId: port.id, networkId: OWN_NETWORK, tag: "", networkName: "own", macAddress: port.macAddress };
+      const ports = [{ ...own, addresses: [], floatingAddresses: [], slot: 0 }];
+      plugging.wait({ uuid, ports }, "host-0", () => true)?.then((outcome) => void this.outcomes.set(uuid, outcome));
+    }
+  }
+
+  /** Neutron's agent sets the status of the ports of a server. */
+  set(server: number, status: string): void {
+    for (const port of this.#neutron.all()) if (port.deviceId === serverId(server)) this.#put({ ...port, status });
+  }
+
+  /** Waits until all servers that still wait have looked again. */
+  async allLooked(): Promise<void> {
+    await eventually("each server to look or to end", () => this.clock.pending + this.outcomes.size === this.#servers);
+  }
+
+  #put(port: Partial<NeutronPort>): NeutronPort {
+    return this.#neutron.putPort({ projectId: "one", networkId: OWN_NETWORK, ...port });
+  }
+}
+
+test("servers that wait for their ports at the same time are looked up together, one list after the other", async () => {
+  const waiting = new Waiting(400);
+  await waiting.allLooked();
+  expect(waiting.looks).toEqual([150, 150, 100]);
+  waiting.set(7, "ACTIVE");
+  waiting.set(399, "ERROR");
+  waiting.clock.advance(500);
+  await waiting.allLooked();
+  expect(waiting.looks).toHaveLength(6);
+  expect(waiting.mostLooksAtOnce).toBe(1);
+  expect([...waiting.outcomes]).toEqual([
+    [serverId(7), { kind: "plugged" }],
+    [serverId(399), { kind: "failed", reason: expect.stringContaining("its status is ERROR"), final: false }],
+  ]);
+});
+
+test("a Neutron that is silent for a while fails none of the servers whose ports it has", async () => {
+  const waiting = new Waiting(3);
+  waiting.isSilent = true;
+  await waiting.allLooked();
+  expect(waiting.outcomes.size).toBe(0);
+  waiting.isSilent = false;
+  for (const server of [0, 1, 2]) waiting.set(server, "ACTIVE");
+  waiting.clock.advance(500);
+  await waiting.allLooked();
+  expect([...waiting.outcomes.values()]).toEqual(Array(3).fill({ kind: "plugged" }));
+});
