@@ -3,6 +3,7 @@ import type { MemoryNetwork } from "../adapters/memory/memory-network.ts";
 import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
 import type { BlockStorage } from "../core/stores/block-storage.ts";
+import type { Networking } from "../core/stores/networking.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
@@ -20,6 +21,7 @@ export interface CellConductorsOptions {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly blockStorage?: BlockStorage;
+  readonly networking?: Networking;
 }
 
 interface RunningConductor {
@@ -82,7 +84,7 @@ export class CellConductors {
   }
 
   async #start(name: string): Promise<void> {
-    const { cell, store, ledger, network, connectBus, clock, logger, blockStorage } = this.#options;
+    const { cell, store, ledger, network, connectBus, clock, logger, blockStorage, networking } = this.#options;
     const why = `conductor ${name} was killed`;
     const [ownStore, ownLedger] = [new Severable(store, why), new Severable(ledger, why)];
     const conductor = createConductor(
@@ -95,6 +97,7 @@ export class CellConductors {
           clock,
         },
         ...(blockStorage !== undefined && { blockStorage }),
+        ...(networking !== undefined && { networking }),
         logger: logger.child({ conductor: name }),
         registry: createRegistry({ service: "conductor", withProcess: false }),
         tracing: noTracing,

@@ -7,6 +7,7 @@ import { createRegistry } from "../adapters/telemetry/metrics.ts";
 import { noTracing } from "../adapters/telemetry/tracing.ts";
 import type { RunningGuest } from "../core/audit/facts.ts";
 import type { BlockStorage } from "../core/stores/block-storage.ts";
+import type { Networking } from "../core/stores/networking.ts";
 import type { Bus } from "../runtime/bus.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../runtime/logger.ts";
@@ -42,6 +43,8 @@ export interface CellServicesOptions extends CellPlan {
   readonly observer: CloudObserver | null;
   /** Cinder, if servers have volumes there. */
   readonly blockStorage?: BlockStorage | undefined;
+  /** Neutron, if servers have ports there. */
+  readonly networking?: Networking | undefined;
   /** Whether clients on this machine can open the consoles of guests. */
   readonly consoles?: boolean;
   /** Opens the driver of the cell's hosts; the fake one when it is absent. */
@@ -79,6 +82,7 @@ export function createCellServices(options: CellServicesOptions): CellServices {
   const conductors = new CellConductors({
     ...{ cell: name, names: addresses, network, connectBus: options.connectBus, clock, logger },
     ...(options.blockStorage !== undefined && { blockStorage: options.blockStorage }),
+    ...(options.networking !== undefined && { networking: options.networking }),
     ...{ store: observeCellStore(store, observer), ledger: new PostgresLedger(pool) },
   });
   const consoles = options.consoles === true ? new ConsoleListener({ clock, ...ON_LOOPBACK }) : null;

@@ -33,6 +33,7 @@ import { DeadlineError } from "../runtime/deadline.ts";
 import type { Logger, LogLevel } from "../runtime/logger.ts";
 import type { Service } from "../runtime/service.ts";
 import type { HostPort } from "../runtime/setting-kinds.ts";
+import type { ApiDeps } from "../services/api/api-parts.ts";
 import type { QuotaKind } from "../services/api/compute/quotas/quota-defaults.ts";
 import type { AuthenticateToken } from "../services/api/http/identity.ts";
 import type { AuthKind } from "../services/api/identity/auth-kind.ts";
@@ -94,6 +95,8 @@ export interface EmbeddedCloudOptions {
   readonly volumes?: VolumeRule;
   /** Cinder, for the volumes `cinder`. Not together with `underLoad`. */
   readonly blockStorage?: BlockStorage | undefined;
+  /** Neutron, for the networks `neutron`. Not together with `underLoad`. */
+  readonly neutron?: NeutronParts | undefined;
   /** Limits of projects for which operators have set none; `unlimited` by default. */
   readonly quotas?: QuotaKind;
   /** The cloud's own host filters, in addition to Nova's. */
@@ -118,6 +121,9 @@ export interface EmbeddedCloudOptions {
   /** Called when a part cannot continue: the cloud must be closed. */
   readonly fail: (error: unknown) => void;
 }
+
+/** The parts of Neutron that an api uses. The first one is also the conductors'. */
+type NeutronParts = Required<Pick<ApiDeps, "networking" | "floatingIps" | "neutronSecurityGroups">>;
 
 /** All four services in one process, over real databases, with the in-process bus, soft state and agent link. */
 export interface EmbeddedCloud {
@@ -213,10 +219,11 @@ function servicesFor(
     return (plan, connectBus) => {
       const file = fileOf(plan.name);
       const journal = file === null ? createMemoryJournal() : new FileJournal(file);
-      const { openDriver, consoles = false, blockStorage } = options;
+      const { openDriver, consoles = false, blockStorage, neutron } = options;
       return createCellServices({
         ...plan,
         blockStorage,
+        networking: neutron?.networking,
         journal,
         connectBus,
         clock: systemClock,
@@ -285,7 +292,7 @@ async function createTier(options: EmbeddedCloudOptions, databaseUrl: string, ce
     {
       ...{ ...shared, operators, registry, logger: options.logger.child({ service: "api" }) },
       cells: cells.map(seenFromAbove),
-      ...{ decisions, filters, blockStorage: options.blockStorage },
+      ...{ decisions, filters, blockStorage: options.blockStorage, ...options.neutron },
       ...{ ...projectStores, imageFiles: await openImageFiles(options.imagesPath ?? null) },
       keystone: options.keystone ?? null,
       ...faultsOf(options, cells),

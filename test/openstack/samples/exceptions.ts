@@ -32,7 +32,6 @@ export const PROXIES: ReadonlySet<string> = new Set([
 /** Why a sample is not expected to pass, by `folder` or `folder/name`. */
 const NO_SNAPSHOTS = "no driver makes snapshots of volumes that its guests use";
 const NO_CONSOLES = "guests have serial and VNC consoles only";
-const ONE_ADDRESS = "a port of Berth's own network, which this cloud has, has exactly one address";
 const NO_POWER =
   "no driver switches hosts on and off or has a maintenance mode; Nova's libvirt driver answers 501, too";
 const REASONS: Readonly<Record<string, string>> = {
@@ -44,7 +43,6 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-hosts/host-get-startup": NO_POWER,
   "os-hosts/host-put-maintenance-req": NO_POWER,
   "os-hosts/host-put-maintenance-resp": NO_POWER,
-  "os-multinic": ONE_ADDRESS,
   ...Object.fromEntries(
     ["get-rdp-console-post", "get-spice-console-post", "create-mks-console"].flatMap((name) =>
       [`${name}-req`, `${name}-resp`].map((sample) => [`os-remote-consoles/${sample}`, NO_CONSOLES]),
@@ -54,11 +52,10 @@ const REASONS: Readonly<Record<string, string>> = {
   "os-remote-consoles/create-spice-direct-console-resp": NO_CONSOLES,
   "os-server-shares":
     "no driver passes a shared file system on to its guests; a Nova without virtiofs answers 409, too",
-  "os-server-topology": "needs a host with NUMA nodes, on which the guest's nodes are placed",
+  "os-server-topology":
+    "no driver gives its guests hardware threads, so no vCPU has siblings, and this cloud's driver pins no CPU",
   "os-volume_attachments/update-volume-req":
     "no volume migrates, so none is replaced by another one; Nova answers 409, too",
-  "servers/server-action-addfloatingip-req": "Berth's own network, which this cloud has, has no floating IPs",
-  "servers/server-action-removefloatingip-req": "Berth's own network, which this cloud has, has no floating IPs",
 };
 
 /** The reason that a sample is an exception, or null. */

@@ -1,6 +1,7 @@
 import { MINOR_MAX } from "../../../services/api/http/microversion.ts";
 import { CLOUD_SCRIPTS } from "./cloud-scripts.ts";
 import { exceptionOf, PROXIES, REMOVED } from "./exceptions.ts";
+import { NEUTRON_SCRIPTS } from "./neutron-scripts.ts";
 import { PROJECT_SCRIPTS } from "./project-scripts.ts";
 import type { SampleCloud } from "./sample-cloud.ts";
 import type { Sample, SampleLibrary } from "./sample-library.ts";
@@ -23,9 +24,16 @@ export interface Verdict {
   readonly note: string | null;
 }
 
-/** Runs each folder's script at each microversion that has samples of it, and judges every sample of the library. */
+/** The clouds that the samples are sent to. */
+export interface SampleClouds {
+  /** Has Berth's own network. */
+  readonly cloud: SampleCloud;
+  readonly withNeutron: SampleCloud;
+}
+
+/** Runs each folder's scripts at each microversion that has samples of it, and judges every sample of the library. */
 export async function runSamples(
-  cloud: SampleCloud,
+  { cloud, withNeutron }: SampleClouds,
   library: SampleLibrary,
   only: string | null,
 ): Promise<readonly Verdict[]> {
@@ -43,16 +51,24 @@ export async function runSamples(
     for (const minor of [...new Set(samples.map((sample) => sample.minor))].sort((a, b) => a - b)) {
       const here = samples.filter((sample) => sample.minor === minor);
       const run = new SampleRun({ cloud, library, folder, minor });
-      const fault = minor > MINOR_MAX ? null : await attempt(run, SCRIPTS[folder]);
+      const there = new SampleRun({ cloud: withNeutron, library, folder, minor }, run.outcomes);
+      const fault = minor > MINOR_MAX ? null : await attemptAll(folder, run, there);
       verdicts.push(...here.map((sample) => judge(sample, { run, fault, reason: exceptionOf(sample) })));
     }
   }
   return verdicts;
 }
 
+/** Runs the folder's script in each cloud that it has one for. Returns why they could not go on, or null. */
+async function attemptAll(folder: string, run: SampleRun, withNeutron: SampleRun): Promise<string | null> {
+  const [script, there] = [SCRIPTS[folder], NEUTRON_SCRIPTS[folder]];
+  if (script === undefined && there === undefined) return "no script sends it";
+  const faults = [script && (await attempt(run, script)), there && (await attempt(withNeutron, there))];
+  return faults.filter(Boolean).join("; ") || null;
+}
+
 /** Runs a script and removes its servers. Returns why it could not go on, or null. */
-async function attempt(run: SampleRun, script: Script | undefined): Promise<string | null> {
-  if (script === undefined) return "no script sends it";
+async function attempt(run: SampleRun, script: Script): Promise<string | null> {
   try {
     await script(run);
     return null;

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Agent, fetch } from "undici";
 import { MemoryBlockStorage } from "../../../adapters/memory/memory-block-storage.ts";
+import { MemoryNetworking, type TwinNetwork } from "../../../adapters/memory/memory-networking.ts";
 import { SIMPLE_NETWORK } from "../../../services/api/network/simple-network.ts";
 import type { HostConfig } from "../../../services/compute-agent/host-config.ts";
 import { eventually } from "../../rigs/eventually.ts";
@@ -33,29 +34,49 @@ const hostOf = (name: string, index: number): HostConfig => ({
   hypervisor: { type: "fake", version: 1_000, host_ip: `192.0.2.${index + 1}`, cpu_info: { arch: "x86_64" } },
 });
 
+const NEUTRON_NETWORK = { id: "3cb9bc59-5699-4588-a4b1-b87f96708bc6", name: "private" };
+/** The external network, from which floating IPs come. */
+export const POOL = "nova";
+
+/** A Neutron with a network for the servers and one for floating IPs. */
+function neutronOfSamples() {
+  const networking = new MemoryNetworking({ newId: randomUUID });
+  const put = (network: Pick<TwinNetwork, "id" | "name" | "projectId" | "isExternal" | "first">) =>
+    networking.putNetwork({ ...network, isShared: false, subnetIds: [randomUUID()], size: 100 });
+  put({ ...NEUTRON_NETWORK, projectId: "default", isExternal: false, first: "192.168.1.10" });
+  put({ id: randomUUID(), name: POOL, projectId: "operators", isExternal: true, first: "203.0.113.10" });
+  const { floatingIps, securityGroups: neutronSecurityGroups } = networking;
+  return { networking, floatingIps, neutronSecurityGroups };
+}
+
 /** A whole cloud with the flavors and the image that upstream's samples name. */
 export class SampleCloud {
   readonly #cloud: TestCloud;
   readonly #cinder: MemoryBlockStorage;
-  readonly network = SIMPLE_NETWORK;
+  /** The network of the servers. */
+  readonly network: { readonly id: string; readonly name: string };
 
-  private constructor(cloud: TestCloud, cinder: MemoryBlockStorage) {
+  private constructor(cloud: TestCloud, cinder: MemoryBlockStorage, network: SampleCloud["network"]) {
     this.#cloud = cloud;
     this.#cinder = cinder;
+    this.network = network;
   }
 
-  static async start(): Promise<SampleCloud> {
+  /** Starts a cloud with Berth's own network, or with the twin of Neutron. */
+  static async start(networks: "simple" | "neutron" = "simple"): Promise<SampleCloud> {
     const cells = [{ name: "cell-1", hosts: HOSTS.map(hostOf) }];
     const cinder = new MemoryBlockStorage({ newId: randomUUID });
     cinder.newStatus = "available";
     // The type of upstream's samples.
     cinder.volumeTypes.add("lvm-1");
+    const neutron = networks === "neutron" ? neutronOfSamples() : undefined;
     const inner = await startTestCloud({
       cells,
       schedulers: 1,
       conductors: 1,
       auth: "noauth2",
-      networks: "simple",
+      networks,
+      neutron,
       volumes: "cinder",
       blockStorage: cinder,
       consoles: true,
@@ -63,7 +84,7 @@ export class SampleCloud {
       // Its panel injects faults.
       dashboard: true,
     });
-    const cloud = new SampleCloud(inner, cinder);
+    const cloud = new SampleCloud(inner, cinder, neutron === undefined ? SIMPLE_NETWORK : NEUTRON_NETWORK);
     for (const flavor of FLAVORS) await cloud.must("POST", "/flavors", { flavor });
     await cloud.must("POST", "/flavors/6/os-extra_specs", { extra_specs: { "hw:numa_nodes": "1" } });
     await cloud.must("POST", "/image/v2/images", {

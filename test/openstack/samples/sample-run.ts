@@ -31,14 +31,19 @@ const NEIGHBOUR = "48e6a9f6-30af-47e0-bc04-acaed113bb4e";
 
 /** One pass through a folder's script at one microversion. A sample counts where it stands: at exactly this microversion. */
 export class SampleRun {
-  readonly outcomes: Outcomes = new Map();
+  readonly outcomes: Outcomes;
   readonly cloud: SampleCloud;
   readonly minor: number;
   readonly #library: SampleLibrary;
   readonly #folder: string;
   #neighbour = NEIGHBOUR;
 
-  constructor(where: { cloud: SampleCloud; library: SampleLibrary; folder: string; minor: number }) {
+  /** Runs of several clouds can have the same outcomes. */
+  constructor(
+    where: { cloud: SampleCloud; library: SampleLibrary; folder: string; minor: number },
+    outcomes: Outcomes = new Map(),
+  ) {
+    this.outcomes = outcomes;
     this.cloud = where.cloud;
     this.minor = where.minor;
     this.#library = where.library;
@@ -99,6 +104,12 @@ export class SampleRun {
   /** Whether the sample, if there is one, contains this text. */
   contains(name: string, text: string): boolean {
     return this.has(name) && this.#text(name).includes(text);
+  }
+
+  /** Compares what a request without an answer has done with what it must have done. */
+  expectEffect(request: string, shown: unknown, expected: unknown): void {
+    const [is, must] = [JSON.stringify(shown), JSON.stringify(expected)];
+    this.#record(request, is === must ? null : `the effect is ${is} instead of ${must}`);
   }
 
   #callerOf(answer: string | undefined): string {

@@ -187,9 +187,6 @@ async function actionsOfBase(run: SampleRun, id: string): Promise<void> {
   await run.act(moved, { request: "server-action-revert-resize" });
   await cloud.act(moved, "resize", { flavorRef: "2" });
   await run.act(moved, { request: "server-action-confirm-resize", status: 204 });
-  const floating = { address: "10.10.10.10", fixed_address: "10.64.0.2" };
-  await run.act(id, { request: "server-action-addfloatingip-req", values: floating });
-  await run.act(id, { request: "server-action-removefloatingip-req", values: floating });
 }
 
 /** Makes sure that the key pair of the samples exists. */
@@ -315,14 +312,6 @@ export const SERVER_SCRIPTS: Readonly<Record<string, Script>> = {
     { request: "lock-server-with-reason" },
   ),
   "os-migrate-server": migrate,
-  "os-multinic": async (run) => {
-    const id = await run.cloud.boot();
-    const { network } = run.cloud;
-    await run.act(id, { request: "multinic-add-fixed-ip-req", values: { networkId: network.id } });
-    const { interfaceAttachments } = await run.cloud.must("GET", `/servers/${id}/os-interface`);
-    const ip = interfaceAttachments.at(-1).fixed_ips[0].ip_address;
-    await run.act(id, { request: "multinic-remove-fixed-ip-req", values: { ip } });
-  },
   "os-multiple-create": async (run) => {
     const values = { image_id: IMAGE, min_count: "2", max_count: "3" };
     for (const kind of ["multiple-create", "multiple-create-no-resv"])

@@ -12,13 +12,18 @@ if (isAsked && source === "")
 
 describe.runIf(isAsked && source !== "")("Nova's API samples", () => {
   let cloud: SampleCloud;
+  let withNeutron: SampleCloud;
   beforeAll(async () => {
     cloud = await SampleCloud.start();
-  }, 120_000);
-  afterAll(() => cloud?.close());
+    withNeutron = await SampleCloud.start("neutron");
+  }, 240_000);
+  afterAll(async () => {
+    await withNeutron?.close();
+    await cloud?.close();
+  });
 
   test("are answered as Nova answers them, but for named exceptions", { timeout: 1_200_000 }, async () => {
-    const verdicts = await runSamples(cloud, SampleLibrary.read(source), only === "" ? null : only);
+    const verdicts = await runSamples({ cloud, withNeutron }, SampleLibrary.read(source), only === "" ? null : only);
     process.stdout.write(`${table(verdicts)}\n`);
     expect(verdicts.filter(({ kind }) => kind === "failed").map(line)).toEqual([]);
   });
