@@ -3,6 +3,7 @@ import type { AcceptOutcome, ApiStore } from "../../core/stores/api/api-store.ts
 import { QUOTA_RESOURCES, type QuotaLimits, type ServerAmounts } from "../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
+import { forEachBounded } from "../../runtime/for-each-bounded.ts";
 import { serverId, serverSpec } from "./cell-fixtures.ts";
 
 export interface QuotaSubject {
@@ -11,6 +12,12 @@ export interface QuotaSubject {
   readonly requests: readonly [ApiStore, ApiStore];
   close(): Promise<void>;
 }
+
+/**
+ * Calls at a time in races. Each of the two stores has this many connections, so a call never waits for one while others wait for the lock of
+ * their project. A failed race ends only when its calls have ended, so that the next test finds none of their rows.
+ */
+export const AT_A_TIME = 20;
 
 const NONE = Object.fromEntries(QUOTA_RESOURCES.map((resource) => [resource, -1])) as Record<string, number>;
 const unlimited = NONE as QuotaLimits;
@@ -124,13 +131,11 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
 
     test("500 creates at once through two apis for a quota of 300 end with exactly 300", async () => {
       const quotas = limitedTo({ instances: 300 });
-      const outcomes = await Promise.all(
-        Array.from({ length: 100 }, (_, batch) =>
-          accept(
-            Array.from({ length: 5 }, (_, index) => [server(1 + batch * 5 + index)]),
-            quotas,
-            subject.requests[batch % 2],
-          ),
+      const outcomes = await forEachBounded([...Array(100).keys()], AT_A_TIME, (batch) =>
+        accept(
+          Array.from({ length: 5 }, (_, index) => [server(1 + batch * 5 + index)]),
+          quotas,
+          subject.requests[batch % 2],
         ),
       );
       expect(kinds(outcomes.flat()).filter((kind) => kind === "accepted")).toHaveLength(300);
@@ -140,14 +145,12 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
     test("creates that race with deletes leave a usage that agrees with the servers", async () => {
       const quotas = limitedTo({ instances: 20 });
       const living = new Set<number>();
-      await Promise.all(
-        Array.from({ length: 60 }, async (_, index) => {
-          const [outcome] = await accept([[server(index + 1)]], quotas, subject.requests[index % 2]);
-          if (outcome?.kind !== "accepted") return;
-          if (index % 3 === 0) living.add(index + 1);
-          else await subject.requests[(index + 1) % 2]?.cancel(serverId(index + 1), "req");
-        }),
-      );
+      await forEachBounded([...Array(60).keys()], AT_A_TIME, async (index) => {
+        const [outcome] = await accept([[server(index + 1)]], quotas, subject.requests[index % 2]);
+        if (outcome?.kind !== "accepted") return;
+        if (index % 3 === 0) living.add(index + 1);
+        else await subject.requests[(index + 1) % 2]?.cancel(serverId(index + 1), "req");
+      });
       expect(await used()).toEqual(amounts(living.size, living.size, living.size * 512));
     });
 
@@ -178,13 +181,11 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
       });
 
       test("are not exceeded by 60 creates at once through two apis", async () => {
-        const outcomes = await Promise.all(
-          Array.from({ length: 20 }, (_, batch) =>
-            acceptStated(
-              [1, 2, 3].map((at) => [server(3 * batch + at)]),
-              stated(35),
-              subject.requests[batch % 2],
-            ),
+        const outcomes = await forEachBounded([...Array(20).keys()], AT_A_TIME, (batch) =>
+          acceptStated(
+            [1, 2, 3].map((at) => [server(3 * batch + at)]),
+            stated(35),
+            subject.requests[batch % 2],
           ),
         );
         expect(kinds(outcomes.flat()).filter((kind) => kind === "accepted")).toHaveLength(35);

@@ -1,6 +1,6 @@
 import type { Pool } from "pg";
 import { afterAll, beforeAll } from "vitest";
-import { quotaStoreContract } from "../../../test/contract/quota-store.contract.ts";
+import { AT_A_TIME, quotaStoreContract } from "../../../test/contract/quota-store.contract.ts";
 import { freshDatabase, type TestDatabase } from "../../../test/rigs/databases.ts";
 import { createPool } from "../client/pool.ts";
 import { PostgresApiStore } from "./postgres-api-store.ts";
@@ -10,7 +10,8 @@ let database: TestDatabase;
 let pools: readonly [Pool, Pool];
 beforeAll(async () => {
   database = await freshDatabase("api");
-  const open = (name: string) => createPool({ url: database.url, applicationName: name, findsByKeys: true });
+  const open = (name: string) =>
+    createPool({ url: database.url, applicationName: name, connectionsMax: AT_A_TIME, findsByKeys: true });
   pools = [open("quota store test"), open("another api of the quota store test")];
 });
 afterAll(async () => {

@@ -26,6 +26,33 @@ test("asks in one call for the claims of attempts that callers ask for at the sa
   expect(asked).toEqual([3]);
 });
 
+test("gives up a cell that is silent, leaves it alone for a while, and then asks it again", async () => {
+  const clock = new ManualClock();
+  const registry = createRegistry({ service: "api", withProcess: false });
+  const events = new ApiEvents(createLogger({ name: "test", level: "silent" }), registry);
+  const store = new MemoryCellStore({ clock, ledger: new MemoryLedger() });
+  const answers = store.servers.bind(store);
+  let asked = 0;
+  store.servers = () => {
+    asked += 1;
+    return new Promise(() => {});
+  };
+  const cell = { name: "cell-1", store, bus: new MemoryBroker(clock).connect(), view: null };
+  const client = new CellClient(cell, { clock, events }, { deadlineMs: 1_000, retryMs: 3_000 });
+  let given: unknown = null;
+  const asking = client.servers([]).then((answer) => (given = answer));
+  clock.advance(999);
+  await new Promise(setImmediate);
+  expect(given).toBeNull();
+  clock.advance(1);
+  expect(await asking).toEqual({ kind: "unreachable" });
+  store.servers = answers;
+  clock.advance(2_999);
+  expect([await client.servers([]), asked]).toEqual([{ kind: "unreachable" }, 1]);
+  clock.advance(1);
+  expect(await client.servers([])).toEqual({ kind: "answer", value: [] });
+});
+
 test("counts the failures of a cell from 0, before there is any", async () => {
   const clock = new ManualClock();
   const registry = createRegistry({ service: "api", withProcess: false });

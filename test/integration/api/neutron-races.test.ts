@@ -70,7 +70,6 @@ test("many events of one server in one call are taken together", async () => {
   await eventually("agreement", async () => (await rig.portNotes.dueNotes(-1_000, null, 10)).length === 0);
   const [server] = await rig.cell("north").store.servers([id]);
   expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([third?.id]);
-  // A cell that answers late is asked again.
   expect(asked.slice(0, 2)).toEqual(["ports", "floatingIps"]);
 });
 
