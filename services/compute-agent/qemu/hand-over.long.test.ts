@@ -20,10 +20,10 @@ import type { GuestName } from "../journal.ts";
 import type { QemuDriver } from "./qemu-driver.ts";
 
 const NEVER = new AbortController().signal;
-const PATIENT = { everyMs: 20, withinMs: 30_000 };
+const PATIENT = { everyMs: 20, withinMs: 60_000 };
 /** At this speed the transfer of the nano guest's memory takes a few seconds. */
 const SLOW = 50_000;
-/** A move that nobody calls off reports its progress fewer times than this. */
+/** Moves are called off up to this report of their progress. On a busy machine a transfer may have more of them. */
 const MOMENTS_MAX = 60;
 const skipped = whyNoQemu();
 
@@ -134,14 +134,14 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
 
   test.each([true, false])(
     "that is called off at any of its moments leaves one guest that runs without a gap (shared disks: %s)",
-    { timeout: 60_000 },
     async (sharesDisks) => {
       const it = await scene({ sharesDisks, isSlow: false });
       await it.other.destroy(it.destination);
       const from = { host: "h1", attemptId: it.source.attemptId, by: "live-migrate" };
       let isComplete = false;
       let moments = 0;
-      for (; !isComplete && moments < MOMENTS_MAX; moments += 1 + Math.floor(moments / 4)) {
+      for (; !isComplete; moments += 1 + Math.floor(moments / 4)) {
+        const isCalledOff = moments < MOMENTS_MAX;
         const destination = { ...orderOf("h2", from), attemptId: `task/${moments}` };
         const outcome = await it.other.prepare(destination, { signal: NEVER, onStep: () => undefined });
         const listensAt = (outcome.kind === "prepared" && outcome.listensAt) || "";
@@ -155,19 +155,21 @@ describe.skipIf(skipped !== null)(`a live move${skipped === null ? "" : ` (skipp
         const control = new AbortController();
         let told = 0;
         const moving = it.driver.handOff({ ...order, live: true, force: false }, control.signal, () => {
-          if (told === moments) control.abort(new Error("the move was called off"));
+          if (isCalledOff && told === moments) control.abort(new Error("the move was called off"));
           told += 1;
         });
         isComplete = await moving.then(
           () => true,
-          () => false,
+          (error: unknown) => {
+            if (!isCalledOff) throw error;
+            return false;
+          },
         );
         // The cell keeps the server at its source, and says so by a start.
         await it.driver.start(it.source, NEVER);
         await it.other.destroy(destination);
         expect(await it.driver.powersOf([it.source])).toEqual(["running"]);
       }
-      expect(isComplete).toBe(true);
       expect(moments).toBeGreaterThan(2);
       await it.expectSourceRunsOn();
     },
