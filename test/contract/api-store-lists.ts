@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ApiStore, RequestOrder } from "../../core/stores/api/api-store.ts";
+import { bareSpec } from "../../core/tasks/server-spec.ts";
 import { eventually } from "../rigs/eventually.ts";
 import { goneFrom, serverId, serverSpec } from "./cell-fixtures.ts";
 
@@ -278,6 +279,38 @@ export function requestListContract(current: () => ApiStore): void {
       expect(await kinds([call(1, 2)], 2)).toEqual(["accepted"]);
       expect(await kinds([call(1, 2), call(3)], 2)).toEqual(["accepted", "over limit at 2"]);
       expect(await kinds([call(1, 2), call(3)], 3)).toEqual(["accepted", "accepted"]);
+    });
+
+    test.each([null, 3])(
+      "refuses a call as a whole when the UUID of one of its servers was closed (limit %s)",
+      async (openMax) => {
+        const store = current();
+        await store.accept([bareSpec(serverId(2))]);
+        const accept = async () =>
+          (await store.acceptWithin([call(1, 2), call(3)], { openMax, quotas: null })).map(({ kind }) => kind);
+        expect([await accept(), await accept()]).toEqual([
+          ["closed", "accepted"],
+          ["closed", "accepted"],
+        ]);
+        await store.cancel(serverId(2), "req-closing");
+        await store.markDeleted(goneFrom(null, [serverId(2)]));
+        expect(await accept()).toEqual(["closed", "accepted"]);
+        expect(await known(1, 3)).toEqual([serverId(3)]);
+      },
+    );
+
+    test("either accepts a call or refuses it when a UUID is closed at the same time", async () => {
+      const store = current();
+      const servers = Array.from({ length: 24 }, (_, server) => server);
+      const outcomes = await Promise.all(
+        servers.map(async (server) => {
+          const accepting = store.acceptWithin([call(server)], { openMax: null, quotas: null });
+          const [[outcome]] = await Promise.all([accepting, store.accept([bareSpec(serverId(server))])]);
+          return outcome?.kind;
+        }),
+      );
+      const records = await store.requests(servers.map(serverId));
+      expect(outcomes).toEqual(records.map(({ spec }) => (spec.projectId === "a" ? "accepted" : "closed")));
     });
 
     test("holds for concurrent calls", async () => {

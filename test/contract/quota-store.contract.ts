@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { AcceptOutcome, ApiStore } from "../../core/stores/api/api-store.ts";
 import { QUOTA_RESOURCES, type QuotaLimits, type ServerAmounts } from "../../core/stores/api/quota-limits.ts";
 import type { QuotaStore } from "../../core/stores/api/quota-store.ts";
+import { bareSpec } from "../../core/tasks/server-spec.ts";
 import type { ServerSpec } from "../../proto/gen/berth/shared.ts";
 import { forEachBounded } from "../../runtime/for-each-bounded.ts";
 import { serverId, serverSpec } from "./cell-fixtures.ts";
@@ -119,6 +120,15 @@ export function quotaStoreContract(name: string, makeSubject: () => Promise<Quot
       const outcomes = await accept([[server(1)], [server(2)], [server(3, { userId: "bob" })]], unlimited);
       expect(kinds(outcomes)).toEqual(["accepted", "over-quota", "accepted"]);
       expect(outcomes[1]).toMatchObject({ excess: { overs: ["instances"], used: amounts(1, 1, 512), fitting: 0 } });
+    });
+
+    test("a call of which a UUID was closed is refused, and not counted", async () => {
+      const quotas = limitedTo({ instances: 2 });
+      await requests.accept([bareSpec(server(2).uuid)]);
+      const calls = [[server(1), server(2)], [server(3)], [server(4), server(5)]];
+      expect(kinds(await accept(calls, quotas))).toEqual(["closed", "accepted", "over-quota"]);
+      expect(kinds(await accept(calls, quotas))).toEqual(["closed", "accepted", "over-quota"]);
+      expect(await used()).toEqual(amounts(1, 1, 512));
     });
 
     test("a call whose answer was lost is accepted again, and counted once", async () => {

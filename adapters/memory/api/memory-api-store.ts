@@ -141,8 +141,9 @@ export class MemoryApiStore implements ApiStore {
   ): Promise<readonly AcceptOutcome[]> {
     return calls.map((specs): AcceptOutcome => {
       const [first] = specs;
-      const isKnown = specs.some(({ uuid }) => this.#requests.has(uuid));
-      if (first === undefined || isKnown) return { kind: "accepted" };
+      const known = specs.flatMap(({ uuid }) => this.#requests.get(uuid) ?? []);
+      if (known.some(({ spec }) => spec.projectId !== first?.projectId)) return { kind: "closed" };
+      if (first === undefined || known.length > 0) return { kind: "accepted" };
       const excess = quotas === null ? null : this.#quotas.excessOf(specs, quotas, stated?.get(first.projectId));
       if (excess !== null) return { kind: "over-quota", excess };
       const open = [...this.#requests.values()].filter(

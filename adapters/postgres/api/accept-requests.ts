@@ -60,17 +60,63 @@ export async function acceptWithinLimits(
 ): Promise<readonly AcceptOutcome[]> {
   if (calls.flat().length === 0) return calls.map(() => ({ kind: "accepted" }));
   if (quotas === null || (stated === undefined && SERVER_RESOURCES.every((resource) => quotas[resource] < 0))) {
-    const rows = await insertTwiceAtMost("accept_requests", (again) =>
-      retryConflicts(() =>
-        queryRows<AnswerRow>(pool, insertion(calls, { openMax, unlessQuotas: quotas !== null, again })),
-      ),
+    const options = { openMax, unlessQuotas: quotas !== null };
+    const { rows, closed } = await insertTwiceAtMost("accept_requests", (again) =>
+      again ? insertAgain(pool, calls, options) : insertFirst(pool, calls, options),
     );
     const isJudged = rows.every((row) => row.refused_call !== null);
-    if (quotas === null || isJudged) return outcomesOf(calls, rows, new Map());
+    if (quotas === null || isJudged) return outcomesOf(calls, rows, { closed, excesses: new Map() });
   }
   return insertTwiceAtMost("accept_in_quota", (again) =>
-    inTransaction(pool, (client) => acceptInQuota(client, calls, { openMax, quotas, stated, again })),
+    inTransaction(pool, (client) => acceptInQuota(client, calls, { openMax, quotas, stated, again }), [CLOSED]),
   );
+}
+
+interface Inserted {
+  readonly rows: readonly AnswerRow[];
+  /** The calls of which a UUID was closed. */
+  readonly closed: ReadonlySet<number>;
+}
+
+async function insertFirst(pool: Pool, calls: Calls, options: Omit<InsertOptions, "again">): Promise<Inserted> {
+  const query = insertion(calls, { ...options, again: false });
+  return { rows: await retryConflicts(() => queryRows<AnswerRow>(pool, query)), closed: new Set() };
+}
+
+/** Inserts calls of which some servers have requests already: those that were accepted before stay, and those of which a UUID was closed are left out. */
+function insertAgain(pool: Pool, calls: Calls, options: Omit<InsertOptions, "again">): Promise<Inserted> {
+  return inTransaction(
+    pool,
+    async (client) => {
+      const closed = closedCalls(calls, await knownServers(client, calls.flat()));
+      return { rows: await insertOpen(client, without(calls, closed), { ...options, again: true }), closed };
+    },
+    [CLOSED],
+  );
+}
+
+/** The code of an attempt during which a UUID was closed. The next attempt sees that it is. */
+const CLOSED = "closed meanwhile";
+
+/** Inserts calls of which no UUID is closed. Throws `CLOSED` if one has been closed meanwhile, since the statement passes over it in silence. */
+async function insertOpen(client: PoolClient, calls: Calls, options: InsertOptions): Promise<readonly AnswerRow[]> {
+  const specs = calls.flat();
+  if (specs.length === 0) return [];
+  const rows = await queryRows<AnswerRow>(client, insertion(calls, options));
+  if (options.again && closedCalls(calls, await knownServers(client, specs)).size > 0)
+    throw Object.assign(new Error("the UUID of a server was closed while its request was being accepted"), {
+      code: CLOSED,
+    });
+  return rows;
+}
+
+const without = (calls: Calls, some: ReadonlySet<number>): Calls =>
+  calls.map((specs, index) => (some.has(index) ? [] : specs));
+
+/** The calls that have a server whose UUID has a request of another project, by their numbers. */
+function closedCalls(calls: Calls, known: ReadonlyMap<string, string>): ReadonlySet<number> {
+  const isClosed = ({ uuid, projectId }: ServerSpec) => (known.get(uuid) ?? projectId) !== projectId;
+  return new Set(calls.flatMap((specs, index) => (specs.some(isClosed) ? index : [])));
 }
 
 /** Judges the calls under the lock of their projects' quotas, and inserts those that are within. */
@@ -88,16 +134,17 @@ async function acceptInQuota(
   await lockQuotas(client, projects);
   const limits = await limitsOfProjects(client, projects, options.stated);
   const used = await readUsages(client, projects);
-  const judge = (known: ReadonlySet<string>) => overQuota(calls, { limits, used, known }, options.quotas);
-  let refused = judge(new Set());
+  const judge = (open: Calls, known: ReadonlyMap<string, string>) =>
+    overQuota(open, { limits, used, known }, options.quotas);
+  let excesses = judge(calls, new Map());
   // A call that was accepted before, and whose answer was lost, is counted already.
-  const known = options.again || refused.size > 0 ? await knownServers(client, calls.flat()) : new Set<string>();
-  if (known.size > 0) refused = judge(known);
-  const admitted = calls.map((specs, index) => (refused.has(index) ? [] : specs));
-  const isEmpty = admitted.flat().length === 0;
+  const known = options.again || excesses.size > 0 ? await knownServers(client, calls.flat()) : new Map();
+  const closed = closedCalls(calls, known);
+  const open = without(calls, closed);
+  if (known.size > 0) excesses = judge(open, known);
   const insert = { openMax: options.openMax, unlessQuotas: false, again: known.size > 0 };
-  const rows = isEmpty ? [] : await queryRows<AnswerRow>(client, insertion(admitted, insert));
-  return outcomesOf(calls, rows, refused);
+  const rows = await insertOpen(client, without(open, new Set(excesses.keys())), insert);
+  return outcomesOf(calls, rows, { closed, excesses });
 }
 
 /** Returns the calls that exceed a quota, by their numbers. Calls of known servers are admitted and not counted. */
@@ -106,7 +153,7 @@ function overQuota(
   of: {
     readonly limits: ReadonlyMap<string, SetLimits>;
     readonly used: ReadonlyMap<string, ServerUsage>;
-    readonly known: ReadonlySet<string>;
+    readonly known: ReadonlyMap<string, string>;
   },
   defaults: QuotaLimits,
 ): ReadonlyMap<number, QuotaExcess> {
@@ -127,23 +174,25 @@ function overQuota(
   return refused;
 }
 
-async function knownServers(client: PoolClient, specs: readonly ServerSpec[]): Promise<ReadonlySet<string>> {
-  const rows = await queryRows<{ uuid: string }>(client, {
+/** The servers that have a request, and its project. */
+async function knownServers(client: PoolClient, specs: readonly ServerSpec[]): Promise<ReadonlyMap<string, string>> {
+  const rows = await queryRows<{ uuid: string; project_id: string }>(client, {
     name: "known_servers",
-    text: "select server_uuid::text as uuid from requests where server_uuid = any ($1)",
+    text: "select server_uuid::text as uuid, project_id from requests where server_uuid = any ($1)",
     values: [textArrayLiteral(specs.map(({ uuid }) => uuid))],
   });
-  return new Set(rows.map(({ uuid }) => uuid));
+  return new Map(rows.map((row) => [row.uuid, row.project_id]));
 }
 
 function outcomesOf(
   calls: Calls,
   rows: readonly AnswerRow[],
-  refused: ReadonlyMap<number, QuotaExcess>,
+  refused: { readonly closed: ReadonlySet<number>; readonly excesses: ReadonlyMap<number, QuotaExcess> },
 ): readonly AcceptOutcome[] {
   const overLimit = new Map(rows.map((row) => [row.refused_call, row.open_already ?? 0]));
   return calls.map((_, index) => {
-    const excess = refused.get(index);
+    if (refused.closed.has(index)) return { kind: "closed" };
+    const excess = refused.excesses.get(index);
     if (excess !== undefined) return { kind: "over-quota", excess };
     const open = overLimit.get(index);
     return open === undefined ? { kind: "accepted" } : { kind: "over-limit", open };

@@ -91,7 +91,9 @@ export type AcceptOutcome =
   /** No server of the call was accepted, because `open` requests of its project are already waiting. */
   | { readonly kind: "over-limit"; readonly open: number }
   /** No server of the call was accepted, because they would exceed a quota. */
-  | { readonly kind: "over-quota"; readonly excess: QuotaExcess };
+  | { readonly kind: "over-quota"; readonly excess: QuotaExcess }
+  /** No server of the call was accepted, because the UUID of one of them was closed: the call had not been accepted in its time. */
+  | { readonly kind: "closed" };
 
 export interface Deletion {
   /** The cell that reports the deletion, or null when the server was never assigned to a cell. */
@@ -200,7 +202,8 @@ export interface ApiStore {
   accept(specs: readonly ServerSpec[]): Promise<void>;
   /**
    * Accepts the servers of several calls, each call as a whole or not at all, within the limits, which hold even when several calls are
-   * accepted at once. The calls are judged in their order, and the answers come in the same order.
+   * accepted at once. The calls are judged in their order, and the answers come in the same order. Repeatable. A UUID is closed if it has a request
+   * of another project (`bareSpec` has none).
    */
   acceptWithin(calls: readonly (readonly ServerSpec[])[], limits: AcceptLimits): Promise<readonly AcceptOutcome[]>;
   /** Requests of the known servers, in the order of the UUIDs. Unknown servers are left out. */

@@ -39,7 +39,7 @@ export class RequestAcceptor {
 
   constructor(
     deps: {
-      readonly store: Pick<RequestsPort, "accept" | "acceptWithin">;
+      readonly store: Pick<RequestsPort, "acceptWithin">;
       readonly reservations: ReservationsPort;
       readonly bus: Pick<Bus, "publish">;
       readonly events: ApiEvents;
@@ -55,13 +55,11 @@ export class RequestAcceptor {
     this.#tellingMax = settings.publishesInFlightMax;
     this.#openMax = settings.openRequestsMax;
     this.#commits = new Batcher({
-      run: async (asked) => {
+      run: (asked) => {
         const { openRequestsMax: openMax, quotas } = settings;
         const calls = asked.map(({ specs }) => specs);
         const stated = statedBy(asked);
-        if (openMax !== null || quotas !== null) return deps.store.acceptWithin(calls, { openMax, quotas, stated });
-        await deps.store.accept(calls.flat());
-        return calls.map(() => ({ kind: "accepted" }));
+        return deps.store.acceptWithin(calls, { openMax, quotas, stated });
       },
       maxItems: settings.batchMax,
       concurrency: settings.batchesInFlight,
@@ -73,8 +71,8 @@ export class RequestAcceptor {
   /**
    * Accepts the servers of one call, or none, and returns those that it accepted. These are all of them, or as many as the quota allows if
    * that is at least `minCount`. At least `minCount` of them are to be placed, or none. One message announces all of them; `headers` carry
-   * its trace. Rejects when the commit failed, and with a `Fault` 403 when a quota is used up, or too many requests of the project are
-   * waiting already; then nothing was accepted.
+   * its trace. Rejects when the commit failed, and with a `Fault` when a quota is used up, too many requests of the project are
+   * waiting already, or a UUID was closed; then nothing was accepted.
    */
   async accept(
     asked: readonly ServerSpec[],
@@ -100,6 +98,7 @@ export class RequestAcceptor {
         return specs;
       }
       if (outcome.kind === "over-limit") throw overLimit(specs.length, outcome.open, this.#openMax);
+      if (outcome.kind === "closed") throw tooLate();
       const { fitting } = outcome.excess;
       if (fitting < Math.max(1, minCount) || fitting >= specs.length || reductions === REDUCTIONS_MAX)
         throw refusal(outcome.excess, asked, minCount, stated === undefined ? null : projectId);
@@ -156,6 +155,14 @@ function refusal(
   if (unifiedProject !== null) return overUnifiedLimit(excess, { ...sum, instances: asked.length }, unifiedProject);
   const instances = minCount === asked.length ? minCount : `${minCount}-${asked.length}`;
   return overQuota(excess, { ...sum, instances });
+}
+
+/** The volumes and ports of the call's servers are given back already, because the call has held them for so long. */
+function tooLate(): Fault {
+  return new Fault(
+    503,
+    "The volumes and ports of the servers were not ready in time, so no server was created; try again, with fewer servers or volumes in one call.",
+  );
 }
 
 /** Returns the 403 that Nova answers when a project's quota is used up. */
