@@ -157,7 +157,7 @@ describe("a volume that is made with a server", () => {
     cinder.fate = () => "answered";
     const [{ id, attachment: noted } = { id: "", attachment: null }] = await rows();
     const end = () => api().endAttachment(id, noted?.attachmentId ?? "", true);
-    await expect(end()).rejects.toMatchObject({ code: "unreachable" });
+    expect(await end()).toBeNull();
     expect([named().length, (await rows()).length]).toEqual([1, 1]);
     cinder.finishCreating(named()[0]?.id ?? "");
     expect(await end()).toBe("deleted");

@@ -6,16 +6,24 @@ import type { SettledVolumes } from "./server-volumes.ts";
 
 /** How many attachments may fail to end in one round before the others wait for the next one, since each may take Cinder's whole time to answer. */
 const FAILURES_MAX = 3;
-/** How long an attachment that could not be ended waits, so that the others have their turn. */
+/** How long an attachment waits that Cinder does not end yet, since it still fills the volume, and one about which Cinder gave no answer. Each wait doubles. */
+const NOT_NOW_MS = 2_000;
 const RETRY_MS = 10_000;
+const WAIT_MS_MAX = 60_000;
+
+interface Waiting {
+  /** By the monotonic clock. */
+  readonly untilMs: number;
+  readonly waitMs: number;
+}
 
 /** Ends attachments in rounds. One that Cinder does not end now stays as it is, is logged, and is tried again later. */
 export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "release" | "endAttachment"> {
   readonly #volumes: SettledVolumes;
   readonly #events: Pick<ApiEvents, "volumesNotSettled">;
   readonly #clock: Clock;
-  /** When volumes whose attachment could not be ended may be tried again, by the monotonic clock. */
-  readonly #waiting = new Map<string, number>();
+  /** The volumes whose attachment could not be ended, by their ids, so that the others have their turn. */
+  readonly #waiting = new Map<string, Waiting>();
   #failures = 0;
 
   constructor(deps: {
@@ -30,7 +38,9 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
 
   beginRound(): void {
     this.#failures = 0;
-    for (const [id, untilMs] of this.#waiting) if (untilMs <= this.#clock.monotonic()) this.#waiting.delete(id);
+    // One that is due is kept for a while, so that its next wait is longer.
+    const overMs = this.#clock.monotonic() - WAIT_MS_MAX;
+    for (const [id, { untilMs }] of this.#waiting) if (untilMs < overMs) this.#waiting.delete(id);
   }
 
   confirmAttached(...by: Parameters<VolumeStore["confirmAttached"]>): Promise<boolean> {
@@ -38,23 +48,33 @@ export class PatientEnds implements Pick<VolumeStore, "confirmAttached" | "relea
   }
 
   async release(id: string, taskId: string): Promise<boolean> {
-    return (await this.#tryIn(id, () => this.#volumes.release(id, taskId))) ?? false;
+    return (await this.#tryIn(id, async () => (await this.#volumes.release(id, taskId)) || null)) ?? false;
   }
 
   endAttachment(id: string, attachmentId: string, neverRan: boolean): Promise<"deleted" | "released" | null> {
     return this.#tryIn(id, () => this.#volumes.endAttachment(id, attachmentId, neverRan));
   }
 
-  async #tryIn<Outcome>(id: string, end: () => Promise<Outcome>): Promise<Outcome | null> {
-    if (this.#failures >= FAILURES_MAX || this.#waiting.has(id)) return null;
+  /** `end` resolves with null if nothing has ended. */
+  async #tryIn<Outcome>(id: string, end: () => Promise<Outcome | null>): Promise<Outcome | null> {
+    const isWaiting = (this.#waiting.get(id)?.untilMs ?? Number.NEGATIVE_INFINITY) > this.#clock.monotonic();
+    if (this.#failures >= FAILURES_MAX || isWaiting) return null;
     try {
-      return await end();
+      const outcome = await end();
+      if (outcome === null) this.#wait(id, NOT_NOW_MS);
+      else this.#waiting.delete(id);
+      return outcome;
     } catch (error) {
       if (!(error instanceof BlockStorageError)) throw error;
       this.#failures += 1;
-      this.#waiting.set(id, this.#clock.monotonic() + RETRY_MS);
+      this.#wait(id, RETRY_MS);
       this.#events.volumesNotSettled(error);
       return null;
     }
+  }
+
+  #wait(id: string, atLeastMs: number): void {
+    const waitMs = Math.min(WAIT_MS_MAX, Math.max(atLeastMs, 2 * (this.#waiting.get(id)?.waitMs ?? 0)));
+    this.#waiting.set(id, { untilMs: this.#clock.monotonic() + waitMs, waitMs });
   }
 }
