@@ -181,7 +181,7 @@ export function createParts(deps: ApiDeps, settings: ApiSettings): ApiParts {
     clock,
     events,
     acceptor: new RequestAcceptor(
-      { store, reservations: deps.reservations, bus: deps.bus, events, unified },
+      { store, reservations: deps.reservations, bus: deps.bus, events, quotas, unified },
       { ...settings.intake, quotas: quotas === null ? null : settings.quotas },
     ),
     limits,

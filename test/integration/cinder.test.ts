@@ -242,6 +242,29 @@ describe("a volume that is made with a server", () => {
     for (const { id } of await servers()) expect(ofServer(id)).toMatchObject([{ attachedTo: [{ serverUuid: id }] }]);
   });
 
+  test("is not made for servers beyond the quota", async () => {
+    cinder.newStatus = "available";
+    const url = `/v2.1/os-quota-sets/${(await show(await boot())).tenant_id}`;
+    const { json } = await cloud.call("GET", `${url}/detail`);
+    await cloud.call("PUT", url, { quota_set: { instances: json.quota_set.instances.in_use + 1 } });
+    let asked = 0;
+    cinder.fate = (method) => {
+      if (method === "createVolume") asked += 1;
+      return "answered";
+    };
+    const mapping = made({ source_type: "image", uuid: await image(), boot_index: 0 });
+    const call = () =>
+      cloud.call("POST", "/v2.1/servers", {
+        server: {
+          ...{ name: "q", flavorRef: "s", networks: "none", min_count: 1, max_count: 3 },
+          block_device_mapping_v2: [mapping],
+        },
+      });
+    expect([(await call()).status, asked]).toEqual([202, 1]);
+    expect([(await call()).status, asked]).toEqual([403, 1]);
+    await cloud.call("DELETE", url);
+  });
+
   test("is deleted when Cinder cannot make it or another one, and the server says why", async () => {
     const blank = made({ source_type: "blank" });
     const { json } = await create([made({ source_type: "image", uuid: await image(), boot_index: 0 }), blank]);

@@ -147,7 +147,7 @@ function requirePartRules(call: KnownCall, { server }: CreateServerBody): void {
   if (networks !== "none" && networks.length > 0) requireRule(call, "servers:create:attach_network");
 }
 
-/** Accepts the servers with their ports and volumes, which are reserved first. If nothing is accepted, they are given back. */
+/** Accepts the servers with their ports and volumes, which are reserved first. If nothing is accepted, they are given back. No volume is made beyond the quota of servers. */
 async function acceptWithParts(
   deps: CreateServerDeps,
   joined: readonly ServerSpec[],
@@ -168,7 +168,9 @@ async function acceptWithParts(
   const connected = await connections.connect(joined);
   let reserved: readonly ReservedVolumes[] = [];
   try {
-    reserved = await reserveVolumes(deps.volumes, connected.specs, { found: volumes, call });
+    const makesVolumes = volumes.some(({ volume }) => volume === null);
+    const wanted = makesVolumes ? await deps.acceptor.fitting(connected.specs, minCount) : connected.specs;
+    reserved = await reserveVolumes(deps.volumes, wanted, { found: volumes, call });
     const specs = reserved.map(({ spec }) => spec);
     const [first, ...others] = await deps.acceptor.accept(specs, minCount, carrier);
     if (first === undefined) throw new Error("a call accepted no server");

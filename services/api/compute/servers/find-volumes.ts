@@ -14,9 +14,12 @@ export interface FoundVolume {
   readonly imageProperties: Readonly<Record<string, string>>;
 }
 
+/** How many volumes one call makes at most, for all its servers together, so that it ends in time. A server may have as many block devices. */
+const NEW_VOLUMES_MAX = 256;
+
 /**
  * Finds the volumes of a new server, and what new volumes are made from. Refuses (400) an unknown volume or snapshot, one of another project, a volume that a
- * server has, a boot disk that is not bootable, and an existing volume for several servers.
+ * server has, a boot disk that is not bootable, an existing volume for several servers, and more new volumes than one call may make.
  */
 export async function findVolumes(
   store: Pick<ServerVolumes, "find" | "snapshotted"> | null,
@@ -28,6 +31,11 @@ export async function findVolumes(
   if (servers > 1 && ids.length > 0) throw badRequest("Cannot attach one or more volumes to multiple instances");
   if (store === null && ids.length < wanted.length)
     throw badRequest("Block Device Mapping is Invalid: this cloud has no volumes. An operator can set BERTH_VOLUMES.");
+  const made = servers * (wanted.length - ids.length);
+  if (made > NEW_VOLUMES_MAX)
+    throw badRequest(
+      `Block Device Mapping is Invalid: ${servers} servers need ${made} new volumes, and one call makes ${NEW_VOLUMES_MAX} at most. Create fewer servers in one call.`,
+    );
   const volumes = ids.length === 0 ? [] : ((await store?.find(ids, call)) ?? []);
   return Promise.all(wanted.map((one) => found(one, { store, volumes, call })));
 }

@@ -2,7 +2,17 @@ import { randomUUID } from "node:crypto";
 import { messageOfRequest } from "../../../../adapters/nats/schedule-message.ts";
 import { schedulerRequestsSubject } from "../../../../adapters/nats/streams.ts";
 import type { AcceptOutcome } from "../../../../core/stores/api/api-store.ts";
-import { amountsOf, type QuotaExcess, type QuotaLimits, sumOf } from "../../../../core/stores/api/quota-limits.ts";
+import { ProjectQuota } from "../../../../core/stores/api/project-quota.ts";
+import {
+  amountsOf,
+  NO_SERVERS,
+  onlyLimits,
+  type QuotaExcess,
+  type QuotaLimits,
+  type ServerAmounts,
+  sumOf,
+} from "../../../../core/stores/api/quota-limits.ts";
+import type { QuotaStore } from "../../../../core/stores/api/quota-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
 import { Batcher, COMMIT_SPACING_MS } from "../../../../runtime/batcher.ts";
 import type { Bus } from "../../../../runtime/bus.ts";
@@ -30,6 +40,8 @@ interface AskedCall {
 export class RequestAcceptor {
   readonly #commits: Batcher<AskedCall, AcceptOutcome>;
   readonly #unified: Pick<UnifiedLimits, "enforced"> | null;
+  readonly #quotas: Pick<QuotaStore, "limits" | "usage"> | null;
+  readonly #defaults: QuotaLimits | null;
   readonly #bus: Pick<Bus, "publish">;
   readonly #reservations: ReservationsPort;
   readonly #events: ApiEvents;
@@ -43,12 +55,16 @@ export class RequestAcceptor {
       readonly reservations: ReservationsPort;
       readonly bus: Pick<Bus, "publish">;
       readonly events: ApiEvents;
+      /** Null when servers are not counted. */
+      readonly quotas: Pick<QuotaStore, "limits" | "usage"> | null;
       /** Null where Keystone does not have the limits of projects. */
       readonly unified: Pick<UnifiedLimits, "enforced"> | null;
     },
     settings: IntakeSettings & { readonly quotas: QuotaLimits | null },
   ) {
     this.#unified = deps.unified;
+    this.#quotas = deps.quotas;
+    this.#defaults = settings.quotas;
     this.#reservations = deps.reservations;
     this.#bus = deps.bus;
     this.#events = deps.events;
@@ -66,6 +82,24 @@ export class RequestAcceptor {
       maxQueued: settings.queuedMax,
       spacingMs: COMMIT_SPACING_MS,
     });
+  }
+
+  /**
+   * Returns the servers of a call that its quota has room for now, at least `minCount`, before anything is made for them. Rejects as `accept` when there are
+   * fewer. Nothing is kept for the call: `accept` judges it again.
+   */
+  async fitting(asked: readonly ServerSpec[], minCount: number): Promise<readonly ServerSpec[]> {
+    const [first] = asked;
+    if (first === undefined || this.#quotas === null || this.#defaults === null) return asked;
+    const { projectId, userId } = first;
+    const stated = await this.#unified?.enforced(projectId);
+    const set = stated === undefined ? await this.#quotas.limits(projectId) : onlyLimits(stated);
+    const quota = new ProjectQuota(set, this.#defaults, await this.#quotas.usage(projectId));
+    const excess = quota.admit(userId, sumOfSpecs(asked), amountsOf(first.flavor));
+    if (excess === null) return asked;
+    if (excess.fitting < Math.max(1, minCount) || excess.fitting >= asked.length)
+      throw refusal(excess, asked, minCount, stated === undefined ? null : projectId);
+    return asked.slice(0, excess.fitting);
   }
 
   /**
@@ -141,17 +175,16 @@ function reduced(specs: readonly ServerSpec[], count: number): readonly ServerSp
   return specs.slice(0, count).map((spec) => ({ ...spec, reservationId }));
 }
 
+const sumOfSpecs = (specs: readonly ServerSpec[]): ServerAmounts =>
+  specs.reduce((sum, spec) => sumOf(sum, amountsOf(spec.flavor)), NO_SERVERS);
+
 function refusal(
   excess: QuotaExcess,
   asked: readonly ServerSpec[],
   minCount: number,
   unifiedProject: string | null,
 ): Fault {
-  const sum = asked.reduce((amounts, spec) => sumOf(amounts, amountsOf(spec.flavor)), {
-    cores: 0,
-    instances: 0,
-    ram: 0,
-  });
+  const sum = sumOfSpecs(asked);
   if (unifiedProject !== null) return overUnifiedLimit(excess, { ...sum, instances: asked.length }, unifiedProject);
   const instances = minCount === asked.length ? minCount : `${minCount}-${asked.length}`;
   return overQuota(excess, { ...sum, instances });

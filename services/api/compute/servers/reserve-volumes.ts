@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { NewAttachment, VolumeRecord } from "../../../../core/stores/api/volume-store.ts";
 import type { ServerSpec } from "../../../../proto/gen/berth/shared.ts";
+import { type Clock, systemClock } from "../../../../runtime/clock.ts";
 import type { KnownCall } from "../../http/call.ts";
 import { badRequest, conflict } from "../../http/fault.ts";
 import { nextDevice, ROOT_DEVICE } from "../server-volumes/root-device.ts";
@@ -15,8 +16,10 @@ export interface ReservedVolumes {
   readonly ids: readonly string[];
 }
 
-/** For how many servers of one call volumes are made at a time. */
+/** For how many servers of one call volumes are made, or given back, at a time. */
 const SERVERS_AT_ONCE = 8;
+/** How long a call that is refused goes on to give volumes back. */
+const RELEASE_MS_MAX = 10_000;
 
 /**
  * Reserves the volumes for servers that are about to be accepted, makes those that are new, and writes them into the specs: all of them, or none with a
@@ -106,12 +109,23 @@ async function keep(
   throw conflict(`Volume ${volume.id} kept changing; try again.`);
 }
 
-/** Takes back the volumes of servers that were not accepted. What cannot be taken back now is left to the settler of volumes. */
+/**
+ * Takes back the volumes of servers that were not accepted. What cannot be taken back now, or not within `RELEASE_MS_MAX`, is left to the settler of volumes.
+ */
 export async function releaseVolumes(
   store: Pick<ServerVolumes, "release"> | null,
   reserved: readonly ReservedVolumes[],
+  clock: Pick<Clock, "monotonic"> = systemClock,
 ): Promise<void> {
-  for (const { spec, ids } of reserved) for (const id of ids) await store?.release(id, spec.uuid).catch(() => false);
+  if (store === null) return;
+  const untilMs = clock.monotonic() + RELEASE_MS_MAX;
+  const isLate = () => clock.monotonic() >= untilMs;
+  for (let at = 0; at < reserved.length && !isLate(); at += SERVERS_AT_ONCE)
+    await Promise.all(
+      reserved.slice(at, at + SERVERS_AT_ONCE).map(async ({ spec, ids }) => {
+        for (const id of ids) if (!isLate()) await store.release(id, spec.uuid).catch(() => false);
+      }),
+    );
 }
 
 /** The device of each volume: the root device for the boot disk, the one that was asked for, or else the next free one. */
