@@ -58,7 +58,7 @@ export default defineConfig({
           include: LONG,
           exclude: ["node_modules/**", ...LONG_CLOUDS],
           globalSetup: ["test/rigs/databases-setup.ts"],
-          maxWorkers: availableParallelism(),
+          maxWorkers: 2,
           sequence: { groupOrder: 3 },
         },
       },

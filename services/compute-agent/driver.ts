@@ -134,9 +134,10 @@ export interface Driver {
   watch(onChanged: (guest: GuestName) => void): void;
   /**
    * Called once, before all calls but `watch`, with the guests that outlived the agent's last process. When it resolves, nothing that the last
-   * process began on them may still be going on.
+   * process began on them may still be going on. The lost guests were half built, or their removal was not finished: `destroy` is called for each
+   * of them later.
    */
-  adopt(guests: readonly AdoptedGuest[]): Promise<void>;
+  adopt(guests: readonly AdoptedGuest[], lost?: readonly GuestName[]): Promise<void>;
   /** The present state of each of these guests on its host. */
   powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]>;
   /**

@@ -141,8 +141,7 @@ export class FakeDriver implements Driver {
     for (const guest of this.#guests.values()) if (guest.power !== "suspended") this.#setPower(guest, "stopped");
   }
 
-  async adopt(guests: readonly AdoptedGuest[]): Promise<void> {
-    this.#options.nodes?.adopt(guests);
+  async adopt(guests: readonly AdoptedGuest[], lost: readonly GuestName[] = []): Promise<void> {
     for (const guest of guests) {
       const { host, serverUuid, attemptId, state } = guest;
       const isDown = this.#options.scripts.get(host)?.loses_power === true;
@@ -150,6 +149,7 @@ export class FakeDriver implements Driver {
       const power = stands ? "stopped" : state;
       this.#guests.set(keyOf(guest), { host, serverUuid, attemptId, power, volumes: idsOf(guest.volumes) });
     }
+    this.#options.nodes?.adopt(guests, lost);
   }
 
   async powersOf(guests: readonly GuestName[]): Promise<readonly FoundPower[]> {

@@ -4,6 +4,7 @@ import { crc32 } from "node:zlib";
 import { Batcher } from "../../runtime/batcher.ts";
 import { type Journal, JournalError, type JournalRecord } from "./journal.ts";
 import { JournalLock } from "./journal-lock.ts";
+import { syncDirectory } from "./sync-directory.ts";
 
 /** Maximum number of records in one write. */
 const BATCH_RECORDS_MAX = 4_096;
@@ -46,7 +47,7 @@ export class FileJournal implements Journal {
     });
     if (soundBytes < bytes) await truncate(this.#path, soundBytes);
     this.#file = await open(this.#path, "a", 0o600);
-    await syncDirectory(dirname(this.#path));
+    syncDirectory(dirname(this.#path));
     this.#length = records.length;
     return records;
   }
@@ -111,7 +112,7 @@ export class FileJournal implements Journal {
     }
     await file.sync();
     await rename(fresh, this.#path);
-    await syncDirectory(dirname(this.#path));
+    syncDirectory(dirname(this.#path));
     await this.#file?.close();
     this.#file = file;
     this.#length = records.length;
@@ -121,16 +122,6 @@ export class FileJournal implements Journal {
 function lineOf(records: readonly JournalRecord[]): string {
   const text = JSON.stringify(records);
   return `${crc32(text).toString(16).padStart(8, "0")} ${text}\n`;
-}
-
-/** Makes a rename or a new file durable, which requires that its directory is synced. */
-async function syncDirectory(path: string): Promise<void> {
-  const directory = await open(path, "r");
-  try {
-    await directory.sync();
-  } finally {
-    await directory.close();
-  }
 }
 
 /** Reads the journal of another process, which may be appending to it, and writes nothing. Rejects with a JournalError. */

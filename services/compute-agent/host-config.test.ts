@@ -42,6 +42,19 @@ describe("the hosts file", () => {
     expect(() => readHostsFile(fileOf(content))).toThrow(place);
   });
 
+  const gold = { CUSTOM_BAREMETAL_GOLD: { total: 1 } };
+  test.each([
+    ["another class", { VCPU: { total: 1 } }, {}],
+    ["more than one unit", { CUSTOM_BAREMETAL_GOLD: { total: 2 } }, {}],
+    ["two classes", { ...gold, CUSTOM_BAREMETAL_IRON: { total: 1 } }, {}],
+    ["children", gold, { children: [{ name: "gpu0" }] }],
+  ])("is refused with a node that offers %s", (_, inventories, more) => {
+    const path = fileOf({ hosts: [{ name: "n1", inventories, ...more, bare_metal: {} }] });
+    expect(() => readHostsFile(path)).toThrow(
+      "host n1 has bare_metal, so its inventories must be one of a class CUSTOM_",
+    );
+  });
+
   test("gives the root the traits of the CPU flags that its guests can have", () => {
     const hypervisor = { guest_cpu_flags: ["avx2", "sse4_1", "no-such-flag"] };
     const [host] = readHostsFile(

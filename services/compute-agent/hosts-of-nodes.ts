@@ -10,9 +10,10 @@ export function hostsOfNodes(source: HostSource, nodes: MetalNodes): HostSource 
     hosts: seen.hosts.map((host) => (nodes.closedBecause(host.name) === null ? host : reserved(host))),
   });
   const look = () => {
-    last = source.look();
-    nodes.describe(last.hosts);
-    return present(last);
+    const seen = source.look();
+    nodes.describe(seen.hosts);
+    last = seen;
+    return present(seen);
   };
   return {
     isLive: source.isLive,

@@ -1,7 +1,9 @@
 import { readFileSync, renameSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
 import { type Static, Type } from "typebox";
 import { SettingsError } from "../../runtime/settings.ts";
 import { firstFault } from "./first-fault.ts";
+import { syncDirectory } from "./sync-directory.ts";
 
 /** What a bare metal node has gone through. */
 const NodeState = Type.Object({
@@ -10,6 +12,8 @@ const NodeState = Type.Object({
   isCleaning: Type.Boolean(),
   /** Why its last cleaning failed. Empty if it did not. */
   failure: Type.String(),
+  /** Whether the node has had a maintenance of the hosts file since then. */
+  sawMaintenance: Type.Boolean(),
   /** How often its cleaning has ended. */
   cleanings: Type.Integer(),
 });
@@ -40,6 +44,7 @@ export function fileNodeStore(path: string): NodeStore {
     save(nodes) {
       writeFileSync(`${path}.new`, JSON.stringify(nodes), { mode: 0o600, flush: true });
       renameSync(`${path}.new`, path);
+      syncDirectory(dirname(path));
     },
   };
 }

@@ -83,6 +83,7 @@ export function openAgent(
       await agent.start();
     },
     close: closeOnce(async () => {
+      opened.leaveNodes?.();
       await agent.close();
       await consoles?.close();
       opened.close();

@@ -32,6 +32,8 @@ export interface OpenedDriver extends OwnedDriver {
   readonly source: HostSource;
   /** The bare metal nodes that no further server can have, with the reasons. Absent if the driver has no nodes. */
   closedNodes?(): Readonly<Record<string, string>>;
+  /** Writes nothing of the nodes any more. Called before the journal's lock is released. Absent if the driver has no nodes. */
+  leaveNodes?(): void;
 }
 
 /** The surroundings of a driver. A script of the fake driver may call `crash` and `loseConnections`. */
@@ -77,13 +79,27 @@ function openFakeDriver(options: AgentOptions, surroundings: DriverSurroundings)
   const { clock, logger, crash, loseConnections } = surroundings;
   const { seed, fakeByMetadata: byMetadata, agentId, dataDir } = options;
   const store = fileNodeStore(join(dataDir, `${agentId}.nodes.json`));
-  const nodes = new MetalNodes({ clock, store, onState: (host, reason) => logNode(logger, host, reason) });
+  const nodes = new MetalNodes({
+    ...{ clock, store, onState: (host, reason) => logNode(logger, host, reason) },
+    onUnsaved: (host, reason) =>
+      logger.warn(
+        { host, reason },
+        "the end of the node's cleaning could not be stored and is stored later: make sure that the file can be written",
+      ),
+  });
   const source = hostsOfNodes(hostSourceOf(options), nodes);
   const { hosts } = source.look();
   const scripts = new Map(hosts.flatMap((host) => (host.fake === undefined ? [] : [[host.name, host.fake] as const])));
   const driver = new FakeDriver({ clock, seed, scripts, byMetadata, crash, loseConnections, nodes });
   const closedNodes = () => nodes.closed();
-  return { driver, source, guests: async () => driver.guests(), closedNodes, close: () => nodes.close() };
+  return {
+    driver,
+    source,
+    guests: async () => driver.guests(),
+    closedNodes,
+    leaveNodes: () => nodes.close(),
+    close: () => {},
+  };
 }
 
 function logNode(logger: Logger, host: string, reason: string | null): void {

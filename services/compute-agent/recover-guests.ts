@@ -51,7 +51,9 @@ export async function recoverGuests(deps: {
     if (store.isBuried(name)) await store.record({ kind: "gone", ...name });
     else await store.record({ kind: "failed", ...name, ...INTERRUPTED, atMs: clock.now() });
   };
-  const adopted = withDeadline(driver.adopt(kept), DESTROY_TIMEOUT_MS, "the driver's adopt", clock).then(() => null);
+  const adopted = withDeadline(driver.adopt(kept, [...lost]), DESTROY_TIMEOUT_MS, "the driver's adopt", clock).then(
+    () => null,
+  );
   const failed = await adopted.catch(messageOf);
   if (failed === null) await observer.correctAtStart(kept);
   else events.adoptFailed(failed);

@@ -324,8 +324,9 @@ describe("an agent", () => {
     await agent.close();
     const calls: string[] = [];
     class FailingOnce extends FakeDriver {
-      override async adopt(): Promise<never> {
-        calls.push("adopt");
+      override async adopt(...guests: Parameters<FakeDriver["adopt"]>): Promise<never> {
+        const [kept, lost] = guests.map((list = []) => list.map(({ attemptId }) => attemptId));
+        calls.push(`adopt ${kept}, lost ${lost}`);
         throw new Error("the hypervisor does not answer");
       }
       override async destroy(): Promise<void> {
@@ -337,6 +338,6 @@ describe("an agent", () => {
     await eventually("the new stream", () => one.hellos().length === 2);
     expect(one.hellos()[1]?.hosts[0]?.guests.map((guest) => guest.attemptId)).toEqual(["t1/0", "t2/0"]);
     await eventually("the half-built guest to go", () => next.guests().length === 1);
-    expect(calls).toEqual(["adopt", "destroy", "destroy"]);
+    expect(calls).toEqual(["adopt t1/0, lost t2/0", "destroy", "destroy"]);
   });
 });
