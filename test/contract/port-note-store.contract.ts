@@ -49,6 +49,21 @@ export function portNoteStoreContract(name: string, makeStores: () => Promise<Po
       expect(note?.keptPorts.toSorted()).toEqual([one, two].toSorted());
     });
 
+    test("the ports that Neutron has deleted are noted until the note is settled", async () => {
+      const [server, one, two] = [randomUUID(), randomUUID(), randomUUID()];
+      const deleted = async () => (await store.notes([server]))[0]?.deletedPorts.toSorted();
+      const first = await store.openNotes([{ serverUuid: server, keptPorts: [], deletedPorts: [one] }]);
+      const second = await store.openNotes([{ serverUuid: server, keptPorts: [], deletedPorts: [one, two] }]);
+      const opened = await openOne(server);
+      for (const earlier of [first, second]) await store.settleNotes(earlier);
+      const [due] = await store.dueNotes(-HOUR_MS, null, 10);
+      expect(due?.deletedPorts.toSorted()).toEqual([one, two].toSorted());
+      await store.settleNotes([opened]);
+      expect(await deleted()).toEqual([]);
+      await openOne(server);
+      expect(await deleted()).toEqual([]);
+    });
+
     test("a call that opens a note after another one is told, and neither settles nor removes it for the other", async () => {
       const server = randomUUID();
       const first = await openOne(server);

@@ -4,6 +4,7 @@ import type { Clock } from "../../../runtime/clock.ts";
 
 interface KeptNote {
   readonly keptPorts: readonly string[];
+  readonly deletedPorts: readonly string[];
   readonly version: number;
   readonly openSinceMs: number | null;
 }
@@ -20,11 +21,13 @@ export class MemoryPortNoteStore implements PortNoteStore {
   }
 
   async openNotes(notes: readonly PortNote[]): Promise<readonly OpenedNote[]> {
-    return notes.map(({ serverUuid, keptPorts }) => {
+    return notes.map(({ serverUuid, keptPorts, deletedPorts = [] }) => {
       const before = this.#notes.get(serverUuid);
       const version = (before?.version ?? 0) + 1;
       const kept = [...new Set([...(before?.keptPorts ?? []), ...keptPorts])];
-      this.#notes.set(serverUuid, { keptPorts: kept, version, openSinceMs: this.#clock.now() });
+      const deleted = [...new Set([...(before?.deletedPorts ?? []), ...deletedPorts])];
+      const openSinceMs = this.#clock.now();
+      this.#notes.set(serverUuid, { keptPorts: kept, deletedPorts: deleted, version, openSinceMs });
       return { serverUuid, version, wasOpen: before !== undefined && before.openSinceMs !== null };
     });
   }
@@ -32,7 +35,7 @@ export class MemoryPortNoteStore implements PortNoteStore {
   async settleNotes(notes: Parameters<PortNoteStore["settleNotes"]>[0]): Promise<void> {
     for (const { serverUuid, version } of notes) {
       const note = this.#notes.get(serverUuid);
-      if (note?.version === version) this.#notes.set(serverUuid, { ...note, openSinceMs: null });
+      if (note?.version === version) this.#notes.set(serverUuid, { ...note, deletedPorts: [], openSinceMs: null });
     }
   }
 
@@ -82,6 +85,6 @@ export class MemoryPortNoteStore implements PortNoteStore {
   }
 }
 
-const dueOf = (serverUuid: string, { keptPorts, version }: KeptNote): DueNote => ({
-  ...{ id: serverUuid, serverUuid, keptPorts, version },
+const dueOf = (serverUuid: string, { keptPorts, deletedPorts, version }: KeptNote): DueNote => ({
+  ...{ id: serverUuid, serverUuid, keptPorts, deletedPorts, version },
 });

@@ -5,10 +5,11 @@ import { onlyUuids, queryStored } from "../client/store-query.ts";
 interface NoteRow {
   server_uuid: string;
   kept_ports: string[];
+  deleted_ports: string[];
   version: number;
 }
 
-const COLUMNS = "server_uuid, kept_ports, version";
+const COLUMNS = "server_uuid, kept_ports, deleted_ports, version";
 
 /** Notes of servers with ports in Neutron, in the API database. Each write is one statement. Throws `StoreError`. */
 export class PostgresPortNoteStore implements PortNoteStore {
@@ -21,25 +22,28 @@ export class PostgresPortNoteStore implements PortNoteStore {
 
   async openNotes(notes: readonly PortNote[]): Promise<readonly OpenedNote[]> {
     if (notes.length === 0) return [];
-    const asked = notes.map(({ serverUuid, keptPorts }) => ({
+    const asked = notes.map(({ serverUuid, keptPorts, deletedPorts = [] }) => ({
       server_uuid: serverUuid,
       kept_ports: onlyUuids(keptPorts),
+      deleted_ports: onlyUuids(deletedPorts),
     }));
     // The rows are locked before they are judged, since another call may have opened a note after this statement began. A note that such a call has
     // made is not among them, and has a higher version than a new one.
     const rows = await queryStored<{ server_uuid: string; version: number; was_open: boolean }>(this.#pool, {
       name: "open_port_notes",
       text: `with asked as (
-          select a.server_uuid, array(select jsonb_array_elements_text(a.kept_ports)::uuid) as kept_ports
-          from jsonb_to_recordset($1::jsonb) as a (server_uuid uuid, kept_ports jsonb) order by a.server_uuid
+          select a.server_uuid, array(select jsonb_array_elements_text(a.kept_ports)::uuid) as kept_ports,
+            array(select jsonb_array_elements_text(a.deleted_ports)::uuid) as deleted_ports
+          from jsonb_to_recordset($1::jsonb) as a (server_uuid uuid, kept_ports jsonb, deleted_ports jsonb) order by a.server_uuid
         ), before as (
           select n.server_uuid, n.open_since is not null as was_open from port_notes n join asked using (server_uuid)
           order by n.server_uuid for update of n
         )
-        insert into port_notes as n (server_uuid, kept_ports, open_since)
-        select server_uuid, kept_ports, clock_timestamp() from asked left join before using (server_uuid) order by server_uuid
+        insert into port_notes as n (server_uuid, kept_ports, deleted_ports, open_since)
+        select server_uuid, kept_ports, deleted_ports, clock_timestamp() from asked left join before using (server_uuid) order by server_uuid
         on conflict (server_uuid) do update set
           kept_ports = array(select distinct unnest(n.kept_ports || excluded.kept_ports)),
+          deleted_ports = array(select distinct unnest(n.deleted_ports || excluded.deleted_ports)),
           version = n.version + 1,
           open_since = clock_timestamp()
         returning n.server_uuid, n.version,
@@ -52,7 +56,7 @@ export class PostgresPortNoteStore implements PortNoteStore {
   async settleNotes(notes: Parameters<PortNoteStore["settleNotes"]>[0]): Promise<void> {
     await queryStored(this.#pool, {
       name: "settle_port_notes",
-      text: `update port_notes n set open_since = null from ${SAME_VERSION}`,
+      text: `update port_notes n set open_since = null, deleted_ports = '{}' from ${SAME_VERSION}`,
       values: [JSON.stringify(versionsOf(notes))],
     });
   }
@@ -139,5 +143,6 @@ const dueOf = (row: NoteRow): DueNote => ({
   id: row.server_uuid,
   serverUuid: row.server_uuid,
   keptPorts: row.kept_ports,
+  deletedPorts: row.deleted_ports,
   version: row.version,
 });

@@ -3,6 +3,8 @@ export interface PortNote {
   readonly serverUuid: string;
   /** The ports that users made: they leave the server in the end, and are not deleted. All other ports of the server are. */
   readonly keptPorts: readonly string[];
+  /** The ports that Neutron has reported as deleted since the note was last settled. */
+  readonly deletedPorts?: readonly string[];
 }
 
 /** A note that a call has opened. */
@@ -17,6 +19,7 @@ export interface OpenedNote {
 export interface DueNote extends PortNote {
   /** The server's uuid. */
   readonly id: string;
+  readonly deletedPorts: readonly string[];
   /** Raised each time the note is opened. */
   readonly version: number;
 }
@@ -27,9 +30,9 @@ export interface DueNote extends PortNote {
  * implementations (Postgres, in-memory) pass test/contract/port-note-store. Operating failures throw the store's error.
  */
 export interface PortNoteStore {
-  /** Opens notes, makes those that do not exist, and adds to their kept ports. */
+  /** Opens notes, makes those that do not exist, and adds to their kept and deleted ports. */
   openNotes(notes: readonly PortNote[]): Promise<readonly OpenedNote[]>;
-  /** Settles the notes that still have this version. */
+  /** Settles the notes that still have this version, and forgets their deleted ports. */
   settleNotes(notes: readonly Pick<OpenedNote, "serverUuid" | "version">[]): Promise<void>;
   /** Removes the notes that still have this version. */
   removeNotes(notes: readonly Pick<OpenedNote, "serverUuid" | "version">[]): Promise<void>;

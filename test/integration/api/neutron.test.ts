@@ -351,6 +351,18 @@ test("an event that comes while Neutron is silent has its effect later", async (
   await eventually("the address", async () => JSON.stringify((await show(id)).addresses).includes("10.1.0.99"));
 });
 
+test("a port that Neutron has reported as deleted leaves the record also if the api that has heard of it ends", async () => {
+  const id = await active({ networks: [{ uuid: OWN_NETWORK }, { uuid: SHARED_NETWORK }] });
+  const [first, second] = portsOf(id);
+  for (const { id: port } of [first!, second!]) await rig.networking.deletePort(port, null);
+  // The event reached an api that ended then: only the note is left. Nobody has said anything about the second port.
+  await rig.portNotes.openNotes([{ serverUuid: id, keptPorts: [], deletedPorts: [first!.id] }]);
+  await settleOld();
+  await eventually("agreement", async () => (await rig.portNotes.dueNotes(-1_000, null, 10)).length === 0);
+  const [server] = await rig.cell("north").store.servers([id]);
+  expect(server?.spec.ports.map(({ portId }) => portId)).toEqual([second?.id]);
+});
+
 test("a port for which the guest gets no interface is given back to Neutron", async () => {
   const refused = { $case: "interfacesRefused", value: "all slots are taken" } as const;
   const asked = await answerInterfaces(rig.cell("north").bus, "north", () => refused);

@@ -51,7 +51,7 @@ interface Stale {
 /**
  * Writes into the records of servers what Neutron shows about their ports: addresses, floating IPs, and ports that are gone. All reports about one server
  * that wait together count as one. A server that is busy, and a cell or a Neutron that does not answer, are tried again with growing delays. The note of
- * each server is open meanwhile, so that the settler of some api does it if this process ends.
+ * each server is open meanwhile and names the ports that are gone, so that the settler of some api does it if this process ends or gives up.
  */
 export class NetworkRefresher {
   readonly #deps: RefresherDeps;
@@ -96,7 +96,9 @@ export class NetworkRefresher {
   /** Opens the notes of servers and puts these into the queue. Returns the servers that wait now. */
   async #note(deletedOf: ReadonlyMap<string, readonly string[]>): Promise<readonly string[]> {
     const { notes } = this.#deps.neutron;
-    const opened = await notes.openNotes([...deletedOf.keys()].map((serverUuid) => ({ serverUuid, keptPorts: [] })));
+    const opened = await notes.openNotes(
+      [...deletedOf].map(([serverUuid, deletedPorts]) => ({ serverUuid, keptPorts: [], deletedPorts })),
+    );
     for (const note of opened) this.#add(note, deletedOf.get(note.serverUuid) ?? []);
     return opened.map(({ serverUuid }) => serverUuid);
   }

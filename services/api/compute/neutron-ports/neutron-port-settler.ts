@@ -100,7 +100,7 @@ export class NeutronPortSettler {
   }
 
   async #settleOne(note: DueNote): Promise<void> {
-    const { serverUuid, keptPorts, version } = note;
+    const { serverUuid, keptPorts, deletedPorts, version } = note;
     const ports = await this.#portsOf(serverUuid);
     if (ports.kind === "unknown") return;
     const named = ports.kind === "gone" ? [] : ports.named;
@@ -108,7 +108,7 @@ export class NeutronPortSettler {
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else if (ports.known === null || (await refreshPorts(this.#neutron, ports.known, [])))
+    else if (ports.known === null || (await refreshPorts(this.#neutron, ports.known, deletedPorts)))
       await this.#notes.settleNotes([note]);
   }
 
