@@ -12,6 +12,8 @@ import { refreshPorts } from "./refresh-ports.ts";
 const CHANGES = ["network-changed", "network-vif-deleted"];
 /** Maximum number of servers that are brought up to date at a time. */
 const SERVERS_AT_A_TIME = 8;
+/** Maximum number of servers of one round, which are looked up with one question to each cell. */
+const ROUND_MAX = 500;
 /** Maximum number of servers that wait. Those beyond it are left to the settler. */
 const WAITING_MAX = 10_000;
 /** The tries of one server take five minutes together. After that, the settler does it. */
@@ -131,7 +133,8 @@ export class NetworkRefresher {
     const nowMs = this.#deps.clock.monotonic();
     const free = [...this.#waiting.values()].filter(({ serverUuid }) => !this.#running.has(serverUuid));
     if (free.length === 0) return;
-    const taken = free.flatMap(({ serverUuid, dueMs }) => (dueMs <= nowMs ? (this.#take(serverUuid) ?? []) : []));
+    const due = free.filter(({ dueMs }) => dueMs <= nowMs).slice(0, ROUND_MAX);
+    const taken = due.flatMap(({ serverUuid }) => this.#take(serverUuid) ?? []);
     if (taken.length === 0) {
       const nextMs = free.reduce((least, { dueMs }) => Math.min(least, dueMs), Number.POSITIVE_INFINITY);
       this.#timer = this.#deps.clock.setTimer(Math.max(1, nextMs - nowMs), () => this.#wake());
@@ -217,8 +220,9 @@ async function findServers(
     const cell = cells.get(name);
     const answer = await cell?.servers(records.map(({ serverUuid }) => serverUuid));
     if (cell === undefined || answer?.kind !== "answer") continue;
+    const recordOf = new Map(records.map((record) => [record.serverUuid, record]));
     for (const server of answer.value) {
-      const record = records.find(({ serverUuid }) => serverUuid === server.uuid);
+      const record = recordOf.get(server.uuid);
       if (record !== undefined) found.push({ record, cell, server });
     }
   }
