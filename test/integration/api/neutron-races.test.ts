@@ -73,6 +73,22 @@ test("many events of one server in one call are taken together", async () => {
   expect(asked.slice(0, 2)).toEqual(["ports", "floatingIps"]);
 });
 
+test("a server in ERROR gets its addresses, and loses a deleted port only when it is ACTIVE again", async () => {
+  const id = await active([{ uuid: OWN_NETWORK }, { uuid: OWN_NETWORK }]);
+  const { store } = rig.cell("north");
+  const [first, second] = rig.networking.all();
+  await store.resetStatus([{ serverUuid: id, status: "ERROR" }]);
+  rig.networking.putPort({ ...first!, fixedAddresses: [{ address: "10.1.0.99", subnetId: "s" }] });
+  await rig.networking.deletePort(second!.id, null);
+  const events = [{ name: "network-vif-deleted", server_uuid: id, tag: second!.id }];
+  await rig.post("/v2.1/os-server-external-events", { events }, { ...ANN, "x-auth-token": "admin:ops" });
+  const ports = async () => (await store.servers([id]))[0]?.spec.ports ?? [];
+  await eventually("the address", async () => (await ports())[0]?.addresses[0] === "10.1.0.99");
+  expect((await ports()).map(({ portId }) => portId)).toEqual([first?.id, second?.id]);
+  await store.resetStatus([{ serverUuid: id, status: "ACTIVE" }]);
+  await eventually("the end of the port", async () => (await ports()).length === 1);
+});
+
 test("a port that a client gives to another server in Neutron while it is being detached is not deleted", async () => {
   const id = await active([{ uuid: OWN_NETWORK }]);
   const [port] = rig.networking.all();

@@ -15,11 +15,22 @@ import { releasePorts } from "./release-ports.ts";
 /** Longer than a call may take, and than Neutron works on a request whose sender has left. */
 const OPEN_MS = 600_000;
 const SWEEP_MS = 30_000;
+/** A server that cannot be brought up to date at present is looked at again after a delay that doubles each time. */
+const DELAY_MS = 2_000;
+const DELAY_MS_MAX = 600_000;
+const DELAYED_MAX = 10_000;
 /** Notes that one sweep compares with the requests. Cell events end nearly all notes, so the sweep may take hours for a large cloud. */
 const SWEEP_SIZE = 10_000;
 
 /** A server in its cell. */
 type Known = Parameters<typeof refreshPorts>[1];
+
+/** `version`: that of the note. One that is opened again is looked at without a delay. */
+interface Delay {
+  readonly version: number;
+  readonly delayMs: number;
+  readonly dueMs: number;
+}
 
 /** The ports that a server has by its own record. `gone`: no host can have a guest of it. `unknown`: look again later. */
 type ServersPorts =
@@ -41,6 +52,8 @@ export class NeutronPortSettler {
   readonly #events: Pick<ApiEvents, "portsNotSwept">;
   readonly #ticker: Ticker;
   readonly #rounds: PagedRounds<DueNote>;
+  /** The notes that are looked at again later, by server. */
+  readonly #delayed = new Map<string, Delay>();
   #sweptAtMs = Number.NEGATIVE_INFINITY;
   /** The last server of the sweep before, or null at the beginning. */
   #sweptTo: string | null = null;
@@ -101,6 +114,7 @@ export class NeutronPortSettler {
 
   async #settleOne(note: DueNote): Promise<void> {
     const { serverUuid, keptPorts, deletedPorts, version } = note;
+    if (this.#isDelayed(note)) return;
     const ports = await this.#portsOf(serverUuid);
     if (ports.kind === "unknown") return;
     const named = ports.kind === "gone" ? [] : ports.named;
@@ -108,8 +122,23 @@ export class NeutronPortSettler {
     const mayRelease = async () => (await this.#notes.notes([serverUuid]))[0]?.version === version;
     if (!(await releasePorts(this.#neutron.networking, serverUuid, { keptPorts, named }, mayRelease))) return;
     if (ports.kind === "gone") await this.#notes.removeNotes([note]);
-    else if (ports.known === null || (await refreshPorts(this.#neutron, ports.known, deletedPorts)))
-      await this.#notes.settleNotes([note]);
+    else if (ports.known !== null && !(await refreshPorts(this.#neutron, ports.known, deletedPorts)))
+      return this.#delay(note);
+    else await this.#notes.settleNotes([note]);
+    this.#delayed.delete(serverUuid);
+  }
+
+  #isDelayed({ serverUuid, version }: DueNote): boolean {
+    const delay = this.#delayed.get(serverUuid);
+    return delay?.version === version && this.#clock.monotonic() < delay.dueMs;
+  }
+
+  #delay({ serverUuid, version }: DueNote): void {
+    const before = this.#delayed.get(serverUuid);
+    const delayMs = before?.version === version ? Math.min(before.delayMs * 2, DELAY_MS_MAX) : DELAY_MS;
+    // Other apis settle notes, too, and leave their delays here. Without its delay, a note is only looked at earlier.
+    if (this.#delayed.size >= DELAYED_MAX) this.#delayed.clear();
+    this.#delayed.set(serverUuid, { version, delayMs, dueMs: this.#clock.monotonic() + delayMs });
   }
 
   async #portsOf(serverUuid: string): Promise<ServersPorts> {

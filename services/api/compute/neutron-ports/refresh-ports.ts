@@ -10,12 +10,18 @@ import type { ServerPort } from "../../../../proto/gen/berth/shared.ts";
 import type { CellClient } from "../../cells/cell-client.ts";
 import { Fault } from "../../http/fault.ts";
 import type { NeutronDeps } from "../../network/neutron-deps.ts";
-import { patchServer } from "../server-interfaces/patch-server.ts";
+import {
+  PORTS_CHANGE_IN,
+  patchServer,
+  type ServedServer,
+  type ServerPatch,
+} from "../server-interfaces/patch-server.ts";
 
 /**
  * Writes the addresses and floating IPs that a server's ports have in Neutron into the server's record. The record also loses the ports of `deleted` that
- * Neutron no longer shows as the server's. Returns false for a server that is not at rest, or whose cell does not answer: try again later. Throws
- * `NetworkingError`.
+ * Neutron no longer shows as the server's, if its ports may be detached in its state: a suspended guest, say, resumes with its interfaces. Addresses are
+ * written in any state, as by Nova. Returns false if something is left to do, for a server that is not at rest or on no host, or whose cell does not
+ * answer: try again later. Throws `NetworkingError`.
  */
 export async function refreshPorts(
   { networking, floatingIps }: Pick<NeutronDeps, "networking" | "floatingIps">,
@@ -28,19 +34,24 @@ export async function refreshPorts(
   );
   const floating = await floatingOf(floatingIps, [...found.keys()]);
   const gone = [...new Set(deleted)].filter((id) => !found.has(id) && spec.ports.some(({ portId }) => portId === id));
-  if (gone.length === 0 && isDeepStrictEqual(refreshed(spec.ports, found, floating), spec.ports)) return true;
+  const mayLose = ({ status }: Server): boolean => gone.length === 0 || PORTS_CHANGE_IN.includes(status);
+  let isDone = mayLose(known.server);
+  if ((gone.length === 0 || !isDone) && isDeepStrictEqual(refreshed(spec.ports, found, floating), spec.ports))
+    return isDone;
   try {
-    await patchServer({ action: "refresh_network", ...known }, async (served) => {
+    const plan = async (served: ServedServer): Promise<ServerPatch> => {
+      isDone = mayLose(served.server);
       let { spec: left } = served.server;
       const less: AllocationItem[] = [];
-      for (const id of gone) {
+      for (const id of isDone ? gone : []) {
         const { spec: without, items } = detachChange(left, id, served);
         left = without;
         less.push(...items);
       }
       return { spec: { ...left, ports: refreshed(left.ports, found, floating) }, more: [], less };
-    });
-    return true;
+    };
+    await patchServer({ action: "refresh_network", ...known }, plan, null);
+    return isDone;
   } catch (error) {
     if (error instanceof Fault) return false;
     throw error;

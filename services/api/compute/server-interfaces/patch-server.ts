@@ -11,7 +11,7 @@ import { type ActionTarget, busy, wrongState } from "../server-actions/action-ta
 import { serverNotFound } from "../servers/request-finder.ts";
 
 /** Source: check_instance_state of attach_interface and detach_interface in nova's compute API. */
-const ALLOWED_FROM: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
+export const PORTS_CHANGE_IN: readonly ServerStatus[] = ["ACTIVE", "PAUSED", "SHUTOFF"];
 /** Maximum number of reads of a server that changes each time. */
 const TRIES_MAX = 10;
 
@@ -35,20 +35,21 @@ export type Planned = ServerPatch | "again";
 
 /**
  * Changes a server and its allocations on its host in one transaction of its cell. The transaction checks the consumer generation and the
- * server's revision; after a concurrent change, everything is read again. Refuses a server in another state, or with an operation under
- * way.
+ * server's revision; after a concurrent change, everything is read again. Refuses a server in another state (`from`, null for any), without a host,
+ * or with an operation under way.
  *
  * Cost: three questions to the cell, and the write.
  */
 export async function patchServer(
   target: ActionTarget,
   plan: (served: ServedServer, lacking: readonly Shortfall[]) => Promise<Planned>,
+  from: readonly ServerStatus[] | null = PORTS_CHANGE_IN,
 ): Promise<void> {
   const { action, cell } = target;
   const { uuid } = target.server;
   let lacking: readonly Shortfall[] = [];
   for (let tries = 0; tries < TRIES_MAX; tries += 1) {
-    const served = await readServed(target);
+    const served = await readServed(target, from);
     const patch = await plan(served, lacking);
     if (patch === "again") continue;
     const change = patchChange(served.server.spec, served.holding, patch);
@@ -76,8 +77,11 @@ export async function patchServer(
   throw conflict(`Instance ${uuid} kept changing; try again.`);
 }
 
-/** Reads a server whose ports may be changed. Refuses one in another state, or with an operation under way. */
-export async function readServed(target: ActionTarget): Promise<ServedServer> {
+/** Reads a server whose ports may be changed. Refuses one in another state, without a host, or with an operation under way. */
+export async function readServed(
+  target: ActionTarget,
+  from: readonly ServerStatus[] | null = PORTS_CHANGE_IN,
+): Promise<ServedServer> {
   const { action, cell } = target;
   const { uuid } = target.server;
   // The server is read first, because every later change raises its revision.
@@ -85,7 +89,7 @@ export async function readServed(target: ActionTarget): Promise<ServedServer> {
   if (server === null || server.status === "DELETED") throw serverNotFound(uuid);
   if (server.taskState !== null) throw busy({ action, uuid }, server.taskState);
   const { host, attemptId } = server;
-  if (!ALLOWED_FROM.includes(server.status) || host === null || attemptId === null)
+  if (from?.includes(server.status) === false || host === null || attemptId === null)
     throw wrongState({ action, uuid }, server.status);
   const [held, claimed] = await Promise.all([cell.holding(uuid), cell.claimed(attemptId)]);
   const holding = answered(target, held);
